@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wharf_json::RawJson;
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_tools::{RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, nearest};
 
 use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableTool, compile};
@@ -67,7 +67,7 @@ impl ToolOffer {
         let two = finding.iter().flat_map(DeferredTools::definitions);
         two.for_each(|definition| definitions.add(format, &definition));
         for UnencodableTool { name, reason } in &definitions.withheld {
-            tracing::warn!(tool = %Shown::line(name, 100), %reason, "a tool is withheld from the model");
+            tracing::warn!(tool = %EscapedText::line(name, 100), %reason, "a tool is withheld from the model");
         }
         Self { definitions: Arc::new(definitions), tools, finding }
     }

@@ -1,6 +1,6 @@
 //! The system prompt.
 
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 use crate::quoted::marked;
 
@@ -51,7 +51,7 @@ pub fn system_prompt(surrounding: &AgentEnvironment, instructions: &[ServerInstr
     let mut prompt = TASK.to_owned();
     for (what, value) in [("Working directory", directory), ("Today", day)] {
         if !value.is_empty() {
-            prompt.push_str(&format!("\n{what}: {}", Shown::line(value, 1000)));
+            prompt.push_str(&format!("\n{what}: {}", EscapedText::line(value, 1000)));
         }
     }
     let words = words_of_servers(instructions);
@@ -65,8 +65,8 @@ fn words_of_servers(instructions: &[ServerInstructions]) -> String {
     let mut words = String::new();
     let said = instructions.iter().filter(|instructions| !instructions.text.trim().is_empty());
     for ServerInstructions { from, text } in said {
-        let from = Shown::line(from, 100);
-        let quoted = marked(&Shown::lines(text.trim(), LONGEST).to_string());
+        let from = EscapedText::line(from, 100);
+        let quoted = marked(&EscapedText::lines(text.trim(), LONGEST).to_string());
         let section = format!("\nServer `{from}`:\n{quoted}\n");
         match words.len() + section.len() <= MOST {
             true => words.push_str(&section),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
-use wharf_spec::{Shown, Timestamp};
+use wharf_spec::{EscapedText, Timestamp};
 
 use crate::conversation::{Conversation, ConversationTurn, SCHEMA};
 use reading::{FileContents, LARGEST};
@@ -63,13 +63,13 @@ pub struct Resumed {
 #[non_exhaustive]
 pub enum SavedConversationError {
     /// No conversation has this id.
-    #[error("there is no conversation `{}`", Shown::line(.0, 100))]
+    #[error("there is no conversation `{}`", EscapedText::line(.0, 100))]
     Unknown(String),
     /// There are no saved conversations.
     #[error("there is no conversation to go on with")]
     Nothing,
     /// Several ids begin with this prefix.
-    #[error("there are several conversations whose names begin with `{}`", Shown::line(.0, 100))]
+    #[error("there are several conversations whose names begin with `{}`", EscapedText::line(.0, 100))]
     Ambiguous(String),
     /// Another process has the conversation open.
     #[error("the conversation `{0}` is open in another program")]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use serde::Deserialize;
 use wharf_json::{JsonLimits, RawJson};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_tools::{
     BoxFuture, CallProgress, CallerConsent, PermissionRequirement, ProgressSink, Registry, Tool, ToolCaller,
     ToolDescription, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome, ToolRisk,
@@ -126,7 +126,8 @@ impl SubAgentRun {
     fn tell(&mut self, tool: &str) {
         self.calls += 1.0;
         if let Some(sink) = &self.progress {
-            let message = format!("{}: {}", Shown::line(&self.task.description, 80), Shown::line(tool, 100));
+            let message =
+                format!("{}: {}", EscapedText::line(&self.task.description, 80), EscapedText::line(tool, 100));
             sink(CallProgress { done: self.calls, total: None, message: Some(message) });
         }
     }

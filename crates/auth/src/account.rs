@@ -17,24 +17,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::timeout;
 use url::Url;
 use wharf_net::{
-    Authorizer, Carried, HeaderMap, Method, NetOptions, NotAuthorized, Pending, Refusal, RequestCredentials, StatusCode,
+    AuthFuture, AuthRejection, Authorizer, CredentialHeaders, HeaderMap, Method, NetOptions, NotAuthorized,
+    RequestCredentials, StatusCode,
 };
 
 use self::carrying::{carried, is_confidential};
-use self::entry::Entry;
-use self::flight::{SingleFlight, Work};
+use self::entry::LoginParameters;
+use self::flight::{SingleFlight, TaskCounter};
 use self::flows::{AuthorizationFlows, NetworkFlows};
-use self::inner::Inner;
-use self::memory::{Held, Look, Memory, has_ended};
+use self::inner::AccountInner;
+use self::memory::{AccountState, ActiveLogin, CredentialState, has_ended};
 use self::refusal::not_authorized;
 use self::renewal::wants_login;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
-use crate::login::{Login, Logout};
+use crate::login::{LoginOutcome, LogoutOutcome};
 use crate::scope;
-use crate::settings::{AuthSettings, Grant};
-use crate::vault::{AccountKey, Kept, Vault};
-use crate::visitor::Visitor;
+use crate::settings::{AuthSettings, TokenGrant};
+use crate::vault::{AccountKey, StoredLogin, Vault};
+use crate::visitor::LoginBrowser;
 
 /// Timeout of [`Account::finish`] for running work.
 const FINISH: Duration = Duration::from_secs(12);
@@ -54,7 +55,7 @@ pub struct AccountOptions {
     pub net: NetOptions,
     /// Opens the login page when the server requires a login during a request. Without a visitor such a request fails,
     /// and the user has to log in with [`Account::log_in`].
-    pub visitor: Option<Arc<dyn Visitor>>,
+    pub visitor: Option<Arc<dyn LoginBrowser>>,
     /// Allows a stored login in the flat form, which does not record its server's URL, for this server. Set this only
     /// if the configuration entry is the user's own, not a project's entry with the same name.
     pub takes_flat: bool,
@@ -65,15 +66,15 @@ pub struct AccountOptions {
 /// One account at one server. Cheap to clone. Clones share their state, including renewals.
 #[derive(Clone)]
 pub struct Account {
-    inner: Arc<Inner>,
+    inner: Arc<AccountInner>,
 }
 
 /// Status of an account, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Standing {
+pub struct AccountStatus {
     /// The stored login, if any.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredLogin>,
     /// Description of the storage.
     pub place: String,
 }
@@ -94,22 +95,22 @@ impl Account {
     }
 
     fn with(options: AccountOptions, flows: Arc<dyn AuthorizationFlows>) -> Self {
-        let inner = Inner {
+        let inner = AccountInner {
             key: options.key,
             url: options.url,
             vault: options.vault,
             flows,
             visitor: options.visitor,
-            is_unattended: options.settings.grant != Grant::Person,
+            is_unattended: options.settings.grant != TokenGrant::Person,
             takes_flat: options.takes_flat,
             now: options.now,
-            memory: Mutex::new(Memory::default()),
+            memory: Mutex::new(AccountState::default()),
             nonces: DpopNonces::default(),
             renewals: SingleFlight::new(),
             repairs: SingleFlight::new(),
             step_ups: SingleFlight::new(),
             logins: SingleFlight::new(),
-            keeping: Work::default(),
+            keeping: TaskCounter::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -119,20 +120,21 @@ impl Account {
     ///
     /// # Cancel safety
     /// When all waiting callers are dropped, the login is cancelled. Tokens received by then are stored.
-    pub async fn log_in(&self, visitor: Arc<dyn Visitor>) -> Result<Login, LoginError> {
+    pub async fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> Result<LoginOutcome, LoginError> {
         let wanted = self.inner.memory().wanted();
         self.enter(visitor, wanted).await
     }
 
     /// Like [`Account::log_in`], with additional scopes, separated by spaces.
-    pub async fn log_in_for(&self, more: &str, visitor: Arc<dyn Visitor>) -> Result<Login, LoginError> {
+    pub async fn log_in_for(&self, more: &str, visitor: Arc<dyn LoginBrowser>) -> Result<LoginOutcome, LoginError> {
         let before = self.inner.load().await.ok().flatten().and_then(|kept| kept.asked);
         self.enter(visitor, scope::union(before.as_deref(), Some(more))).await
     }
 
-    async fn enter(&self, visitor: Arc<dyn Visitor>, scope: Option<String>) -> Result<Login, LoginError> {
+    async fn enter(&self, visitor: Arc<dyn LoginBrowser>, scope: Option<String>) -> Result<LoginOutcome, LoginError> {
         let challenge = self.inner.memory().challenge.clone();
-        let login = self.inner.log_in(Entry { visitor: Some(visitor), challenge, before: None, scope }).await?;
+        let login =
+            self.inner.log_in(LoginParameters { visitor: Some(visitor), challenge, before: None, scope }).await?;
         self.inner.memory().forgive();
         Ok(login)
     }
@@ -144,7 +146,7 @@ impl Account {
 
     /// Revokes the tokens if the issuer supports it, and deletes the stored login. Takes precedence over a running
     /// renewal.
-    pub async fn log_out(&self) -> Result<Logout, LoginError> {
+    pub async fn log_out(&self) -> Result<LogoutOutcome, LoginError> {
         self.inner.log_out().await
     }
 
@@ -161,9 +163,9 @@ impl Account {
     }
 
     /// Returns the stored login and its location.
-    pub async fn standing(&self) -> Result<Standing, LoginError> {
+    pub async fn standing(&self) -> Result<AccountStatus, LoginError> {
         let kept = self.inner.in_vault(|vault, key| vault.load(key)).await?;
-        Ok(Standing { kept, place: self.inner.vault.place() })
+        Ok(AccountStatus { kept, place: self.inner.vault.place() })
     }
 }
 
@@ -174,12 +176,12 @@ impl Authorizer for Account {
             return RequestCredentials::None;
         }
         match self.inner.look() {
-            Look::Nothing => RequestCredentials::None,
-            Look::Live(held) => match self.inner.carried(&held, method, url) {
+            CredentialState::Nothing => RequestCredentials::None,
+            CredentialState::Live(held) => match self.inner.carried(&held, method, url) {
                 Some(carried) => RequestCredentials::Ready(carried),
                 None => RequestCredentials::None,
             },
-            Look::Unread | Look::Due(_) => {
+            CredentialState::Unread | CredentialState::Due(_) => {
                 let (inner, method, url) = (self.inner.clone(), method.clone(), url.clone());
                 RequestCredentials::Later(Box::pin(async move { inner.made_ready(&method, &url).await }))
             }
@@ -196,27 +198,31 @@ impl Authorizer for Account {
     }
 
     /// Renews the tokens, logs in, or requests additional scopes.
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         Box::pin(self.inner.clone().refused(refusal))
     }
 }
 
-impl Inner {
-    fn look(&self) -> Look {
+impl AccountInner {
+    fn look(&self) -> CredentialState {
         self.memory().look((self.now)(), self.is_unattended)
     }
 
-    fn carried(&self, held: &Held, method: &Method, url: &Url) -> Option<Carried> {
+    fn carried(&self, held: &ActiveLogin, method: &Method, url: &Url) -> Option<CredentialHeaders> {
         let nonce = if held.key.is_some() { self.nonces.of(url.as_str()) } else { None };
         carried(held, method, url, nonce.as_deref(), (self.now)())
     }
 
     /// Loads and renews the tokens as needed, then returns the headers.
-    async fn made_ready(self: Arc<Self>, method: &Method, url: &Url) -> Result<Option<Carried>, NotAuthorized> {
-        if matches!(self.look(), Look::Unread) {
+    async fn made_ready(
+        self: Arc<Self>,
+        method: &Method,
+        url: &Url,
+    ) -> Result<Option<CredentialHeaders>, NotAuthorized> {
+        if matches!(self.look(), CredentialState::Unread) {
             self.read().await;
         }
-        if let Look::Due(held) = self.look() {
+        if let CredentialState::Due(held) = self.look() {
             self.renew_ahead(&held).await.map_err(not_authorized)?;
         }
         let held = self.memory().held();
@@ -225,13 +231,14 @@ impl Inner {
 
     /// Renews tokens that expire soon. While the tokens are valid, a failure is ignored unless it requires a login. If
     /// a login is possible when the server demands one, such a failure is ignored as well.
-    async fn renew_ahead(self: &Arc<Self>, held: &Held) -> Result<(), LoginError> {
+    async fn renew_ahead(self: &Arc<Self>, held: &ActiveLogin) -> Result<(), LoginError> {
         let Some(tokens) = &held.kept.tokens else { return Ok(()) };
         let can_renew = tokens.refresh.is_some();
         let renewed = match tokens.refresh {
             Some(_) => self.renew(held.serial).await,
             None => {
-                let entry = Entry { visitor: None, challenge: None, before: None, scope: held.kept.asked.clone() };
+                let entry =
+                    LoginParameters { visitor: None, challenge: None, before: None, scope: held.kept.asked.clone() };
                 self.get_alone(entry).await
             }
         };

@@ -11,7 +11,7 @@ const MOST_VALUE_BYTES: usize = 4 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthChallenge {
     /// Authentication scheme of the token.
-    pub scheme: Scheme,
+    pub scheme: TokenScheme,
     /// URL of the server's metadata.
     pub resource_metadata: Option<String>,
     /// Scopes that the request needs, separated by spaces.
@@ -22,7 +22,7 @@ pub struct AuthChallenge {
 
 /// Authentication scheme of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
+pub enum TokenScheme {
     /// Bearer token, usable by every holder.
     Bearer,
     /// Token with a DPoP proof.
@@ -47,7 +47,7 @@ impl AuthChallenge {
         challenges.into_iter().nth(index)
     }
 
-    fn new(scheme: Scheme) -> Self {
+    fn new(scheme: TokenScheme) -> Self {
         Self { scheme, resource_metadata: None, scope: None, error: None }
     }
 
@@ -125,7 +125,7 @@ impl ChallengeParser {
             self.place = ParserPosition::Within { known };
             return rest;
         }
-        let scheme = [("Bearer", Scheme::Bearer), ("DPoP", Scheme::Dpop)];
+        let scheme = [("Bearer", TokenScheme::Bearer), ("DPoP", TokenScheme::Dpop)];
         let scheme = scheme.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
         self.challenges.extend(scheme.map(|(_, scheme)| AuthChallenge::new(scheme)));
         self.place = ParserPosition::AfterScheme { known: scheme.is_some() };

@@ -5,13 +5,13 @@ use wharf_spec::Secret;
 
 /// A client registered at an authorization server. Bound to the issuer it was registered at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Client {
+pub struct OAuthClient {
     /// The client ID, as issued.
     pub id: String,
     /// The client secret, if any.
     pub secret: Option<Secret>,
     /// Authentication method at the token endpoint.
-    pub proof: Proof,
+    pub proof: TokenEndpointAuth,
     /// Origin of the client.
     pub origin: ClientOrigin,
     /// Expiry of the secret in Unix milliseconds.
@@ -21,10 +21,10 @@ pub struct Client {
 /// Authentication method of a client at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Proof {
+pub enum TokenEndpointAuth {
     /// No authentication.
     None,
-    /// Secret in the `AuthorizationId` header: ID and secret percent-encoded (RFC 6749, 2.3.1).
+    /// Secret in the `Authorization` header: ID and secret percent-encoded (RFC 6749, 2.3.1).
     ClientSecretBasic,
     /// Secret in the form fields.
     ClientSecretPost,

@@ -34,7 +34,7 @@ pub(crate) struct DpopKey {
 }
 
 /// Input of a DPoP proof.
-pub(crate) struct Proven<'a> {
+pub(crate) struct DpopProofInput<'a> {
     /// HTTP method of the request.
     pub method: &'a str,
     /// URL of the request, as written.
@@ -77,7 +77,7 @@ impl DpopKey {
     }
 
     /// Creates a proof for one request, unique on each call. Marked as sensitive.
-    pub fn proof(&self, about: &Proven<'_>) -> Result<HeaderValue, LoginError> {
+    pub fn proof(&self, about: &DpopProofInput<'_>) -> Result<HeaderValue, LoginError> {
         let header = json!({"typ": "dpop+jwt", "jwk": self.public});
         let mut claims = json!({
             "jti": unguessable()?,
@@ -148,8 +148,8 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_999;
 
-    fn about<'a>(url: &'a str, nonce: Option<&'a str>, token: Option<&'a Secret>) -> Proven<'a> {
-        Proven { method: "POST", url, nonce, token, now: NOW }
+    fn about<'a>(url: &'a str, nonce: Option<&'a str>, token: Option<&'a Secret>) -> DpopProofInput<'a> {
+        DpopProofInput { method: "POST", url, nonce, token, now: NOW }
     }
 
     /// Verifies the signature of a proof, and returns its header and claims.

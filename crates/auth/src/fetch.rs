@@ -17,8 +17,8 @@ use tokio::sync::OnceCell;
 use url::{Url, form_urlencoded};
 use wharf_json::{JsonLimitExceeded, JsonLimits};
 use wharf_net::{
-    HeaderMap, HeaderName, HeaderValue, Method, Net, NetOptions, NetworkZone, Reach, RedirectPolicy, Request,
-    SendError, StatusCode, header, literal,
+    AddressPolicy, HeaderMap, HeaderName, HeaderValue, HttpRequest, Method, Net, NetOptions, NetworkZone,
+    RedirectPolicy, SendError, StatusCode, header, literal,
 };
 
 use crate::challenge::AuthChallenge;
@@ -42,14 +42,14 @@ const LOCAL_DOMAINS: [&str; 6] = [".local", ".internal", ".home.arpa", ".lan", "
 
 /// Source of a URL. Determines the addresses it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum UrlSource {
     /// The user's settings. Any address is allowed.
     ByOwner,
     /// A server or an authorization server. Only public addresses and the zone of the server are allowed.
     ByServer,
 }
 
-impl Named {
+impl UrlSource {
     /// Returns the source of a URL: the user, if it is one of the configured URLs.
     pub fn of(address: &str, settings: &AuthSettings) -> Self {
         let given =
@@ -63,9 +63,9 @@ impl Named {
 
 /// Two connection pools: one for configured URLs, one for URLs named by servers. Created on first use.
 #[derive(Clone)]
-pub(crate) struct Outside(Arc<Ways>);
+pub(crate) struct AuthHttpClient(Arc<HttpPools>);
 
-struct Ways {
+struct HttpPools {
     server: Url,
     options: NetOptions,
     for_owner: OnceCell<Net>,
@@ -90,35 +90,35 @@ pub(crate) struct FetchError {
     pub may_pass: bool,
 }
 
-struct Order<'a> {
+struct FetchRequest<'a> {
     method: Method,
     address: &'a str,
-    named: Named,
+    named: UrlSource,
     headers: HeaderMap,
     body: Bytes,
     redirects: RedirectPolicy,
 }
 
-impl Outside {
+impl AuthHttpClient {
     /// Creates the pools for one server, whose URL the user configured. Does no I/O.
     pub fn new(server: &Url, options: NetOptions) -> Self {
         let (for_owner, for_others) = (OnceCell::new(), OnceCell::new());
-        Self(Arc::new(Ways { server: server.clone(), options, for_owner, for_others }))
+        Self(Arc::new(HttpPools { server: server.clone(), options, for_owner, for_others }))
     }
 
     /// Sends a `GET` request for a document.
-    pub async fn get(&self, url: &str, named: Named) -> Result<FetchedResponse, FetchError> {
+    pub async fn get(&self, url: &str, named: UrlSource) -> Result<FetchedResponse, FetchError> {
         let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(REVISION));
         let headers = HeaderMap::from_iter([revision]);
         let (method, body, redirects) = (Method::GET, Bytes::new(), RedirectPolicy::SameOrigin);
-        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+        self.fetch(FetchRequest { method, address: url, named, headers, body, redirects }).await
     }
 
     /// Sends a form with `POST`, with additional headers.
     pub async fn post_form(
         &self,
         url: &str,
-        named: Named,
+        named: UrlSource,
         fields: &[(&str, &str)],
         mut headers: HeaderMap,
     ) -> Result<FetchedResponse, FetchError> {
@@ -126,14 +126,14 @@ impl Outside {
         headers.insert(header::CONTENT_TYPE, form);
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into();
         let (method, redirects) = (Method::POST, RedirectPolicy::Refused);
-        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+        self.fetch(FetchRequest { method, address: url, named, headers, body, redirects }).await
     }
 
     /// Sends a JSON document with `POST`.
-    pub async fn post_json(&self, url: &str, named: Named, body: &Value) -> Result<FetchedResponse, FetchError> {
+    pub async fn post_json(&self, url: &str, named: UrlSource, body: &Value) -> Result<FetchedResponse, FetchError> {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let (method, body, redirects) = (Method::POST, body.to_string().into(), RedirectPolicy::Refused);
-        self.fetch(Order { method, address: url, named, headers, body, redirects }).await
+        self.fetch(FetchRequest { method, address: url, named, headers, body, redirects }).await
     }
 
     /// Sends an unauthenticated request to the server and returns its challenge. Some servers name their metadata URL
@@ -143,13 +143,13 @@ impl Outside {
         AuthChallenge::best(AuthChallenge::all(&refused))
     }
 
-    async fn fetch(&self, order: Order<'_>) -> Result<FetchedResponse, FetchError> {
+    async fn fetch(&self, order: FetchRequest<'_>) -> Result<FetchedResponse, FetchError> {
         let address = order.address;
         let fetched = match checked(address) {
             Ok(url) => tokio::time::timeout(PATIENCE, self.0.exchange(url, order)).await,
-            Err(flaw) => Ok(Err(Trouble::lasting(flaw))),
+            Err(flaw) => Ok(Err(FetchProblem::lasting(flaw))),
         };
-        let late = |_| Err(Trouble::passing(format!("no whole answer within {} s", PATIENCE.as_secs())));
+        let late = |_| Err(FetchProblem::passing(format!("no whole answer within {} s", PATIENCE.as_secs())));
         fetched.unwrap_or_else(late).map_err(|trouble| FetchError {
             reason: format!("{}: {}", shown(address), trouble.reason),
             may_pass: trouble.may_pass,
@@ -157,58 +157,59 @@ impl Outside {
     }
 }
 
-impl Ways {
+impl HttpPools {
     /// Sends an unauthenticated `ping` to the server.
-    async fn knock(&self) -> Result<HeaderMap, Trouble> {
+    async fn knock(&self) -> Result<HeaderMap, FetchProblem> {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
         ]);
         let (method, url, redirects) = (Method::POST, self.server.clone(), RedirectPolicy::SameOrigin);
         let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-        let net = self.way(&url, Named::ByOwner).await?;
-        Ok(net.send(Request { method, url, headers, body, redirects }).await?.headers)
+        let net = self.way(&url, UrlSource::ByOwner).await?;
+        Ok(net.send(HttpRequest { method, url, headers, body, redirects }).await?.headers)
     }
 
-    async fn exchange(&self, url: Url, order: Order<'_>) -> Result<FetchedResponse, Trouble> {
-        let Order { method, mut headers, body, redirects, .. } = order;
+    async fn exchange(&self, url: Url, order: FetchRequest<'_>) -> Result<FetchedResponse, FetchProblem> {
+        let FetchRequest { method, mut headers, body, redirects, .. } = order;
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
         let net = self.way(&url, order.named).await?;
-        let mut response = net.send(Request { method, url, headers, body, redirects }).await?;
-        let body = response.body.collect(MOST_BYTES).await.map_err(|error| Trouble {
+        let mut response = net.send(HttpRequest { method, url, headers, body, redirects }).await?;
+        let body = response.body.collect(MOST_BYTES).await.map_err(|error| FetchProblem {
             may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
             reason: error.to_string(),
         })?;
-        let json = decoded(&body).map_err(|bound| Trouble::lasting(format!("the answer has {bound}")))?;
+        let json = decoded(&body).map_err(|bound| FetchProblem::lasting(format!("the answer has {bound}")))?;
         Ok(FetchedResponse { status: response.status, headers: response.headers, json })
     }
 
     /// Returns the pool for a URL. URLs of the server's own origin are treated as configured.
-    async fn way(&self, url: &Url, named: Named) -> Result<&Net, Trouble> {
-        if named == Named::ByOwner || url.origin() == self.server.origin() {
-            return self.for_owner.get_or_try_init(|| self.open(Reach::Anywhere)).await;
+    async fn way(&self, url: &Url, named: UrlSource) -> Result<&Net, FetchProblem> {
+        if named == UrlSource::ByOwner || url.origin() == self.server.origin() {
+            return self.for_owner.get_or_try_init(|| self.open(AddressPolicy::Anywhere)).await;
         }
-        let open = async || self.open(self.zone().await?.map_or(Reach::PublicOnly, Reach::PublicAnd)).await;
+        let open =
+            async || self.open(self.zone().await?.map_or(AddressPolicy::PublicOnly, AddressPolicy::PublicAnd)).await;
         self.for_others.get_or_try_init(open).await
     }
 
     /// Opens a pool. The client certificate is only used with configured URLs.
-    async fn open(&self, reach: Reach) -> Result<Net, Trouble> {
+    async fn open(&self, reach: AddressPolicy) -> Result<Net, FetchProblem> {
         let mut options = self.options.clone();
-        if reach != Reach::Anywhere {
+        if reach != AddressPolicy::Anywhere {
             options.client_certificate = None;
         }
         options.reach = reach;
         Net::open(&options).await.map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            Trouble::lasting(format!("{error}{cause}"))
+            FetchProblem::lasting(format!("{error}{cause}"))
         })
     }
 
     /// Returns the zone of the server, by its configured URL. A host name has a zone only if it cannot be resolved on
     /// the public internet.
-    async fn zone(&self) -> Result<Option<NetworkZone>, Trouble> {
+    async fn zone(&self) -> Result<Option<NetworkZone>, FetchProblem> {
         let host = self.server.host_str().unwrap_or_default();
         if let Some(address) = literal(host) {
             return Ok(NetworkZone::of(address));
@@ -223,7 +224,7 @@ impl Ways {
             Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
             // A name that only the proxy can resolve.
             Err(_) if self.options.proxy.is_some() => Ok(None),
-            Err(error) => Err(Trouble::passing(format!("the server's own name cannot be resolved: {error}"))),
+            Err(error) => Err(FetchProblem::passing(format!("the server's own name cannot be resolved: {error}"))),
         }
     }
 }
@@ -244,12 +245,12 @@ fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<NetworkZone> 
 }
 
 /// An error before the URL is added.
-struct Trouble {
+struct FetchProblem {
     reason: String,
     may_pass: bool,
 }
 
-impl Trouble {
+impl FetchProblem {
     fn lasting(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), may_pass: false }
     }
@@ -259,7 +260,7 @@ impl Trouble {
     }
 }
 
-impl From<SendError> for Trouble {
+impl From<SendError> for FetchProblem {
     fn from(error: SendError) -> Self {
         let hint = match error {
             SendError::Blocked(_) => {

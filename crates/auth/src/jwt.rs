@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::Value;
-use wharf_spec::{Secret, Untrusted};
+use wharf_spec::{Secret, UntrustedText};
 
 use crate::error::LoginError;
 
@@ -46,7 +46,7 @@ impl JwtSigner {
             "RS256" => ("RS256", rsa(&signature::RSA_PKCS1_SHA256)),
             "PS256" => ("PS256", rsa(&signature::RSA_PSS_SHA256)),
             "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(JwtSigningKey::Ed25519)),
-            other => return Err(unusable(format!("`{}` is no way to sign", Untrusted::new(other).shortened(40)))),
+            other => return Err(unusable(format!("`{}` is no way to sign", UntrustedText::new(other).shortened(40)))),
         };
         let key = key.map_err(|_| unusable(format!("the private key is none for {algorithm}")))?;
         Ok(Self { algorithm, key })

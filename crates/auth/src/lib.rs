@@ -26,19 +26,19 @@ mod token;
 mod vault;
 mod visitor;
 
-pub use account::{Account, AccountOptions, Standing};
-pub use challenge::{AuthChallenge, Scheme};
-pub use client::{Client, ClientOrigin, Proof};
+pub use account::{Account, AccountOptions, AccountStatus};
+pub use challenge::{AuthChallenge, TokenScheme};
+pub use client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 pub use discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
 pub use error::{LoginError, TokenError};
-pub use login::{Login, Logout};
-pub use settings::{AssertionSource, AuthSettings, Dpop, Grant};
+pub use login::{LoginOutcome, LogoutOutcome};
+pub use settings::{AssertionSource, AuthSettings, DpopMode, TokenGrant};
 pub use token::TokenSet;
 pub use vault::{
-    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, MemoryVault, Vault, VaultChoice, VaultError,
-    open_vault,
+    AccountKey, FileVault, Keyring, KeyringError, KeyringVault, MemoryVault, StoredLogin, Vault, VaultChoice,
+    VaultError, open_vault,
 };
 pub use visitor::{
-    CallbackPath, DeviceCodePage, Lines, LoginCallback, Loopback, Open, Page, PastedUrlBrowser, Visit, VisitError,
-    Visitor, browser_argument,
+    BrowserVisit, CallbackPath, DeviceCodePage, LineSource, LoginBrowser, LoginCallback, LoginPage, LoopbackBrowser,
+    PageOpener, PastedUrlBrowser, VisitError, browser_argument,
 };

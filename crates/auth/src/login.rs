@@ -5,21 +5,21 @@
 use std::sync::Arc;
 
 use url::Url;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::challenge::{AuthChallenge, Scheme};
-use crate::client::{Client, ClientOrigin};
+use crate::challenge::{AuthChallenge, TokenScheme};
+use crate::client::{ClientOrigin, OAuthClient};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource, discover};
 use crate::dpop::{ALGORITHM, DpopKey, DpopNonces};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{Named, Outside, shown};
-use crate::grant::{Errand, by_code, by_device, by_nobody};
-use crate::registration::{Wanted, client_at};
+use crate::fetch::{AuthHttpClient, UrlSource, shown};
+use crate::grant::{GrantRequest, by_code, by_device, by_nobody};
+use crate::registration::{ClientRequirements, client_at};
 use crate::scope;
-use crate::settings::{AuthSettings, Dpop, Grant};
+use crate::settings::{AuthSettings, DpopMode, TokenGrant};
 use crate::token::{TokenRequest, TokenSet};
-use crate::vault::Kept;
-use crate::visitor::Visitor;
+use crate::vault::StoredLogin;
+use crate::visitor::LoginBrowser;
 
 #[cfg(test)]
 pub(crate) mod desk;
@@ -29,15 +29,15 @@ mod tests;
 /// Result of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Login {
+pub struct LoginOutcome {
     /// The stored login.
-    pub kept: Kept,
+    pub kept: StoredLogin,
 }
 
 /// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Logout {
+pub struct LogoutOutcome {
     /// A login was stored.
     pub was_kept: bool,
     /// Reason why tokens may still be valid although they were deleted locally, escaped.
@@ -45,9 +45,9 @@ pub struct Logout {
 }
 
 /// Context of a login.
-pub(crate) struct Attempt<'a> {
+pub(crate) struct AuthServerContext<'a> {
     /// HTTP access to authorization servers.
-    pub outside: &'a Outside,
+    pub outside: &'a AuthHttpClient,
     /// URL of the server.
     pub url: &'a Url,
     /// Configured name of the server.
@@ -63,25 +63,25 @@ pub(crate) struct Attempt<'a> {
 /// Logs in. `before` is the last stored login, whose client is sent to no other issuer (T45). `scope` is the scope to
 /// request, if already determined. Cancelling changes no local state.
 pub(crate) async fn log_in(
-    attempt: &Attempt<'_>,
-    visitor: Option<Arc<dyn Visitor>>,
+    attempt: &AuthServerContext<'_>,
+    visitor: Option<Arc<dyn LoginBrowser>>,
     challenge: Option<&AuthChallenge>,
-    before: Option<&Kept>,
+    before: Option<&StoredLogin>,
     scope: Option<String>,
-) -> Result<Kept, LoginError> {
+) -> Result<StoredLogin, LoginError> {
     let found = discover(attempt.outside, attempt.url, challenge, attempt.settings).await?;
     let before = before.filter(|before| !before.issuer.is_empty());
     check_given_client(attempt.settings, &found.server, before)?;
     let asked = asked(attempt.settings, challenge, &found, scope);
     let key = wants_proofs(attempt.settings.dpop, challenge, &found).then(DpopKey::generate).transpose()?;
     let before = before.filter(|before| before.issuer == found.server.issuer);
-    let plan = Plan { attempt, found: &found, asked: asked.as_deref(), key: key.as_ref() };
+    let plan = LoginPlan { attempt, found: &found, asked: asked.as_deref(), key: key.as_ref() };
     let (client, tokens) = match attempt.settings.grant {
-        Grant::Person => plan.with_person(visitor, before).await?,
+        TokenGrant::Person => plan.with_person(visitor, before).await?,
         _ => plan.unattended().await?,
     };
     let dpop_key = key.filter(|_| tokens.is_bound()).map(|key| key.keep().clone());
-    Ok(Kept {
+    Ok(StoredLogin {
         issuer: found.server.issuer,
         url: attempt.url.as_str().to_owned(),
         resource: found.resource,
@@ -98,12 +98,12 @@ pub(crate) async fn log_in(
 
 /// Exchanges the refresh token for new tokens. Members missing in the response keep their previous value (O04). Not
 /// cancel-safe: the refresh token may be spent.
-pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<TokenSet, LoginError> {
+pub(crate) async fn renew(attempt: &AuthServerContext<'_>, kept: &StoredLogin) -> Result<TokenSet, LoginError> {
     let Some((before, refresh)) = kept.tokens.as_ref().and_then(|tokens| Some((tokens, tokens.refresh.as_ref()?)))
     else {
         return Err(LoginError::Needed { scope: None });
     };
-    if attempt.settings.dpop == Dpop::Always && !before.is_bound() {
+    if attempt.settings.dpop == DpopMode::Always && !before.is_bound() {
         // The new tokens would not be bound either, and would be rejected.
         return Err(LoginError::Needed { scope: None });
     }
@@ -112,7 +112,7 @@ pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<TokenSet
     let resource = kept.resource.as_deref().map(|resource| ("resource", resource));
     let request = TokenRequest {
         endpoint: &kept.token_endpoint,
-        named: Named::of(&kept.token_endpoint, attempt.settings),
+        named: UrlSource::of(&kept.token_endpoint, attempt.settings),
         issuer: &kept.issuer,
         client: &kept.client,
         dpop: key.as_ref(),
@@ -126,7 +126,7 @@ pub(crate) async fn renew(attempt: &Attempt<'_>, kept: &Kept) -> Result<TokenSet
 fn check_given_client(
     settings: &AuthSettings,
     server: &AuthServerMetadata,
-    before: Option<&Kept>,
+    before: Option<&StoredLogin>,
 ) -> Result<(), LoginError> {
     let Some((before, id)) = before.zip(settings.client_id.as_ref()) else { return Ok(()) };
     let moved = before.issuer != server.issuer && server.named != EndpointSource::Owner;
@@ -156,41 +156,41 @@ fn asked(
     let words: Vec<_> = asked.split(' ').filter(|word| *word != "offline_access").collect();
     let asked = Some(words.join(" ")).filter(|asked| !asked.is_empty());
     match settings.grant {
-        Grant::Person => scope::with_offline_access(asked.as_deref(), &found.server.scopes),
+        TokenGrant::Person => scope::with_offline_access(asked.as_deref(), &found.server.scopes),
         _ => asked,
     }
 }
 
-fn wants_proofs(setting: Dpop, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
-    let is_wanted = found.needs_dpop || challenge.is_some_and(|challenge| challenge.scheme == Scheme::Dpop);
+fn wants_proofs(setting: DpopMode, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
+    let is_wanted = found.needs_dpop || challenge.is_some_and(|challenge| challenge.scheme == TokenScheme::Dpop);
     let is_known = found.server.dpop_algorithms.iter().any(|algorithm| algorithm == ALGORITHM);
     match setting {
-        Dpop::Always => true,
-        Dpop::Automatic => is_wanted && is_known,
-        Dpop::Never => false,
+        DpopMode::Always => true,
+        DpopMode::Automatic => is_wanted && is_known,
+        DpopMode::Never => false,
     }
 }
 
 /// A login after discovery.
-struct Plan<'a> {
-    attempt: &'a Attempt<'a>,
+struct LoginPlan<'a> {
+    attempt: &'a AuthServerContext<'a>,
     found: &'a DiscoveryResult,
     asked: Option<&'a str>,
     key: Option<&'a DpopKey>,
 }
 
-impl Plan<'_> {
-    fn errand<'a>(&'a self, client: &'a Client) -> Errand<'a> {
+impl LoginPlan<'_> {
+    fn errand<'a>(&'a self, client: &'a OAuthClient) -> GrantRequest<'a> {
         let resource = self.found.resource.as_deref();
-        Errand { server: &self.found.server, client, resource, scope: self.asked, dpop: self.key }
+        GrantRequest { server: &self.found.server, client, resource, scope: self.asked, dpop: self.key }
     }
 
-    async fn client(&self, redirect_uri: Option<&str>) -> Result<Client, LoginError> {
-        let wanted = Wanted { redirect_uri, scope: self.asked };
+    async fn client(&self, redirect_uri: Option<&str>) -> Result<OAuthClient, LoginError> {
+        let wanted = ClientRequirements { redirect_uri, scope: self.asked };
         client_at(self.attempt.outside, &self.found.server, self.attempt.settings, wanted).await
     }
 
-    async fn unattended(&self) -> Result<(Client, TokenSet), LoginError> {
+    async fn unattended(&self) -> Result<(OAuthClient, TokenSet), LoginError> {
         let client = self.client(None).await?;
         let tokens = by_nobody(self.attempt, &self.errand(&client)).await?;
         Ok((client, tokens))
@@ -198,11 +198,11 @@ impl Plan<'_> {
 
     async fn with_person(
         &self,
-        visitor: Option<Arc<dyn Visitor>>,
-        before: Option<&Kept>,
-    ) -> Result<(Client, TokenSet), LoginError> {
+        visitor: Option<Arc<dyn LoginBrowser>>,
+        before: Option<&StoredLogin>,
+    ) -> Result<(OAuthClient, TokenSet), LoginError> {
         let Some(visitor) = visitor else {
-            let scope = self.asked.map(|scope| Untrusted::new(scope).shortened(200).to_string());
+            let scope = self.asked.map(|scope| UntrustedText::new(scope).shortened(200).to_string());
             return Err(LoginError::Needed { scope });
         };
         let server = &self.found.server;
@@ -224,7 +224,11 @@ impl Plan<'_> {
 
     /// The device flow has no redirect, so a previously registered client is reused. If the authorization server no
     /// longer knows it, a new one is registered, once (O11).
-    async fn on_device(&self, visitor: &dyn Visitor, before: Option<&Kept>) -> Result<(Client, TokenSet), LoginError> {
+    async fn on_device(
+        &self,
+        visitor: &dyn LoginBrowser,
+        before: Option<&StoredLogin>,
+    ) -> Result<(OAuthClient, TokenSet), LoginError> {
         let now = (self.attempt.now)();
         let before =
             before.map(|before| &before.client).filter(|client| can_be_reused(client, self.attempt.settings, now));
@@ -244,7 +248,7 @@ impl Plan<'_> {
 }
 
 /// Reports whether a previous client may be reused. The settings take precedence.
-fn can_be_reused(client: &Client, settings: &AuthSettings, now: u64) -> bool {
+fn can_be_reused(client: &OAuthClient, settings: &AuthSettings, now: u64) -> bool {
     let is_ours = client.origin == ClientOrigin::Registered && settings.client_id.is_none();
     is_ours && client.expires_at.is_none_or(|end| now < end)
 }

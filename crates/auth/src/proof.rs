@@ -7,17 +7,17 @@ use url::form_urlencoded;
 use wharf_net::{HeaderMap, HeaderValue, header};
 use wharf_spec::Secret;
 
-use crate::client::{Client, Proof};
+use crate::client::{OAuthClient, TokenEndpointAuth};
 use crate::error::LoginError;
 use crate::jwt::{JwtSigner, unguessable};
-use crate::settings::Grant;
+use crate::settings::TokenGrant;
 
 /// Lifetime of a client assertion in seconds.
 const LASTS: u64 = 60;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Form fields and headers that authenticate a client. Holds secrets.
-pub(crate) struct Shown {
+pub(crate) struct ClientAuthentication {
     pub fields: Vec<(&'static str, String)>,
     pub headers: HeaderMap,
 }
@@ -27,29 +27,31 @@ pub(crate) struct ClientAuthContext<'a> {
     /// Issuer identifier of the authorization server.
     pub issuer: &'a str,
     /// The configured grant. Holds the private key, if any.
-    pub grant: &'a Grant,
+    pub grant: &'a TokenGrant,
     /// Current time in Unix milliseconds.
     pub now: u64,
 }
 
-impl Client {
+impl OAuthClient {
     /// Returns the form fields and headers that authenticate this client. A signed assertion is new on each call.
-    pub(crate) fn shows(&self, occasion: &ClientAuthContext<'_>) -> Result<Shown, LoginError> {
+    pub(crate) fn shows(&self, occasion: &ClientAuthContext<'_>) -> Result<ClientAuthentication, LoginError> {
         let mut headers = HeaderMap::new();
         let id = ("client_id", self.id.clone());
         let fields = match self.proof {
-            Proof::None => vec![id],
-            Proof::ClientSecretPost => vec![id, ("client_secret", self.needed_secret()?.reveal().to_owned())],
-            Proof::ClientSecretBasic => {
+            TokenEndpointAuth::None => vec![id],
+            TokenEndpointAuth::ClientSecretPost => {
+                vec![id, ("client_secret", self.needed_secret()?.reveal().to_owned())]
+            }
+            TokenEndpointAuth::ClientSecretBasic => {
                 headers.insert(header::AUTHORIZATION, basic(&self.id, self.needed_secret()?)?);
                 Vec::new()
             }
-            Proof::PrivateKeyJwt => {
+            TokenEndpointAuth::PrivateKeyJwt => {
                 let statement = statement(&self.id, occasion)?;
                 vec![("client_assertion_type", ASSERTION_TYPE.to_owned()), ("client_assertion", statement)]
             }
         };
-        Ok(Shown { fields, headers })
+        Ok(ClientAuthentication { fields, headers })
     }
 
     fn needed_secret(&self) -> Result<&Secret, LoginError> {
@@ -75,7 +77,7 @@ fn percent_encoded(text: &str) -> String {
 /// Signs a client assertion for this issuer, valid for one minute (RFC 7523, 3). Its audience is the issuer, not the
 /// endpoint, because another server could claim the same endpoint.
 fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, LoginError> {
-    let Grant::ClientKey { key, algorithm } = occasion.grant else {
+    let TokenGrant::ClientKey { key, algorithm } = occasion.grant else {
         return Err(LoginError::Proof("it has to sign and has no private key".to_owned()));
     };
     let seconds = occasion.now / 1000;
@@ -99,23 +101,23 @@ mod tests {
     use super::*;
     use crate::client::ClientOrigin;
 
-    fn client(proof: Proof, id: &str, secret: Option<&str>) -> Client {
+    fn client(proof: TokenEndpointAuth, id: &str, secret: Option<&str>) -> OAuthClient {
         let (id, secret) = (id.to_owned(), secret.map(Secret::new));
-        Client { id, secret, proof, origin: ClientOrigin::Given, expires_at: None }
+        OAuthClient { id, secret, proof, origin: ClientOrigin::Given, expires_at: None }
     }
 
-    fn shown(client: &Client, grant: &Grant) -> Result<Shown, LoginError> {
+    fn shown(client: &OAuthClient, grant: &TokenGrant) -> Result<ClientAuthentication, LoginError> {
         client.shows(&ClientAuthContext { issuer: "https://as", grant, now: 5_000 })
     }
 
     #[test]
     fn fields_and_headers_are_as_the_proof_wants_them() {
         for (proof, fields, basic) in [
-            (Proof::None, "client_id=i d:+", None),
-            (Proof::ClientSecretPost, "client_id=i d:+ client_secret=s:%ü +", None),
-            (Proof::ClientSecretBasic, "", Some("i%20d%3A%2B:s%3A%25%C3%BC%20%2B")),
+            (TokenEndpointAuth::None, "client_id=i d:+", None),
+            (TokenEndpointAuth::ClientSecretPost, "client_id=i d:+ client_secret=s:%ü +", None),
+            (TokenEndpointAuth::ClientSecretBasic, "", Some("i%20d%3A%2B:s%3A%25%C3%BC%20%2B")),
         ] {
-            let shown = shown(&client(proof, "i d:+", Some("s:%ü +")), &Grant::Person).unwrap();
+            let shown = shown(&client(proof, "i d:+", Some("s:%ü +")), &TokenGrant::Person).unwrap();
             let found: Vec<_> = shown.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
             assert_eq!(found.join(" "), fields, "{proof:?}");
             let header = shown.headers.get(header::AUTHORIZATION);
@@ -128,8 +130,12 @@ mod tests {
 
     #[test]
     fn a_proof_without_its_means_is_an_error() {
-        for proof in [Proof::ClientSecretBasic, Proof::ClientSecretPost, Proof::PrivateKeyJwt] {
-            let error = shown(&client(proof, "id", None), &Grant::Person).err();
+        for proof in [
+            TokenEndpointAuth::ClientSecretBasic,
+            TokenEndpointAuth::ClientSecretPost,
+            TokenEndpointAuth::PrivateKeyJwt,
+        ] {
+            let error = shown(&client(proof, "id", None), &TokenGrant::Person).err();
             assert!(matches!(error, Some(LoginError::Proof(_))), "{proof:?}");
         }
     }
@@ -139,9 +145,9 @@ mod tests {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let der = STANDARD.encode(pair.to_pkcs8v1().unwrap().as_ref());
         let key = Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"));
-        let grant = Grant::ClientKey { key, algorithm: None };
+        let grant = TokenGrant::ClientKey { key, algorithm: None };
         let claims = || {
-            let shown = shown(&client(Proof::PrivateKeyJwt, "me", None), &grant).unwrap();
+            let shown = shown(&client(TokenEndpointAuth::PrivateKeyJwt, "me", None), &grant).unwrap();
             assert_eq!(shown.fields[0], ("client_assertion_type", ASSERTION_TYPE.to_owned()));
             let claims = URL_SAFE_NO_PAD.decode(shown.fields[1].1.split('.').nth(1).unwrap()).unwrap();
             serde_json::from_slice::<Value>(&claims).unwrap()

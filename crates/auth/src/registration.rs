@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use wharf_net::StatusCode;
 use wharf_spec::Secret;
 
-use crate::client::{Client, ClientOrigin, Proof};
+use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::discovery::{AuthServerMetadata, EndpointSource, INSTEAD};
 use crate::error::LoginError;
-use crate::fetch::{FetchedResponse, Named, Outside, checked, shown};
-use crate::settings::{AuthSettings, Grant};
+use crate::fetch::{AuthHttpClient, FetchedResponse, UrlSource, checked, shown};
+use crate::settings::{AuthSettings, TokenGrant};
 
 /// Error codes of a rejected registration (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Only these are quoted in
 /// error messages.
@@ -32,7 +32,7 @@ const BY_HAND: &str = "register one by hand and set `oauth.client_id`";
 const MOST_BYTES: usize = 16 << 10;
 
 /// Requirements on the client.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ClientRequirements<'a> {
     /// Redirect URI of logins. `None` for grants without user interaction.
     pub redirect_uri: Option<&'a str>,
     /// Scope that will be requested.
@@ -42,11 +42,11 @@ pub(crate) struct Wanted<'a> {
 /// Returns the client to use at this authorization server, in order of preference: configured, metadata document, newly
 /// registered.
 pub(crate) async fn client_at(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     server: &AuthServerMetadata,
     settings: &AuthSettings,
-    wanted: Wanted<'_>,
-) -> Result<Client, LoginError> {
+    wanted: ClientRequirements<'_>,
+) -> Result<OAuthClient, LoginError> {
     if let Some(id) = &settings.client_id {
         return Ok(given(id, server, settings));
     }
@@ -59,7 +59,7 @@ pub(crate) async fn client_at(
     let Some(address) = &server.registration_endpoint else {
         return Err(by_hand(server, &format!("`{}` registers no clients by itself", shown(&server.issuer))));
     };
-    let named = Named::of(address, settings);
+    let named = UrlSource::of(address, settings);
     let answer = outside.post_json(address, named, &request(server, redirect_uri, wanted.scope)).await;
     match answer {
         Ok(answer) => registered(&answer, address, server),
@@ -68,26 +68,26 @@ pub(crate) async fn client_at(
     }
 }
 
-fn given(id: &str, server: &AuthServerMetadata, settings: &AuthSettings) -> Client {
+fn given(id: &str, server: &AuthServerMetadata, settings: &AuthSettings) -> OAuthClient {
     let secret = settings.client_secret.clone();
     let only_post = !server.proofs.is_empty() && !lists(server, BASIC) && lists(server, POST);
     let proof = match (&settings.grant, &secret) {
-        (Grant::ClientKey { .. }, _) => Proof::PrivateKeyJwt,
-        (_, None) => Proof::None,
-        (_, Some(_)) if only_post => Proof::ClientSecretPost,
-        (_, Some(_)) => Proof::ClientSecretBasic,
+        (TokenGrant::ClientKey { .. }, _) => TokenEndpointAuth::PrivateKeyJwt,
+        (_, None) => TokenEndpointAuth::None,
+        (_, Some(_)) if only_post => TokenEndpointAuth::ClientSecretPost,
+        (_, Some(_)) => TokenEndpointAuth::ClientSecretBasic,
     };
-    Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Given, expires_at: None }
+    OAuthClient { id: id.to_owned(), secret, proof, origin: ClientOrigin::Given, expires_at: None }
 }
 
 /// Creates a client whose ID is the URL of a metadata document. The URL must be https and have a path (SEP-991).
-fn described(id: &str) -> Result<Client, LoginError> {
+fn described(id: &str) -> Result<OAuthClient, LoginError> {
     let url = checked(id).map_err(|flaw| refused(format!("`oauth.client_metadata_url`: {flaw}")))?;
     if url.scheme() != "https" || url.path() == "/" {
         return Err(refused("`oauth.client_metadata_url`: it is no https address with a path"));
     }
     let (id, origin) = (id.to_owned(), ClientOrigin::Document);
-    Ok(Client { id, secret: None, proof: Proof::None, origin, expires_at: None })
+    Ok(OAuthClient { id, secret: None, proof: TokenEndpointAuth::None, origin, expires_at: None })
 }
 
 /// Builds the registration request (RFC 7591, 2).
@@ -123,7 +123,7 @@ fn preferred(server: &AuthServerMetadata) -> &'static str {
     [NONE, BASIC, POST].into_iter().find(|method| lists(server, method)).unwrap_or(NONE)
 }
 
-fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetadata) -> Result<Client, LoginError> {
+fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetadata) -> Result<OAuthClient, LoginError> {
     let said = answer.json.as_ref();
     if answer.status.is_server_error() {
         return Err(LoginError::Unreachable(format!("{}: answered {}", shown(address), answer.status)));
@@ -146,22 +146,22 @@ fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetada
     let proof = proof(text("token_endpoint_auth_method"), secret.is_some(), server);
     let expires_at = said.and_then(|said| said.get("client_secret_expires_at")).and_then(Value::as_u64);
     let expires_at = expires_at.filter(|at| *at > 0 && secret.is_some()).map(|at| at.saturating_mul(1000));
-    Ok(Client { id: id.to_owned(), secret, proof, origin: ClientOrigin::Registered, expires_at })
+    Ok(OAuthClient { id: id.to_owned(), secret, proof, origin: ClientOrigin::Registered, expires_at })
 }
 
 /// Returns the authentication method of a newly registered client: the one in the registration response, else one that
 /// the authorization server lists. Several servers list only `none` but still issue secrets. Those secrets are not
 /// used.
-fn proof(method: Option<&str>, has_secret: bool, server: &AuthServerMetadata) -> Proof {
+fn proof(method: Option<&str>, has_secret: bool, server: &AuthServerMetadata) -> TokenEndpointAuth {
     match method {
-        _ if !has_secret => Proof::None,
-        Some(NONE) => Proof::None,
-        Some(BASIC) => Proof::ClientSecretBasic,
-        Some(POST) => Proof::ClientSecretPost,
+        _ if !has_secret => TokenEndpointAuth::None,
+        Some(NONE) => TokenEndpointAuth::None,
+        Some(BASIC) => TokenEndpointAuth::ClientSecretBasic,
+        Some(POST) => TokenEndpointAuth::ClientSecretPost,
         // The default of RFC 7591 (2).
-        _ if server.proofs.is_empty() || lists(server, BASIC) => Proof::ClientSecretBasic,
-        _ if lists(server, POST) => Proof::ClientSecretPost,
-        _ => Proof::None,
+        _ if server.proofs.is_empty() || lists(server, BASIC) => TokenEndpointAuth::ClientSecretBasic,
+        _ if lists(server, POST) => TokenEndpointAuth::ClientSecretPost,
+        _ => TokenEndpointAuth::None,
     }
 }
 

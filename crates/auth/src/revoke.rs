@@ -3,10 +3,10 @@
 use wharf_spec::Secret;
 
 use crate::error::LoginError;
-use crate::fetch::Named;
-use crate::login::Attempt;
+use crate::fetch::UrlSource;
+use crate::login::AuthServerContext;
 use crate::token::{TokenRequest, refusal};
-use crate::vault::Kept;
+use crate::vault::StoredLogin;
 
 /// Outcome of a revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl RevocationOutcome {
 }
 
 /// Revokes the refresh token, then the access token. The second is attempted even if the first fails.
-pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> RevocationOutcome {
+pub(crate) async fn revoke(attempt: &AuthServerContext<'_>, kept: &StoredLogin) -> RevocationOutcome {
     let Some(tokens) = &kept.tokens else { return RevocationOutcome::Nothing };
     let Some(endpoint) = &kept.revocation_endpoint else { return RevocationOutcome::NotTaken };
     let refresh = tokens.refresh.as_ref().map(|token| ("refresh_token", token));
@@ -46,14 +46,14 @@ pub(crate) async fn revoke(attempt: &Attempt<'_>, kept: &Kept) -> RevocationOutc
 }
 
 async fn give_back(
-    attempt: &Attempt<'_>,
-    kept: &Kept,
+    attempt: &AuthServerContext<'_>,
+    kept: &StoredLogin,
     endpoint: &str,
     (kind, token): (&str, &Secret),
 ) -> Result<(), LoginError> {
     let request = TokenRequest {
         endpoint,
-        named: Named::of(endpoint, attempt.settings),
+        named: UrlSource::of(endpoint, attempt.settings),
         issuer: &kept.issuer,
         client: &kept.client,
         dpop: None,

@@ -1,3 +1,3 @@
 //! User settings for the login at one server.
 
-pub use wharf_spec::{AssertionSource, AuthSettings, Dpop, Grant};
+pub use wharf_spec::{AssertionSource, AuthSettings, DpopMode, TokenGrant};

@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashSet};
 
 use wharf_spec::Secret;
 
-use crate::client::Client;
-use crate::dpop::{DpopKey, PROOF, Proven};
+use crate::client::OAuthClient;
+use crate::dpop::{DpopKey, DpopProofInput, PROOF};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{FetchedResponse, Named};
-use crate::login::Attempt;
+use crate::fetch::{FetchedResponse, UrlSource};
+use crate::login::AuthServerContext;
 use crate::proof::ClientAuthContext;
-use crate::settings::Dpop;
+use crate::settings::DpopMode;
 
 pub(crate) use answer::{read, refusal, succeeded};
 
@@ -61,11 +61,11 @@ pub(crate) struct TokenRequest<'a> {
     /// URL of the endpoint.
     pub endpoint: &'a str,
     /// Source of that URL.
-    pub named: Named,
+    pub named: UrlSource,
     /// Issuer identifier of the authorization server.
     pub issuer: &'a str,
     /// The client.
-    pub client: &'a Client,
+    pub client: &'a OAuthClient,
     /// Key to bind the tokens to.
     pub dpop: Option<&'a DpopKey>,
     /// Form fields, without those of the client authentication.
@@ -74,17 +74,21 @@ pub(crate) struct TokenRequest<'a> {
 
 impl TokenRequest<'_> {
     /// Requests tokens. Not cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens(&self, attempt: &Attempt<'_>) -> Result<TokenSet, LoginError> {
+    pub async fn tokens(&self, attempt: &AuthServerContext<'_>) -> Result<TokenSet, LoginError> {
         self.tokens_after(attempt, None).await
     }
 
     /// Requests tokens that replace `before`. Members missing in the response keep their previous value. Not
     /// cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens_after(&self, attempt: &Attempt<'_>, before: Option<&TokenSet>) -> Result<TokenSet, LoginError> {
+    pub async fn tokens_after(
+        &self,
+        attempt: &AuthServerContext<'_>,
+        before: Option<&TokenSet>,
+    ) -> Result<TokenSet, LoginError> {
         let asked_at = (attempt.now)();
         let answer = self.answer(attempt).await?;
         let tokens = read(&answer, asked_at, before).map_err(|error| self.without_secrets(error, &answer))?;
-        let must_be_bound = attempt.settings.dpop == Dpop::Always || before.is_some_and(TokenSet::is_bound);
+        let must_be_bound = attempt.settings.dpop == DpopMode::Always || before.is_some_and(TokenSet::is_bound);
         match (tokens.is_bound(), self.dpop) {
             (true, None) => Err(LoginError::Unsafe("it bound tokens to a key, and was shown none".to_owned())),
             (false, _) if must_be_bound => {
@@ -96,7 +100,7 @@ impl TokenRequest<'_> {
 
     /// Sends the request and returns the response, regardless of its status. Retries once if the endpoint demands
     /// another DPoP nonce (RFC 9449, 8).
-    pub async fn answer(&self, attempt: &Attempt<'_>) -> Result<FetchedResponse, LoginError> {
+    pub async fn answer(&self, attempt: &AuthServerContext<'_>) -> Result<FetchedResponse, LoginError> {
         let shown = attempt.nonces.of(self.endpoint);
         let answer = self.post(attempt, shown.as_deref()).await?;
         let wanted = attempt.nonces.of(self.endpoint);
@@ -106,12 +110,12 @@ impl TokenRequest<'_> {
         self.post(attempt, wanted.as_deref()).await
     }
 
-    async fn post(&self, attempt: &Attempt<'_>, nonce: Option<&str>) -> Result<FetchedResponse, LoginError> {
+    async fn post(&self, attempt: &AuthServerContext<'_>, nonce: Option<&str>) -> Result<FetchedResponse, LoginError> {
         let now = (attempt.now)();
         let occasion = ClientAuthContext { issuer: self.issuer, grant: &attempt.settings.grant, now };
         let mut shown = self.client.shows(&occasion)?;
         if let Some(key) = self.dpop {
-            let about = Proven { method: "POST", url: self.endpoint, nonce, token: None, now };
+            let about = DpopProofInput { method: "POST", url: self.endpoint, nonce, token: None, now };
             shown.headers.insert(PROOF, key.proof(&about)?);
         }
         let of_client = shown.fields.iter().map(|(name, value)| (*name, value.as_str()));

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use anstream::ColorChoice;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 use configuration::{add, add_json, get, remove, schema, secret, switch, validate};
 
@@ -60,9 +60,9 @@ pub struct Cli {
     #[arg(long, help_heading = "Configuration")]
     validate_config: bool,
     #[command(flatten)]
-    repl: wharf_repl::Args,
+    repl: wharf_repl::ReplArgs,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TopLevelCommand>,
 }
 
 const EXAMPLES: &str = "\
@@ -82,90 +82,90 @@ enum When {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TopLevelCommand {
     /// Take a short tour on built-in demo servers
     #[cfg(feature = "demo")]
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Run the agent on one task
-    Run(run::Args),
+    Run(run::RunArgs),
     /// List the tools of servers
-    Tools(tools::Args),
+    Tools(tools::ToolsArgs),
     /// Call a tool
-    Call(call::Args),
+    Call(call::CallArgs),
     /// List the resources of servers
-    Resources(resources::Args),
+    Resources(resources::ResourcesArgs),
     /// List the resource templates of servers
-    Templates(templates::Args),
+    Templates(templates::TemplatesArgs),
     /// Read a resource
-    Read(read::Args),
+    Read(read::ReadArgs),
     /// List the prompts of servers
-    Prompts(prompts::Args),
+    Prompts(prompts::PromptsArgs),
     /// Expand a prompt
-    Prompt(prompt::Args),
+    Prompt(prompt::PromptArgs),
     /// List the configured servers
     #[command(visible_alias = "ls")]
-    List(configuration::list::Args),
+    List(configuration::list::ConfigListArgs),
     /// Show one server's configuration
-    Get(get::Args),
+    Get(get::GetArgs),
     /// Add a server
-    Add(add::Args),
+    Add(add::AddArgs),
     /// Add a server from a JSON entry
-    AddJson(add_json::Args),
+    AddJson(add_json::AddJsonArgs),
     /// Remove a server
     #[command(visible_alias = "rm")]
-    Remove(remove::Args),
+    Remove(remove::RemoveArgs),
     /// Enable a server
-    Enable(switch::Args),
+    Enable(switch::SwitchArgs),
     /// Disable a server
-    Disable(switch::Args),
+    Disable(switch::SwitchArgs),
     /// Check the configuration
-    Validate(validate::Args),
+    Validate(validate::ValidateArgs),
     /// Import servers from other programs
-    Import(import::Args),
+    Import(import::ImportArgs),
     /// Export servers in the format of another program
-    Export(export::Args),
+    Export(export::ExportArgs),
     /// Print the JSON Schema of configuration files
-    Schema(schema::Args),
+    Schema(schema::SchemaArgs),
     /// Store secrets that a configuration refers to
-    Secret(secret::Args),
+    Secret(secret::SecretArgs),
     /// Log in to a server, or list logins
     #[command(visible_alias = "login")]
-    Auth(auth::Args),
+    Auth(auth::AuthArgs),
     /// Log out: revoke and delete stored tokens
-    Logout(logout::Args),
+    Logout(logout::LogoutArgs),
     /// Review and approve the project's servers
-    Approve(approve::Args),
+    Approve(approve::ApproveArgs),
     /// Revoke an approval
     Revoke(approve::RevokeArgs),
     /// Watch a server and print its changes
-    Subscribe(subscribe::Args),
+    Subscribe(subscribe::SubscribeArgs),
     /// Make a running wharf reload its configuration
-    Reload(reload::Args),
+    Reload(reload::ReloadArgs),
     /// Cancel the agent's run in a running wharf
-    Cancel(cancel::Args),
+    Cancel(cancel::CancelArgs),
     /// Show the stderr output of servers
-    Logs(logs::Args),
+    Logs(logs::LogsArgs),
     /// Show the status of the configured servers
-    Status(status::Args),
+    Status(status::StatusArgs),
     /// Test whether a configured server works
-    Test(test::Args),
+    Test(test::TestArgs),
     /// Diagnose a configured server
-    Why(why::Args),
+    Why(why::WhyArgs),
     /// Show call counts and latencies of tools
-    Stats(stats::Args),
+    Stats(stats::StatsArgs),
     /// Run a harmless server for trying things out
     #[cfg(feature = "demo")]
-    DemoServer(demo_server::Args),
+    DemoServer(demo_server::DemoServerArgs),
     /// Print a shell's completion script
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Write the manual pages
-    Man(man::Args),
+    Man(man::ManArgs),
     /// Print names for shell completion; used by the completion scripts
     #[command(hide = true)]
-    CompleteNames(complete_names::Args),
+    CompleteNames(complete_names::CompleteNamesArgs),
     /// Keep servers open until a line on stdin or a signal; for tests
     #[command(hide = true)]
-    Hold(hold::Args),
+    Hold(hold::HoldArgs),
 }
 
 impl Cli {
@@ -179,7 +179,7 @@ impl Cli {
     }
 
     /// Runs the command.
-    pub fn run(self, surroundings: Surroundings) -> ExitCode {
+    pub fn run(self, surroundings: Environment) -> ExitCode {
         let color = match self.color {
             When::Auto => ColorChoice::Auto,
             When::Always => ColorChoice::AlwaysAnsi,
@@ -187,7 +187,7 @@ impl Cli {
         };
         let edge = CliContext { surroundings, color, config: self.config };
         let command = match self.command {
-            _ if self.validate_config => Command::Validate(validate::Args::default()),
+            _ if self.validate_config => TopLevelCommand::Validate(validate::ValidateArgs::default()),
             Some(_) if self.repl.is_any() => Self::command()
                 .error(
                     ErrorKind::ArgumentConflict,
@@ -199,47 +199,71 @@ impl Cli {
         };
         match command {
             #[cfg(feature = "demo")]
-            Command::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
-            Command::Run(args) => session::run(edge, &args.common, async |on| run::run(&args, on).await),
-            Command::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
-            Command::Call(args) => session::run(edge, &args.common, async |on| call::run(&args, on).await),
-            Command::Resources(args) => session::run(edge, &args.common, async |on| resources::run(&args, on).await),
-            Command::Templates(args) => session::run(edge, &args.common, async |on| templates::run(&args, on).await),
-            Command::Read(args) => session::run(edge, &args.common, async |on| read::run(&args, on).await),
-            Command::Prompts(args) => session::run(edge, &args.common, async |on| prompts::run(&args, on).await),
-            Command::Prompt(args) => session::run(edge, &args.common, async |on| prompt::run(&args, on).await),
-            Command::Subscribe(args) => session::run(edge, &args.common, async |on| subscribe::run(&args, on).await),
-            Command::List(args) => {
+            TopLevelCommand::Demo(args) => session::run(edge, &args.common(), async |on| demo::run(&args, on).await),
+            TopLevelCommand::Run(args) => session::run(edge, &args.common, async |on| run::run(&args, on).await),
+            TopLevelCommand::Tools(args) => session::run(edge, &args.common, async |on| tools::run(&args, on).await),
+            TopLevelCommand::Call(args) => session::run(edge, &args.common, async |on| call::run(&args, on).await),
+            TopLevelCommand::Resources(args) => {
+                session::run(edge, &args.common, async |on| resources::run(&args, on).await)
+            }
+            TopLevelCommand::Templates(args) => {
+                session::run(edge, &args.common, async |on| templates::run(&args, on).await)
+            }
+            TopLevelCommand::Read(args) => session::run(edge, &args.common, async |on| read::run(&args, on).await),
+            TopLevelCommand::Prompts(args) => {
+                session::run(edge, &args.common, async |on| prompts::run(&args, on).await)
+            }
+            TopLevelCommand::Prompt(args) => session::run(edge, &args.common, async |on| prompt::run(&args, on).await),
+            TopLevelCommand::Subscribe(args) => {
+                session::run(edge, &args.common, async |on| subscribe::run(&args, on).await)
+            }
+            TopLevelCommand::List(args) => {
                 session::run(edge, &args.common(), async |on| configuration::list::run(&args, on).await)
             }
-            Command::Get(args) => session::run(edge, &args.common(), async |on| get::run(&args, on).await),
-            Command::Add(args) => session::run(edge, &args.common(), async |on| add::run(args, on).await),
-            Command::AddJson(args) => session::run(edge, &args.common(), async |on| add_json::run(&args, on).await),
-            Command::Remove(args) => session::run(edge, &args.common(), async |on| remove::run(&args, on).await),
-            Command::Enable(args) => session::run(edge, &args.common(), async |on| switch::enable(&args, on).await),
-            Command::Disable(args) => session::run(edge, &args.common(), async |on| switch::disable(&args, on).await),
-            Command::Validate(args) => session::run(edge, &args.common(), async |on| validate::run(&args, on).await),
-            Command::Import(args) => session::run(edge, &args.common, async |on| import::run(&args, on).await),
-            Command::Export(args) => session::run(edge, &args.common, async |on| export::run(&args, on).await),
-            Command::Schema(args) => session::run(edge, &args.common(), async |on| schema::run(on).await),
-            Command::Secret(args) => session::run(edge, &args.common(), async |on| secret::run(&args, on).await),
-            Command::Auth(args) => session::run(edge, args.common(), async |on| auth::run(&args, on).await),
-            Command::Logout(args) => session::run(edge, &args.common, async |on| logout::run(&args, on).await),
-            Command::Approve(args) => session::run(edge, &args.common, async |on| approve::run(&args, on).await),
-            Command::Revoke(args) => session::run(edge, &args.common, async |on| approve::revoke(&args, on).await),
-            Command::Reload(args) => session::run(edge, &args.common(), async |on| reload::run(on).await),
-            Command::Cancel(args) => session::run(edge, &args.common(), async |on| cancel::run(on).await),
-            Command::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
-            Command::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
-            Command::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
-            Command::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
-            Command::Stats(args) => session::run(edge, &args.common, async |on| stats::run(&args, on).await),
+            TopLevelCommand::Get(args) => session::run(edge, &args.common(), async |on| get::run(&args, on).await),
+            TopLevelCommand::Add(args) => session::run(edge, &args.common(), async |on| add::run(args, on).await),
+            TopLevelCommand::AddJson(args) => {
+                session::run(edge, &args.common(), async |on| add_json::run(&args, on).await)
+            }
+            TopLevelCommand::Remove(args) => {
+                session::run(edge, &args.common(), async |on| remove::run(&args, on).await)
+            }
+            TopLevelCommand::Enable(args) => {
+                session::run(edge, &args.common(), async |on| switch::enable(&args, on).await)
+            }
+            TopLevelCommand::Disable(args) => {
+                session::run(edge, &args.common(), async |on| switch::disable(&args, on).await)
+            }
+            TopLevelCommand::Validate(args) => {
+                session::run(edge, &args.common(), async |on| validate::run(&args, on).await)
+            }
+            TopLevelCommand::Import(args) => session::run(edge, &args.common, async |on| import::run(&args, on).await),
+            TopLevelCommand::Export(args) => session::run(edge, &args.common, async |on| export::run(&args, on).await),
+            TopLevelCommand::Schema(args) => session::run(edge, &args.common(), async |on| schema::run(on).await),
+            TopLevelCommand::Secret(args) => {
+                session::run(edge, &args.common(), async |on| secret::run(&args, on).await)
+            }
+            TopLevelCommand::Auth(args) => session::run(edge, args.common(), async |on| auth::run(&args, on).await),
+            TopLevelCommand::Logout(args) => session::run(edge, &args.common, async |on| logout::run(&args, on).await),
+            TopLevelCommand::Approve(args) => {
+                session::run(edge, &args.common, async |on| approve::run(&args, on).await)
+            }
+            TopLevelCommand::Revoke(args) => {
+                session::run(edge, &args.common, async |on| approve::revoke(&args, on).await)
+            }
+            TopLevelCommand::Reload(args) => session::run(edge, &args.common(), async |on| reload::run(on).await),
+            TopLevelCommand::Cancel(args) => session::run(edge, &args.common(), async |on| cancel::run(on).await),
+            TopLevelCommand::Logs(args) => session::run(edge, &args.common(), async |on| logs::run(&args, on).await),
+            TopLevelCommand::Status(args) => session::run(edge, &args.common, async |on| status::run(&args, on).await),
+            TopLevelCommand::Test(args) => session::run(edge, &args.common, async |on| test::run(&args, on).await),
+            TopLevelCommand::Why(args) => session::run(edge, &args.common, async |on| why::run(&args, on).await),
+            TopLevelCommand::Stats(args) => session::run(edge, &args.common, async |on| stats::run(&args, on).await),
             #[cfg(feature = "demo")]
-            Command::DemoServer(args) => demo_server::run(args),
-            Command::Completions(args) => completions::run(&args),
-            Command::Man(args) => man::run(&args),
-            Command::CompleteNames(args) => complete_names::run(&args, edge),
-            Command::Hold(args) => session::run(edge, &args.common, async |on| hold::run(&args, on).await),
+            TopLevelCommand::DemoServer(args) => demo_server::run(args),
+            TopLevelCommand::Completions(args) => completions::run(&args),
+            TopLevelCommand::Man(args) => man::run(&args),
+            TopLevelCommand::CompleteNames(args) => complete_names::run(&args, edge),
+            TopLevelCommand::Hold(args) => session::run(edge, &args.common, async |on| hold::run(&args, on).await),
         }
     }
 }

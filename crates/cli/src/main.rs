@@ -18,7 +18,7 @@ mod selector;
 
 use std::process::ExitCode;
 
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 fn main() -> ExitCode {
     wharf_client::guard::run_if_asked();
@@ -29,6 +29,6 @@ fn main() -> ExitCode {
     panic::explain();
     let cli = command::Cli::read(std::env::args_os().collect());
     let surroundings =
-        Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
+        Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
     cli.run(surroundings)
 }

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use serde_json::{Map, Value};
-use wharf_config::fields::{Field, Kind, SERVER};
-use wharf_config::{Part, parts};
-use wharf_spec::{Surroundings, masked_arguments, sounds_secret};
+use wharf_config::fields::{ConfigField, ConfigFieldKind, SERVER};
+use wharf_config::{TemplatePart, parts};
+use wharf_spec::{Environment, masked_arguments, sounds_secret};
 
 /// Replacement of a secret.
 const MASK: &str = "***";
@@ -18,12 +18,12 @@ const OPEN_HEADERS: [&str; 5] = ["accept", "accept-language", "content-type", "m
 
 /// Display of secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Secrets {
+pub enum SecretDisplay {
     Masked,
     Revealed,
 }
 
-impl Secrets {
+impl SecretDisplay {
     pub fn revealed(reveal: bool) -> Self {
         if reveal { Self::Revealed } else { Self::Masked }
     }
@@ -32,33 +32,39 @@ impl Secrets {
 /// Returns an entry with canonical key names, masked for display.
 ///
 /// Masks the secrets of known keys, and all texts of unknown keys and of values with the wrong type.
-pub fn entry(written: &Map<String, Value>, secrets: Secrets) -> Map<String, Value> {
+pub fn entry(written: &Map<String, Value>, secrets: SecretDisplay) -> Map<String, Value> {
     object(written, SERVER, secrets)
 }
 
-fn object(written: &Map<String, Value>, table: &'static [Field], secrets: Secrets) -> Map<String, Value> {
+fn object(written: &Map<String, Value>, table: &'static [ConfigField], secrets: SecretDisplay) -> Map<String, Value> {
     let one = |(key, value): (&String, &Value)| {
         let field = table.iter().find(|field| field.is_called(key));
         let name = field.map_or(key.as_str(), |field| field.name).to_owned();
         match secrets {
-            Secrets::Revealed => (name, value.clone()),
-            Secrets::Masked => (name, field.map_or_else(|| hidden(value), |field| known(field, value))),
+            SecretDisplay::Revealed => (name, value.clone()),
+            SecretDisplay::Masked => (name, field.map_or_else(|| hidden(value), |field| known(field, value))),
         }
     };
     written.iter().map(one).collect()
 }
 
 /// Masks the value of a known key. Hides a value of the wrong type completely.
-fn known(field: &Field, value: &Value) -> Value {
+fn known(field: &ConfigField, value: &Value) -> Value {
     match (field.kind, value) {
-        (Kind::Template | Kind::Text | Kind::Choice(_), Value::String(text)) => named(field.name, text).into(),
-        (Kind::Templates | Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => {
+        (ConfigFieldKind::Template | ConfigFieldKind::Text | ConfigFieldKind::Choice(_), Value::String(text)) => {
+            named(field.name, text).into()
+        }
+        (ConfigFieldKind::Templates | ConfigFieldKind::Texts, Value::Array(items))
+            if items.iter().all(Value::is_string) =>
+        {
             arguments(items.iter().filter_map(Value::as_str)).into()
         }
-        (Kind::TemplateMap, Value::Object(members)) => {
+        (ConfigFieldKind::TemplateMap, Value::Object(members)) => {
             members.iter().map(|(name, value)| (name.clone(), member(field.name, name, value))).collect()
         }
-        (Kind::Object(fields), Value::Object(members)) => object(members, fields, Secrets::Masked).into(),
+        (ConfigFieldKind::Object(fields), Value::Object(members)) => {
+            object(members, fields, SecretDisplay::Masked).into()
+        }
         _ => hidden(value),
     }
 }
@@ -116,8 +122,8 @@ fn secret(text: &str) -> String {
 
 /// Masks the credentials, the query values and the fragment of a URL.
 fn address(text: &str) -> String {
-    let is_address =
-        text.contains("://") || matches!(parts(text).first(), Some(Part::Variable { .. } | Part::Secret(_)));
+    let is_address = text.contains("://")
+        || matches!(parts(text).first(), Some(TemplatePart::Variable { .. } | TemplatePart::Secret(_)));
     let text = text.split_once('#').map_or(text.to_owned(), |(before, _)| format!("{before}#{MASK}"));
     if is_address { argument(&text) } else { MASK.to_owned() }
 }
@@ -139,39 +145,39 @@ fn arguments<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
         .collect()
 }
 
-fn literally<'a>(part: &Part<'a>) -> Option<&'a str> {
+fn literally<'a>(part: &TemplatePart<'a>) -> Option<&'a str> {
     match part {
-        Part::Text(text) | Part::Variable { default: Some(text), .. } => Some(text),
+        TemplatePart::Text(text) | TemplatePart::Variable { default: Some(text), .. } => Some(text),
         _ => None,
     }
 }
 
 /// Rewrites a text, with its literal parts replaced.
 fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
-    let part = |part: &Part<'_>| match part {
-        Part::Text("") => String::new(),
-        Part::Text("${") => "$${".to_owned(),
-        Part::Text(text) => literal(text),
-        Part::Variable { name, default: None } => format!("${{{name}}}"),
-        Part::Variable { name, default: Some("") } => format!("${{{name}:-}}"),
-        Part::Variable { name, default: Some(text) } => format!("${{{name}:-{}}}", literal(text)),
-        Part::Secret(name) => format!("${{secret:{name}}}"),
-        Part::Project => "${project}".to_owned(),
+    let part = |part: &TemplatePart<'_>| match part {
+        TemplatePart::Text("") => String::new(),
+        TemplatePart::Text("${") => "$${".to_owned(),
+        TemplatePart::Text(text) => literal(text),
+        TemplatePart::Variable { name, default: None } => format!("${{{name}}}"),
+        TemplatePart::Variable { name, default: Some("") } => format!("${{{name}:-}}"),
+        TemplatePart::Variable { name, default: Some(text) } => format!("${{{name}:-{}}}", literal(text)),
+        TemplatePart::Secret(name) => format!("${{secret:{name}}}"),
+        TemplatePart::Project => "${project}".to_owned(),
         // The content is unknown.
-        Part::Foreign(_) | Part::Unclosed => MASK.to_owned(),
+        TemplatePart::Foreign(_) | TemplatePart::Unclosed => MASK.to_owned(),
     };
     parts(text).iter().map(part).collect()
 }
 
 /// A reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reference {
+pub enum MaskedReference {
     Variable { name: String, has_default: bool },
     Secret(String),
 }
 
 /// Returns the references of an entry, sorted and without duplicates.
-pub fn references(written: &Map<String, Value>) -> Vec<Reference> {
+pub fn references(written: &Map<String, Value>) -> Vec<MaskedReference> {
     let mut found = Vec::new();
     written.values().for_each(|value| collect(value, &mut found));
     found.sort();
@@ -179,13 +185,13 @@ pub fn references(written: &Map<String, Value>) -> Vec<Reference> {
     found
 }
 
-fn collect(value: &Value, found: &mut Vec<Reference>) {
+fn collect(value: &Value, found: &mut Vec<MaskedReference>) {
     match value {
         Value::String(text) => found.extend(parts(text).iter().filter_map(|part| match part {
-            Part::Variable { name, default } => {
-                Some(Reference::Variable { name: (*name).to_owned(), has_default: default.is_some() })
+            TemplatePart::Variable { name, default } => {
+                Some(MaskedReference::Variable { name: (*name).to_owned(), has_default: default.is_some() })
             }
-            Part::Secret(name) => Some(Reference::Secret((*name).to_owned())),
+            TemplatePart::Secret(name) => Some(MaskedReference::Secret((*name).to_owned())),
             _ => None,
         })),
         Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
@@ -194,9 +200,9 @@ fn collect(value: &Value, found: &mut Vec<Reference>) {
     }
 }
 
-impl Reference {
+impl MaskedReference {
     /// Reports whether the reference is set. `None` for a secret, which may need another program to find out.
-    pub fn is_set(&self, around: &Surroundings) -> Option<bool> {
+    pub fn is_set(&self, around: &Environment) -> Option<bool> {
         match self {
             Self::Variable { name, .. } => Some(around.var(name).is_some()),
             Self::Secret(_) => None,
@@ -204,7 +210,7 @@ impl Reference {
     }
 }
 
-/// Returns the places where an entry holds a literal secret: `env TOKEN`, `header AuthorizationId`, `argument 2`.
+/// Returns the places where an entry holds a literal secret: `env TOKEN`, `header Authorization`, `argument 2`.
 pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
     let is_secret = |name: &str, text: &str| holds_secret(name) && secret(text) != text || argument(text) != text;
@@ -233,8 +239,8 @@ mod tests {
 
     #[track_caller]
     fn check(written: Value, expected: Value) {
-        assert_eq!(Value::Object(entry(&object_of(written.clone()), Secrets::Masked)), expected);
-        assert_eq!(entry(&object_of(written.clone()), Secrets::Revealed).len(), object_of(written).len());
+        assert_eq!(Value::Object(entry(&object_of(written.clone()), SecretDisplay::Masked)), expected);
+        assert_eq!(entry(&object_of(written.clone()), SecretDisplay::Revealed).len(), object_of(written).len());
     }
 
     #[test]
@@ -284,8 +290,8 @@ mod tests {
         check(args.clone(), args);
         check(json!({"args": ["--token=${T:-hush}"]}), json!({"args": ["--token=***"]}));
         let found = references(&object_of(json!({"args": ["${B}${A:-1}"], "env": {"X": "${secret:s} ${B}"}})));
-        let variable = |name: &str, has_default| Reference::Variable { name: name.to_owned(), has_default };
-        assert_eq!(found, [variable("A", true), variable("B", false), Reference::Secret("s".to_owned())]);
+        let variable = |name: &str, has_default| MaskedReference::Variable { name: name.to_owned(), has_default };
+        assert_eq!(found, [variable("A", true), variable("B", false), MaskedReference::Secret("s".to_owned())]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A word is not split at arbitrary separators: it is compared with the configured names.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use wharf_terminal::failure::Failure;
 use wharf_terminal::servers::{is_address, is_entry_of_file, shown_word};
@@ -96,7 +96,7 @@ fn no_tool(server: Option<&str>) -> Failure {
 
 fn ambiguous(word: &str, readings: &[(&str, &str)]) -> Failure {
     let shown: Vec<String> = readings.iter().map(|(server, tool)| format!("`{tool}` of `{server}`")).collect();
-    Failure::usage(format_args!("`{}` could be {}", Untrusted::new(word), shown.join(" or ")))
+    Failure::usage(format_args!("`{}` could be {}", UntrustedText::new(word), shown.join(" or ")))
         .hint("write the server and the tool as two words")
 }
 

@@ -12,7 +12,7 @@ use std::error::Error;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use wharf_client::{ConnectError, ConnectOptions, Connection, GuardProgram, connect};
-use wharf_spec::{EnvValue, StdioSpec, Surroundings};
+use wharf_spec::{EnvValue, Environment, StdioSpec};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // First of all, before threads and runtimes: a guard is this very program, executed again.
@@ -50,7 +50,7 @@ async fn close_all(connections: Vec<Connection>) {
 
 fn arguments() -> Result<(Vec<StdioSpec>, ConnectOptions), Box<dyn Error>> {
     let mut options = ConnectOptions::default();
-    options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? };
+    options.surroundings = Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? };
     let (mut servers, mut env) = (Vec::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::low_priority::LowPriorityThread;
-use crate::pace::Pace;
+use crate::pace::ReceiveThrottle;
 
 /// Messages of at least this many bytes are counted.
 pub(crate) const COUNTED_FROM: usize = 16 << 10;
@@ -104,7 +104,11 @@ impl ByteBudget {
 
     /// Creates the budget of one server, with its own limit.
     pub(crate) fn of_server(&self, limit: usize) -> ServerBudget {
-        ServerBudget { server: BudgetCounter::new(limit), host: Arc::clone(&self.0), pace: Arc::new(Pace::new()) }
+        ServerBudget {
+            server: BudgetCounter::new(limit),
+            host: Arc::clone(&self.0),
+            pace: Arc::new(ReceiveThrottle::new()),
+        }
     }
 }
 
@@ -119,7 +123,7 @@ impl fmt::Debug for ByteBudget {
 pub(crate) struct ServerBudget {
     server: Arc<BudgetCounter>,
     host: Arc<BudgetCounter>,
-    pace: Arc<Pace>,
+    pace: Arc<ReceiveThrottle>,
 }
 
 impl ServerBudget {
@@ -135,7 +139,7 @@ impl ServerBudget {
     }
 
     /// Returns the rate limit for data the server sends.
-    pub fn pace(&self) -> &Pace {
+    pub fn pace(&self) -> &ReceiveThrottle {
         &self.pace
     }
 

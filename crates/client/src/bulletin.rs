@@ -35,14 +35,14 @@ pub(crate) struct NotificationHub {
 /// One subscriber and its pending changes.
 pub(crate) struct NotificationSubscriber {
     interest: Interest,
-    news: Mutex<News>,
+    news: Mutex<PendingChanges>,
     /// Notified when changes are pending.
     pub arrived: Notify,
 }
 
 /// Changes since the subscriber last looked.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct PendingChanges {
     /// Id of the request that opened this subscription's stream (2026-07-28).
     pub listen: Option<u64>,
     pub acknowledged: Option<Interest>,
@@ -269,12 +269,12 @@ impl NotificationSubscriber {
         self.news().acknowledged.is_some()
     }
 
-    pub fn news(&self) -> MutexGuard<'_, News> {
+    pub fn news(&self) -> MutexGuard<'_, PendingChanges> {
         locked(&self.news)
     }
 }
 
-impl News {
+impl PendingChanges {
     fn note(&mut self, change: &ServerChange) {
         match change {
             ServerChange::Tools => self.tools = true,

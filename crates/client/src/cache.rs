@@ -19,7 +19,7 @@ pub struct ResultCache {
 
 #[derive(Default)]
 struct CacheState {
-    entries: HashMap<Key, CacheEntry>,
+    entries: HashMap<CacheKey, CacheEntry>,
     bytes: usize,
     /// Number of invalidations. A result requested before an invalidation may be stale when it arrives.
     changes: u64,
@@ -27,7 +27,7 @@ struct CacheState {
 
 /// Key of a cached result: the method and its one relevant parameter, a URI or a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     pub method: &'static str,
     pub target: Option<String>,
     /// Authorization the result belongs to. `None` for a public result.
@@ -40,7 +40,7 @@ pub struct AuthorizationId(pub String);
 
 /// Arguments of a cache lookup or insertion.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CacheQuery<'a> {
     pub method: &'static str,
     pub target: Option<&'a str>,
     pub who: &'a AuthorizationId,
@@ -53,11 +53,11 @@ struct CacheEntry {
 
 impl ResultCache {
     /// Returns a result that is still fresh.
-    pub(crate) fn find(&self, Place { method, target, who }: Place<'_>) -> Option<RawJson> {
+    pub(crate) fn find(&self, CacheQuery { method, target, who }: CacheQuery<'_>) -> Option<RawJson> {
         let now = Instant::now();
         let mut kept = self.kept();
         for owner in [Some(who.clone()), None] {
-            let key = Key { method, target: target.map(str::to_owned), owner };
+            let key = CacheKey { method, target: target.map(str::to_owned), owner };
             match kept.entries.get(&key) {
                 Some(entry) if now < entry.until => return Some(entry.result.clone()),
                 Some(_) => kept.remove(&key),
@@ -73,11 +73,11 @@ impl ResultCache {
     }
 
     /// Caches a result as its hint allows, unless the cache was invalidated after `changes` was read.
-    pub(crate) fn keep(&self, place: Place<'_>, changes: u64, result: &RawJson) {
-        let Place { method, target, who } = place;
+    pub(crate) fn keep(&self, place: CacheQuery<'_>, changes: u64, result: &RawJson) {
+        let CacheQuery { method, target, who } = place;
         let hint = CacheHint::of(result);
         let size = result.as_bytes().len();
-        let key = |owner| Key { method, target: target.map(str::to_owned), owner };
+        let key = |owner| CacheKey { method, target: target.map(str::to_owned), owner };
         let now = Instant::now();
         let mut kept = self.kept();
         // The cached result is older.
@@ -122,14 +122,14 @@ impl ResultCache {
 }
 
 impl CacheState {
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.result.as_bytes().len();
         }
     }
 
-    fn retain(&mut self, wanted: impl Fn(&Key) -> bool) {
-        let unwanted: Vec<Key> = self.entries.keys().filter(|key| !wanted(key)).cloned().collect();
+    fn retain(&mut self, wanted: impl Fn(&CacheKey) -> bool) {
+        let unwanted: Vec<CacheKey> = self.entries.keys().filter(|key| !wanted(key)).cloned().collect();
         unwanted.iter().for_each(|key| self.remove(key));
     }
 
@@ -138,7 +138,7 @@ impl CacheState {
         if self.entries.len() < MOST_ENTRIES && self.bytes + size <= MOST_BYTES {
             return;
         }
-        let stale: Vec<Key> =
+        let stale: Vec<CacheKey> =
             self.entries.iter().filter(|(_, entry)| entry.until <= now).map(|(key, _)| key.clone()).collect();
         stale.iter().for_each(|key| self.remove(key));
         while self.entries.len() >= MOST_ENTRIES || self.bytes + size > MOST_BYTES {
@@ -164,13 +164,13 @@ mod tests {
 
     fn keep(cache: &ResultCache, target: &str, who: &str, text: &str) {
         let who = AuthorizationId(who.to_owned());
-        let place = Place { method: "resources/read", target: Some(target), who: &who };
+        let place = CacheQuery { method: "resources/read", target: Some(target), who: &who };
         cache.keep(place, cache.changes(), &RawJson::parse(text.to_owned()).unwrap());
     }
 
     fn finds(cache: &ResultCache, target: &str, who: &str) -> bool {
         let who = AuthorizationId(who.to_owned());
-        cache.find(Place { method: "resources/read", target: Some(target), who: &who }).is_some()
+        cache.find(CacheQuery { method: "resources/read", target: Some(target), who: &who }).is_some()
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ mod tests {
     async fn what_was_asked_for_before_a_change_is_not_kept() {
         let cache = ResultCache::default();
         let who = AuthorizationId::default();
-        let place = Place { method: "tools/list", target: None, who: &who };
+        let place = CacheQuery { method: "tools/list", target: None, who: &who };
         let result = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();
         let asked = cache.changes();
         cache.forget("tools/list");

@@ -9,11 +9,11 @@ use wharf_wire::{
 };
 
 use crate::budget::ServerBudget;
-use crate::cache::{AuthorizationId, Place};
+use crate::cache::{AuthorizationId, CacheQuery};
 use crate::counters::ConnectionCounters;
-use crate::engine::{Answer, Effect, ResultKind};
-use crate::era::Manners;
-use crate::error::{CallError, DisconnectCause, Gone};
+use crate::engine::{CallEffect, RawResult, ResultKind};
+use crate::era::ProtocolState;
+use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::flow::mirror::{self, HeaderParamTable};
 use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list, settle};
 use crate::limits::Limits;
@@ -21,19 +21,19 @@ use crate::options::CallOptions;
 use crate::request::{OutgoingRequest, is_plain, members_without_meta};
 use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
-use crate::transport::{Open, ServerProcess, Transport};
+use crate::transport::{ServerLink, ServerProcess, Transport};
 
 /// A connection to a server that is ready. Cheap to clone. Dropping the last clone ends the server without waiting;
 /// [`Connection::close`] shuts it down gracefully.
 #[derive(Clone)]
 pub struct Connection {
-    inner: Arc<Inner>,
+    inner: Arc<ConnectionInner>,
 }
 
-pub(crate) struct Inner {
-    pub open: Open,
+pub(crate) struct ConnectionInner {
+    pub open: ServerLink,
     pub facts: ServerFacts,
-    pub manners: Arc<Manners>,
+    pub manners: Arc<ProtocolState>,
     /// Start of the params of every request, up to the last fixed member of `_meta`. Empty in the handshake era.
     pub meta: String,
     pub trace: ConnectTrace,
@@ -100,7 +100,7 @@ pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 impl Connection {
-    pub(crate) fn new(inner: Inner) -> Self {
+    pub(crate) fn new(inner: ConnectionInner) -> Self {
         Self { inner: Arc::new(inner) }
     }
 
@@ -138,10 +138,10 @@ impl Connection {
     }
 
     /// Waits until the server is gone and returns how it was lost. Cancel-safe.
-    pub async fn gone(&self) -> Arc<Gone> {
+    pub async fn gone(&self) -> Arc<DisconnectReport> {
         match self.inner.open.engine.gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
-            _ => Arc::new(Gone::because(DisconnectCause::Stopped)),
+            _ => Arc::new(DisconnectReport::because(DisconnectCause::Stopped)),
         }
     }
 
@@ -154,7 +154,7 @@ impl Connection {
         &self.inner.limits
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &ConnectionInner {
         &self.inner
     }
 
@@ -186,7 +186,7 @@ impl Connection {
         name: &str,
         arguments: &RawJson,
         options: CallOptions,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<RawResult, CallError> {
         self.gate("tools/call")?;
         Ok(mirror::call(self, name, arguments, options, TaskHandling::Follow).await?.answer)
     }
@@ -202,12 +202,12 @@ impl Connection {
         method: &str,
         params: Option<&RawJson>,
         mut options: CallOptions,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<RawResult, CallError> {
         if !is_plain(method) || method.is_empty() {
             return Err(CallError::Invalid("a method name is plain ASCII".to_owned()));
         }
         self.gate(method)?;
-        let effect = if READS.contains(&method) { Effect::Reads } else { Effect::MayWrite };
+        let effect = if READS.contains(&method) { CallEffect::Reads } else { CallEffect::MayWrite };
         let body = match params {
             Some(params) => members_without_meta(params, &self.inner.limits.bounds, &mut options)?,
             None => String::new(),
@@ -245,7 +245,7 @@ impl Connection {
     ) -> Result<RawJson, CallError> {
         self.gate(method)?;
         let cache = self.inner.manners.bulletin.cache();
-        let place = Place { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
+        let place = CacheQuery { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
         let kept = if options.fresh { None } else { cache.find(place) };
         if let Some(kept) = kept {
             return Ok(kept);
@@ -254,7 +254,7 @@ impl Connection {
         let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
         let name = target.and_then(|(key, value)| (mirror_key(method) == Some(key)).then_some(value));
-        let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, Effect::Reads) };
+        let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, CallEffect::Reads) };
         let settled = settle(self, outgoing, options).await?;
         // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
@@ -382,12 +382,12 @@ impl Connection {
         self.inner.open.close().await;
     }
 
-    pub(crate) fn view<T: View>(&self, answer: Answer) -> Result<T, CallError> {
+    pub(crate) fn view<T: View>(&self, answer: RawResult) -> Result<T, CallError> {
         Ok(T::view(self.complete(answer)?, &self.inner.limits.bounds)?)
     }
 
     /// Returns the result if the answer is complete.
-    pub(crate) fn complete(&self, answer: Answer) -> Result<RawJson, CallError> {
+    pub(crate) fn complete(&self, answer: RawResult) -> Result<RawJson, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
             ResultKind::InputRequired => Err(CallError::Protocol("it asks for input where it may not".to_owned())),

@@ -35,7 +35,7 @@ pub struct ConnectionCounters {
 /// One of the [`ConnectionCounters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub(crate) enum Count {
+pub(crate) enum CounterKind {
     Noise,
     Broken,
     Oversized,
@@ -49,30 +49,30 @@ pub(crate) enum Count {
     Unsent,
 }
 
-const KINDS: usize = Count::Unsent as usize + 1;
+const KINDS: usize = CounterKind::Unsent as usize + 1;
 /// Minimum time between two log lines of the same kind.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
 /// Counts anomalies and logs them at a limited rate.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct CounterSet {
     server: String,
     counts: [AtomicU64; KINDS],
     logged: Mutex<[Option<Instant>; KINDS]>,
 }
 
-impl Tally {
+impl CounterSet {
     pub fn new(server: String) -> Self {
         Self { server, counts: Default::default(), logged: Mutex::default() }
     }
 
     /// Counts an ordinary event without logging it.
-    pub fn count(&self, kind: Count) {
+    pub fn count(&self, kind: CounterKind) {
         self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an anomaly and logs it. The log line names the server and never contains the payload.
-    pub fn warn(&self, kind: Count, what: &str) {
+    pub fn warn(&self, kind: CounterKind, what: &str) {
         let total = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
         let now = Instant::now();
         let mut logged = self.logged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -86,19 +86,19 @@ impl Tally {
     }
 
     pub fn snapshot(&self) -> ConnectionCounters {
-        let read = |kind: Count| self.counts[kind as usize].load(Ordering::Relaxed);
+        let read = |kind: CounterKind| self.counts[kind as usize].load(Ordering::Relaxed);
         ConnectionCounters {
-            noise: read(Count::Noise),
-            broken: read(Count::Broken),
-            oversized: read(Count::Oversized),
-            unmatched: read(Count::Unmatched),
-            unwanted_requests: read(Count::UnwantedRequest),
-            stray_errors: read(Count::StrayError),
-            notifications: read(Count::Notification),
-            stray_progress: read(Count::StrayProgress),
-            strays: read(Count::Stray),
-            turned_away: read(Count::TurnedAway),
-            unsent: read(Count::Unsent),
+            noise: read(CounterKind::Noise),
+            broken: read(CounterKind::Broken),
+            oversized: read(CounterKind::Oversized),
+            unmatched: read(CounterKind::Unmatched),
+            unwanted_requests: read(CounterKind::UnwantedRequest),
+            stray_errors: read(CounterKind::StrayError),
+            notifications: read(CounterKind::Notification),
+            stray_progress: read(CounterKind::StrayProgress),
+            strays: read(CounterKind::Stray),
+            turned_away: read(CounterKind::TurnedAway),
+            unsent: read(CounterKind::Unsent),
         }
     }
 }

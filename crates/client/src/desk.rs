@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::{Redactor, Untrusted};
+use wharf_spec::{Redactor, UntrustedText};
 use wharf_wire::{
     Elicitation, ElicitationResponse, JsonDecodeError, JsonLimits, LogLevel, LogMessage, RawJson, Revision,
     SamplingRequest, UrlRequest, View, code,
 };
 
 use crate::connection::{SKILLS_EXTENSION, TASKS_EXTENSION};
-use crate::counters::{ConnectionCounters, Count, Tally};
-use crate::engine::{Errand, Refusal};
+use crate::counters::{ConnectionCounters, CounterKind, CounterSet};
+use crate::engine::{Errand, RequestRefusal};
 use crate::limits::Limits;
-use crate::services::{ClientServices, Pending, SamplingError};
+use crate::services::{BoxedFuture, ClientServices, SamplingError};
 use crate::tap::masked_value;
 
 pub(crate) const ELICIT: &str = "elicitation/create";
@@ -32,10 +32,10 @@ pub(crate) const USER_REJECTED: i64 = -1;
 /// Window of the rate limit for prompts to the user.
 const MINUTE: Duration = Duration::from_secs(60);
 
-pub(crate) struct Desk {
+pub(crate) struct ServerRequestHandler {
     server: String,
     redactor: Arc<Redactor>,
-    tally: Tally,
+    tally: CounterSet,
     services: ClientServices,
     limits: Limits,
     /// Current minimum log level.
@@ -44,10 +44,18 @@ pub(crate) struct Desk {
     asked: Mutex<VecDeque<Instant>>,
 }
 
-impl Desk {
+impl ServerRequestHandler {
     pub fn new(server: String, services: ClientServices, limits: Limits, redactor: Arc<Redactor>) -> Self {
         let level = Mutex::new(services.log_level);
-        Self { tally: Tally::new(server.clone()), server, redactor, services, limits, level, asked: Mutex::default() }
+        Self {
+            tally: CounterSet::new(server.clone()),
+            server,
+            redactor,
+            services,
+            limits,
+            level,
+            asked: Mutex::default(),
+        }
     }
 
     /// Returns the minimum log level, or `None` if logs are not wanted.
@@ -112,15 +120,16 @@ impl Desk {
     /// # Errors
     ///
     /// A refusal if the capability was not declared or the params cannot be decoded.
-    pub fn consider(&self, method: &str, params: Option<RawJson>) -> Result<Errand, Refusal> {
-        let undeclared = || Refusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
+    pub fn consider(&self, method: &str, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
+        let undeclared = || RequestRefusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
             ELICIT if self.services.elicitation.is_some() => self.elicit(params),
             SAMPLE if self.services.sampling.is_some() => self.sample(params),
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
                 let roots = serde_json::json!({ "roots": source.roots(&self.server) });
-                let roots = RawJson::of(&roots).map_err(|error| Refusal::new(code::INTERNAL, error.to_string()))?;
+                let roots =
+                    RawJson::of(&roots).map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))?;
                 Ok(Errand { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
             }
             _ => Err(undeclared()),
@@ -130,7 +139,7 @@ impl Desk {
     /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<RawJson>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
-            return self.tally.warn(Count::Oversized, "a log message over the size limit was thrown away");
+            return self.tally.warn(CounterKind::Oversized, "a log message over the size limit was thrown away");
         }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
@@ -158,18 +167,18 @@ impl Desk {
     }
 
     /// Resolves when the user reports that they are done with the page.
-    pub fn page_done(&self, page: &UrlRequest) -> Pending<()> {
+    pub fn page_done(&self, page: &UrlRequest) -> BoxedFuture<()> {
         match &self.services.elicitation {
             Some(elicitor) => elicitor.page_done(&self.server, page),
             None => Box::pin(std::future::pending()),
         }
     }
 
-    fn elicit(&self, params: Option<RawJson>) -> Result<Errand, Refusal> {
+    fn elicit(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
         let question = read::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(unreadable(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.shows_pages() {
-            return Err(Refusal::new(code::INVALID_PARAMS, "this client shows forms only, no pages"));
+            return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client shows forms only, no pages"));
         }
         if !self.may_ask() {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
@@ -184,22 +193,24 @@ impl Desk {
         Ok(Errand { person: true, work: Box::pin(work) })
     }
 
-    fn sample(&self, params: Option<RawJson>) -> Result<Errand, Refusal> {
+    fn sample(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
         let request = read::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(unreadable(&"not offered")) };
         if request.tools.is_some() && !sampler.uses_tools() {
-            return Err(Refusal::new(code::INVALID_PARAMS, "this client samples without tools"));
+            return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client samples without tools"));
         }
         if !self.may_ask() {
-            return Err(Refusal::new(USER_REJECTED, "too many questions"));
+            return Err(RequestRefusal::new(USER_REJECTED, "too many questions"));
         }
         let sampling = sampler.sample(&self.server, request);
         let limit = self.limits.ask;
         let work = async move {
             match in_time(limit, sampling).await {
                 Some(Ok(message)) => Ok(message),
-                Some(Err(SamplingError::Failed(why))) => Err(Refusal::new(code::INTERNAL, why)),
-                Some(Err(SamplingError::Declined)) | None => Err(Refusal::new(USER_REJECTED, "declined by the user")),
+                Some(Err(SamplingError::Failed(why))) => Err(RequestRefusal::new(code::INTERNAL, why)),
+                Some(Err(SamplingError::Declined)) | None => {
+                    Err(RequestRefusal::new(USER_REJECTED, "declined by the user"))
+                }
             }
         };
         Ok(Errand { person: true, work: Box::pin(work) })
@@ -216,7 +227,7 @@ impl Desk {
         if room {
             asked.push_back(now);
         } else {
-            self.tally.warn(Count::TurnedAway, "it asks too often; declined without asking");
+            self.tally.warn(CounterKind::TurnedAway, "it asks too often; declined without asking");
         }
         room
     }
@@ -237,17 +248,17 @@ fn completed(question: &Elicitation, answer: ElicitationResponse) -> Elicitation
     }
 }
 
-fn read<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, Refusal> {
+fn read<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, RequestRefusal> {
     let params = params.unwrap_or_else(RawJson::empty_object);
     T::view(params, bounds).map_err(|error: JsonDecodeError| unreadable(&error))
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> Refusal {
-    let error = Untrusted::new(error.to_string());
-    Refusal::new(code::INVALID_PARAMS, format!("cannot be read: {}", error.shortened(200)))
+fn unreadable(error: &dyn std::fmt::Display) -> RequestRefusal {
+    let error = UntrustedText::new(error.to_string());
+    RequestRefusal::new(code::INVALID_PARAMS, format!("cannot be read: {}", error.shortened(200)))
 }
 
-async fn in_time<T>(limit: Duration, work: Pending<T>) -> Option<T> {
+async fn in_time<T>(limit: Duration, work: BoxedFuture<T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
 }
 
@@ -271,7 +282,7 @@ mod tests {
         let (logged, mut redactor) = (Arc::new(RecordingLogSink::default()), Redactor::default());
         ["warning", "logger", "123456"].into_iter().for_each(|secret| redactor.add(secret));
         let services = ClientServices { logs: Some(logged.clone()), ..ClientServices::default() };
-        let desk = Desk::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
+        let desk = ServerRequestHandler::new("s".to_owned(), services, Limits::default(), Arc::new(redactor));
         for params in [
             r#"{"level":"warning","logger":"a logger","data":"a warning"}"#,
             r#"{"level":"warning","data":123456}"#,

@@ -10,26 +10,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_net::{AuthRecovery, NotAuthorized};
-use wharf_spec::{LaunchRefusal, Untrusted};
+use wharf_spec::{LaunchRefusal, UntrustedText};
 use wharf_wire::{JsonDecodeError, JsonLimitExceeded, Revision, RpcError, code};
 
 use crate::budget::BudgetExceeded;
 use crate::trace::ConnectTrace;
 
-pub use gone::{DisconnectCause, Gone};
+pub use gone::{DisconnectCause, DisconnectReport};
 
 /// The reason a call has no result. A tool that reports failure has returned a result and is not an error here.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The server returned an error, with a code and optional data.
-    #[error("the server refused: {} (code {})", Untrusted::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("the server refused: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
     /// The response violates the protocol.
     #[error("the server's answer breaks the protocol: {0}")]
     Protocol(String),
     /// The response did not arrive in time. The call has been cancelled.
-    #[error("no answer within {}{}", Seconds(*.after), Hint(.hint))]
+    #[error("no answer within {}{}", SecondsText(*.after), HintSuffix(.hint))]
     TimedOut {
         /// Time waited.
         after: Duration,
@@ -52,12 +52,12 @@ pub enum CallError {
     TooComplex(JsonLimitExceeded),
     /// The server is gone. The call was not executed, or it can be retried safely.
     #[error("the server is gone: {0}")]
-    ServerGone(Arc<Gone>),
+    ServerGone(Arc<DisconnectReport>),
     /// The server was lost while the call was in flight. The call may or may not have been executed.
     #[error("the server went before it answered, and nobody knows whether it carried the call out: {0}")]
-    OutcomeUnknown(Arc<Gone>),
+    OutcomeUnknown(Arc<DisconnectReport>),
     /// The server requires authentication (401) or denies access (403).
-    #[error("{}{}", TurnedAway(*.status, .why.as_deref()), Said(.said))]
+    #[error("{}{}", AuthFailureText(*.status, .why.as_deref()), DetailSuffix(.said))]
     Unauthorized {
         /// 401 or 403. Also 401 if the request was not sent because no credentials are available.
         status: u16,
@@ -69,7 +69,7 @@ pub enum CallError {
         why: Option<Box<NotAuthorized>>,
     },
     /// The server rejected the request with an HTTP status. The call was not executed.
-    #[error("the server refused the request: HTTP {status}{}{}", Said(.detail), After(.retry_after))]
+    #[error("the server refused the request: HTTP {status}{}{}", DetailSuffix(.detail), RetryAfterSuffix(.retry_after))]
     Status {
         /// HTTP status.
         status: u16,
@@ -145,7 +145,7 @@ impl CallError {
     }
 
     /// Returns how the server was lost, if it was.
-    pub fn gone(&self) -> Option<&Gone> {
+    pub fn gone(&self) -> Option<&DisconnectReport> {
         match self {
             Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => Some(gone),
             _ => None,
@@ -158,7 +158,7 @@ impl From<JsonDecodeError> for CallError {
         match error {
             JsonDecodeError::TooComplex(bound) => Self::TooComplex(bound),
             JsonDecodeError::Shape(error) => {
-                Self::Protocol(Untrusted::new(error.to_string()).shortened(300).to_string())
+                Self::Protocol(UntrustedText::new(error.to_string()).shortened(300).to_string())
             }
         }
     }
@@ -230,9 +230,9 @@ pub enum ConnectCause {
     BadHeader(String),
     /// The HTTP client cannot be set up.
     #[error("the way to the server cannot be made")]
-    Net(#[source] wharf_net::OpenError),
+    Net(#[source] wharf_net::NetOpenError),
     /// The server requires authentication (401) or denies access (403).
-    #[error("{}", TurnedAway(*.status, .why.as_deref()))]
+    #[error("{}", AuthFailureText(*.status, .why.as_deref()))]
     Unauthorized {
         /// 401 or 403. Also 401 if the request was not sent because no credentials are available.
         status: u16,
@@ -242,7 +242,7 @@ pub enum ConnectCause {
         why: Option<Box<NotAuthorized>>,
     },
     /// The server rejected the request with an HTTP status.
-    #[error("the server refused: HTTP {status}{}", Said(.detail))]
+    #[error("the server refused: HTTP {status}{}", DetailSuffix(.detail))]
     Status {
         /// HTTP status.
         status: u16,
@@ -259,9 +259,9 @@ pub enum ConnectCause {
     },
     /// The server was lost during startup.
     #[error("the server did not get ready: {0}")]
-    Gone(Arc<Gone>),
+    Gone(Arc<DisconnectReport>),
     /// The server was not ready in time.
-    #[error("the server did not get ready within {}{}", Seconds(*.after), Hint(.hint))]
+    #[error("the server did not get ready within {}{}", SecondsText(*.after), HintSuffix(.hint))]
     TimedOut {
         /// Time waited.
         after: Duration,
@@ -269,7 +269,7 @@ pub enum ConnectCause {
         hint: Option<String>,
     },
     /// The server rejected the handshake.
-    #[error("the server refused the handshake: {} (code {})", Untrusted::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("the server refused the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
     /// The server and the client have no revision in common; the revisions the server supports.
     #[error("no revision in common: the server speaks {}, Wharf speaks {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
@@ -349,27 +349,27 @@ fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
 const NEEDED: &str = "a login is needed";
 
 /// Displays an authorization failure and the reason it could not be resolved.
-struct TurnedAway<'a>(u16, Option<&'a NotAuthorized>);
+struct AuthFailureText<'a>(u16, Option<&'a NotAuthorized>);
 
-impl fmt::Display for TurnedAway<'_> {
+impl fmt::Display for AuthFailureText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(status, why) = self;
         match (status, why) {
             (401, None) => f.write_str("the server answered HTTP 401: it wants a login"),
             (_, None) => write!(f, "the server answered HTTP {status}: it does not allow this"),
             (_, Some(why @ NotAuthorized { remedy: AuthRecovery::Scope(scope), .. })) => {
-                write!(f, "the server wants a login that covers `{scope}` (HTTP {status}){}", Because(why))
+                write!(f, "the server wants a login that covers `{scope}` (HTTP {status}){}", ReasonSuffix(why))
             }
-            (401, Some(why)) => write!(f, "the server wants a login (HTTP 401){}", Because(why)),
-            (_, Some(why)) => write!(f, "the server does not allow this (HTTP {status}){}", Because(why)),
+            (401, Some(why)) => write!(f, "the server wants a login (HTTP 401){}", ReasonSuffix(why)),
+            (_, Some(why)) => write!(f, "the server does not allow this (HTTP {status}){}", ReasonSuffix(why)),
         }
     }
 }
 
 /// Displays the reason, unless it only says that a login is needed.
-struct Because<'a>(&'a NotAuthorized);
+struct ReasonSuffix<'a>(&'a NotAuthorized);
 
-impl fmt::Display for Because<'_> {
+impl fmt::Display for ReasonSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_said = self.0.needs_person() && self.0.reason.starts_with(NEEDED);
         if is_said { Ok(()) } else { write!(f, ": {}", self.0) }
@@ -377,34 +377,34 @@ impl fmt::Display for Because<'_> {
 }
 
 /// Displays the server's detail, if there is any.
-struct Said<'a>(&'a String);
+struct DetailSuffix<'a>(&'a String);
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for DetailSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
     }
 }
 
-struct After<'a>(&'a Option<Duration>);
+struct RetryAfterSuffix<'a>(&'a Option<Duration>);
 
-impl fmt::Display for After<'_> {
+impl fmt::Display for RetryAfterSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |wait| write!(f, "; it asks to be left alone for {}", Seconds(wait)))
+        self.0.map_or(Ok(()), |wait| write!(f, "; it asks to be left alone for {}", SecondsText(wait)))
     }
 }
 
-struct Seconds(Duration);
+struct SecondsText(Duration);
 
-impl fmt::Display for Seconds {
+impl fmt::Display for SecondsText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
         if millis.is_multiple_of(1000) { write!(f, "{} s", millis / 1000) } else { write!(f, "{millis} ms") }
     }
 }
 
-struct Hint<'a>(&'a Option<String>);
+struct HintSuffix<'a>(&'a Option<String>);
 
-impl fmt::Display for Hint<'_> {
+impl fmt::Display for HintSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
@@ -418,7 +418,7 @@ impl fmt::Display for RevisionNames<'_> {
             return f.write_str("none it names");
         }
         let names: Vec<String> =
-            self.0.iter().take(8).map(|name| Untrusted::new(name.as_str()).shortened(40).to_string()).collect();
+            self.0.iter().take(8).map(|name| UntrustedText::new(name.as_str()).shortened(40).to_string()).collect();
         f.write_str(&names.join(", "))
     }
 }

@@ -34,25 +34,25 @@ pub use cache::{AuthorizationId, ResultCache};
 pub use connect::{TransportCache, connect, connect_http, connect_local, connect_to};
 pub use connection::{Connection, ServerFacts};
 pub use counters::ConnectionCounters;
-pub use engine::{Answer, ResultKind};
-pub use error::{CallError, ConnectCause, ConnectError, DisconnectCause, Gone, TimeoutKind};
+pub use engine::{RawResult, ResultKind};
+pub use error::{CallError, ConnectCause, ConnectError, DisconnectCause, DisconnectReport, TimeoutKind};
 pub use flow::{
-    Event, Listing, LoadedSkill, Mismatch, SkillContent, SkillError, Started, Subscription, TaskHandle, TaskOptions,
-    TaskSink, Withheld, skill_labels,
+    Event, Listing, LoadedSkill, SkillContent, SkillError, SkillMismatch, Started, Subscription, TaskHandle,
+    TaskOptions, TaskSink, WithheldEntry, skill_labels,
 };
 pub use limits::Limits;
 pub use local::{ClosureServer, ToolCall, ToolReply};
 pub use low_priority::LowPriorityThread;
 pub use options::{
-    CallOptions, ConnectOptions, InputHandling, Negotiation, NotificationObserver, ProgressSink, StepSink,
+    CallOptions, ConnectOptions, InputHandling, NegotiationMode, NotificationObserver, ProgressSink, StepSink,
 };
 pub use process_log::{ProcessLog, ProcessNote};
-pub use services::{ClientServices, Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
+pub use services::{BoxedFuture, ClientServices, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
 pub use tap::{Direction, Tap, TappedMessage};
-pub use trace::{ConnectTrace, Step, StepOutcome};
-pub use transport::memory::{HandlerPanic, Incoming, LocalServer, Outbox, ServerEnd, Workers, WorkersHealth};
+pub use trace::{ConnectStep, ConnectTrace, StepOutcome};
+pub use transport::memory::{ClientSender, HandlerPanic, LocalMessage, LocalServer, ServerEnd, Workers, WorkersHealth};
 pub use transport::{ServerProcess, Transport};
 pub use wharf_guard as guard;
-pub use wharf_guard::{Containment, Exit, GuardProgram, return_large_memory};
+pub use wharf_guard::{Containment, GuardProgram, ProcessExit, return_large_memory};
 /// Authorization of HTTP requests, re-exported from `wharf_net`.
 pub use wharf_net::{AuthRecovery, Authorizer, NotAuthorized};

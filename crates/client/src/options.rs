@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_net::Authorizer;
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 use wharf_wire::{Progress, RawJson};
 
 use crate::cache::{AuthorizationId, ResultCache};
@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::process_log::ProcessLog;
 use crate::services::ClientServices;
 use crate::tap::Tap;
-use crate::trace::Step;
+use crate::trace::ConnectStep;
 use wharf_guard::GuardProgram;
 
 /// Receives the progress of one call, in order and before its result.
@@ -22,7 +22,7 @@ use wharf_guard::GuardProgram;
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// Receives each step of connecting when it ends.
-pub type StepSink = Arc<dyn Fn(&Step) + Send + Sync>;
+pub type StepSink = Arc<dyn Fn(&ConnectStep) + Send + Sync>;
 
 /// Receives notifications from the server. Called on the connection's own task: it must return at once.
 pub trait NotificationObserver: Send + Sync {
@@ -32,7 +32,7 @@ pub trait NotificationObserver: Send + Sync {
 
 /// The way to determine the revision of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Negotiation {
+pub enum NegotiationMode {
     /// Probe for the stateless era first and fall back to the handshake.
     #[default]
     Automatic,
@@ -47,13 +47,13 @@ pub struct ConnectOptions {
     /// Name of the server in errors and logs.
     pub name: String,
     /// The environment and working directory in which servers are started.
-    pub surroundings: Surroundings,
+    pub surroundings: Environment,
     /// Bounds and timeouts.
     pub limits: Limits,
     /// The program that guards the server's processes.
     pub guard: GuardProgram,
     /// The way to negotiate a revision.
-    pub negotiation: Negotiation,
+    pub negotiation: NegotiationMode,
     /// Receives every message.
     pub tap: Option<Arc<dyn Tap>>,
     /// Receives stderr lines and the start and end of the process.

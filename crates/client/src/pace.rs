@@ -19,7 +19,7 @@ const AHEAD: Duration = Duration::from_secs(10);
 const OVERHEAD: usize = 128;
 
 /// Rate meter of one server: the time at which its data so far would have arrived at the allowed rate.
-pub(crate) struct Pace {
+pub(crate) struct ReceiveThrottle {
     began: Instant,
     /// Nanoseconds since `began`.
     due: AtomicU64,
@@ -27,7 +27,7 @@ pub(crate) struct Pace {
     due_large: AtomicU64,
 }
 
-impl Pace {
+impl ReceiveThrottle {
     pub fn new() -> Self {
         Self { began: Instant::now(), due: AtomicU64::new(0), due_large: AtomicU64::new(0) }
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_faster_than_its_rate_is_paused_until_it_is_not() {
-        let pace = Pace::new();
+        let pace = ReceiveThrottle::new();
         assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
         pace.spend((80 << 20) - OVERHEAD);
         assert_eq!((pace.pause(), pace.is_ahead()), (None, true), "so much at once is fine");
@@ -93,7 +93,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn large_messages_have_a_pace_of_their_own() {
-        let pace = Pace::new();
+        let pace = ReceiveThrottle::new();
         pace.spend_large((64 << 20) - OVERHEAD);
         assert_eq!((pace.pause(), pace.is_ahead()), (None, true));
         pace.spend_large((8 << 20) - OVERHEAD);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use wharf_guard::Exit;
+use wharf_guard::ProcessExit;
 
 /// Receives stderr lines and the start and end of a server's process.
 ///
@@ -22,7 +22,7 @@ pub enum ProcessNote<'a> {
     /// The process wrote a line: untrusted, without its line ending and without the server's secrets.
     Wrote(&'a str),
     /// The process ended.
-    Ended(Exit),
+    Ended(ProcessExit),
 }
 
 impl fmt::Display for ProcessNote<'_> {
@@ -37,12 +37,12 @@ impl fmt::Display for ProcessNote<'_> {
 
 /// The log of one server.
 #[derive(Clone)]
-pub(crate) struct Logging {
+pub(crate) struct ServerProcessLog {
     pub log: Arc<dyn ProcessLog>,
     pub server: String,
 }
 
-impl Logging {
+impl ServerProcessLog {
     pub fn note(&self, note: ProcessNote<'_>) {
         self.log.note(&self.server, SystemTime::now(), note);
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use wharf_wire::{Era, JsonLimits, RawJson, Revision, members};
 
 use crate::connection::Connection;
-use crate::desk::Desk;
-use crate::engine::{Call, DropAction, Effect, Request, ReservedCall, Subject};
+use crate::desk::ServerRequestHandler;
+use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTarget, ReservedCall};
 use crate::error::CallError;
 use crate::options::CallOptions;
 
@@ -23,7 +23,7 @@ const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
 pub(crate) struct OutgoingRequest<'a> {
     pub method: &'a str,
     pub members: &'a [&'a [u8]],
-    pub effect: Effect,
+    pub effect: CallEffect,
     pub when_dropped: DropAction,
     /// The tool, prompt, resource or task named in the params, if any.
     pub name: Option<&'a str>,
@@ -32,7 +32,7 @@ pub(crate) struct OutgoingRequest<'a> {
 }
 
 impl<'a> OutgoingRequest<'a> {
-    pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: Effect) -> Self {
+    pub fn new(method: &'a str, members: &'a [&'a [u8]], effect: CallEffect) -> Self {
         Self { method, members, effect, when_dropped: DropAction::Withdraw, name: None, mirrored: &[] }
     }
 
@@ -41,13 +41,13 @@ impl<'a> OutgoingRequest<'a> {
         Self { name: Some(name), ..self }
     }
 
-    fn subject(&self) -> Subject<'a> {
-        Subject { method: self.method, name: self.name, mirrored: self.mirrored }
+    fn subject(&self) -> RequestTarget<'a> {
+        RequestTarget { method: self.method, name: self.name, mirrored: self.mirrored }
     }
 }
 
 /// Returns the fixed part of every request between its method and its own members. Empty in the handshake era.
-pub(crate) fn constant_meta(revision: Revision, desk: &Desk) -> String {
+pub(crate) fn constant_meta(revision: Revision, desk: &ServerRequestHandler) -> String {
     match revision.era() {
         Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(revision, desk)),
         Era::Handshake => String::new(),
@@ -105,11 +105,11 @@ impl Connection {
         outgoing: OutgoingRequest<'_>,
         more: &str,
         options: &CallOptions,
-    ) -> Result<Call, CallError> {
+    ) -> Result<PendingCall, CallError> {
         let limits = self.limits();
         // Validated before the call gets an id: an invalid request is not a call.
         let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
-        let reserved = self.inner().open.engine.reserve(Request {
+        let reserved = self.inner().open.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
             timeout_max: options.total(limits),
             progress: options.progress.clone(),
@@ -129,8 +129,8 @@ impl Connection {
         &self,
         outgoing: OutgoingRequest<'_>,
         before: impl FnOnce(u64),
-    ) -> Result<Call, CallError> {
-        let reserved = self.inner().open.engine.reserve(Request {
+    ) -> Result<PendingCall, CallError> {
+        let reserved = self.inner().open.engine.reserve(CallRequest {
             timeout: FOR_EVER,
             timeout_max: FOR_EVER,
             progress: None,
@@ -147,7 +147,7 @@ impl Connection {
         outgoing: OutgoingRequest<'_>,
         more: &str,
         RequestMeta { extra, with_progress }: RequestMeta<'_>,
-    ) -> Result<Call, CallError> {
+    ) -> Result<PendingCall, CallError> {
         let (members, engine) = (outgoing.members, &self.inner().open.engine);
         let id = reserved.id();
         let mut parts = RequestParts::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
 /// A boxed future. Dropped when its result is no longer needed.
-pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Presents a server's questions to the user.
 pub trait Elicitor: Send + Sync {
@@ -20,11 +20,11 @@ pub trait Elicitor: Send + Sync {
 
     /// Asks the user. The content of an accepted form fits the form; defaults are filled in for omitted fields.
     /// Accepting a page is consent to open it, nothing more.
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse>;
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse>;
 
     /// Resolves when the user reports that a page is done, before or instead of the server's notification. Never
     /// resolves by default.
-    fn page_done(&self, server: &str, page: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
         let _ = (server, page);
         Box::pin(std::future::pending())
     }
@@ -42,7 +42,7 @@ pub trait Sampler: Send + Sync {
     /// # Errors
     ///
     /// [`SamplingError`] if the user declines or the model fails.
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>>;
+    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>>;
 }
 
 /// The reason sampling produced no result.

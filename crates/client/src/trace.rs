@@ -12,12 +12,12 @@ use crate::options::StepSink;
 #[derive(Debug, Clone, Default)]
 pub struct ConnectTrace {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ConnectStep>,
 }
 
 /// One step of connecting.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct ConnectStep {
     /// A stable name: `resolve`, `spawn`, `probe`, `respawn`, `initialize`; over HTTP `recall`, `open`, `fall back`.
     pub name: &'static str,
     /// Outcome of the step.
@@ -41,7 +41,7 @@ pub enum StepOutcome {
 
 impl ConnectTrace {
     /// Returns the step that ended the attempt.
-    pub fn failed(&self) -> Option<&Step> {
+    pub fn failed(&self) -> Option<&ConnectStep> {
         self.steps.iter().find(|step| step.outcome == StepOutcome::Failed)
     }
 
@@ -73,7 +73,7 @@ impl TraceRecorder {
     /// Like [`TraceRecorder::step`], for a detail written by the client, which is not redacted.
     pub fn say(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let (now, detail) = (Instant::now(), detail.to_string());
-        let step = Step { name, outcome, duration: now - self.began, detail };
+        let step = ConnectStep { name, outcome, duration: now - self.began, detail };
         self.began = now;
         if let Some(on_step) = &self.on_step {
             on_step(&step);

@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 use url::Url;
 use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Limits, connect_http};
 use wharf_spec::HttpSpec;
-use wharf_testkit::below::{Direction, Endpoint, Fault, FaultProxy, Guest, Moment, Rule, Script, Which};
+use wharf_testkit::below::{
+    AcceptedConnection, ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule,
+    FaultScript,
+};
 use wharf_testkit::oracle::until;
 use wharf_wire::{Era, RawJson};
 
@@ -59,7 +62,7 @@ impl Bench {
             attend(guest, manner, &ours).ok();
         })
         .unwrap();
-        let proxy = FaultProxy::start(server.address(), Script::default()).unwrap();
+        let proxy = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
         let url = Url::parse(&format!("http://{}/mcp", proxy.address())).unwrap();
         let mut options = ConnectOptions::default();
         options.limits = Limits::default().hurried(10);
@@ -92,10 +95,11 @@ impl Bench {
     }
 
     /// Puts a fault on the next `count` connections.
-    fn spoil(&self, count: u64, direction: Direction, moment: Moment, fault: &Fault) {
+    fn spoil(&self, count: u64, direction: Direction, moment: FaultPosition, fault: &ByteFault) {
         let opened = self.proxy.traffic().connections;
-        let rule = |number| Rule::new(direction, moment, fault.clone()).on(Which::Only(opened + number));
-        self.proxy.follow((1..=count).map(rule).fold(Script::default(), Script::with));
+        let rule =
+            |number| FaultRule::new(direction, moment, fault.clone()).on(ConnectionFilter::Only(opened + number));
+        self.proxy.follow((1..=count).map(rule).fold(FaultScript::default(), FaultScript::with));
     }
 
     fn deliveries(&self, nonce: &str) -> usize {
@@ -105,7 +109,7 @@ impl Bench {
 }
 
 /// Reads one request, writes it down, answers it and hangs up.
-fn attend(mut guest: Guest, manner: Manner, ledger: &Mutex<Vec<Value>>) -> io::Result<()> {
+fn attend(mut guest: AcceptedConnection, manner: Manner, ledger: &Mutex<Vec<Value>>) -> io::Result<()> {
     let Some(body) = read_request(&mut guest)? else { return Ok(()) };
     guest.delivered();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -178,14 +182,14 @@ async fn a_call_that_had_arrived_has_an_unknown_outcome_and_is_not_repeated() {
         let bench = Bench::new(manner).await;
         let sizes = bench.measure().await;
         let moments = [
-            ("before the answer", Moment::Before(0)),
-            ("in the status line", Moment::After(5)),
-            ("in the headers", Moment::After(40)),
-            ("in the message", Moment::After(sizes.answer - 30)),
-            ("before its last byte", Moment::After(sizes.answer - 1)),
+            ("before the answer", FaultPosition::Before(0)),
+            ("in the status line", FaultPosition::After(5)),
+            ("in the headers", FaultPosition::After(40)),
+            ("in the message", FaultPosition::After(sizes.answer - 30)),
+            ("before its last byte", FaultPosition::After(sizes.answer - 1)),
         ];
         for (when, moment) in moments {
-            for fault in [Fault::Cut, Fault::Close, Fault::HalfClose] {
+            for fault in [ByteFault::Cut, ByteFault::Close, ByteFault::HalfClose] {
                 let nonce = format!("{when} {fault:?}");
                 bench.spoil(1, TO_CLIENT, moment, &fault);
                 let outcome = bench.call(&nonce).await;
@@ -203,9 +207,9 @@ async fn a_call_cut_in_its_own_middle_has_an_unknown_outcome_and_is_not_repeated
         let bench = Bench::new(manner).await;
         let sizes = bench.measure().await;
         for at in [1, 60, sizes.request - 40, sizes.request - 1] {
-            for fault in [Fault::Cut, Fault::Close] {
+            for fault in [ByteFault::Cut, ByteFault::Close] {
                 let nonce = format!("{at} of {} {fault:?}", sizes.request);
-                bench.spoil(1, TO_SERVER, Moment::After(at), &fault);
+                bench.spoil(1, TO_SERVER, FaultPosition::After(at), &fault);
                 let outcome = bench.call(&nonce).await;
                 assert!(matches!(outcome, Err(CallError::OutcomeUnknown(_))), "{manner:?}: {nonce}: {outcome:?}");
                 bench.call("after").await.unwrap();
@@ -220,9 +224,9 @@ async fn a_call_whose_connection_dies_at_once_is_answered_or_unknown_or_provably
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         for round in 0..20 {
-            for fault in [Fault::Cut, Fault::Close] {
+            for fault in [ByteFault::Cut, ByteFault::Close] {
                 let nonce = format!("{round} {fault:?}");
-                bench.spoil(1, TO_SERVER, Moment::Opening, &fault);
+                bench.spoil(1, TO_SERVER, FaultPosition::Opening, &fault);
                 let outcome = bench.call(&nonce).await;
                 bench.call("after").await.unwrap();
                 let expected = match &outcome {
@@ -257,11 +261,13 @@ async fn a_call_that_falls_into_a_hole_ends_with_its_time_and_is_not_repeated() 
     let limit = Duration::from_millis(400);
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
-        for (direction, moment, deliveries) in
-            [(TO_SERVER, Moment::After(50), 0), (TO_CLIENT, Moment::Before(0), 1), (TO_CLIENT, Moment::After(40), 1)]
-        {
+        for (direction, moment, deliveries) in [
+            (TO_SERVER, FaultPosition::After(50), 0),
+            (TO_CLIENT, FaultPosition::Before(0), 1),
+            (TO_CLIENT, FaultPosition::After(40), 1),
+        ] {
             let nonce = format!("{direction:?} {moment:?}");
-            bench.spoil(1, direction, moment, &Fault::BlackHole);
+            bench.spoil(1, direction, moment, &ByteFault::BlackHole);
             let since = Instant::now();
             let outcome = bench.call_within(&nonce, limit).await;
             assert!(matches!(outcome, Err(CallError::TimedOut { .. })), "{manner:?}: {nonce}: {outcome:?}");
@@ -277,10 +283,10 @@ async fn a_list_recovers_by_itself_once() {
     for manner in MANNERS {
         let bench = Bench::new(manner).await;
         for (moment, fault) in [
-            (Moment::Before(0), Fault::Cut),
-            (Moment::Before(0), Fault::Close),
-            (Moment::After(40), Fault::Cut),
-            (Moment::After(150), Fault::Close),
+            (FaultPosition::Before(0), ByteFault::Cut),
+            (FaultPosition::Before(0), ByteFault::Close),
+            (FaultPosition::After(40), ByteFault::Cut),
+            (FaultPosition::After(150), ByteFault::Close),
         ] {
             let before = bench.proxy.traffic().connections;
             bench.spoil(1, TO_CLIENT, moment, &fault);

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use wharf_client::{
-    BudgetExceeded, BudgetScope, ByteBudget, CallError, CallOptions, ConnectOptions, Connection, Limits, LocalServer,
-    Negotiation, Pending, ServerEnd, Workers, connect_http, connect_local,
+    BoxedFuture, BudgetExceeded, BudgetScope, ByteBudget, CallError, CallOptions, ConnectOptions, Connection, Limits,
+    LocalServer, NegotiationMode, ServerEnd, Workers, connect_http, connect_local,
 };
 use wharf_spec::HttpSpec;
 use wharf_wire::RawJson;
@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 struct Scripted<F>(F);
 
 impl<F: Fn(&Value) -> String + Send + 'static> LocalServer for Scripted<F> {
-    fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
             while let Some(message) = end.receive().await {
                 let message: Value = serde_json::from_slice(&message.text).unwrap();
@@ -52,7 +52,7 @@ async fn connect(limits: &Limits, act: impl Fn(&Value) -> String + Send + 'stati
 fn options(limits: &Limits) -> ConnectOptions {
     let mut options = ConnectOptions::default();
     options.limits = limits.clone();
-    options.negotiation = Negotiation::Handshake;
+    options.negotiation = NegotiationMode::Handshake;
     options
 }
 

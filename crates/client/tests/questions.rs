@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_client::{
-    CallError, CallOptions, ClientServices, ConnectOptions, Connection, Elicitor, LocalServer, Outbox, Pending,
-    ServerEnd, Workers, connect_local,
+    BoxedFuture, CallError, CallOptions, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor,
+    LocalServer, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, RawJson};
 
 /// A server that is a function from a message to what it does about it.
 struct Scripted<F>(F);
 
-impl<F: FnMut(Value, &Outbox) + Send + 'static> LocalServer for Scripted<F> {
-    fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> Pending<()> {
+impl<F: FnMut(Value, &ClientSender) + Send + 'static> LocalServer for Scripted<F> {
+    fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
             let outbox = end.outbox();
             while let Some(message) = end.receive().await {
@@ -30,12 +30,12 @@ impl<F: FnMut(Value, &Outbox) + Send + 'static> LocalServer for Scripted<F> {
     }
 }
 
-fn answer(outbox: &Outbox, id: &Value, result: Value) {
+fn answer(outbox: &ClientSender, id: &Value, result: Value) {
     outbox.send(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string());
 }
 
 /// Answers what opens a connection, in the era that is wanted; says whether the message was something else.
-fn opened(message: &Value, outbox: &Outbox, stateless: bool) -> bool {
+fn opened(message: &Value, outbox: &ClientSender, stateless: bool) -> bool {
     let capabilities = json!({ "tools": { "listChanged": true } });
     match message["method"].as_str() {
         Some("server/discover") if stateless => {
@@ -91,7 +91,7 @@ impl Drop for TellWhenDropped {
 }
 
 impl Elicitor for Thinker {
-    fn elicit(&self, server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         assert_eq!(server, "scripted");
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (time, told) = (self.time, TellWhenDropped(Arc::clone(&self.dropped)));
@@ -103,7 +103,7 @@ impl Elicitor for Thinker {
     }
 }
 
-async fn open(person: &Thinker, server: impl FnMut(Value, &Outbox) + Send + 'static) -> Connection {
+async fn open(person: &Thinker, server: impl FnMut(Value, &ClientSender) + Send + 'static) -> Connection {
     let mut options = ConnectOptions::default();
     options.name = "scripted".to_owned();
     options.services = ClientServices::default().elicitation(person.clone());
@@ -116,7 +116,7 @@ async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> 
 }
 
 /// Asks in the middle of the call `ask`, answers `slow` four seconds after it came, and everything else at once.
-fn asks_by_request() -> impl FnMut(Value, &Outbox) + Send {
+fn asks_by_request() -> impl FnMut(Value, &ClientSender) + Send {
     let mut waiting = Value::Null;
     move |message, outbox| {
         if !opened(&message, outbox, false) {
@@ -189,7 +189,7 @@ async fn a_question_that_is_taken_back_is_dropped_and_the_clock_goes_on() {
 }
 
 /// Answers every call with this round, whatever it brings.
-fn always(round: Value) -> impl FnMut(Value, &Outbox) + Send {
+fn always(round: Value) -> impl FnMut(Value, &ClientSender) + Send {
     move |message, outbox| {
         if opened(&message, outbox, true) {
             answer(outbox, &message["id"], round.clone());
@@ -326,7 +326,7 @@ async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
         fn shows_pages(&self) -> bool {
             true
         }
-        fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
+        fn elicit(&self, _server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
             let visited = Arc::clone(&self.0);
             Box::pin(async move {
                 visited.notify_one();
@@ -336,7 +336,7 @@ async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
     }
     let visited = Arc::new(Notify::new());
     let mut calls = 0;
-    let server = Scripted(move |message: Value, outbox: &Outbox| {
+    let server = Scripted(move |message: Value, outbox: &ClientSender| {
         if !opened(&message, outbox, false) || message["method"] != "tools/call" {
             return;
         }

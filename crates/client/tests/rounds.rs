@@ -12,8 +12,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ClientServices, ConnectOptions, Connection, Elicitor, Incoming, LocalServer, Outbox,
-    Pending, ServerEnd, Workers, connect_local,
+    BoxedFuture, CallError, CallOptions, ClientSender, ClientServices, ConnectOptions, Connection, Elicitor,
+    LocalMessage, LocalServer, ServerEnd, Workers, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson};
 
@@ -130,7 +130,7 @@ struct Parrot {
 }
 
 impl Elicitor for Parrot {
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let asked = Arc::clone(&self.asked);
         Box::pin(async move {
             let message = question.message().to_owned();
@@ -176,7 +176,7 @@ struct Arguments {
 }
 
 impl LocalServer for Scripted {
-    fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
             let (outbox, mut waiting, mut rounds) = (end.outbox(), Vec::new(), BTreeMap::new());
             let mut choices = self.choices.iter().copied().cycle();
@@ -207,8 +207,8 @@ async fn yields(turns: usize) {
 impl Scripted {
     fn take(
         &self,
-        message: &Incoming,
-        outbox: &Outbox,
+        message: &LocalMessage,
+        outbox: &ClientSender,
         waiting: &mut Vec<(u64, usize)>,
         rounds: &mut BTreeMap<usize, usize>,
     ) {

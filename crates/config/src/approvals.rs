@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::{Fingerprint, LaunchRefusal, Surroundings};
+use wharf_spec::{Environment, Fingerprint, LaunchRefusal};
 use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError};
 
 pub use approvable::{ApprovalDigest, ApprovalSubject};
 
-use crate::Described;
+use crate::ServerDefinition;
 
 /// Schema version of the file.
 const SCHEMA: u64 = 1;
@@ -41,7 +41,7 @@ pub struct ApprovalKey {
 
 /// A snapshot of all approvals.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Approved(Vec<Record>);
+pub struct ApprovalSnapshot(Vec<ApprovalRecord>);
 
 /// Approval state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub enum ApprovalsError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct ApprovalRecord {
     #[serde(flatten)]
     key: ApprovalKey,
     digest: Fingerprint,
@@ -96,9 +96,9 @@ struct Record {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Form {
+struct ApprovalDocument {
     schema: u64,
-    approvals: Vec<Record>,
+    approvals: Vec<ApprovalRecord>,
 }
 
 impl ApprovalStore {
@@ -108,7 +108,7 @@ impl ApprovalStore {
     }
 
     /// Loads all approvals. A missing file contains none.
-    pub fn load(&self) -> Result<Approved, ApprovalsError> {
+    pub fn load(&self) -> Result<ApprovalSnapshot, ApprovalsError> {
         let loaded = self.document.load()?;
         self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
     }
@@ -116,8 +116,12 @@ impl ApprovalStore {
     /// Records an approval of the server in exactly this form. Replaces an earlier one.
     pub fn approve(&self, key: &ApprovalKey, what: &ApprovalSubject, at: SystemTime) -> Result<(), ApprovalsError> {
         let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let record =
-            Record { key: key.clone(), digest: what.digest(), approved_at: since.as_secs(), lines: what.lines() };
+        let record = ApprovalRecord {
+            key: key.clone(),
+            digest: what.digest(),
+            approved_at: since.as_secs(),
+            lines: what.lines(),
+        };
         self.update(|records| {
             records.retain(|known| known.key != *key);
             records.push(record.clone());
@@ -155,8 +159,8 @@ impl ApprovalStore {
     pub(crate) fn check_launch(
         &self,
         key: &ApprovalKey,
-        described: &Described,
-        around: &Surroundings,
+        described: &ServerDefinition,
+        around: &Environment,
         program: Option<&Path>,
     ) -> Result<(), LaunchRefusal> {
         let what = ApprovalSubject::of(described, around);
@@ -176,14 +180,14 @@ impl ApprovalStore {
         }
     }
 
-    fn update(&self, mut change: impl FnMut(&mut Vec<Record>)) -> Result<(), ApprovalsError> {
+    fn update(&self, mut change: impl FnMut(&mut Vec<ApprovalRecord>)) -> Result<(), ApprovalsError> {
         let updated = self.document.update(|old| {
-            let Approved(mut records) = self.read(old)?;
+            let ApprovalSnapshot(mut records) = self.read(old)?;
             change(&mut records);
             if old.is_none() && records.is_empty() {
                 return Ok(None);
             }
-            let form = Form { schema: SCHEMA, approvals: records };
+            let form = ApprovalDocument { schema: SCHEMA, approvals: records };
             serde_json::to_vec_pretty(&form).map(Some).map_err(|source| self.damaged(source))
         });
         match updated {
@@ -193,19 +197,19 @@ impl ApprovalStore {
         }
     }
 
-    fn read(&self, bytes: Option<&[u8]>) -> Result<Approved, ApprovalsError> {
+    fn read(&self, bytes: Option<&[u8]>) -> Result<ApprovalSnapshot, ApprovalsError> {
         /// The member that all schema versions share.
         #[derive(Deserialize)]
-        struct Numbered {
+        struct ApprovalSchemaHeader {
             schema: u64,
         }
-        let Some(bytes) = bytes else { return Ok(Approved::default()) };
+        let Some(bytes) = bytes else { return Ok(ApprovalSnapshot::default()) };
         let damaged = |source| self.damaged(source);
-        let Numbered { schema: found } = serde_json::from_slice(bytes).map_err(damaged)?;
+        let ApprovalSchemaHeader { schema: found } = serde_json::from_slice(bytes).map_err(damaged)?;
         if found != SCHEMA {
             return Err(ApprovalsError::Newer { path: self.document.path().to_owned(), found });
         }
-        serde_json::from_slice::<Form>(bytes).map(|form| Approved(form.approvals)).map_err(damaged)
+        serde_json::from_slice::<ApprovalDocument>(bytes).map(|form| ApprovalSnapshot(form.approvals)).map_err(damaged)
     }
 
     fn damaged(&self, source: serde_json::Error) -> ApprovalsError {
@@ -213,7 +217,7 @@ impl ApprovalStore {
     }
 }
 
-impl Approved {
+impl ApprovalSnapshot {
     /// Reports whether there is any approval of this server. If not, its current form need not be inspected.
     pub fn knows(&self, key: &ApprovalKey) -> bool {
         self.0.iter().any(|known| known.key == *key)

@@ -5,32 +5,32 @@ use std::collections::hash_map::Entry;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::fields::{Field, Kind};
-use crate::tree::{Member, Node, TextPosition, Value};
+use crate::fields::{ConfigField, ConfigFieldKind};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
 
 /// The known members of an object, each with a value of the right type.
-pub(crate) struct Checked<'a> {
-    found: Vec<(&'static Field, &'a Member)>,
+pub(crate) struct ValidatedObject<'a> {
+    found: Vec<(&'static ConfigField, &'a ConfigMember)>,
     /// The first member of each known key, including those with an invalid value.
-    seen: Vec<(&'static Field, &'a Member)>,
+    seen: Vec<(&'static ConfigField, &'a ConfigMember)>,
     /// Members with unknown keys.
-    pub unknown: Vec<&'a Member>,
+    pub unknown: Vec<&'a ConfigMember>,
     /// Problems found.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ValidationFault>,
 }
 
 /// A problem at a position, without the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ValidationFault {
     pub code: &'static str,
     pub at: TextPosition,
     pub text: String,
     pub fix: Option<String>,
 }
 
-impl Fault {
+impl ValidationFault {
     pub fn new(code: &'static str, at: TextPosition, text: impl Into<String>) -> Self {
         Self { code, at, text: text.into(), fix: None }
     }
@@ -42,8 +42,8 @@ impl Fault {
 }
 
 /// Validates an object against tables of keys. Members of the wrong type are reported and treated as absent.
-pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> Checked<'a> {
-    let mut checked = Checked { found: Vec::new(), seen: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
+pub(crate) fn check<'a>(members: &'a [ConfigMember], tables: &[&'static [ConfigField]]) -> ValidatedObject<'a> {
+    let mut checked = ValidatedObject { found: Vec::new(), seen: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
     let is_known = |key: &str| tables.iter().copied().flatten().any(|field| field.is_called(key));
     // Keys that start with `_` are comments and may repeat.
     let others = members.iter().filter(|member| !member.key.starts_with('_') && !is_known(&member.key));
@@ -58,15 +58,15 @@ pub(crate) fn check<'a>(members: &'a [Member], tables: &[&'static [Field]]) -> C
     checked
 }
 
-impl<'a> Checked<'a> {
-    fn take(&mut self, field: &'static Field, member: &'a Member) {
+impl<'a> ValidatedObject<'a> {
+    fn take(&mut self, field: &'static ConfigField, member: &'a ConfigMember) {
         if let Some((_, first)) = self.seen.iter().find(|(other, _)| other.name == field.name) {
             self.faults.push(twice(member, first));
             return;
         }
         self.seen.push((field, member));
         // Many programs write null for an absent value.
-        if member.node.value == Value::Null {
+        if member.node.value == ConfigValue::Null {
             return;
         }
         match misfit(field.kind, &member.node) {
@@ -76,13 +76,13 @@ impl<'a> Checked<'a> {
             }
             Some((at, wanted)) => {
                 let text = format!("`{}` is not {wanted}", shown(&member.key));
-                self.faults.push(Fault::new("wrong_type", at, text));
+                self.faults.push(ValidationFault::new("wrong_type", at, text));
             }
         }
     }
 
     /// Returns the member of a key, in any accepted spelling.
-    pub fn member(&self, name: &str) -> Option<&'a Member> {
+    pub fn member(&self, name: &str) -> Option<&'a ConfigMember> {
         self.found.iter().find(|(field, _)| field.name == name).map(|(_, member)| *member)
     }
 
@@ -93,7 +93,7 @@ impl<'a> Checked<'a> {
 
     pub fn flag(&self, name: &str) -> Option<bool> {
         match self.member(name)?.node.value {
-            Value::Bool(flag) => Some(flag),
+            ConfigValue::Bool(flag) => Some(flag),
             _ => None,
         }
     }
@@ -106,9 +106,9 @@ impl<'a> Checked<'a> {
         self.count(name).map(Duration::from_millis)
     }
 
-    pub fn list(&self, name: &str) -> &'a [Node] {
+    pub fn list(&self, name: &str) -> &'a [ConfigNode] {
         match self.member(name).map(|member| &member.node.value) {
-            Some(Value::List(items)) => items,
+            Some(ConfigValue::List(items)) => items,
             _ => &[],
         }
     }
@@ -117,28 +117,33 @@ impl<'a> Checked<'a> {
         self.list(name).iter().filter_map(|node| Some((node.text()?, node.at))).collect()
     }
 
-    pub fn map(&self, name: &str) -> &'a [Member] {
+    pub fn map(&self, name: &str) -> &'a [ConfigMember] {
         self.member(name).map(|member| member.node.members()).unwrap_or_default()
     }
 }
 
-fn twice(member: &Member, first: &Member) -> Fault {
+fn twice(member: &ConfigMember, first: &ConfigMember) -> ValidationFault {
     let (key, other) = (shown(&member.key), shown(&first.key));
     let text = format!("`{key}` on line {} is there already as `{other}` on line {}", member.at.line, first.at.line);
-    Fault::new("duplicate_key", member.at, text).fix("keep one of them")
+    ValidationFault::new("duplicate_key", member.at, text).fix("keep one of them")
 }
 
 /// Reports duplicate names in a map of user-defined names. Header names are compared case-insensitively.
-fn repeated(field: &Field, member: &Member) -> Vec<Fault> {
+fn repeated(field: &ConfigField, member: &ConfigMember) -> Vec<ValidationFault> {
     let spelling = if field.name == "headers" { str::to_ascii_lowercase } else { str::to_owned };
     match field.kind {
-        Kind::TemplateMap | Kind::MillisMap | Kind::Objects(_) => duplicates(member.node.members(), spelling),
+        ConfigFieldKind::TemplateMap | ConfigFieldKind::MillisMap | ConfigFieldKind::Objects(_) => {
+            duplicates(member.node.members(), spelling)
+        }
         _ => Vec::new(),
     }
 }
 
-fn duplicates<'a>(members: impl IntoIterator<Item = &'a Member>, spelling: fn(&str) -> String) -> Vec<Fault> {
-    let mut firsts: HashMap<String, &Member> = HashMap::new();
+fn duplicates<'a>(
+    members: impl IntoIterator<Item = &'a ConfigMember>,
+    spelling: fn(&str) -> String,
+) -> Vec<ValidationFault> {
+    let mut firsts: HashMap<String, &ConfigMember> = HashMap::new();
     let mut faults = Vec::new();
     for member in members {
         match firsts.entry(spelling(&member.key)) {
@@ -150,23 +155,23 @@ fn duplicates<'a>(members: impl IntoIterator<Item = &'a Member>, spelling: fn(&s
 }
 
 /// Returns the value as an integer, if it is one.
-pub(crate) fn number(node: &Node) -> Option<u64> {
+pub(crate) fn number(node: &ConfigNode) -> Option<u64> {
     match &node.value {
-        Value::Number(text) => text.parse().ok(),
+        ConfigValue::Number(text) => text.parse().ok(),
         _ => None,
     }
 }
 
 /// Returns the position of a type mismatch and a description of the expected type.
-fn misfit(kind: Kind, node: &Node) -> Option<(TextPosition, String)> {
+fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, String)> {
     let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, but {}", node.value.kind())));
     match kind {
-        Kind::Text | Kind::Template => wanted(node.text().is_some(), "a text"),
-        Kind::Flag => wanted(matches!(node.value, Value::Bool(_)), "true or false"),
-        Kind::Count(least) => whole(node, least..=u32::MAX.into()),
-        Kind::Millis => whole(node, 1..=u32::MAX.into()),
-        Kind::Port => whole(node, 1..=u16::MAX.into()),
-        Kind::Choice(words) => {
+        ConfigFieldKind::Text | ConfigFieldKind::Template => wanted(node.text().is_some(), "a text"),
+        ConfigFieldKind::Flag => wanted(matches!(node.value, ConfigValue::Bool(_)), "true or false"),
+        ConfigFieldKind::Count(least) => whole(node, least..=u32::MAX.into()),
+        ConfigFieldKind::Millis => whole(node, 1..=u32::MAX.into()),
+        ConfigFieldKind::Port => whole(node, 1..=u16::MAX.into()),
+        ConfigFieldKind::Choice(words) => {
             let fits = node.text().is_some_and(|text| words.contains(&text));
             (!fits).then(|| {
                 (
@@ -175,32 +180,37 @@ fn misfit(kind: Kind, node: &Node) -> Option<(TextPosition, String)> {
                 )
             })
         }
-        Kind::Texts | Kind::Templates | Kind::Rules => {
-            let Value::List(items) = &node.value else { return wanted(false, "a list") };
-            let odd = items.iter().find(|item| !matches!(kind, Kind::Rules) && item.text().is_none())?;
+        ConfigFieldKind::Texts | ConfigFieldKind::Templates | ConfigFieldKind::Rules => {
+            let ConfigValue::List(items) = &node.value else { return wanted(false, "a list") };
+            let odd = items.iter().find(|item| !matches!(kind, ConfigFieldKind::Rules) && item.text().is_none())?;
             Some((odd.at, format!("a list of texts: there is {} in it", odd.value.kind())))
         }
-        Kind::TemplateMap => {
-            let Value::Map(members) = &node.value else { return wanted(false, "an object") };
+        ConfigFieldKind::TemplateMap => {
+            let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             let odd = members.iter().find(|member| member.node.text().is_none())?;
             Some((odd.node.at, format!("an object of texts: `{}` is {}", shown(&odd.key), odd.node.value.kind())))
         }
-        Kind::MillisMap => {
-            let Value::Map(members) = &node.value else { return wanted(false, "an object") };
+        ConfigFieldKind::MillisMap => {
+            let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             members
                 .iter()
                 .find_map(|member| whole(&member.node, 1..=u32::MAX.into()))
                 .map(|(at, _)| (at, "milliseconds by name".to_owned()))
         }
-        Kind::OffOr(_) => wanted(matches!(node.value, Value::Map(_) | Value::Bool(_)), "false or an object"),
-        Kind::Object(_) | Kind::Objects(_) => wanted(matches!(node.value, Value::Map(_)), "an object"),
-        Kind::Servers => {
-            wanted(matches!(node.value, Value::Map(_) | Value::List(_)), "an object of servers by their ids")
+        ConfigFieldKind::OffOr(_) => {
+            wanted(matches!(node.value, ConfigValue::Map(_) | ConfigValue::Bool(_)), "false or an object")
         }
+        ConfigFieldKind::Object(_) | ConfigFieldKind::Objects(_) => {
+            wanted(matches!(node.value, ConfigValue::Map(_)), "an object")
+        }
+        ConfigFieldKind::Servers => wanted(
+            matches!(node.value, ConfigValue::Map(_) | ConfigValue::List(_)),
+            "an object of servers by their ids",
+        ),
     }
 }
 
-fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(TextPosition, String)> {
+fn whole(node: &ConfigNode, range: RangeInclusive<u64>) -> Option<(TextPosition, String)> {
     match number(node) {
         Some(number) if range.contains(&number) => None,
         _ => Some((node.at, format!("a whole number from {} to {}", range.start(), range.end()))),
@@ -209,5 +219,5 @@ fn whole(node: &Node, range: RangeInclusive<u64>) -> Option<(TextPosition, Strin
 
 /// Escapes and shortens a key for display.
 pub(crate) fn shown(key: &str) -> String {
-    Untrusted::new(key).shortened(80).to_string()
+    UntrustedText::new(key).shortened(80).to_string()
 }

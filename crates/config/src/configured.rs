@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use wharf_spec::{Backoff, HttpForm, ServerName};
+use wharf_spec::{BackoffSettings, HttpTransport, ServerName};
 
-use crate::{ApprovalDigest, EntrySite, Layer, Place, Problem};
+use crate::{ApprovalDigest, ConfigProblem, EntrySite, Layer, SourceLocation};
 
 /// A value and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,32 +12,32 @@ pub struct SourcedValue<T> {
     /// The value.
     pub value: T,
     /// Location of the value.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A configured server, valid or not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Configured {
+pub struct ConfiguredServer {
     /// Name of the server.
     pub name: ServerName,
     /// Layer that defines the server.
     pub layer: Layer,
     /// Location of its key.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Set if the server is enabled.
     pub enabled: bool,
     /// Approval status.
-    pub approval: Approval,
+    pub approval: ServerApproval,
     /// The entry as written.
     pub written: serde_json::Map<String, serde_json::Value>,
     /// The parsed definition, or at least one problem.
-    pub described: Result<Described, Vec<Problem>>,
+    pub described: Result<ServerDefinition, Vec<ConfigProblem>>,
 }
 
 /// Approval status of a configured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approval {
+pub enum ServerApproval {
     /// The server is the user's own and needs no approval.
     NotNeeded,
     /// The user has approved the server in its current form, with this digest.
@@ -51,9 +51,9 @@ pub enum Approval {
 /// A server definition as written, before expansion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Described {
+pub struct ServerDefinition {
     /// Transport settings.
-    pub reach: Reach,
+    pub reach: TransportDefinition,
     /// Base directory of relative paths, and start directory.
     pub site: EntrySite,
     /// Expands `${…}` references.
@@ -77,7 +77,7 @@ pub struct Described {
     /// Maximum number of concurrent calls.
     pub max_concurrent: Option<usize>,
     /// Reconnection settings. `Err(false)` disables reconnection, `Err(true)` enables the default.
-    pub reconnect: Option<Result<Backoff, bool>>,
+    pub reconnect: Option<Result<BackoffSettings, bool>>,
     /// Idle time after which a health check is sent.
     pub health_check: Option<Duration>,
     /// Idle time after which a lazy server is stopped.
@@ -90,7 +90,7 @@ pub struct Described {
 
 /// Transport of a server definition.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reach {
+pub enum TransportDefinition {
     /// A local server, started as a child process.
     Stdio(Box<StdioDefinition>),
     /// A remote server, reached over HTTP.
@@ -124,7 +124,7 @@ pub struct HttpDefinition {
     /// URL of the server.
     pub url: SourcedValue<String>,
     /// HTTP transport.
-    pub form: HttpForm,
+    pub form: HttpTransport,
     /// Headers by name.
     pub headers: Vec<(String, SourcedValue<String>)>,
     /// Proxy URL.
@@ -136,20 +136,20 @@ pub struct HttpDefinition {
     /// Copies arguments into headers where a tool's schema asks for it.
     pub mirror_arguments: bool,
     /// Login settings.
-    pub oauth: Option<Oauth>,
+    pub oauth: Option<OauthDefinition>,
 }
 
 /// Login settings of a server, with the keys of [`crate::fields::OAUTH`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Oauth {
+pub struct OauthDefinition {
     /// String values by key, in table order.
     pub texts: Vec<(&'static str, SourcedValue<String>)>,
     /// Loopback port for the login callback.
     pub callback_port: Option<u16>,
 }
 
-impl Oauth {
+impl OauthDefinition {
     /// Returns the value of a key.
     pub fn text(&self, name: &str) -> Option<&SourcedValue<String>> {
         self.texts.iter().find(|(other, _)| *other == name).map(|(_, text)| text)

@@ -15,22 +15,22 @@ use serde_json::{Map, Value};
 use wharf_spec::ServerName;
 
 pub use file::{ConfigFile, EditError};
-pub use refusal::Refusal;
+pub use refusal::EditRefusal;
 
-use sheet::{Holder, Sheet};
+use sheet::{JsonSyntaxTree, ObjectEditor};
 
 /// An edited text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edited {
+pub struct EditedText {
     /// The whole text. Identical to the original if nothing changed.
     pub text: String,
     /// Outcome of the edit.
-    pub change: Change,
+    pub change: ConfigChange,
 }
 
 /// Outcome of an edit, with the previous value for an undo.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum ConfigChange {
     /// The value is new.
     Added,
     /// The value was replaced.
@@ -43,7 +43,7 @@ pub enum Change {
     NotThere,
 }
 
-impl Change {
+impl ConfigChange {
     /// Reports whether the text changed.
     pub fn is_change(&self) -> bool {
         !matches!(self, Self::Unchanged | Self::NotThere)
@@ -51,28 +51,28 @@ impl Change {
 }
 
 /// Sets a server's entry. In an existing entry, unchanged members retain their comments and order.
-pub fn set_server(text: &str, name: &ServerName, entry: &Map<String, Value>) -> Result<Edited, Refusal> {
+pub fn set_server(text: &str, name: &ServerName, entry: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| sheet.servers_for(name.as_str())?.set(name.as_str(), &Value::Object(entry.clone())))
 }
 
 /// Removes a server's entry, including the comments inside it and on its line.
-pub fn remove_server(text: &str, name: &ServerName) -> Result<Edited, Refusal> {
+pub fn remove_server(text: &str, name: &ServerName) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| match sheet.servers_with(name.as_str())? {
         Some(servers) => Ok(servers.remove(name.as_str())),
-        None => Ok(Change::NotThere),
+        None => Ok(ConfigChange::NotThere),
     })
 }
 
 /// Enables or disables a server. To enable it, an entry that only disables a server of a lower layer is removed.
-pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edited, Refusal> {
+pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| {
-        let Some(servers) = sheet.servers_with(name.as_str())? else { return Ok(Change::NotThere) };
+        let Some(servers) = sheet.servers_with(name.as_str())? else { return Ok(ConfigChange::NotThere) };
         let old = servers.value(name.as_str()).unwrap_or_default();
         // Without the key the server is enabled.
         let says = |key: &str, flag: bool| old.get(key) == Some(&Value::Bool(flag));
         let is_on = !says("enabled", false) && !says("disabled", true);
         if is_on == enabled {
-            return Ok(Change::Unchanged);
+            return Ok(ConfigChange::Unchanged);
         }
         let is_switch = |key: &String| matches!(key.as_str(), "enabled" | "disabled");
         if enabled && old.as_object().is_some_and(|members| members.keys().all(is_switch)) {
@@ -85,37 +85,37 @@ pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edite
         if !enabled || says("enabled", false) {
             entry.set("enabled", &Value::Bool(enabled))?;
         }
-        Ok(Change::Replaced(old))
+        Ok(ConfigChange::Replaced(old))
     })
 }
 
 /// Appends a rule to `permissions`, unless it is already there.
-pub fn add_rule(text: &str, rule: &Map<String, Value>) -> Result<Edited, Refusal> {
+pub fn add_rule(text: &str, rule: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| sheet.root()?.push("permissions", &Value::Object(rule.clone())))
 }
 
 /// Removes a rule from `permissions`. Reverts [`add_rule`].
-pub fn remove_rule(text: &str, rule: &Map<String, Value>) -> Result<Edited, Refusal> {
+pub fn remove_rule(text: &str, rule: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| sheet.root()?.pull("permissions", &Value::Object(rule.clone())))
 }
 
 /// Sets the value at a path of keys. Creates missing objects on the path. An empty path has no effect.
-pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<Edited, Refusal> {
+pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| {
-        let Some((last, way)) = path.split_last() else { return Ok(Change::NotThere) };
+        let Some((last, way)) = path.split_last() else { return Ok(ConfigChange::NotThere) };
         let holder = way.iter().try_fold(sheet.root()?, |holder, key| holder.object(key))?;
         holder.set(last, value)
     })
 }
 
 /// Removes the value at a path of keys.
-pub fn remove_setting(text: &str, path: &[&str]) -> Result<Edited, Refusal> {
+pub fn remove_setting(text: &str, path: &[&str]) -> Result<EditedText, EditRefusal> {
     edited(text, |sheet| {
-        let Some((last, way)) = path.split_last() else { return Ok(Change::NotThere) };
+        let Some((last, way)) = path.split_last() else { return Ok(ConfigChange::NotThere) };
         let mut holder = sheet.root()?;
         for key in way {
             if !holder.has(key) {
-                return Ok(Change::NotThere);
+                return Ok(ConfigChange::NotThere);
             }
             holder = holder.object(key)?;
         }
@@ -123,17 +123,20 @@ pub fn remove_setting(text: &str, path: &[&str]) -> Result<Edited, Refusal> {
     })
 }
 
-fn edited(text: &str, edit: impl FnOnce(&Sheet) -> Result<Change, Refusal>) -> Result<Edited, Refusal> {
-    let sheet = Sheet::parse(text)?;
+fn edited(
+    text: &str,
+    edit: impl FnOnce(&JsonSyntaxTree) -> Result<ConfigChange, EditRefusal>,
+) -> Result<EditedText, EditRefusal> {
+    let sheet = JsonSyntaxTree::parse(text)?;
     let change = edit(&sheet)?;
     let text = if change.is_change() { sheet.text() } else { text.to_owned() };
-    Ok(Edited { text, change })
+    Ok(EditedText { text, change })
 }
 
-impl Sheet {
+impl JsonSyntaxTree {
     /// Returns the object that a server of this name belongs in: the one that has it, else the first existing one, else
     /// a new one that suits the file.
-    fn servers_for(&self, name: &str) -> Result<Holder, Refusal> {
+    fn servers_for(&self, name: &str) -> Result<ObjectEditor, EditRefusal> {
         let root = self.root()?;
         let holders = self.servers()?;
         if let Some(holder) = holders.iter().find(|servers| servers.has(name)).or(holders.first()) {
@@ -146,12 +149,12 @@ impl Sheet {
     }
 
     /// Returns the object that has a server of this name, if there is one.
-    fn servers_with(&self, name: &str) -> Result<Option<Holder>, Refusal> {
+    fn servers_with(&self, name: &str) -> Result<Option<ObjectEditor>, EditRefusal> {
         Ok(self.servers()?.into_iter().find(|servers| servers.has(name)))
     }
 
     /// Returns the objects that hold servers. A file may use both shapes, but each name only once.
-    fn servers(&self) -> Result<Vec<Holder>, Refusal> {
+    fn servers(&self) -> Result<Vec<ObjectEditor>, EditRefusal> {
         let root = self.root()?;
         let mut holders = Vec::new();
         if root.has("mcpServers") {

@@ -4,48 +4,53 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_spec::{Backoff, HttpForm, nearest};
+use wharf_spec::{BackoffSettings, HttpTransport, nearest};
 
-use crate::checked::{Checked, Fault, check, number, shown};
-use crate::configured::{Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
-use crate::fields::{BACKOFF, Field, OAUTH, SERVER};
-use crate::place::Place;
+use crate::checked::{ValidatedObject, ValidationFault, check, number, shown};
+use crate::configured::{
+    HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition,
+};
+use crate::fields::{BACKOFF, ConfigField, OAUTH, SERVER};
+use crate::place::SourceLocation;
 use crate::site::EntrySite;
-use crate::tree::{Node, TextPosition, Value};
+use crate::tree::{ConfigNode, ConfigValue, TextPosition};
 
 /// Content of an entry.
-pub(crate) enum Said {
+pub(crate) enum EntryContent {
     /// The entry only disables a server of a lower layer.
     Off,
     /// The entry defines a server.
-    Server(Box<Described>),
+    Server(Box<ServerDefinition>),
     /// The entry is invalid.
-    Bad(Vec<Fault>),
+    Bad(Vec<ValidationFault>),
 }
 
 /// A parsed entry.
-pub(crate) struct Entry {
-    pub said: Said,
+pub(crate) struct ParsedEntry {
+    pub said: EntryContent,
     pub enabled: bool,
     /// Problems that do not make the entry invalid.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<ValidationFault>,
 }
 
 /// Minimum plausible timeout. A smaller value is probably meant in seconds.
 const SHORT: Duration = Duration::from_millis(100);
 
 /// Parses the entry of the server with this id.
-pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> Entry {
-    let Value::Map(members) = &node.value else {
-        let fault =
-            Fault::new("wrong_type", node.at, format!("`{}` is {}, not an object", shown(id), node.value.kind()));
-        return Entry { said: Said::Bad(vec![fault]), enabled: true, warnings: Vec::new() };
+pub(crate) fn read(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool) -> ParsedEntry {
+    let ConfigValue::Map(members) = &node.value else {
+        let fault = ValidationFault::new(
+            "wrong_type",
+            node.at,
+            format!("`{}` is {}, not an object", shown(id), node.value.kind()),
+        );
+        return ParsedEntry { said: EntryContent::Bad(vec![fault]), enabled: true, warnings: Vec::new() };
     };
     let mut fields = check(members, &[SERVER]);
     let enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
     let mut warnings = unknown(&fields, SERVER);
     if !enabled && members.iter().all(|member| matches!(member.key.as_str(), "enabled" | "disabled")) {
-        return Entry { said: Said::Off, enabled, warnings };
+        return ParsedEntry { said: EntryContent::Off, enabled, warnings };
     }
     let reading = EntryReader { id, at: node.at, file, fields: &fields };
     let reach = reading.reach();
@@ -60,21 +65,22 @@ pub(crate) fn read(id: &str, node: &Node, file: &Arc<Path>, expands: bool) -> En
     let mut faults = std::mem::take(&mut fields.faults);
     faults.extend(inner);
     let said = match described {
-        Ok(described) if faults.is_empty() => Said::Server(Box::new(described)),
-        Ok(_) => Said::Bad(faults),
+        Ok(described) if faults.is_empty() => EntryContent::Server(Box::new(described)),
+        Ok(_) => EntryContent::Bad(faults),
         Err(fault) => {
             faults.push(fault);
-            Said::Bad(faults)
+            EntryContent::Bad(faults)
         }
     };
-    Entry { said, enabled, warnings }
+    ParsedEntry { said, enabled, warnings }
 }
 
 /// Reports unknown keys, each with the most similar known key.
-pub(crate) fn unknown(fields: &Checked<'_>, known: &'static [Field]) -> Vec<Fault> {
+pub(crate) fn unknown(fields: &ValidatedObject<'_>, known: &'static [ConfigField]) -> Vec<ValidationFault> {
     let names = || known.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
-    let fault = |member: &&crate::tree::Member| {
-        let fault = Fault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+    let fault = |member: &&crate::tree::ConfigMember| {
+        let fault =
+            ValidationFault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
         match nearest(&member.key, names()) {
             Some(meant) => fault.fix(format!("did you mean `{meant}`?")),
             None => fault,
@@ -87,19 +93,19 @@ struct EntryReader<'a> {
     id: &'a str,
     at: TextPosition,
     file: &'a Arc<Path>,
-    fields: &'a Checked<'a>,
+    fields: &'a ValidatedObject<'a>,
 }
 
 /// Transport of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryTransport {
     Stdio,
-    Http(HttpForm),
+    Http(HttpTransport),
 }
 
 impl EntryReader<'_> {
     fn sited(&self, (text, at): (&str, TextPosition)) -> SourcedValue<String> {
-        SourcedValue { value: text.to_owned(), place: Place { file: Arc::clone(self.file), at } }
+        SourcedValue { value: text.to_owned(), place: SourceLocation { file: Arc::clone(self.file), at } }
     }
 
     fn template(&self, name: &str) -> Option<SourcedValue<String>> {
@@ -121,15 +127,15 @@ impl EntryReader<'_> {
         self.fields.texts(name).into_iter().map(|(text, _)| text.to_owned()).collect()
     }
 
-    fn reach(&self) -> Result<Reach, Fault> {
+    fn reach(&self) -> Result<TransportDefinition, ValidationFault> {
         match self.way()? {
-            EntryTransport::Stdio => self.stdio().map(|stdio| Reach::Stdio(Box::new(stdio))),
-            EntryTransport::Http(form) => self.http(form).map(|http| Reach::Http(Box::new(http))),
+            EntryTransport::Stdio => self.stdio().map(|stdio| TransportDefinition::Stdio(Box::new(stdio))),
+            EntryTransport::Http(form) => self.http(form).map(|http| TransportDefinition::Http(Box::new(http))),
         }
     }
 
     /// Returns the transport given by `type`, or else the one implied by the other keys.
-    fn way(&self) -> Result<EntryTransport, Fault> {
+    fn way(&self) -> Result<EntryTransport, ValidationFault> {
         let (command, url) =
             (self.fields.member("command"), self.fields.member("url").or(self.fields.member("httpUrl")));
         if let (Some(command), Some(url)) = (command, url) {
@@ -142,53 +148,57 @@ impl EntryReader<'_> {
                 lines.1
             );
             let later = command.at.max(url.at);
-            return Err(Fault::new("two_transports", later, text).fix("keep one: `command` starts it, `url` dials it"));
+            return Err(ValidationFault::new("two_transports", later, text)
+                .fix("keep one: `command` starts it, `url` dials it"));
         }
         let inferred = match (command, url) {
             (Some(_), _) => Some(EntryTransport::Stdio),
-            (None, Some(url)) if url.key == "httpUrl" => Some(EntryTransport::Http(HttpForm::Streamable)),
-            (None, Some(_)) => Some(EntryTransport::Http(HttpForm::Automatic)),
+            (None, Some(url)) if url.key == "httpUrl" => Some(EntryTransport::Http(HttpTransport::Streamable)),
+            (None, Some(_)) => Some(EntryTransport::Http(HttpTransport::Automatic)),
             (None, None) => None,
         };
         match self.fields.text("type") {
             Some((word, at)) => self.named(word, at),
             None => inferred.ok_or_else(|| {
                 let text = format!("`{}` has neither `command` nor `url`", shown(self.id));
-                Fault::new("no_transport", self.at, text)
+                ValidationFault::new("no_transport", self.at, text)
                     .fix("give `command` (and `args`) for a server to start, or `url` for one to dial")
             }),
         }
     }
 
-    fn named(&self, word: &str, at: TextPosition) -> Result<EntryTransport, Fault> {
+    fn named(&self, word: &str, at: TextPosition) -> Result<EntryTransport, ValidationFault> {
         Ok(match word {
             "stdio" => EntryTransport::Stdio,
             "http" | "streamable-http" | "streamableHttp" | "streamable_http" => {
-                EntryTransport::Http(HttpForm::Streamable)
+                EntryTransport::Http(HttpTransport::Streamable)
             }
-            "sse" => EntryTransport::Http(HttpForm::Sse),
+            "sse" => EntryTransport::Http(HttpTransport::Sse),
             "claudeai-proxy" | "sdk" => {
                 let text = format!("the type `{word}` is internal to another program and means nothing in a file");
-                return Err(Fault::new("foreign_type", at, text).fix("remove the entry, or give `command` or `url`"));
+                return Err(
+                    ValidationFault::new("foreign_type", at, text).fix("remove the entry, or give `command` or `url`")
+                );
             }
             other => {
                 let text = format!("`{}` is no type of server", shown(other));
-                return Err(Fault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or leave it out"));
+                return Err(
+                    ValidationFault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or leave it out")
+                );
             }
         })
     }
 
-    fn missing(&self, key: &str, kind: &str) -> Fault {
+    fn missing(&self, key: &str, kind: &str) -> ValidationFault {
         let text = format!("missing `{key}` in {kind} server `{}`", shown(self.id));
-        Fault::new("missing_key", self.at, text).fix(format!("add `\"{key}\": \"…\"`"))
+        ValidationFault::new("missing_key", self.at, text).fix(format!("add `\"{key}\": \"…\"`"))
     }
 
-    fn stdio(&self) -> Result<StdioDefinition, Fault> {
+    fn stdio(&self) -> Result<StdioDefinition, ValidationFault> {
         let command = self.template("command").ok_or_else(|| self.missing("command", "stdio"))?;
         if command.value.trim().is_empty() {
-            return Err(
-                Fault::new("missing_key", command.place.at, "`command` is empty").fix("name the program to start")
-            );
+            return Err(ValidationFault::new("missing_key", command.place.at, "`command` is empty")
+                .fix("name the program to start"));
         }
         Ok(StdioDefinition {
             command,
@@ -201,7 +211,7 @@ impl EntryReader<'_> {
         })
     }
 
-    fn http(&self, form: HttpForm) -> Result<HttpDefinition, Fault> {
+    fn http(&self, form: HttpTransport) -> Result<HttpDefinition, ValidationFault> {
         let url = self.template("url").or_else(|| self.template("httpUrl"));
         Ok(HttpDefinition {
             url: url.ok_or_else(|| self.missing("url", "http"))?,
@@ -215,19 +225,19 @@ impl EntryReader<'_> {
         })
     }
 
-    fn oauth(&self) -> Option<Oauth> {
+    fn oauth(&self) -> Option<OauthDefinition> {
         let member = self.fields.member("oauth")?;
         let fields = check(member.node.members(), &[OAUTH]);
         let inner = EntryReader { fields: &fields, ..*self };
         let texts = OAUTH.iter().filter_map(|field| Some((field.name, inner.template(field.name)?))).collect();
         let callback_port = fields.count("callback_port").and_then(|port| u16::try_from(port).ok());
-        Some(Oauth { texts, callback_port })
+        Some(OauthDefinition { texts, callback_port })
     }
 
-    fn described(&self, reach: Reach, expands: bool) -> Described {
+    fn described(&self, reach: TransportDefinition, expands: bool) -> ServerDefinition {
         let fields = self.fields;
         let timeouts = fields.map("toolTimeouts").iter();
-        Described {
+        ServerDefinition {
             reach,
             site: EntrySite::default(),
             expands,
@@ -251,29 +261,35 @@ impl EntryReader<'_> {
     }
 
     /// Reports values that cannot be passed to a program: invalid variable names and texts with a NUL.
-    fn unusable(&self) -> Vec<Fault> {
+    fn unusable(&self) -> Vec<ValidationFault> {
         let named = self.fields.map("env").iter().map(|member| (member.key.as_str(), member.at));
         let names = named.chain(self.fields.texts("envVars"));
         let bad = names.filter(|(name, _)| name.is_empty() || name.contains(['=', '\0'])).map(|(name, at)| {
             let text = format!("`{}` cannot be the name of a variable", shown(name));
-            Fault::new("bad_variable", at, text).fix("use letters, digits and `_`")
+            ValidationFault::new("bad_variable", at, text).fix("use letters, digits and `_`")
         });
         let values = self.fields.map("env").iter().filter_map(|member| Some((member.node.text()?, member.node.at)));
         let own = ["command", "cwd", "envFile"].into_iter().filter_map(|key| self.fields.text(key));
         let texts = own.chain(self.fields.texts("args")).chain(values).filter(|(text, _)| text.contains('\0'));
-        bad.chain(texts.map(|(_, at)| Fault::new("nul", at, "a text has a NUL in it").fix("remove it"))).collect()
+        bad.chain(texts.map(|(_, at)| ValidationFault::new("nul", at, "a text has a NUL in it").fix("remove it")))
+            .collect()
     }
 
     /// Reports values that are valid but probably not intended.
-    fn oddities(&self) -> Vec<Fault> {
+    fn oddities(&self) -> Vec<ValidationFault> {
         let mut odd = Vec::new();
         if let Some((command, at)) = self.fields.text("command") {
             if command.contains(char::is_whitespace) && !command.contains('/') && self.fields.member("args").is_none() {
                 let text = "`command` holds blanks; it is one program, not a line for a shell";
-                odd.push(Fault::new("command_line", at, text).fix("put the words after the first into `args`"));
+                odd.push(
+                    ValidationFault::new("command_line", at, text).fix("put the words after the first into `args`"),
+                );
             }
             if command.starts_with("~/") {
-                odd.push(Fault::new("tilde", at, "`~` is not expanded in `command`").fix("write ${HOME} in its place"));
+                odd.push(
+                    ValidationFault::new("tilde", at, "`~` is not expanded in `command`")
+                        .fix("write ${HOME} in its place"),
+                );
             }
         }
         if let (Some(time), Some(member)) = (self.fields.millis("timeout"), self.fields.member("timeout"))
@@ -282,7 +298,7 @@ impl EntryReader<'_> {
             let millis = time.as_millis();
             let text = format!("`{}` is in milliseconds: {millis} ms is hardly meant", member.key);
             odd.push(
-                Fault::new("short_timeout", member.node.at, text)
+                ValidationFault::new("short_timeout", member.node.at, text)
                     .fix(format!("write {} for {millis} s", millis * 1000)),
             );
         }
@@ -291,17 +307,17 @@ impl EntryReader<'_> {
 }
 
 /// Reads `reconnect`: a boolean, or an object of backoff settings. Missing members have their defaults.
-fn reconnect(node: &Node) -> Result<Backoff, bool> {
+fn reconnect(node: &ConfigNode) -> Result<BackoffSettings, bool> {
     match node.value {
-        Value::Bool(flag) => Err(flag),
+        ConfigValue::Bool(flag) => Err(flag),
         _ => Ok(backoff(node)),
     }
 }
 
-pub(crate) fn backoff(node: &Node) -> Backoff {
+pub(crate) fn backoff(node: &ConfigNode) -> BackoffSettings {
     let fields = check(node.members(), &[BACKOFF]);
-    let usual = Backoff::default();
-    Backoff {
+    let usual = BackoffSettings::default();
+    BackoffSettings {
         attempts: fields.count("attempts").and_then(|count| u32::try_from(count).ok()).unwrap_or(usual.attempts),
         base: fields.millis("baseMs").unwrap_or(usual.base),
         max: fields.millis("maxMs").unwrap_or(usual.max),

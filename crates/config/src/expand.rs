@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use wharf_spec::{Surroundings, Untrusted};
+use wharf_spec::{Environment, UntrustedText};
 
 /// A function that returns a secret by name, or the reason for which it is unavailable.
 pub type SecretSource<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
@@ -45,7 +45,7 @@ pub(crate) struct ExpandedText {
 
 /// One part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum TemplatePart<'a> {
     /// Literal text. An escaped `$${` appears as `${`.
     Text(&'a str),
     /// A variable.
@@ -90,7 +90,7 @@ impl ExpandError {
 
 /// Sources for the values of references.
 pub(crate) struct ReferenceSources<'a> {
-    pub around: &'a Surroundings,
+    pub around: &'a Environment,
     pub secrets: &'a SecretSource<'a>,
     /// The project's directory, for texts that may refer to it.
     pub project: Option<&'a Path>,
@@ -102,19 +102,23 @@ pub(crate) fn expand(text: &str, references: &ReferenceSources<'_>) -> Result<Ex
     let mut expanded = ExpandedText { text: String::with_capacity(text.len()), taken: Vec::new() };
     for part in parts(text) {
         let value = match part {
-            Part::Text(text) => {
+            TemplatePart::Text(text) => {
                 expanded.text.push_str(text);
                 continue;
             }
-            Part::Project => {
+            TemplatePart::Project => {
                 // A path is not secret, so it is not recorded as a substituted value.
                 expanded.text.push_str(project_path(*project)?);
                 continue;
             }
-            Part::Variable { name, default } => variable(name, default, around)?,
-            Part::Secret(name) => secrets(name).map_err(|why| ExpandError::NoSecret { name: name.to_owned(), why })?,
-            Part::Foreign(what) => return Err(ExpandError::Foreign(Untrusted::new(what).shortened(80).to_string())),
-            Part::Unclosed => return Err(ExpandError::Unclosed),
+            TemplatePart::Variable { name, default } => variable(name, default, around)?,
+            TemplatePart::Secret(name) => {
+                secrets(name).map_err(|why| ExpandError::NoSecret { name: name.to_owned(), why })?
+            }
+            TemplatePart::Foreign(what) => {
+                return Err(ExpandError::Foreign(UntrustedText::new(what).shortened(80).to_string()));
+            }
+            TemplatePart::Unclosed => return Err(ExpandError::Unclosed),
         };
         expanded.text.push_str(&value);
         expanded.taken.push(value);
@@ -128,7 +132,7 @@ fn project_path(project: Option<&Path>) -> Result<&str, ExpandError> {
 }
 
 /// Returns the value of a variable. As in a shell, an empty variable is treated as unset if there is a default.
-pub(crate) fn variable(name: &str, default: Option<&str>, around: &Surroundings) -> Result<String, ExpandError> {
+pub(crate) fn variable(name: &str, default: Option<&str>, around: &Environment) -> Result<String, ExpandError> {
     let found = around.var(name).filter(|value| default.is_none() || !value.is_empty());
     match (found, default) {
         (Some(value), _) => match value.to_str() {
@@ -141,48 +145,48 @@ pub(crate) fn variable(name: &str, default: Option<&str>, around: &Surroundings)
 }
 
 /// Splits a text into literal parts and references.
-pub fn parts(text: &str) -> Vec<Part<'_>> {
+pub fn parts(text: &str) -> Vec<TemplatePart<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         if rest[..at].ends_with('$') {
-            found.push(Part::Text(&rest[..at - 1]));
-            found.push(Part::Text("${"));
+            found.push(TemplatePart::Text(&rest[..at - 1]));
+            found.push(TemplatePart::Text("${"));
             rest = &rest[at + 2..];
             continue;
         }
         if at > 0 {
-            found.push(Part::Text(&rest[..at]));
+            found.push(TemplatePart::Text(&rest[..at]));
         }
         let Some(end) = rest[at..].find('}') else {
-            found.push(Part::Unclosed);
+            found.push(TemplatePart::Unclosed);
             return found;
         };
         found.push(reference(&rest[at + 2..at + end]));
         rest = &rest[at + end + 1..];
     }
     if !rest.is_empty() {
-        found.push(Part::Text(rest));
+        found.push(TemplatePart::Text(rest));
     }
     found
 }
 
 /// Parses the text between `${` and `}`.
-pub(crate) fn reference(inner: &str) -> Part<'_> {
+pub(crate) fn reference(inner: &str) -> TemplatePart<'_> {
     if let Some(name) = inner.strip_prefix("secret:") {
-        return Part::Secret(name);
+        return TemplatePart::Secret(name);
     }
     if inner == "project" {
-        return Part::Project;
+        return TemplatePart::Project;
     }
     let inside = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
     if begins && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        Part::Variable { name, default }
+        TemplatePart::Variable { name, default }
     } else {
-        Part::Foreign(inner)
+        TemplatePart::Foreign(inner)
     }
 }
 
@@ -190,9 +194,9 @@ pub(crate) fn reference(inner: &str) -> Part<'_> {
 mod tests {
     use super::*;
 
-    fn around() -> Surroundings {
+    fn around() -> Environment {
         let env = [("A", "alpha"), ("EMPTY", ""), ("B_2", "${A}")];
-        Surroundings { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), ..Surroundings::default() }
+        Environment { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), ..Environment::default() }
     }
 
     #[test]

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use wharf_spec::{InvalidServerName, ServerName, nearest};
 
-use crate::checked::{Checked, Fault, check, shown};
-use crate::entry::{self, Entry, Said, backoff};
-use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, RULE, USER};
+use crate::checked::{ValidatedObject, ValidationFault, check, shown};
+use crate::entry::{self, EntryContent, ParsedEntry, backoff};
+use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, RULE, USER};
 use crate::layer::Layer;
-use crate::place::Place;
-use crate::provider::{self, Reading};
+use crate::place::SourceLocation;
+use crate::provider::{self, ParsedProvider};
 use crate::settings::{GlobalSettings, RuleText};
-use crate::tree::{Member, Node, TextPosition, Value};
-use crate::{Problem, ProblemSeverity};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
+use crate::{ConfigProblem, ProblemSeverity};
 
 /// Highest supported version of a file.
 const VERSION: u64 = 1;
@@ -25,22 +25,22 @@ const EVERY_TOOL: &str = "mcp__*";
 pub(crate) struct FileContent {
     pub servers: Vec<FileServer>,
     pub settings: GlobalSettings,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
 }
 
 /// A server of a configuration file.
 pub(crate) struct FileServer {
     pub name: ServerName,
-    pub place: Place,
+    pub place: SourceLocation,
     pub enabled: bool,
     /// All servers under `mcp` in the file are disabled.
     pub file_is_off: bool,
     pub written: serde_json::Map<String, serde_json::Value>,
-    pub said: Result<Said, Vec<Problem>>,
+    pub said: Result<EntryContent, Vec<ConfigProblem>>,
 }
 
 /// Interprets the file of a layer. The `WHARF_MCP_SERVERS` variable may hold servers without an enclosing object.
-pub(crate) fn interpret(node: &Node, file: &Arc<Path>, layer: Layer) -> FileContent {
+pub(crate) fn interpret(node: &ConfigNode, file: &Arc<Path>, layer: Layer) -> FileContent {
     let mut reading = FileInterpreter {
         file,
         layer,
@@ -60,17 +60,17 @@ struct FileInterpreter<'a> {
 }
 
 impl FileInterpreter<'_> {
-    fn read(&mut self, node: &Node) {
+    fn read(&mut self, node: &ConfigNode) {
         let is_bare =
             self.layer == Layer::Variable && node.member("mcpServers").is_none() && node.member("mcp").is_none();
         if is_bare {
             return self
                 .servers(node, ServerContext { expands: true, is_off: false, settings: &GlobalSettings::default() });
         }
-        let Value::Map(members) = &node.value else {
+        let ConfigValue::Map(members) = &node.value else {
             let text = format!("the file is {}, not an object", node.value.kind());
             self.content.settings.unread = self.layer.is_users();
-            return self.fault(&Fault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
+            return self.fault(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
         };
         let fields = check(members, &[FILE, USER]);
         self.complain(&fields);
@@ -95,27 +95,29 @@ impl FileInterpreter<'_> {
         }
     }
 
-    fn is_newer(&mut self, fields: &Checked<'_>) -> bool {
+    fn is_newer(&mut self, fields: &ValidatedObject<'_>) -> bool {
         let newer = ["version", "schema"].into_iter().find_map(|key| {
             let member = fields.member(key)?;
             fields.count(key).filter(|version| *version > VERSION).map(|version| (member, version))
         });
         let Some((member, version)) = newer else { return false };
         let text = format!("`{}` is {version}, and this program knows {VERSION}", member.key);
-        let fault = Fault::new("newer_version", member.node.at, text).fix("use a newer wharf; the file is left alone");
+        let fault = ValidationFault::new("newer_version", member.node.at, text)
+            .fix("use a newer wharf; the file is left alone");
         self.fault(&fault, ProblemSeverity::Error, None);
         self.content.settings.unread = self.layer.is_users();
         true
     }
 
     /// Reports problems with the keys of an object.
-    fn complain(&mut self, fields: &Checked<'_>) {
+    fn complain(&mut self, fields: &ValidatedObject<'_>) {
         for fault in &fields.faults {
             self.fault(fault, ProblemSeverity::Error, None);
         }
         for member in fields.unknown.iter().filter(|member| !member.key.starts_with('_')) {
-            let names = [FILE, USER].into_iter().flatten().map(|field: &Field| field.name);
-            let fault = Fault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+            let names = [FILE, USER].into_iter().flatten().map(|field: &ConfigField| field.name);
+            let fault =
+                ValidationFault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
             let fix = match (member.key.as_str(), nearest(&member.key, names)) {
                 ("servers" | "context_servers" | "mcp_servers" | "extensions", _) => {
                     Some("`wharf import` reads the files of other programs".to_owned())
@@ -123,16 +125,16 @@ impl FileInterpreter<'_> {
                 (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                 _ => None,
             };
-            self.fault(&Fault { fix, ..fault }, ProblemSeverity::Warning, None);
+            self.fault(&ValidationFault { fix, ..fault }, ProblemSeverity::Warning, None);
         }
     }
 
     /// Reads the settings. They are valid in the user's files only, and ignored with a warning in a project's file.
-    fn settings(&mut self, fields: &Checked<'_>) {
+    fn settings(&mut self, fields: &ValidatedObject<'_>) {
         if self.layer.needs_approval() {
             for member in USER.iter().filter_map(|field| fields.member(field.name)) {
                 let text = format!("`{}` counts in your own configuration only", member.key);
-                self.fault(&Fault::new("not_a_projects", member.at, text), ProblemSeverity::Warning, None);
+                self.fault(&ValidationFault::new("not_a_projects", member.at, text), ProblemSeverity::Warning, None);
             }
             return;
         }
@@ -151,15 +153,15 @@ impl FileInterpreter<'_> {
     }
 
     /// Reads the model providers. An invalid provider affects no other, and is also reported when it is selected.
-    fn providers(&mut self, fields: &Checked<'_>, expands: bool) {
+    fn providers(&mut self, fields: &ValidatedObject<'_>, expands: bool) {
         if self.layer.needs_approval() {
             return;
         }
         let mut names = HashSet::new();
         for member in fields.map("providers").iter().filter(|member| names.insert(&member.key)) {
-            let Reading { provider, warnings } = provider::read(member, self.file, expands);
+            let ParsedProvider { provider, warnings } = provider::read(member, self.file, expands);
             warnings.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
-            let problems = |faults: Vec<Fault>| -> Vec<Problem> {
+            let problems = |faults: Vec<ValidationFault>| -> Vec<ConfigProblem> {
                 faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, None)).collect()
             };
             let provider = provider.map_err(problems);
@@ -169,15 +171,16 @@ impl FileInterpreter<'_> {
     }
 
     /// Reports problems inside a setting.
-    fn nested(&mut self, fields: &Checked<'_>, key: &str, known: &'static [Field]) {
+    fn nested(&mut self, fields: &ValidatedObject<'_>, key: &str, known: &'static [ConfigField]) {
         let nested = check(fields.map(key), &[known]);
         nested.faults.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Error, None));
         entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
     }
 
     /// Reads `globalSettings`, which apply to the servers of the file. Those of the user apply to all servers.
-    fn global_settings(&mut self, mcp: &Checked<'_>) -> GlobalSettings {
-        let Some(Field { kind: Kind::Object(known), .. }) = MCP.iter().find(|field| field.name == "globalSettings")
+    fn global_settings(&mut self, mcp: &ValidatedObject<'_>) -> GlobalSettings {
+        let Some(ConfigField { kind: ConfigFieldKind::Object(known), .. }) =
+            MCP.iter().find(|field| field.name == "globalSettings")
         else {
             return GlobalSettings::default();
         };
@@ -194,7 +197,7 @@ impl FileInterpreter<'_> {
         own
     }
 
-    fn rules(&mut self, rules: &[Node]) {
+    fn rules(&mut self, rules: &[ConfigNode]) {
         for rule in rules {
             let fields = check(rule.members(), &[RULE]);
             let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
@@ -214,10 +217,10 @@ impl FileInterpreter<'_> {
 
     /// Adds denies for `permissions` that are not a list or occur a second time. The problem is already reported, and
     /// the denied calls are unknown.
-    fn lost_rules(&mut self, members: &[Member], counted: Option<&Member>) {
+    fn lost_rules(&mut self, members: &[ConfigMember], counted: Option<&ConfigMember>) {
         let counted = counted.map(|member| member.at);
-        let is_lost = |member: &&Member| {
-            member.key == "permissions" && member.node.value != Value::Null && Some(member.at) != counted
+        let is_lost = |member: &&ConfigMember| {
+            member.key == "permissions" && member.node.value != ConfigValue::Null && Some(member.at) != counted
         };
         members.iter().filter(is_lost).for_each(|member| self.deny(self.unknown_tool().to_owned(), member.at));
     }
@@ -236,7 +239,7 @@ impl FileInterpreter<'_> {
             "" => "mend or remove it: until then calls of the project's own servers are asked about".to_owned(),
             tool => format!("mend or remove it: until then `{}` is denied", shown(tool)),
         };
-        self.fault(&Fault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
+        self.fault(&ValidationFault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
         self.deny(tool, at);
     }
 
@@ -247,19 +250,19 @@ impl FileInterpreter<'_> {
         self.content.settings.rules.push(rule);
     }
 
-    fn servers(&mut self, node: &Node, switches: ServerContext<'_>) {
+    fn servers(&mut self, node: &ConfigNode, switches: ServerContext<'_>) {
         match &node.value {
-            Value::Map(members) => {
+            ConfigValue::Map(members) => {
                 for member in members {
                     self.server(&member.key, member.at, &member.node, switches);
                 }
             }
-            Value::List(items) => {
+            ConfigValue::List(items) => {
                 for item in items {
                     match item.member("name").and_then(|member| Some((member.node.text()?, member.node.at))) {
                         Some((name, at)) => self.server(name, at, item, switches),
                         None => {
-                            let fault = Fault::new("no_name", item.at, "a server in a list has no `name`");
+                            let fault = ValidationFault::new("no_name", item.at, "a server in a list has no `name`");
                             self.fault(&fault.fix("add `\"name\": \"…\"`"), ProblemSeverity::Error, None);
                         }
                     }
@@ -267,26 +270,26 @@ impl FileInterpreter<'_> {
             }
             other => {
                 let text = format!("servers are {}, not an object", other.kind());
-                self.fault(&Fault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
+                self.fault(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
             }
         }
     }
 
-    fn server(&mut self, id: &str, at: TextPosition, node: &Node, switches: ServerContext<'_>) {
+    fn server(&mut self, id: &str, at: TextPosition, node: &ConfigNode, switches: ServerContext<'_>) {
         let name = match ServerName::new(id) {
             Ok(name) => name,
             Err(error) => return self.bad_name(id, at, &error),
         };
-        let Entry { mut said, enabled, warnings } = entry::read(id, node, self.file, switches.expands);
+        let ParsedEntry { mut said, enabled, warnings } = entry::read(id, node, self.file, switches.expands);
         for warning in &warnings {
             self.fault(warning, ProblemSeverity::Warning, Some(id));
         }
-        if let Said::Server(described) = &mut said {
+        if let EntryContent::Server(described) = &mut said {
             described.timeout = described.timeout.or(switches.settings.timeout);
         }
         let place = self.place(at);
         let said = match said {
-            Said::Bad(faults) => {
+            EntryContent::Bad(faults) => {
                 Err(faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, Some(id))).collect())
             }
             said => Ok(said),
@@ -311,7 +314,7 @@ impl FileInterpreter<'_> {
         let other = alike.first().map(|other| &self.content.servers[*other]);
         let likeness = other.map(|FileServer { name, place, .. }| {
             let text = format!("`{}` differs from `{name}` on line {} only by case", server.name, place.at.line);
-            Fault::new("alike", at, text)
+            ValidationFault::new("alike", at, text)
         });
         alike.push(self.content.servers.len());
         if let Some(fault) = likeness {
@@ -325,22 +328,22 @@ impl FileInterpreter<'_> {
         let server = &self.content.servers[first];
         let id = server.name.to_string();
         let text = format!("`{id}` is there twice: on line {} and on line {}", server.place.at.line, at.line);
-        let fault = Fault::new("duplicate_id", at, text).fix("remove or rename one of them");
+        let fault = ValidationFault::new("duplicate_id", at, text).fix("remove or rename one of them");
         let problem = self.problem(&fault, ProblemSeverity::Error, Some(&id));
         self.content.servers[first].said = Err(vec![problem]);
     }
 
     fn bad_name(&mut self, id: &str, at: TextPosition, error: &InvalidServerName) {
-        let fault = Fault::new("bad_id", at, error.to_string()).fix("rename it");
+        let fault = ValidationFault::new("bad_id", at, error.to_string()).fix("rename it");
         self.fault(&fault, ProblemSeverity::Error, Some(&shown(id)));
     }
 
-    fn place(&self, at: TextPosition) -> Place {
-        Place { file: Arc::clone(self.file), at }
+    fn place(&self, at: TextPosition) -> SourceLocation {
+        SourceLocation { file: Arc::clone(self.file), at }
     }
 
-    fn problem(&self, fault: &Fault, severity: ProblemSeverity, server: Option<&str>) -> Problem {
-        Problem {
+    fn problem(&self, fault: &ValidationFault, severity: ProblemSeverity, server: Option<&str>) -> ConfigProblem {
+        ConfigProblem {
             code: fault.code,
             severity,
             place: Some(self.place(fault.at)),
@@ -350,7 +353,7 @@ impl FileInterpreter<'_> {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, severity: ProblemSeverity, server: Option<&str>) {
+    fn fault(&mut self, fault: &ValidationFault, severity: ProblemSeverity, server: Option<&str>) {
         let problem = self.problem(fault, severity, server);
         self.content.problems.push(problem);
     }
@@ -365,17 +368,17 @@ struct ServerContext<'a> {
 }
 
 /// Converts a value to JSON.
-fn json(node: &Node) -> serde_json::Value {
+fn json(node: &ConfigNode) -> serde_json::Value {
     match &node.value {
-        Value::Null => serde_json::Value::Null,
-        Value::Bool(flag) => (*flag).into(),
-        Value::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()),
-        Value::Text(text) => text.clone().into(),
-        Value::List(items) => items.iter().map(json).collect(),
-        Value::Map(_) => object(node).into(),
+        ConfigValue::Null => serde_json::Value::Null,
+        ConfigValue::Bool(flag) => (*flag).into(),
+        ConfigValue::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()),
+        ConfigValue::Text(text) => text.clone().into(),
+        ConfigValue::List(items) => items.iter().map(json).collect(),
+        ConfigValue::Map(_) => object(node).into(),
     }
 }
 
-fn object(node: &Node) -> serde_json::Map<String, serde_json::Value> {
-    node.members().iter().map(|Member { key, node, .. }| (key.clone(), json(node))).collect()
+fn object(node: &ConfigNode) -> serde_json::Map<String, serde_json::Value> {
+    node.members().iter().map(|ConfigMember { key, node, .. }| (key.clone(), json(node))).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::tree::{Node, TextPosition, Unreadable};
+use crate::tree::{ConfigNode, ParseFailure, TextPosition};
 use crate::{json, toml, yaml};
 
 /// Maximum nesting depth.
@@ -15,7 +15,7 @@ pub(crate) const NODES: usize = 200_000;
 
 /// Format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// JSON with comments and trailing commas.
     Json,
     /// YAML 1.2.
@@ -24,7 +24,7 @@ pub enum Format {
     Toml,
 }
 
-impl Format {
+impl FileFormat {
     /// Returns the format for a file's extension. Unknown extensions are treated as JSON.
     pub fn of(path: &Path) -> Self {
         Self::promised(path).unwrap_or(Self::Json)
@@ -46,16 +46,16 @@ impl Format {
 ///
 /// # Errors
 /// Returns [`Unreadable`] if the text is not valid.
-pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
+pub fn read(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let source = Source::new(text);
+    let source = SourceText::new(text);
     if let Some(offset) = text.find('\0') {
         return Err(source.unreadable(offset, "contains a NUL character; is it a text file?"));
     }
     match format {
-        Format::Json => json::read(&source),
-        Format::Yaml => yaml::read(&source),
-        Format::Toml => toml::read(&source),
+        FileFormat::Json => json::read(&source),
+        FileFormat::Yaml => yaml::read(&source),
+        FileFormat::Toml => toml::read(&source),
     }
 }
 
@@ -63,24 +63,24 @@ pub fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
 ///
 /// # Errors
 /// Returns [`Unreadable`] with the position of the first invalid byte.
-pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
+pub fn decode(bytes: &[u8]) -> Result<&str, ParseFailure> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Unreadable { at: TextPosition::START, text: "is UTF-16; save it as UTF-8".to_owned() });
+        return Err(ParseFailure { at: TextPosition::START, text: "is UTF-16; save it as UTF-8".to_owned() });
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        Source::new(valid).unreadable(valid.len(), "is not UTF-8 from here on; save it as UTF-8")
+        SourceText::new(valid).unreadable(valid.len(), "is not UTF-8 from here on; save it as UTF-8")
     })
 }
 
 /// A text with an index of line and column positions.
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceText<'a> {
     pub(crate) text: &'a str,
     /// Offsets and their positions at regular intervals, starting with 0.
     marks: Vec<(usize, TextPosition)>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     /// Approximate number of bytes between two index entries.
     const STRIDE: usize = 128;
 
@@ -106,8 +106,8 @@ impl<'a> Source<'a> {
     }
 
     /// Creates an error at this offset. The text is escaped and shortened.
-    pub(crate) fn unreadable(&self, offset: usize, text: impl AsRef<str>) -> Unreadable {
-        Unreadable { at: self.at(offset), text: Untrusted::new(text.as_ref()).shortened(300).to_string() }
+    pub(crate) fn unreadable(&self, offset: usize, text: impl AsRef<str>) -> ParseFailure {
+        ParseFailure { at: self.at(offset), text: UntrustedText::new(text.as_ref()).shortened(300).to_string() }
     }
 }
 
@@ -121,11 +121,11 @@ fn after(at: TextPosition, character: char) -> TextPosition {
 
 /// Limits the number and depth of values, to bound the memory for a file.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
+pub(crate) struct NodeBudget {
     nodes: usize,
 }
 
-impl Budget {
+impl NodeBudget {
     /// Counts a value at this depth. Returns a description of the limit if it is exceeded.
     pub(crate) fn take(&mut self, depth: usize) -> Result<(), String> {
         self.nodes += 1;
@@ -153,22 +153,22 @@ mod tests {
     #[test]
     fn finds_a_format_by_extension() {
         for (path, format) in [
-            ("a/b.json", Format::Json),
-            ("b.jsonc", Format::Json),
-            (".mcp", Format::Json),
-            ("b.YAML", Format::Yaml),
-            ("b.yml", Format::Yaml),
-            ("b.toml", Format::Toml),
-            ("toml", Format::Json),
+            ("a/b.json", FileFormat::Json),
+            ("b.jsonc", FileFormat::Json),
+            (".mcp", FileFormat::Json),
+            ("b.YAML", FileFormat::Yaml),
+            ("b.yml", FileFormat::Yaml),
+            ("b.toml", FileFormat::Toml),
+            ("toml", FileFormat::Json),
         ] {
-            assert_eq!(Format::of(Path::new(path)), format, "{path}");
+            assert_eq!(FileFormat::of(Path::new(path)), format, "{path}");
         }
     }
 
     #[test]
     fn finds_positions_anywhere() {
         let text = "ä\n".repeat(600) + &"ü".repeat(2000);
-        let source = Source::new(&text);
+        let source = SourceText::new(&text);
         let mut expected = TextPosition::START;
         for (offset, character) in text.char_indices() {
             assert_eq!(source.at(offset), expected, "{offset}");
@@ -183,7 +183,7 @@ mod tests {
         check_bytes(b"\xff\xfe{\0}\0", "1:1: is UTF-16; save it as UTF-8");
         check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16; save it as UTF-8");
         check_bytes(b"{\n \xc3\x28", "2:2: is not UTF-8 from here on; save it as UTF-8");
-        for format in [Format::Json, Format::Yaml, Format::Toml] {
+        for format in [FileFormat::Json, FileFormat::Yaml, FileFormat::Toml] {
             let error = read("\u{feff}\n\0", format).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), "2:1: contains a NUL character; is it a text file?");
         }

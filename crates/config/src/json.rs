@@ -4,17 +4,17 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Parsed};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::format::{Budget, Source, fragment};
-use crate::tree::{Member, Node, Unreadable, Value};
+use crate::format::{NodeBudget, SourceText, fragment};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure};
 
 /// Parses a text without a byte order mark.
-pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
+pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let parsed = parse_to_ast(source.text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
     let Some(value) = parsed.value else {
         return Err(source.unreadable(0, "is empty; write at least `{}`"));
     };
-    JsoncReader { source, budget: Budget::default() }.node(value, 1)
+    JsoncReader { source, budget: NodeBudget::default() }.node(value, 1)
 }
 
 /// Parser options for reading and editing: JSON with comments and trailing commas, and no other extensions.
@@ -32,44 +32,44 @@ pub(crate) const OPTIONS: ParseOptions = ParseOptions {
 };
 
 struct JsoncReader<'a> {
-    source: &'a Source<'a>,
-    budget: Budget,
+    source: &'a SourceText<'a>,
+    budget: NodeBudget,
 }
 
 impl JsoncReader<'_> {
-    fn node(&mut self, parsed: Parsed<'_>, depth: usize) -> Result<Node, Unreadable> {
+    fn node(&mut self, parsed: Parsed<'_>, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let offset = parsed.start();
         self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))?;
         let value = match parsed {
-            Parsed::NullKeyword(_) => Value::Null,
-            Parsed::BooleanLit(literal) => Value::Bool(literal.value),
-            Parsed::NumberLit(literal) => Value::Number(literal.value.to_owned()),
+            Parsed::NullKeyword(_) => ConfigValue::Null,
+            Parsed::BooleanLit(literal) => ConfigValue::Bool(literal.value),
+            Parsed::NumberLit(literal) => ConfigValue::Number(literal.value.to_owned()),
             Parsed::StringLit(literal) => {
                 self.check_closed(literal.range.start, literal.range.end)?;
-                Value::Text(literal.value.into_owned())
+                ConfigValue::Text(literal.value.into_owned())
             }
             Parsed::Array(array) => {
                 let nodes = array.elements.into_iter().map(|element| self.node(element, depth + 1));
-                Value::List(nodes.collect::<Result<_, _>>()?)
+                ConfigValue::List(nodes.collect::<Result<_, _>>()?)
             }
-            Parsed::Object(object) => Value::Map(self.members(object, depth)?),
+            Parsed::Object(object) => ConfigValue::Map(self.members(object, depth)?),
         };
-        Ok(Node { at: self.source.at(offset), value })
+        Ok(ConfigNode { at: self.source.at(offset), value })
     }
 
-    fn members(&mut self, object: Object<'_>, depth: usize) -> Result<Vec<Member>, Unreadable> {
+    fn members(&mut self, object: Object<'_>, depth: usize) -> Result<Vec<ConfigMember>, ParseFailure> {
         object.properties.into_iter().map(|property| self.member(property, depth)).collect()
     }
 
-    fn member(&mut self, property: ObjectProp<'_>, depth: usize) -> Result<Member, Unreadable> {
+    fn member(&mut self, property: ObjectProp<'_>, depth: usize) -> Result<ConfigMember, ParseFailure> {
         let (start, end) = (property.name.start(), property.name.end());
         self.check_closed(start, end)?;
         let node = self.node(property.value, depth + 1)?;
-        Ok(Member { key: property.name.into_string(), at: self.source.at(start), node })
+        Ok(ConfigMember { key: property.name.into_string(), at: self.source.at(start), node })
     }
 
     /// Rejects a string that spans a line break, because its closing quote is probably missing.
-    fn check_closed(&self, start: usize, end: usize) -> Result<(), Unreadable> {
+    fn check_closed(&self, start: usize, end: usize) -> Result<(), ParseFailure> {
         if self.source.text[start..end].contains('\n') {
             return Err(self.source.unreadable(start, "unterminated string literal"));
         }
@@ -79,8 +79,8 @@ impl JsoncReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::format::{Format, read};
-    use crate::tree::{TextPosition, Value};
+    use crate::format::{FileFormat, read};
+    use crate::tree::{ConfigValue, TextPosition};
 
     #[test]
     fn refuses_what_json_does_not_have() {
@@ -103,7 +103,7 @@ mod tests {
             ("{\"a\":", "1:6: expected value after colon in object property"),
             ("/* ", "1:1: unterminated comment block"),
         ] {
-            let error = read(text, Format::Json).unwrap_err();
+            let error = read(text, FileFormat::Json).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
     }
@@ -112,7 +112,7 @@ mod tests {
     fn knows_where_things_stand_and_keeps_what_stands_twice() {
         let text =
             "\u{feff}{ // first\n\t\"ä\": [1.50, -2e3,], /* and */ \"b\": null,\n\"ä\": {\"ü\": \"\\u00fc\\n\"},}";
-        let tree = read(text, Format::Json).unwrap();
+        let tree = read(text, FileFormat::Json).unwrap();
         let mut places = Vec::new();
         for member in tree.members() {
             places.push((member.key.as_str(), member.at.to_string(), member.node.at.to_string()));
@@ -126,20 +126,20 @@ mod tests {
             ]
         );
         assert_eq!(tree.at, TextPosition::START);
-        let Value::List(numbers) = &tree.members()[0].node.value else { panic!("no list") };
-        assert_eq!(numbers[0].value, Value::Number("1.50".to_owned()));
-        assert_eq!(numbers[1].value, Value::Number("-2e3".to_owned()));
+        let ConfigValue::List(numbers) = &tree.members()[0].node.value else { panic!("no list") };
+        assert_eq!(numbers[0].value, ConfigValue::Number("1.50".to_owned()));
+        assert_eq!(numbers[1].value, ConfigValue::Number("-2e3".to_owned()));
         assert_eq!(tree.members()[2].node.member("ü").unwrap().node.text(), Some("ü\n"));
     }
 
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(read(&nested(64), Format::Json).is_ok());
-        assert_eq!(read(&nested(65), Format::Json).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), Format::Json).is_err());
+        assert!(read(&nested(64), FileFormat::Json).is_ok());
+        assert_eq!(read(&nested(65), FileFormat::Json).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(read(&nested(100_000), FileFormat::Json).is_err());
         let wide = |values: usize| format!("[{}]", "0,".repeat(values));
-        assert!(read(&wide(199_999), Format::Json).is_ok());
-        assert_eq!(read(&wide(200_000), Format::Json).unwrap_err().text, "holds more than 200000 values");
+        assert!(read(&wide(199_999), FileFormat::Json).is_ok());
+        assert_eq!(read(&wide(200_000), FileFormat::Json).unwrap_err().text, "holds more than 200000 values");
     }
 }

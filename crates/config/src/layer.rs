@@ -21,7 +21,7 @@ pub enum Layer {
 
 /// Locations of all configuration, determined by the program at startup.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct ConfigPaths {
     /// `~/.mcp.json`, if there is a home directory.
     pub home: Option<PathBuf>,
     /// The user's `config.json`.
@@ -64,7 +64,7 @@ impl Layer {
     }
 }
 
-impl Places {
+impl ConfigPaths {
     /// Returns the project's own file, written by `--scope project`.
     pub fn project_file(&self) -> PathBuf {
         self.project.join(".wharf").join("config.json")

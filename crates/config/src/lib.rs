@@ -49,25 +49,28 @@ mod schema;
 
 pub use approvals::look::on_path;
 pub use approvals::{
-    ApprovalDigest, ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Approved,
+    ApprovalDigest, ApprovalKey, ApprovalSnapshot, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError,
 };
-pub use configured::{Approval, Configured, Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
-pub use describe::{Draft, describe};
-pub use expand::{ExpandError, Part, SecretSource, parts};
-pub use format::{Format, decode, read};
-pub use layer::{Layer, Places};
+pub use configured::{
+    ConfiguredServer, HttpDefinition, OauthDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
+    TransportDefinition,
+};
+pub use describe::{EntryDraft, describe};
+pub use expand::{ExpandError, SecretSource, TemplatePart, parts};
+pub use format::{FileFormat, decode, read};
+pub use layer::{ConfigPaths, Layer};
 pub use load::{Config, LayerStatus, load, read_file};
-pub use place::Place;
-pub use problem::{Problem, ProblemSeverity};
+pub use place::SourceLocation;
+pub use problem::{ConfigProblem, ProblemSeverity};
 pub use provider::{
     KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
 };
-pub use reader::Reader;
+pub use reader::ConfigReader;
 pub use reference::reference;
-pub use references::{Reference, ReferenceTarget};
-pub use resolve::{Resolving, origin_of};
+pub use references::{ConfigReference, ReferenceTarget};
+pub use resolve::{ResolveContext, origin_of};
 pub use schema::schema;
-pub use secrets::{Keyring, ResolvedSecret, SecretError, SecretPlace, SecretStore, is_secret_name};
+pub use secrets::{Keyring, ResolvedSecret, SecretError, SecretOrigin, SecretStore, is_secret_name};
 pub use settings::{GlobalSettings, RuleText};
 pub use site::{EntrySite, StartDirectory};
-pub use watch::Watch;
+pub use watch::ConfigWatcher;

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wharf_spec::{ServerName, Surroundings};
+use wharf_spec::{Environment, ServerName};
 use wharf_store::{Document, DocumentPrivacy};
 
-use crate::entry::Said;
+use crate::entry::EntryContent;
 use crate::file::{FileContent, FileServer, interpret};
-use crate::format::{Format, decode, read};
-use crate::memory::Memory;
-use crate::place::Place;
+use crate::format::{FileFormat, decode, read};
+use crate::memory::LastGoodCache;
+use crate::place::SourceLocation;
 use crate::standing::ApprovalLookup;
 use crate::tree::TextPosition;
-use crate::{Approval, Configured, EntrySite, GlobalSettings, Layer, Places, Problem, ProblemSeverity};
+use crate::{
+    ConfigPaths, ConfigProblem, ConfiguredServer, EntrySite, GlobalSettings, Layer, ProblemSeverity, ServerApproval,
+};
 
 /// Name of the variable that forms a layer.
 const VARIABLE: &str = "WHARF_MCP_SERVERS";
@@ -26,16 +28,16 @@ const LIMIT: u64 = 16 << 20;
 #[non_exhaustive]
 pub struct Config {
     /// Effective servers, one per name, sorted by name.
-    pub servers: Vec<Configured>,
+    pub servers: Vec<ConfiguredServer>,
     /// Servers without effect: overridden by a higher layer, or unapproved or disabled by their file while a lower
     /// layer has a server of that name.
-    pub beside: Vec<Configured>,
+    pub beside: Vec<ConfiguredServer>,
     /// Settings for all servers.
     pub settings: GlobalSettings,
     /// Files that were looked for, from lowest to highest precedence.
     pub layers: Vec<LayerStatus>,
     /// All problems.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
 }
 
 /// A layer and its presence.
@@ -50,12 +52,12 @@ pub struct LayerStatus {
 }
 
 /// Loads all layers. Blocks.
-pub fn load(places: &Places, around: &Surroundings) -> Config {
-    load_again(places, around, &mut Memory::default())
+pub fn load(places: &ConfigPaths, around: &Environment) -> Config {
+    load_again(places, around, &mut LastGoodCache::default())
 }
 
 /// Loads all layers again. For a file that is missing or unreadable, its last good content applies. Blocks.
-pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Memory) -> Config {
+pub(crate) fn load_again(places: &ConfigPaths, around: &Environment, memory: &mut LastGoodCache) -> Config {
     let mut loading = LayerMerger {
         places,
         standings: ApprovalLookup::new(places, around),
@@ -72,7 +74,7 @@ pub(crate) fn load_again(places: &Places, around: &Surroundings, memory: &mut Me
 
 impl Config {
     /// Returns the effective server of this name.
-    pub fn server(&self, name: &str) -> Option<&Configured> {
+    pub fn server(&self, name: &str) -> Option<&ConfiguredServer> {
         let found = self.servers.binary_search_by(|server| server.name.as_str().cmp(name));
         found.ok().map(|position| &self.servers[position])
     }
@@ -100,7 +102,7 @@ struct LayerSource {
     no_servers: bool,
 }
 
-fn sources(places: &Places) -> Vec<LayerSource> {
+fn sources(places: &ConfigPaths) -> Vec<LayerSource> {
     let file = |layer, file: PathBuf, named| LayerSource { layer, file, named, text: None, no_servers: false };
     let mut all = Vec::new();
     // In the home directory, the project's shared file is the user's own file.
@@ -131,16 +133,16 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 struct LayerMerger<'a> {
-    places: &'a Places,
+    places: &'a ConfigPaths,
     standings: ApprovalLookup<'a>,
     config: Config,
-    by_name: BTreeMap<ServerName, Configured>,
+    by_name: BTreeMap<ServerName, ConfiguredServer>,
     /// First name of each spelling, by lower-case name.
     spelt: HashMap<String, ServerName>,
 }
 
 impl LayerMerger<'_> {
-    fn layer(&mut self, source: LayerSource, places: &Places, memory: &mut Memory) {
+    fn layer(&mut self, source: LayerSource, places: &ConfigPaths, memory: &mut LastGoodCache) {
         let content = content(&source, places, memory);
         let found = !matches!(content, Ok(None));
         self.config.layers.push(LayerStatus { layer: source.layer, file: source.file.clone(), found });
@@ -175,12 +177,12 @@ impl LayerMerger<'_> {
 
     fn server(&mut self, server: FileServer, source: &LayerSource) {
         let described = match server.said {
-            Ok(Said::Off) => return self.switch_off(&server.name, &server.place),
-            Ok(Said::Server(mut described)) => {
+            Ok(EntryContent::Off) => return self.switch_off(&server.name, &server.place),
+            Ok(EntryContent::Server(mut described)) => {
                 described.site = EntrySite::new(self.places, source.layer, &source.file, &server.name);
                 Ok(*described)
             }
-            Ok(Said::Bad(_)) => Err(Vec::new()),
+            Ok(EntryContent::Bad(_)) => Err(Vec::new()),
             Err(problems) => Err(problems),
         };
         let is_projects = source.layer.needs_approval();
@@ -188,10 +190,10 @@ impl LayerMerger<'_> {
             Ok(described) if is_projects || described.names_project() => {
                 self.standings.of(&source.file, &server.name, described)
             }
-            Err(_) if is_projects => Approval::Needed,
-            _ => Approval::NotNeeded,
+            Err(_) if is_projects => ServerApproval::Needed,
+            _ => ServerApproval::NotNeeded,
         };
-        let configured = Configured {
+        let configured = ConfiguredServer {
             name: server.name.clone(),
             layer: source.layer,
             place: server.place,
@@ -202,7 +204,7 @@ impl LayerMerger<'_> {
         };
         self.warn_of_likeness(&configured);
         self.config.problems.extend(configured.described.as_ref().err().into_iter().flatten().cloned());
-        let counts = matches!(approval, Approval::NotNeeded | Approval::Approved(_)) && !server.file_is_off;
+        let counts = matches!(approval, ServerApproval::NotNeeded | ServerApproval::Approved(_)) && !server.file_is_off;
         match self.by_name.get_mut(&server.name) {
             Some(lower) if counts => {
                 let lower = std::mem::replace(lower, configured);
@@ -215,12 +217,12 @@ impl LayerMerger<'_> {
         }
     }
 
-    fn switch_off(&mut self, name: &ServerName, place: &Place) {
+    fn switch_off(&mut self, name: &ServerName, place: &SourceLocation) {
         if let Some(lower) = self.by_name.get_mut(name) {
             lower.enabled = false;
             return;
         }
-        self.config.problems.push(Problem {
+        self.config.problems.push(ConfigProblem {
             code: "nothing_to_switch_off",
             severity: ProblemSeverity::Warning,
             place: Some(place.clone()),
@@ -231,7 +233,7 @@ impl LayerMerger<'_> {
     }
 
     /// Warns about a name that differs from one of another layer only by case.
-    fn warn_of_likeness(&mut self, server: &Configured) {
+    fn warn_of_likeness(&mut self, server: &ConfiguredServer) {
         let spelt = self.spelt.entry(server.name.as_str().to_ascii_lowercase());
         let other = &*spelt.or_insert_with(|| server.name.clone());
         let Some(configured) = self.by_name.get(other).filter(|configured| configured.place.file != server.place.file)
@@ -241,7 +243,7 @@ impl LayerMerger<'_> {
         if *other == server.name {
             return;
         }
-        self.config.problems.push(Problem {
+        self.config.problems.push(ConfigProblem {
             code: "alike",
             severity: ProblemSeverity::Warning,
             place: Some(server.place.clone()),
@@ -259,16 +261,16 @@ impl LayerMerger<'_> {
 }
 
 /// Returns the last good content of a file.
-fn before(source: &LayerSource, memory: &Memory) -> Option<FileContent> {
+fn before(source: &LayerSource, memory: &LastGoodCache) -> Option<FileContent> {
     memory.last(&source.file).and_then(|bytes| interpreted(source, bytes).ok())
 }
 
 /// Returns the problem for a file that no longer exists. Some editors delete a file for a moment when they save it.
-fn gone(source: &LayerSource) -> Problem {
-    Problem {
+fn gone(source: &LayerSource) -> ConfigProblem {
+    ConfigProblem {
         code: "file_gone",
         severity: ProblemSeverity::Warning,
-        place: Some(Place { file: Arc::from(source.file.as_path()), at: TextPosition::START }),
+        place: Some(SourceLocation { file: Arc::from(source.file.as_path()), at: TextPosition::START }),
         server: None,
         text: "the file is gone; what it said before holds".to_owned(),
         fix: Some("put it back, or start again".to_owned()),
@@ -276,7 +278,11 @@ fn gone(source: &LayerSource) -> Problem {
 }
 
 /// Returns the content of a source, or `None` if it is missing and not required.
-fn content(source: &LayerSource, places: &Places, memory: &mut Memory) -> Result<Option<FileContent>, Problem> {
+fn content(
+    source: &LayerSource,
+    places: &ConfigPaths,
+    memory: &mut LastGoodCache,
+) -> Result<Option<FileContent>, ConfigProblem> {
     let bytes = match &source.text {
         Some(text) => text.clone().into_bytes(),
         None => match bytes(source, places)? {
@@ -290,13 +296,13 @@ fn content(source: &LayerSource, places: &Places, memory: &mut Memory) -> Result
 }
 
 /// Parses and interprets the bytes of a source.
-fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, Problem> {
+fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, ConfigProblem> {
     let file: Arc<Path> = Arc::from(source.file.as_path());
-    let format = if source.layer == Layer::Flag { Format::of(&source.file) } else { Format::Json };
-    let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| Problem {
+    let format = if source.layer == Layer::Flag { FileFormat::of(&source.file) } else { FileFormat::Json };
+    let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| ConfigProblem {
         code: "unreadable",
         severity: ProblemSeverity::Error,
-        place: Some(Place { file: Arc::clone(&file), at: error.at }),
+        place: Some(SourceLocation { file: Arc::clone(&file), at: error.at }),
         server: None,
         text: error.text,
         fix: None,
@@ -304,7 +310,7 @@ fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, Proble
     Ok(interpret(&node, &file, source.layer))
 }
 
-fn bytes(source: &LayerSource, places: &Places) -> Result<Option<Vec<u8>>, Problem> {
+fn bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Option<Vec<u8>>, ConfigProblem> {
     let file = source.file.as_path();
     if source.layer.needs_approval() && leads_out(file, &places.project) {
         let text = "it is a link that leads out of the project, so it is not read";
@@ -323,12 +329,12 @@ fn bytes(source: &LayerSource, places: &Places) -> Result<Option<Vec<u8>>, Probl
 ///
 /// # Errors
 /// Returns a [`Problem`] if the file cannot be read or is not UTF-8.
-pub fn read_file(file: &Path) -> Result<Option<String>, Problem> {
+pub fn read_file(file: &Path) -> Result<Option<String>, ConfigProblem> {
     let Some(bytes) = bytes_of(file)? else { return Ok(None) };
     decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| unread(file, "unreadable", &error.text))
 }
 
-fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, ConfigProblem> {
     let loaded = Document::at(file, DocumentPrivacy::Shared).with_limit(LIMIT).load();
     loaded.map(|loaded| loaded.map(|loaded| loaded.bytes)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -336,11 +342,11 @@ fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, Problem> {
     })
 }
 
-fn unread(file: &Path, code: &'static str, text: &str) -> Problem {
-    Problem {
+fn unread(file: &Path, code: &'static str, text: &str) -> ConfigProblem {
+    ConfigProblem {
         code,
         severity: ProblemSeverity::Error,
-        place: Some(Place { file: Arc::from(file), at: TextPosition::START }),
+        place: Some(SourceLocation { file: Arc::from(file), at: TextPosition::START }),
         server: None,
         text: text.to_owned(),
         fix: None,

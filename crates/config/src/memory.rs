@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// The last good content of files. The default value stores nothing, for a single load.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Memory(Option<HashMap<PathBuf, Vec<u8>>>);
+pub(crate) struct LastGoodCache(Option<HashMap<PathBuf, Vec<u8>>>);
 
-impl Memory {
+impl LastGoodCache {
     /// Creates a cache that stores content.
     pub fn keeping() -> Self {
         Self(Some(HashMap::new()))

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use crate::Place;
+use crate::SourceLocation;
 
 /// A problem, its location and a suggested fix. Texts are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Stable error code.
     pub code: &'static str,
     /// Severity.
     pub severity: ProblemSeverity,
     /// Location, if known.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Server that the problem affects, if any.
     pub server: Option<String>,
     /// Description: a lower-case fragment.
@@ -30,14 +30,14 @@ pub enum ProblemSeverity {
     Error,
 }
 
-impl Problem {
+impl ConfigProblem {
     pub(crate) fn with_fix(self, fix: &str) -> Self {
         Self { fix: Some(fix.to_owned()), ..self }
     }
 }
 
 /// Displays as `file:line:column: text`.
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;

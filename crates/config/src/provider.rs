@@ -8,13 +8,13 @@ use std::sync::Arc;
 use url::Url;
 use wharf_spec::{Secret, ServerName, nearest};
 
-use crate::checked::{Checked, Fault, check, shown};
+use crate::checked::{ValidatedObject, ValidationFault, check, shown};
 use crate::configured::SourcedValue;
 use crate::entry;
 use crate::expand::{ReferenceSources, expand};
 use crate::fields::PROVIDER;
-use crate::tree::{Member, TextPosition, Value};
-use crate::{Place, Problem, ProblemSeverity, Resolving};
+use crate::tree::{ConfigMember, ConfigValue, TextPosition};
+use crate::{ConfigProblem, ProblemSeverity, ResolveContext, SourceLocation};
 
 pub use known::{KNOWN_PROVIDERS, KnownProvider, ProviderFormat};
 
@@ -35,7 +35,7 @@ pub enum ProviderEffort {
 #[non_exhaustive]
 pub struct ProviderSettings {
     /// Location of its key.
-    pub place: Place,
+    pub place: SourceLocation,
     /// API format.
     pub format: Option<ProviderFormat>,
     /// Base URL of the API.
@@ -88,33 +88,35 @@ impl ProviderEffort {
 }
 
 /// A parsed provider and its warnings.
-pub(crate) struct Reading {
-    pub provider: Result<ProviderSettings, Vec<Fault>>,
-    pub warnings: Vec<Fault>,
+pub(crate) struct ParsedProvider {
+    pub provider: Result<ProviderSettings, Vec<ValidationFault>>,
+    pub warnings: Vec<ValidationFault>,
 }
 
 /// Parses one member of `providers`.
-pub(crate) fn read(member: &Member, file: &Arc<Path>, expands: bool) -> Reading {
-    let Value::Map(members) = &member.node.value else {
+pub(crate) fn read(member: &ConfigMember, file: &Arc<Path>, expands: bool) -> ParsedProvider {
+    let ConfigValue::Map(members) = &member.node.value else {
         let text = format!("`{}` is {}, not an object", shown(&member.key), member.node.value.kind());
-        let fault = Fault::new("wrong_type", member.node.at, text);
-        return Reading { provider: Err(vec![fault]), warnings: Vec::new() };
+        let fault = ValidationFault::new("wrong_type", member.node.at, text);
+        return ParsedProvider { provider: Err(vec![fault]), warnings: Vec::new() };
     };
     let mut fields = check(members, &[PROVIDER]);
     let warnings = entry::unknown(&fields, PROVIDER);
     let mut faults = std::mem::take(&mut fields.faults);
     faults.extend(missing(member, &fields));
     let provider = if faults.is_empty() { Ok(described(member, &fields, file, expands)) } else { Err(faults) };
-    Reading { provider, warnings }
+    ParsedProvider { provider, warnings }
 }
 
 /// Reports an invalid name, and missing keys of a provider that is not built in. A name with a slash could not be
 /// distinguished from a model.
-fn missing(member: &Member, fields: &Checked<'_>) -> Vec<Fault> {
+fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<ValidationFault> {
     let name = shown(&member.key);
     if ServerName::new(&member.key).is_err() {
         let text = format!("`{name}` cannot be the name of a provider");
-        return vec![Fault::new("bad_id", member.at, text).fix("use 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`")];
+        return vec![
+            ValidationFault::new("bad_id", member.at, text).fix("use 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`"),
+        ];
     }
     if KnownProvider::named(&member.key).is_some() {
         return Vec::new();
@@ -128,17 +130,17 @@ fn missing(member: &Member, fields: &Checked<'_>) -> Vec<Fault> {
             ("format", None) => "add `\"format\": \"chat\"`, or `anthropic` or `responses`".to_owned(),
             (key, None) => format!("add `\"{key}\": \"…\"`"),
         };
-        Fault::new("missing_key", member.at, text).fix(fix)
+        ValidationFault::new("missing_key", member.at, text).fix(fix)
     };
     absent.map(fault).collect()
 }
 
-fn described(member: &Member, fields: &Checked<'_>, file: &Arc<Path>, expands: bool) -> ProviderSettings {
-    let place = |at: TextPosition| Place { file: Arc::clone(file), at };
+fn described(member: &ConfigMember, fields: &ValidatedObject<'_>, file: &Arc<Path>, expands: bool) -> ProviderSettings {
+    let place = |at: TextPosition| SourceLocation { file: Arc::clone(file), at };
     let text = |key: &str| fields.text(key).map(|(text, at)| SourcedValue { value: text.to_owned(), place: place(at) });
     let hidden = |text: &str, at: TextPosition| SourcedValue { value: Secret::new(text), place: place(at) };
     let secret = |key: &str| fields.text(key).map(|(text, at)| hidden(text, at));
-    let header = |member: &Member| Some((member.key.clone(), hidden(member.node.text()?, member.node.at)));
+    let header = |member: &ConfigMember| Some((member.key.clone(), hidden(member.node.text()?, member.node.at)));
     let word = |key: &str| fields.text(key).map(|(word, _)| word);
     ProviderSettings {
         place: place(member.at),
@@ -167,7 +169,7 @@ impl ProviderSettings {
     ///
     /// # Errors
     /// Returns a [`Problem`] if a variable or secret is missing, or if the URL is invalid.
-    pub fn resolve(&self, with: &Resolving<'_>) -> Result<ResolvedProvider, Problem> {
+    pub fn resolve(&self, with: &ResolveContext<'_>) -> Result<ResolvedProvider, ConfigProblem> {
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.hidden(value, with)?)));
         let path = |file: &SourcedValue<String>| {
             let text = self.fill(&file.value, &file.place, with)?;
@@ -177,21 +179,21 @@ impl ProviderSettings {
         Ok(ResolvedProvider {
             base_url: self.base_url.as_ref().map(|url| self.url(url, with)).transpose()?,
             api_key: self.api_key.as_ref().map(|key| self.hidden(key, with)).transpose()?,
-            headers: headers.collect::<Result<_, Problem>>()?,
+            headers: headers.collect::<Result<_, ConfigProblem>>()?,
             proxy: self.proxy.as_ref().map(|proxy| self.hidden(proxy, with)).transpose()?,
-            ca: self.ca.iter().map(path).collect::<Result<_, Problem>>()?,
+            ca: self.ca.iter().map(path).collect::<Result<_, ConfigProblem>>()?,
         })
     }
 
-    fn hidden(&self, text: &SourcedValue<Secret>, with: &Resolving<'_>) -> Result<Secret, Problem> {
+    fn hidden(&self, text: &SourcedValue<Secret>, with: &ResolveContext<'_>) -> Result<Secret, ConfigProblem> {
         self.fill(text.value.reveal(), &text.place, with).map(Secret::new)
     }
 
-    fn fill(&self, text: &str, place: &Place, with: &Resolving<'_>) -> Result<String, Problem> {
+    fn fill(&self, text: &str, place: &SourceLocation, with: &ResolveContext<'_>) -> Result<String, ConfigProblem> {
         if !self.expands {
             return Ok(text.to_owned());
         }
-        let Resolving { around, secrets, .. } = *with;
+        let ResolveContext { around, secrets, .. } = *with;
         let expanded = expand(text, &ReferenceSources { around, secrets, project: None });
         expanded
             .map(|expanded| expanded.text)
@@ -199,7 +201,7 @@ impl ProviderSettings {
     }
 
     /// Expands and parses the base URL. The error does not include the text, since it may contain a secret.
-    fn url(&self, url: &SourcedValue<String>, with: &Resolving<'_>) -> Result<Url, Problem> {
+    fn url(&self, url: &SourcedValue<String>, with: &ResolveContext<'_>) -> Result<Url, ConfigProblem> {
         let parsed = Url::parse(&self.fill(&url.value, &url.place, with)?).ok();
         let usable = parsed.filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         usable.ok_or_else(|| {
@@ -209,7 +211,7 @@ impl ProviderSettings {
     }
 }
 
-fn problem(code: &'static str, place: &Place, text: String, fix: String) -> Problem {
+fn problem(code: &'static str, place: &SourceLocation, text: String, fix: String) -> ConfigProblem {
     let (severity, place) = (ProblemSeverity::Error, Some(place.clone()));
-    Problem { code, severity, place, server: None, text, fix: Some(fix) }
+    ConfigProblem { code, severity, place, server: None, text, fix: Some(fix) }
 }

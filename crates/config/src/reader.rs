@@ -3,28 +3,28 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 use crate::load::{Config, load_again};
-use crate::memory::Memory;
-use crate::{Layer, Places};
+use crate::memory::LastGoodCache;
+use crate::{ConfigPaths, Layer};
 
 /// Loads a configuration repeatedly. Clones share their cache.
 ///
 /// For a file that is missing or unreadable, the last good content applies, and the [`Config`] lists the problem.
 #[derive(Clone)]
-pub struct Reader(Arc<ReaderState>);
+pub struct ConfigReader(Arc<ReaderState>);
 
 struct ReaderState {
-    places: Places,
-    around: Surroundings,
-    memory: Mutex<Memory>,
+    places: ConfigPaths,
+    around: Environment,
+    memory: Mutex<LastGoodCache>,
 }
 
-impl Reader {
+impl ConfigReader {
     /// Creates a reader for these locations. Does not read anything yet.
-    pub fn new(places: Places, around: Surroundings) -> Self {
-        Self(Arc::new(ReaderState { places, around, memory: Mutex::new(Memory::keeping()) }))
+    pub fn new(places: ConfigPaths, around: Environment) -> Self {
+        Self(Arc::new(ReaderState { places, around, memory: Mutex::new(LastGoodCache::keeping()) }))
     }
 
     /// Loads all layers. Concurrent calls run one at a time. Blocks.

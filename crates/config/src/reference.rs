@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::fields::{BACKOFF, FILE, Field, Kind, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
+use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
 
 /// Returns Markdown tables of all configuration keys, as included in the documentation.
 pub fn reference() -> String {
@@ -22,7 +22,7 @@ pub fn reference() -> String {
     text
 }
 
-fn section(text: &mut String, heading: &str, fields: &[Field]) {
+fn section(text: &mut String, heading: &str, fields: &[ConfigField]) {
     let _ = write!(text, "### {heading}\n\n| key | what stands there | what it is for |\n| --- | --- | --- |\n");
     for field in fields {
         let names: Vec<String> =
@@ -32,24 +32,26 @@ fn section(text: &mut String, heading: &str, fields: &[Field]) {
     text.push('\n');
 }
 
-fn kind(kind: Kind) -> String {
+fn kind(kind: ConfigFieldKind) -> String {
     match kind {
-        Kind::Text => "text".to_owned(),
-        Kind::Template => "text, expanded".to_owned(),
-        Kind::Choice(words) => words.iter().map(|word| format!("`{}`", cell(word))).collect::<Vec<_>>().join(", "),
-        Kind::Flag => "`true` or `false`".to_owned(),
-        Kind::Count(least) => format!("whole number, at least {least}"),
-        Kind::Millis => "milliseconds".to_owned(),
-        Kind::Port => "number of a port".to_owned(),
-        Kind::Texts => "list of texts".to_owned(),
-        Kind::Templates => "list of texts, expanded".to_owned(),
-        Kind::TemplateMap => "texts by name, expanded".to_owned(),
-        Kind::MillisMap => "milliseconds by name".to_owned(),
-        Kind::OffOr(_) => "`false`, `true` or an object".to_owned(),
-        Kind::Object(_) => "object".to_owned(),
-        Kind::Servers => "servers by their ids".to_owned(),
-        Kind::Rules => "list of rules".to_owned(),
-        Kind::Objects(_) => "objects by name".to_owned(),
+        ConfigFieldKind::Text => "text".to_owned(),
+        ConfigFieldKind::Template => "text, expanded".to_owned(),
+        ConfigFieldKind::Choice(words) => {
+            words.iter().map(|word| format!("`{}`", cell(word))).collect::<Vec<_>>().join(", ")
+        }
+        ConfigFieldKind::Flag => "`true` or `false`".to_owned(),
+        ConfigFieldKind::Count(least) => format!("whole number, at least {least}"),
+        ConfigFieldKind::Millis => "milliseconds".to_owned(),
+        ConfigFieldKind::Port => "number of a port".to_owned(),
+        ConfigFieldKind::Texts => "list of texts".to_owned(),
+        ConfigFieldKind::Templates => "list of texts, expanded".to_owned(),
+        ConfigFieldKind::TemplateMap => "texts by name, expanded".to_owned(),
+        ConfigFieldKind::MillisMap => "milliseconds by name".to_owned(),
+        ConfigFieldKind::OffOr(_) => "`false`, `true` or an object".to_owned(),
+        ConfigFieldKind::Object(_) => "object".to_owned(),
+        ConfigFieldKind::Servers => "servers by their ids".to_owned(),
+        ConfigFieldKind::Rules => "list of rules".to_owned(),
+        ConfigFieldKind::Objects(_) => "objects by name".to_owned(),
     }
 }
 

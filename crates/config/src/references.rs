@@ -1,16 +1,16 @@
 //! Variables, secrets and files that a server's entry refers to.
 
-use crate::configured::{Described, Oauth, Reach, SourcedValue};
-use crate::expand::{Part, parts};
-use crate::place::Place;
+use crate::configured::{OauthDefinition, ServerDefinition, SourcedValue, TransportDefinition};
+use crate::expand::{TemplatePart, parts};
+use crate::place::SourceLocation;
 
 /// A reference in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
+pub struct ConfigReference {
     /// Target of the reference.
     pub to: ReferenceTarget,
     /// Location of the value that contains the reference.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// Target of a reference.
@@ -31,61 +31,61 @@ pub enum ReferenceTarget {
     File(String),
 }
 
-impl Described {
+impl ServerDefinition {
     /// Returns all references in key order. Each target is listed once, at its first occurrence.
-    pub fn references(&self) -> Vec<Reference> {
-        let mut found: Vec<Reference> = Vec::new();
+    pub fn references(&self) -> Vec<ConfigReference> {
+        let mut found: Vec<ConfigReference> = Vec::new();
         if self.expands {
             self.texts().into_iter().flat_map(named).for_each(|reference| add(&mut found, reference));
         }
-        if let Reach::Stdio(stdio) = &self.reach {
+        if let TransportDefinition::Stdio(stdio) = &self.reach {
             let handed =
                 stdio.env_vars.iter().map(|name| (ReferenceTarget::HandedDown(name.value.clone()), &name.place));
             let file = stdio.env_file.iter().map(|file| (ReferenceTarget::File(file.value.clone()), &file.place));
-            handed.chain(file).for_each(|(to, place)| add(&mut found, Reference { to, place: place.clone() }));
+            handed.chain(file).for_each(|(to, place)| add(&mut found, ConfigReference { to, place: place.clone() }));
         }
         found
     }
 
     /// Reports whether the entry contains `${project}`. Such an entry needs an approval for each project.
     pub fn names_project(&self) -> bool {
-        self.expands && self.texts().iter().any(|text| parts(&text.value).contains(&Part::Project))
+        self.expands && self.texts().iter().any(|text| parts(&text.value).contains(&TemplatePart::Project))
     }
 
     /// Returns all texts that are expanded.
     fn texts(&self) -> Vec<&SourcedValue<String>> {
         match &self.reach {
-            Reach::Stdio(stdio) => [&stdio.command]
+            TransportDefinition::Stdio(stdio) => [&stdio.command]
                 .into_iter()
                 .chain(&stdio.args)
                 .chain(&stdio.cwd)
                 .chain(stdio.env.iter().map(|(_, value)| value))
                 .chain(&stdio.env_file)
                 .collect(),
-            Reach::Http(http) => [&http.url]
+            TransportDefinition::Http(http) => [&http.url]
                 .into_iter()
                 .chain(http.headers.iter().map(|(_, value)| value))
                 .chain(&http.proxy)
                 .chain(&http.ca)
                 .chain(&http.client_cert)
-                .chain(http.oauth.iter().flat_map(Oauth::texts))
+                .chain(http.oauth.iter().flat_map(OauthDefinition::texts))
                 .collect(),
         }
     }
 }
 
-fn named(text: &SourcedValue<String>) -> Vec<Reference> {
+fn named(text: &SourcedValue<String>) -> Vec<ConfigReference> {
     let referred = parts(&text.value).into_iter().filter_map(|part| match part {
-        Part::Variable { name, default } => {
+        TemplatePart::Variable { name, default } => {
             Some(ReferenceTarget::Variable { name: name.to_owned(), has_default: default.is_some() })
         }
-        Part::Secret(name) => Some(ReferenceTarget::Secret(name.to_owned())),
-        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
+        TemplatePart::Secret(name) => Some(ReferenceTarget::Secret(name.to_owned())),
+        TemplatePart::Text(_) | TemplatePart::Project | TemplatePart::Foreign(_) | TemplatePart::Unclosed => None,
     });
-    referred.map(|to| Reference { to, place: text.place.clone() }).collect()
+    referred.map(|to| ConfigReference { to, place: text.place.clone() }).collect()
 }
 
-fn add(found: &mut Vec<Reference>, reference: Reference) {
+fn add(found: &mut Vec<ConfigReference>, reference: ConfigReference) {
     if found.iter().all(|other| other.to != reference.to) {
         found.push(reference);
     }

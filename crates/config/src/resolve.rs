@@ -7,40 +7,46 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 use wharf_spec::{
-    ActivationState, EnvValue, HttpSpec, LaunchCheck, Reconnect, Secret, ServerEntry, ServerName, ServerOrigin,
-    ServerSettings, ServerSpec, StdioSpec, Surroundings,
+    ActivationState, EnvValue, Environment, HttpSpec, LaunchCheck, ReconnectPolicy, Secret, ServerEntry, ServerName,
+    ServerOrigin, ServerSettings, ServerSpec, StdioSpec,
 };
 
-use crate::configured::{Approval, Configured, Described, HttpDefinition, Reach, SourcedValue, StdioDefinition};
-use crate::expand::{ExpandedText, Part, ReferenceSources, SecretSource, expand, parts};
+use crate::configured::{
+    ConfiguredServer, HttpDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
+    TransportDefinition,
+};
+use crate::expand::{ExpandedText, ReferenceSources, SecretSource, TemplatePart, expand, parts};
 use crate::settings::GlobalSettings;
-use crate::{ApprovalDigest, ApprovalKey, ApprovalStore, EntrySite, Place, Places, Problem, ProblemSeverity, env_file};
+use crate::{
+    ApprovalDigest, ApprovalKey, ApprovalStore, ConfigPaths, ConfigProblem, EntrySite, ProblemSeverity, SourceLocation,
+    env_file,
+};
 
 /// Context for the expansion of references.
-pub struct Resolving<'a> {
+pub struct ResolveContext<'a> {
     /// Environment variables and working directory.
-    pub around: &'a Surroundings,
+    pub around: &'a Environment,
     /// Settings for all servers.
     pub settings: &'a GlobalSettings,
     /// Source of secrets.
     pub secrets: &'a SecretSource<'a>,
     /// Locations of configuration and approvals.
-    pub places: &'a Places,
+    pub places: &'a ConfigPaths,
 }
 
-impl Configured {
+impl ConfiguredServer {
     /// Expands the server into an entry that a host can run.
     ///
     /// Looks up secrets and may run `secretCommand`, so it may block.
     ///
     /// # Errors
     /// Returns the problems of an invalid definition, or the problem of a missing variable or secret.
-    pub fn resolve(&self, with: &Resolving<'_>) -> Result<ServerEntry, Vec<Problem>> {
+    pub fn resolve(&self, with: &ResolveContext<'_>) -> Result<ServerEntry, Vec<ConfigProblem>> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let mut entry = described.resolve(&self.name, with).map_err(|problem| vec![problem])?;
         entry.settings.admission = self.admission();
         entry.settings.origin = self.origin();
-        if let Approval::Approved(digest) = self.approval {
+        if let ServerApproval::Approved(digest) = self.approval {
             let check = self.launch_check(described, digest, with);
             match &mut entry.spec {
                 ServerSpec::Stdio(spec) => spec.launch_check = Some(check),
@@ -51,8 +57,13 @@ impl Configured {
     }
 
     /// Creates the check that runs before every start. It inspects the server again and reads the approvals file again.
-    fn launch_check(&self, described: &Described, digest: ApprovalDigest, with: &Resolving<'_>) -> LaunchCheck {
-        let Places { project, approvals, .. } = with.places;
+    fn launch_check(
+        &self,
+        described: &ServerDefinition,
+        digest: ApprovalDigest,
+        with: &ResolveContext<'_>,
+    ) -> LaunchCheck {
+        let ConfigPaths { project, approvals, .. } = with.places;
         let key = ApprovalKey::of(project, &self.place.file, self.name.as_str());
         let (approvals, described, around) = (ApprovalStore::at(approvals), described.clone(), with.around.clone());
         LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
@@ -67,9 +78,9 @@ impl Configured {
     /// Returns the activation state.
     pub fn admission(&self) -> ActivationState {
         match self.approval {
-            Approval::Needed | Approval::Changed => ActivationState::Unapproved,
+            ServerApproval::Needed | ServerApproval::Changed => ActivationState::Unapproved,
             _ if !self.enabled => ActivationState::Disabled,
-            Approval::NotNeeded | Approval::Approved(_) => ActivationState::Enabled,
+            ServerApproval::NotNeeded | ServerApproval::Approved(_) => ActivationState::Enabled,
         }
     }
 }
@@ -79,13 +90,13 @@ pub fn origin_of(file: &Path) -> ServerOrigin {
     ServerOrigin::File(file.canonicalize().unwrap_or_else(|_| file.to_owned()).into())
 }
 
-impl Described {
+impl ServerDefinition {
     /// Expands the definition, regardless of approval.
-    pub fn resolve(&self, name: &ServerName, with: &Resolving<'_>) -> Result<ServerEntry, Problem> {
-        let filling = Filling { name, site: &self.site, expands: self.expands, with };
+    pub fn resolve(&self, name: &ServerName, with: &ResolveContext<'_>) -> Result<ServerEntry, ConfigProblem> {
+        let filling = EntryResolver { name, site: &self.site, expands: self.expands, with };
         let spec = match &self.reach {
-            Reach::Stdio(stdio) => ServerSpec::Stdio(filling.stdio(stdio)?),
-            Reach::Http(http) => ServerSpec::Http(filling.http(http)?),
+            TransportDefinition::Stdio(stdio) => ServerSpec::Stdio(filling.stdio(stdio)?),
+            TransportDefinition::Http(http) => ServerSpec::Http(filling.http(http)?),
         };
         Ok(ServerEntry { name: name.clone(), spec, settings: self.settings(with.settings) })
     }
@@ -101,8 +112,8 @@ impl Described {
         settings.startup_timeout = self.startup_timeout;
         settings.max_concurrent = self.max_concurrent;
         settings.reconnect = match (self.reconnect, usual.reconnect) {
-            (Some(Err(false)), _) => Reconnect::Off,
-            (Some(Ok(backoff)), _) | (_, Some(backoff)) => Reconnect::Backoff(backoff),
+            (Some(Err(false)), _) => ReconnectPolicy::Off,
+            (Some(Ok(backoff)), _) | (_, Some(backoff)) => ReconnectPolicy::Backoff(backoff),
             _ => settings.reconnect,
         };
         settings.health_check = self.health_check.or(usual.health_check);
@@ -115,28 +126,28 @@ impl Described {
 /// Variables by name, in order of insertion.
 type ServerVariables = Vec<(OsString, EnvValue)>;
 
-struct Filling<'a> {
+struct EntryResolver<'a> {
     name: &'a ServerName,
     site: &'a EntrySite,
     expands: bool,
-    with: &'a Resolving<'a>,
+    with: &'a ResolveContext<'a>,
 }
 
-impl Filling<'_> {
-    fn fill(&self, template: &SourcedValue<String>) -> Result<ExpandedText, Problem> {
+impl EntryResolver<'_> {
+    fn fill(&self, template: &SourcedValue<String>) -> Result<ExpandedText, ConfigProblem> {
         if !self.expands {
             return Ok(ExpandedText { text: template.value.clone(), taken: Vec::new() });
         }
-        let Resolving { around, secrets, .. } = *self.with;
+        let ResolveContext { around, secrets, .. } = *self.with;
         expand(&template.value, &ReferenceSources { around, secrets, project: Some(&self.site.project) })
             .map_err(|error| self.problem(error.code(), &template.place, error.to_string(), Some(error.fix())))
     }
 
-    fn text(&self, template: &SourcedValue<String>) -> Result<String, Problem> {
+    fn text(&self, template: &SourcedValue<String>) -> Result<String, ConfigProblem> {
         self.fill(template).map(|expanded| expanded.text)
     }
 
-    fn path(&self, template: &SourcedValue<String>) -> Result<PathBuf, Problem> {
+    fn path(&self, template: &SourcedValue<String>) -> Result<PathBuf, ConfigProblem> {
         let text = self.text(template)?;
         self.site.resolve(&text).ok_or_else(|| {
             let text = format!("the relative path `{}` stands in no file that it could be relative to", template.value);
@@ -146,13 +157,13 @@ impl Filling<'_> {
 
     /// Expands the command. A path is resolved like any other path of the entry. A name is looked up when the server
     /// starts.
-    fn program(&self, template: &SourcedValue<String>) -> Result<OsString, Problem> {
+    fn program(&self, template: &SourcedValue<String>) -> Result<OsString, ConfigProblem> {
         let text = self.text(template)?;
         if text.contains('/') { self.path(template).map(OsString::from) } else { Ok(text.into()) }
     }
 
-    fn problem(&self, code: &'static str, place: &Place, text: String, fix: Option<String>) -> Problem {
-        Problem {
+    fn problem(&self, code: &'static str, place: &SourceLocation, text: String, fix: Option<String>) -> ConfigProblem {
+        ConfigProblem {
             code,
             severity: ProblemSeverity::Error,
             place: Some(place.clone()),
@@ -162,7 +173,7 @@ impl Filling<'_> {
         }
     }
 
-    fn stdio(&self, stdio: &StdioDefinition) -> Result<StdioSpec, Problem> {
+    fn stdio(&self, stdio: &StdioDefinition) -> Result<StdioSpec, ConfigProblem> {
         let (env, hidden) = self.env(stdio)?;
         let mut spec = StdioSpec {
             program: self.program(&stdio.command)?,
@@ -185,7 +196,7 @@ impl Filling<'_> {
 
     /// Returns the environment variables: those of the entry override those of its env file, which override inherited
     /// ones. Also returns the values of variables with `${secret:…}` references, which are always redacted.
-    fn env(&self, stdio: &StdioDefinition) -> Result<(ServerVariables, Vec<Secret>), Problem> {
+    fn env(&self, stdio: &StdioDefinition) -> Result<(ServerVariables, Vec<Secret>), ConfigProblem> {
         let mut env: ServerVariables =
             stdio.env_vars.iter().map(|name| (OsString::from(&name.value), EnvValue::Inherit)).collect();
         if let Some(template) = &stdio.env_file {
@@ -202,14 +213,14 @@ impl Filling<'_> {
         for (name, template) in &stdio.env {
             let ExpandedText { text, taken } = self.fill(template)?;
             put(&mut env, name, text);
-            if parts(&template.value).iter().any(|part| matches!(part, Part::Secret(_))) {
+            if parts(&template.value).iter().any(|part| matches!(part, TemplatePart::Secret(_))) {
                 hidden.extend(taken.into_iter().map(Secret::new));
             }
         }
         Ok((env, hidden))
     }
 
-    fn http(&self, http: &HttpDefinition) -> Result<HttpSpec, Problem> {
+    fn http(&self, http: &HttpDefinition) -> Result<HttpSpec, ConfigProblem> {
         let (url, taken) = self.url(&http.url)?;
         let mut spec = HttpSpec::new(url);
         spec.hidden = taken.into_iter().map(Secret::new).collect();
@@ -229,7 +240,7 @@ impl Filling<'_> {
     }
 
     /// Expands and parses the URL. The error does not include the text, since it may contain a secret.
-    fn url(&self, template: &SourcedValue<String>) -> Result<(Url, Vec<String>), Problem> {
+    fn url(&self, template: &SourcedValue<String>) -> Result<(Url, Vec<String>), ConfigProblem> {
         let bad = |text: &str| {
             let fix = "write it like https://example.org/mcp".to_owned();
             self.problem("bad_url", &template.place, text.to_owned(), Some(fix))

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fields::{FILE, Field, Kind, RULE, SERVER, USER};
+use crate::fields::{ConfigField, ConfigFieldKind, FILE, RULE, SERVER, USER};
 
 /// Pattern of server and provider names.
 const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
@@ -51,7 +51,7 @@ fn rule() -> Value {
     rule.into()
 }
 
-fn object(tables: &[&[Field]]) -> Map<String, Value> {
+fn object(tables: &[&[ConfigField]]) -> Map<String, Value> {
     let mut properties = Map::new();
     for field in tables.iter().copied().flatten() {
         properties.insert(field.name.to_owned(), described(field, field.about.to_owned()));
@@ -66,28 +66,30 @@ fn object(tables: &[&[Field]]) -> Map<String, Value> {
     object
 }
 
-fn described(field: &Field, about: String) -> Value {
+fn described(field: &ConfigField, about: String) -> Value {
     let mut of_kind = kind(field.kind);
     of_kind.insert("description".to_owned(), about.into());
     of_kind.into()
 }
 
-fn kind(kind: Kind) -> Map<String, Value> {
+fn kind(kind: ConfigFieldKind) -> Map<String, Value> {
     let made = match kind {
-        Kind::Text | Kind::Template => json!({ "type": "string" }),
-        Kind::Choice(words) => json!({ "enum": words }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Count(least) => whole(least),
-        Kind::Millis => whole(1),
-        Kind::Port => json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
-        Kind::Texts | Kind::Templates => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::TemplateMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        Kind::MillisMap => json!({ "type": "object", "additionalProperties": whole(1) }),
-        Kind::OffOr(fields) => json!({ "oneOf": [{ "type": "boolean" }, object(&[fields])] }),
-        Kind::Object(fields) => object(&[fields]).into(),
-        Kind::Servers => json!({ "$ref": "#/$defs/servers" }),
-        Kind::Rules => json!({ "type": "array", "items": { "$ref": "#/$defs/rule" } }),
-        Kind::Objects(fields) => json!({
+        ConfigFieldKind::Text | ConfigFieldKind::Template => json!({ "type": "string" }),
+        ConfigFieldKind::Choice(words) => json!({ "enum": words }),
+        ConfigFieldKind::Flag => json!({ "type": "boolean" }),
+        ConfigFieldKind::Count(least) => whole(least),
+        ConfigFieldKind::Millis => whole(1),
+        ConfigFieldKind::Port => json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
+        ConfigFieldKind::Texts | ConfigFieldKind::Templates => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
+        ConfigFieldKind::TemplateMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ConfigFieldKind::MillisMap => json!({ "type": "object", "additionalProperties": whole(1) }),
+        ConfigFieldKind::OffOr(fields) => json!({ "oneOf": [{ "type": "boolean" }, object(&[fields])] }),
+        ConfigFieldKind::Object(fields) => object(&[fields]).into(),
+        ConfigFieldKind::Servers => json!({ "$ref": "#/$defs/servers" }),
+        ConfigFieldKind::Rules => json!({ "type": "array", "items": { "$ref": "#/$defs/rule" } }),
+        ConfigFieldKind::Objects(fields) => json!({
             "type": "object",
             "propertyNames": { "pattern": NAME },
             "additionalProperties": object(&[fields]),

@@ -13,7 +13,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use wharf_spec::{Secret, Surroundings};
+use wharf_spec::{Environment, Secret};
 
 pub use error::SecretError;
 
@@ -30,7 +30,7 @@ pub struct SecretStore {
     command: Option<Vec<String>>,
     keyring: Option<Keyring>,
     file: SecretFile,
-    around: Surroundings,
+    around: Environment,
 }
 
 /// A secret and its source.
@@ -39,12 +39,12 @@ pub struct ResolvedSecret {
     /// The secret.
     pub value: Secret,
     /// Source of the secret.
-    pub from: SecretPlace,
+    pub from: SecretOrigin,
 }
 
 /// Source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretPlace {
+pub enum SecretOrigin {
     /// The command of `secretCommand`.
     Command,
     /// The system's keyring.
@@ -55,7 +55,7 @@ pub enum SecretPlace {
 
 impl SecretStore {
     /// Creates a store with this file. Uses the keyring if its program is on the search path.
-    pub fn new(file: impl Into<PathBuf>, around: Surroundings) -> Self {
+    pub fn new(file: impl Into<PathBuf>, around: Environment) -> Self {
         let keyring = Keyring::find(&around);
         Self { command: None, keyring, file: SecretFile::at(file.into()), around }
     }
@@ -79,14 +79,14 @@ impl SecretStore {
         check_name(name)?;
         if let Some(command) = &self.command {
             let value = SecretProgram::of_command(command, name).run(&self.around)?;
-            return Ok(ResolvedSecret { value, from: SecretPlace::Command });
+            return Ok(ResolvedSecret { value, from: SecretOrigin::Command });
         }
         // The file has a secret only if the keyring rejected it. The keyring may then have an older value.
         if let Some(value) = self.file.lookup(name)? {
             return Ok(ResolvedSecret { value, from: self.file_place() });
         }
         let complaint = match self.keyring.as_ref().map(|keyring| keyring.lookup(name, &self.around)) {
-            Some(Ok(value)) => return Ok(ResolvedSecret { value, from: SecretPlace::Keyring }),
+            Some(Ok(value)) => return Ok(ResolvedSecret { value, from: SecretOrigin::Keyring }),
             Some(Err(error)) => error.complaint(),
             None => None,
         };
@@ -94,14 +94,14 @@ impl SecretStore {
     }
 
     /// Stores a secret in the keyring, or in the file if there is no working keyring. Returns the place.
-    pub fn set(&self, name: &str, value: &Secret) -> Result<SecretPlace, SecretError> {
+    pub fn set(&self, name: &str, value: &Secret) -> Result<SecretOrigin, SecretError> {
         check_name(name)?;
         self.check_own(name)?;
         if let Some(keyring) = &self.keyring
             && keyring.set(name, value, &self.around).is_ok()
         {
             self.file.note(name)?;
-            return Ok(SecretPlace::Keyring);
+            return Ok(SecretOrigin::Keyring);
         }
         self.file.set(name, value)?;
         Ok(self.file_place())
@@ -131,8 +131,8 @@ impl SecretStore {
         self.file.path()
     }
 
-    fn file_place(&self) -> SecretPlace {
-        SecretPlace::File(self.file.path().to_owned())
+    fn file_place(&self) -> SecretOrigin {
+        SecretOrigin::File(self.file.path().to_owned())
     }
 
     /// Rejects changes while a command is set, because a stored secret would never be looked up.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wharf_spec::Backoff;
+use wharf_spec::BackoffSettings;
 
-use crate::{Place, Problem, ProviderSettings};
+use crate::{ConfigProblem, ProviderSettings, SourceLocation};
 
 /// Settings for all servers, from the user's own files and flags.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub struct GlobalSettings {
     /// `cacheTtlMs`.
     pub keep_results: Option<Duration>,
     /// `reconnect{attempts, baseMs, maxMs}`.
-    pub reconnect: Option<Backoff>,
+    pub reconnect: Option<BackoffSettings>,
     /// `tokenStore`: `auto`, `file` or `keyring`.
     pub token_store: Option<String>,
     /// `secretCommand`: program that returns secrets for `${secret:NAME}`, with the name in place of `{name}`.
@@ -32,7 +32,7 @@ pub struct GlobalSettings {
     /// `model`.
     pub model: Option<String>,
     /// `providers`, in order of first mention. A provider of a higher layer replaces the one of a lower layer.
-    pub providers: Vec<(String, Result<ProviderSettings, Vec<Problem>>)>,
+    pub providers: Vec<(String, Result<ProviderSettings, Vec<ConfigProblem>>)>,
     /// `permissions` of all layers. Rules of a project may only deny and ask.
     pub rules: Vec<RuleText>,
     /// Set if a file of the user cannot be read or has a newer version. Its denials are unknown, so no tool should be
@@ -54,7 +54,7 @@ pub struct RuleText {
     /// The file that defines the server.
     pub defined_in: Option<String>,
     /// Location of the rule.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Set if the rule is from a project's file.
     pub from_project: bool,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wharf_spec::ServerName;
 
-use crate::{Layer, Places};
+use crate::{ConfigPaths, Layer};
 
 /// Directories of an entry: the base of its relative paths, and the start directory of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Default for EntrySite {
 
 impl EntrySite {
     /// Returns the site of an entry in the file of a layer.
-    pub fn new(places: &Places, layer: Layer, file: &Path, name: &ServerName) -> Self {
+    pub fn new(places: &ConfigPaths, layer: Layer, file: &Path, name: &ServerName) -> Self {
         let (base, start) = match layer {
             // The project's own file is inside `.wharf`, but its paths are relative to the project.
             Layer::Project | Layer::ProjectShared => {
@@ -63,7 +63,7 @@ impl EntrySite {
 impl StartDirectory {
     /// Returns the private directory of a server. Without a state directory, the root directory, which belongs to the
     /// system.
-    fn private(places: &Places, name: &ServerName) -> Self {
+    fn private(places: &ConfigPaths, name: &ServerName) -> Self {
         match places.server_dirs.as_os_str().is_empty() {
             true => Self::Private("/".into()),
             false => Self::Private(places.server_dirs.join(name.as_str())),

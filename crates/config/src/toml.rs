@@ -4,54 +4,54 @@ use std::ops::Range;
 
 use toml_edit::{Array, ArrayOfTables, Document, InlineTable, Item, Key, Table, Value as Parsed};
 
-use crate::format::{Budget, Source, fragment};
-use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
+use crate::format::{NodeBudget, SourceText, fragment};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
 
 /// Parses a text without a byte order mark.
-pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
+pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let document = Document::parse(source.text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         source.unreadable(offset, fragment(error.message()))
     })?;
-    let mut reading = TomlReader { source, budget: Budget::default() };
-    Ok(Node { at: TextPosition::START, value: reading.table(document.as_table(), 1)? })
+    let mut reading = TomlReader { source, budget: NodeBudget::default() };
+    Ok(ConfigNode { at: TextPosition::START, value: reading.table(document.as_table(), 1)? })
 }
 
 struct TomlReader<'a> {
-    source: &'a Source<'a>,
-    budget: Budget,
+    source: &'a SourceText<'a>,
+    budget: NodeBudget,
 }
 
 impl TomlReader<'_> {
-    fn table(&mut self, table: &Table, depth: usize) -> Result<Value, Unreadable> {
+    fn table(&mut self, table: &Table, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut members = Vec::with_capacity(table.len());
         for (name, item) in table {
             let start = start(table.key(name).and_then(Key::span));
             members.push(self.member(name, start, |reading| reading.item(item, start, depth + 1))?);
         }
-        Ok(Value::Map(members))
+        Ok(ConfigValue::Map(members))
     }
 
-    fn inline_table(&mut self, table: &InlineTable, depth: usize) -> Result<Value, Unreadable> {
+    fn inline_table(&mut self, table: &InlineTable, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut members = Vec::with_capacity(table.len());
         for (name, value) in table {
             let start = start(table.key(name).and_then(Key::span));
             members.push(self.member(name, start, |reading| reading.value(value, start, depth + 1))?);
         }
-        Ok(Value::Map(members))
+        Ok(ConfigValue::Map(members))
     }
 
     fn member(
         &mut self,
         name: &str,
         start: usize,
-        read: impl FnOnce(&mut Self) -> Result<Node, Unreadable>,
-    ) -> Result<Member, Unreadable> {
-        Ok(Member { key: name.to_owned(), at: self.source.at(start), node: read(self)? })
+        read: impl FnOnce(&mut Self) -> Result<ConfigNode, ParseFailure>,
+    ) -> Result<ConfigMember, ParseFailure> {
+        Ok(ConfigMember { key: name.to_owned(), at: self.source.at(start), node: read(self)? })
     }
 
     /// Converts the item of the key at this offset. An item without a position gets the position of its key.
-    fn item(&mut self, item: &Item, key: usize, depth: usize) -> Result<Node, Unreadable> {
+    fn item(&mut self, item: &Item, key: usize, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let value = match item {
             Item::Value(value) => return self.value(value, key, depth),
             Item::Table(table) => {
@@ -62,50 +62,50 @@ impl TomlReader<'_> {
                 self.take(key, depth)?;
                 self.tables(tables, key, depth)?
             }
-            Item::None => Value::Null,
+            Item::None => ConfigValue::Null,
         };
         let at = item.span().map_or(key, |span| span.start);
-        Ok(Node { at: self.source.at(at), value })
+        Ok(ConfigNode { at: self.source.at(at), value })
     }
 
-    fn tables(&mut self, tables: &ArrayOfTables, key: usize, depth: usize) -> Result<Value, Unreadable> {
+    fn tables(&mut self, tables: &ArrayOfTables, key: usize, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut nodes = Vec::with_capacity(tables.len());
         for table in tables {
             let at = table.span().map_or(key, |span| span.start);
             self.take(at, depth + 1)?;
-            nodes.push(Node { at: self.source.at(at), value: self.table(table, depth + 1)? });
+            nodes.push(ConfigNode { at: self.source.at(at), value: self.table(table, depth + 1)? });
         }
-        Ok(Value::List(nodes))
+        Ok(ConfigValue::List(nodes))
     }
 
-    fn value(&mut self, parsed: &Parsed, key: usize, depth: usize) -> Result<Node, Unreadable> {
+    fn value(&mut self, parsed: &Parsed, key: usize, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let span = parsed.span().unwrap_or(key..key);
         self.take(span.start, depth)?;
         let value = match parsed {
-            Parsed::String(text) => Value::Text(text.value().clone()),
-            Parsed::Integer(number) => Value::Number(number.value().to_string()),
+            Parsed::String(text) => ConfigValue::Text(text.value().clone()),
+            Parsed::Integer(number) => ConfigValue::Number(number.value().to_string()),
             Parsed::Float(float) if float.value().is_finite() => self.float(span.clone()),
-            Parsed::Float(float) => Value::Text(float.value().to_string()),
-            Parsed::Boolean(truth) => Value::Bool(*truth.value()),
-            Parsed::Datetime(datetime) => Value::Text(datetime.value().to_string()),
+            Parsed::Float(float) => ConfigValue::Text(float.value().to_string()),
+            Parsed::Boolean(truth) => ConfigValue::Bool(*truth.value()),
+            Parsed::Datetime(datetime) => ConfigValue::Text(datetime.value().to_string()),
             Parsed::Array(array) => self.list(array, depth)?,
             Parsed::InlineTable(table) => self.inline_table(table, depth)?,
         };
-        Ok(Node { at: self.source.at(span.start), value })
+        Ok(ConfigNode { at: self.source.at(span.start), value })
     }
 
-    fn list(&mut self, array: &Array, depth: usize) -> Result<Value, Unreadable> {
+    fn list(&mut self, array: &Array, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let nodes = array.iter().map(|value| self.value(value, 0, depth + 1));
-        Ok(Value::List(nodes.collect::<Result<_, _>>()?))
+        Ok(ConfigValue::List(nodes.collect::<Result<_, _>>()?))
     }
 
     /// Returns a finite float as written, without `+` and `_`, which JSON does not allow.
-    fn float(&self, span: Range<usize>) -> Value {
+    fn float(&self, span: Range<usize>) -> ConfigValue {
         let written = self.source.text.get(span).unwrap_or_default();
-        Value::Number(written.trim_start_matches('+').replace('_', ""))
+        ConfigValue::Number(written.trim_start_matches('+').replace('_', ""))
     }
 
-    fn take(&mut self, offset: usize, depth: usize) -> Result<(), Unreadable> {
+    fn take(&mut self, offset: usize, depth: usize) -> Result<(), ParseFailure> {
         self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))
     }
 }
@@ -117,24 +117,24 @@ fn start(span: Option<Range<usize>>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Format, read};
+    use crate::format::{FileFormat, read};
 
     #[test]
     fn reads_values() {
         for (text, expected) in [
-            ("1_000", Value::Number("1000".to_owned())),
-            ("+0x1F", Value::Null),
-            ("0x1F", Value::Number("31".to_owned())),
-            ("0o17", Value::Number("15".to_owned())),
-            ("+1_0.50e+3", Value::Number("10.50e+3".to_owned())),
-            ("inf", Value::Text("inf".to_owned())),
-            ("true", Value::Bool(true)),
-            ("2026-01-02T03:04:05Z", Value::Text("2026-01-02T03:04:05Z".to_owned())),
-            ("'a\\'", Value::Text("a\\".to_owned())),
-            ("\"\"\"\na\\u00fc\"\"\"", Value::Text("aü".to_owned())),
+            ("1_000", ConfigValue::Number("1000".to_owned())),
+            ("+0x1F", ConfigValue::Null),
+            ("0x1F", ConfigValue::Number("31".to_owned())),
+            ("0o17", ConfigValue::Number("15".to_owned())),
+            ("+1_0.50e+3", ConfigValue::Number("10.50e+3".to_owned())),
+            ("inf", ConfigValue::Text("inf".to_owned())),
+            ("true", ConfigValue::Bool(true)),
+            ("2026-01-02T03:04:05Z", ConfigValue::Text("2026-01-02T03:04:05Z".to_owned())),
+            ("'a\\'", ConfigValue::Text("a\\".to_owned())),
+            ("\"\"\"\na\\u00fc\"\"\"", ConfigValue::Text("aü".to_owned())),
         ] {
-            let read = read(&format!("x = {text}"), Format::Toml);
-            let value = read.map(|tree| tree.member("x").unwrap().node.value.clone()).unwrap_or(Value::Null);
+            let read = read(&format!("x = {text}"), FileFormat::Toml);
+            let value = read.map(|tree| tree.member("x").unwrap().node.value.clone()).unwrap_or(ConfigValue::Null);
             assert_eq!(value, expected, "{text}");
         }
     }
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn knows_where_things_stand() {
         let text = "top = 1\n[servers.'ä']\nargs = [ 'ü', 2]\nenv = {A = 'b'}\ne.f = 1\n[[list]]\nx = 1\n[[list]]\n";
-        let tree = read(text, Format::Toml).unwrap();
+        let tree = read(text, FileFormat::Toml).unwrap();
         assert_eq!(places(&tree), ["top 1:1 1:7", "servers 2:2 2:2", "list 6:3 6:1"]);
         let server = &tree.member("servers").unwrap().node.member("ä").unwrap().node;
         assert_eq!(server.at.to_string(), "2:1");
         assert_eq!(places(server), ["args 3:1 3:8", "env 4:1 4:7", "e 5:1 5:1"]);
-        let Value::List(tables) = &tree.member("list").unwrap().node.value else { panic!("no list") };
+        let ConfigValue::List(tables) = &tree.member("list").unwrap().node.value else { panic!("no list") };
         assert_eq!(tables.iter().map(|table| table.at.to_string()).collect::<Vec<_>>(), ["6:1", "8:1"]);
     }
 
-    fn places(node: &Node) -> Vec<String> {
+    fn places(node: &ConfigNode) -> Vec<String> {
         node.members().iter().map(|member| format!("{} {} {}", member.key, member.at, member.node.at)).collect()
     }
 
@@ -163,7 +163,7 @@ mod tests {
             ("[a\n", "1:3: unclosed table, expected `]`"),
             ("ä = yes", "1:1: invalid unquoted key, expected letters, numbers, `-`, `_`"),
         ] {
-            let error = read(text, Format::Toml).unwrap_err();
+            let error = read(text, FileFormat::Toml).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
     }
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| format!("a = {}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(read(&nested(63), Format::Toml).is_ok());
-        assert_eq!(read(&nested(64), Format::Toml).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), Format::Toml).is_err());
-        assert!(read(&format!("{}a = 1", "a.".repeat(100_000)), Format::Toml).is_err());
+        assert!(read(&nested(63), FileFormat::Toml).is_ok());
+        assert_eq!(read(&nested(64), FileFormat::Toml).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(read(&nested(100_000), FileFormat::Toml).is_err());
+        assert!(read(&format!("{}a = 1", "a.".repeat(100_000)), FileFormat::Toml).is_err());
         let wide = format!("a = [{}]", "0,".repeat(200_000));
-        assert_eq!(read(&wide, Format::Toml).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(read(&wide, FileFormat::Toml).unwrap_err().text, "holds more than 200000 values");
     }
 }

@@ -4,16 +4,16 @@ use std::fmt;
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct ConfigNode {
     /// Start position.
     pub at: TextPosition,
     /// The value.
-    pub value: Value,
+    pub value: ConfigValue,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ConfigValue {
     /// Null.
     Null,
     /// A boolean.
@@ -23,20 +23,20 @@ pub enum Value {
     /// A string.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<ConfigNode>),
     /// Members in order, including duplicate keys.
-    Map(Vec<Member>),
+    Map(Vec<ConfigMember>),
 }
 
 /// A member of a map.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct ConfigMember {
     /// Key of the member.
     pub key: String,
     /// Position of the key.
     pub at: TextPosition,
     /// Value of the member.
-    pub node: Node,
+    pub node: ConfigNode,
 }
 
 /// A line and a column, both starting at 1. Columns count characters.
@@ -51,7 +51,7 @@ pub struct TextPosition {
 /// Error for a text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Unreadable {
+pub struct ParseFailure {
     /// Position of the error.
     pub at: TextPosition,
     /// Description: a lower-case fragment, escaped.
@@ -69,7 +69,7 @@ impl fmt::Display for TextPosition {
     }
 }
 
-impl Value {
+impl ConfigValue {
     /// Returns a name of the type, with an article.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -83,16 +83,16 @@ impl Value {
     }
 }
 
-impl Node {
+impl ConfigNode {
     /// Returns the first member with this key, if the value is a map.
-    pub fn member(&self, key: &str) -> Option<&Member> {
+    pub fn member(&self, key: &str) -> Option<&ConfigMember> {
         self.members().iter().find(|member| member.key == key)
     }
 
     /// Returns the members, or none if the value is not a map.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ConfigMember] {
         match &self.value {
-            Value::Map(members) => members,
+            ConfigValue::Map(members) => members,
             _ => &[],
         }
     }
@@ -100,7 +100,7 @@ impl Node {
     /// Returns the text, if the value is a string.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
+            ConfigValue::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::{Config, Reader};
+use crate::{Config, ConfigReader};
 
 /// Polling interval.
 const EVERY: Duration = Duration::from_millis(500);
@@ -24,8 +24,8 @@ const MOST_ROUNDS: u32 = 25;
 /// Watches all files of a configuration and the approvals.
 ///
 /// Loads through a [`Reader`], which may be shared. Requires a tokio runtime with time enabled.
-pub struct Watch {
-    reader: Reader,
+pub struct ConfigWatcher {
+    reader: ConfigReader,
     every: Duration,
     settled: Duration,
     seen: Vec<Option<FileStamp>>,
@@ -42,9 +42,9 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-impl Watch {
+impl ConfigWatcher {
     /// Loads the configuration and starts to watch. Blocks while loading.
-    pub fn new(reader: Reader) -> Self {
+    pub fn new(reader: ConfigReader) -> Self {
         // Read the stamps first, so that a change during loading is detected on the next poll.
         let seen = stamps(&reader.files());
         let current = Arc::new(reader.read());
@@ -109,7 +109,7 @@ impl Watch {
     }
 }
 
-async fn look(reader: &Reader) -> Vec<Option<FileStamp>> {
+async fn look(reader: &ConfigReader) -> Vec<Option<FileStamp>> {
     let files = reader.files();
     // If the blocking task fails, the files are treated as missing until the next poll.
     tokio::task::spawn_blocking(move || stamps(&files)).await.unwrap_or_default()
@@ -134,16 +134,16 @@ impl FileStamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Places;
-    use wharf_spec::Surroundings;
+    use crate::ConfigPaths;
+    use wharf_spec::Environment;
 
     #[tokio::test]
     async fn the_same_again_is_no_change() {
         let directory = tempfile::tempdir().unwrap();
-        let places = Places { user: directory.path().join("config.json"), ..Places::default() };
+        let places = ConfigPaths { user: directory.path().join("config.json"), ..ConfigPaths::default() };
         let write = |text: &str| std::fs::write(&places.user, text).unwrap();
         write(r#"{"mcpServers": {"one": {"command": "a"}}}"#);
-        let mut watch = Watch::new(Reader::new(places.clone(), Surroundings::default()));
+        let mut watch = ConfigWatcher::new(ConfigReader::new(places.clone(), Environment::default()));
         for (text, changes) in [
             (r#"{"mcpServers": {"one": {"command": "a"}}}"#, false),
             (r#"{"mcpServers": {"one": {"command": "b"}}}"#, true),

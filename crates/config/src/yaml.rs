@@ -6,20 +6,23 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
-use crate::format::{Budget, Source, fragment};
-use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
+use crate::format::{NodeBudget, SourceText, fragment};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
 
 /// Maximum bytes that anchors and aliases may add to a file.
 const EXPANDED: usize = 1 << 20;
 
 /// Parses a text without a byte order mark. An empty text is null.
-pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
+pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let parser = Parser::new_from_str(source.text);
-    let mut reading = YamlReader { source, parser, budget: Budget::default(), anchors: HashMap::new(), room: EXPANDED };
+    let mut reading =
+        YamlReader { source, parser, budget: NodeBudget::default(), anchors: HashMap::new(), room: EXPANDED };
     let mut root = None;
     loop {
         match reading.next()? {
-            (Event::StreamEnd, _) => return Ok(root.unwrap_or(Node { at: TextPosition::START, value: Value::Null })),
+            (Event::StreamEnd, _) => {
+                return Ok(root.unwrap_or(ConfigNode { at: TextPosition::START, value: ConfigValue::Null }));
+            }
             (Event::DocumentStart(..), span) if root.is_some() => {
                 return Err(reading.unreadable(span.start, "holds more than one document"));
             }
@@ -30,17 +33,17 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Node, Unreadable> {
 }
 
 struct YamlReader<'a> {
-    source: &'a Source<'a>,
+    source: &'a SourceText<'a>,
     parser: Parser<'a, granit_parser::StrInput<'a>>,
-    budget: Budget,
+    budget: NodeBudget,
     /// Values of completed anchors.
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, ConfigNode>,
     /// Remaining bytes that anchors and aliases may add.
     room: usize,
 }
 
 impl<'a> YamlReader<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), ParseFailure> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => Err(self.unreadable(*error.marker(), fragment(&error.info()))),
@@ -48,22 +51,22 @@ impl<'a> YamlReader<'a> {
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Unreadable> {
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
         self.budget.take(depth).map_err(|text| self.unreadable(span.start, text))?;
         let (value, anchor) = match event {
             Event::Alias(id) => return self.expanded(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag, span)?, anchor),
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag, "seq", span)?;
-                (Value::List(self.list(depth)?), anchor)
+                (ConfigValue::List(self.list(depth)?), anchor)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.check_tag(tag, "map", span)?;
-                (Value::Map(self.members(depth)?), anchor)
+                (ConfigValue::Map(self.members(depth)?), anchor)
             }
             _ => return Err(self.unreadable(span.start, "expected a value")),
         };
-        let node = Node { at: position(span.start), value };
+        let node = ConfigNode { at: position(span.start), value };
         if anchor != 0 {
             self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
             self.anchors.insert(anchor, node.clone());
@@ -71,7 +74,7 @@ impl<'a> YamlReader<'a> {
         Ok(node)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
+    fn list(&mut self, depth: usize) -> Result<Vec<ConfigNode>, ParseFailure> {
         let mut nodes = Vec::new();
         loop {
             match self.next()? {
@@ -81,7 +84,7 @@ impl<'a> YamlReader<'a> {
         }
     }
 
-    fn members(&mut self, depth: usize) -> Result<Vec<Member>, Unreadable> {
+    fn members(&mut self, depth: usize) -> Result<Vec<ConfigMember>, ParseFailure> {
         let mut members = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -91,18 +94,18 @@ impl<'a> YamlReader<'a> {
             let key = self.key(event, span)?;
             let (event, value_span) = self.next()?;
             let node = self.node(event, value_span, depth + 1)?;
-            members.push(Member { key, at: position(span.start), node });
+            members.push(ConfigMember { key, at: position(span.start), node });
         }
     }
 
-    fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, Unreadable> {
+    fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, ParseFailure> {
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
                 Err(self.unreadable(span.start, "merge keys (`<<`) are not part of YAML 1.2; write the members out"))
             }
             Event::Scalar(text, _, anchor, _) => {
-                let value = Value::Text(text.into_owned());
-                let node = Node { at: position(span.start), value };
+                let value = ConfigValue::Text(text.into_owned());
+                let node = ConfigNode { at: position(span.start), value };
                 let key = node.text().unwrap_or_default().to_owned();
                 if anchor != 0 {
                     self.anchors.insert(anchor, node);
@@ -110,7 +113,7 @@ impl<'a> YamlReader<'a> {
                 Ok(key)
             }
             Event::Alias(id) => match self.expanded(id, span, 1)?.value {
-                Value::Text(text) => Ok(text),
+                ConfigValue::Text(text) => Ok(text),
                 _ => Err(self.unreadable(span.start, "a key must be a text")),
             },
             _ => Err(self.unreadable(span.start, "a key must be a text")),
@@ -118,27 +121,27 @@ impl<'a> YamlReader<'a> {
     }
 
     /// Returns the value of an alias, with the alias's position.
-    fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Unreadable> {
+    fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let Some(node) = self.anchors.remove(&id) else {
             return Err(self.unreadable(span.start, "an alias refers to what it is part of"));
         };
         self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
-        let expanded = Node { at: position(span.start), value: node.value.clone() };
+        let expanded = ConfigNode { at: position(span.start), value: node.value.clone() };
         self.anchors.insert(id, node);
         Ok(expanded)
     }
 
     /// Charges the limits for a copy of an anchored value.
-    fn charge(&mut self, node: &Node, depth: usize) -> Result<(), String> {
+    fn charge(&mut self, node: &ConfigNode, depth: usize) -> Result<(), String> {
         self.budget.take(depth)?;
         match &node.value {
-            Value::List(nodes) => nodes.iter().try_for_each(|node| self.charge(node, depth + 1)),
-            Value::Map(members) => members.iter().try_for_each(|member| {
+            ConfigValue::List(nodes) => nodes.iter().try_for_each(|node| self.charge(node, depth + 1)),
+            ConfigValue::Map(members) => members.iter().try_for_each(|member| {
                 self.spend(member.key.len())?;
                 self.charge(&member.node, depth + 1)
             }),
-            Value::Text(text) | Value::Number(text) => self.spend(text.len()),
-            Value::Null | Value::Bool(_) => Ok(()),
+            ConfigValue::Text(text) | ConfigValue::Number(text) => self.spend(text.len()),
+            ConfigValue::Null | ConfigValue::Bool(_) => Ok(()),
         }
     }
 
@@ -154,29 +157,29 @@ impl<'a> YamlReader<'a> {
         style: ScalarStyle,
         tag: Option<Cow<'_, Tag>>,
         span: Span,
-    ) -> Result<Value, Unreadable> {
+    ) -> Result<ConfigValue, ParseFailure> {
         let core = tag.as_deref().map(Tag::core_suffix);
         match core {
             None if style == ScalarStyle::Plain => Ok(plain(&text)),
-            None | Some(Some("str")) => Ok(Value::Text(text.into_owned())),
+            None | Some(Some("str")) => Ok(ConfigValue::Text(text.into_owned())),
             Some(Some("null" | "bool" | "int" | "float")) => Ok(plain(&text)),
             Some(_) => Err(self.unknown_tag(span)),
         }
     }
 
-    fn check_tag(&self, tag: Option<Cow<'_, Tag>>, expected: &str, span: Span) -> Result<(), Unreadable> {
+    fn check_tag(&self, tag: Option<Cow<'_, Tag>>, expected: &str, span: Span) -> Result<(), ParseFailure> {
         match tag {
             Some(tag) if !tag.is_yaml_core_schema_tag(expected) => Err(self.unknown_tag(span)),
             _ => Ok(()),
         }
     }
 
-    fn unknown_tag(&self, span: Span) -> Unreadable {
+    fn unknown_tag(&self, span: Span) -> ParseFailure {
         self.unreadable(span.start, "a tag here means nothing to this program; leave it out")
     }
 
-    fn unreadable(&self, marker: Marker, text: impl AsRef<str>) -> Unreadable {
-        Unreadable { at: position(marker), ..self.source.unreadable(0, text) }
+    fn unreadable(&self, marker: Marker, text: impl AsRef<str>) -> ParseFailure {
+        ParseFailure { at: position(marker), ..self.source.unreadable(0, text) }
     }
 }
 
@@ -187,12 +190,12 @@ fn position(marker: Marker) -> TextPosition {
 }
 
 /// Returns the value of a plain scalar (YAML 1.2.2, section 10.3.2).
-fn plain(text: &str) -> Value {
+fn plain(text: &str) -> ConfigValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => number(text).map_or_else(|| Value::Text(text.to_owned()), Value::Number),
+        "" | "~" | "null" | "Null" | "NULL" => ConfigValue::Null,
+        "true" | "True" | "TRUE" => ConfigValue::Bool(true),
+        "false" | "False" | "FALSE" => ConfigValue::Bool(false),
+        _ => number(text).map_or_else(|| ConfigValue::Text(text.to_owned()), ConfigValue::Number),
     }
 }
 
@@ -231,14 +234,14 @@ fn is_exponent(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Format, read};
+    use crate::format::{FileFormat, read};
 
     #[test]
     fn reads_scalars_of_the_core_schema() {
         let texts =
             ["no", "on", "yes", "off", "1_000", "12:30", ".inf", ".nan", "-", "1.2.3", "0x", "0xg", "0x+1", "1e", "."];
         for text in texts {
-            assert_eq!(plain(text), Value::Text(text.to_owned()));
+            assert_eq!(plain(text), ConfigValue::Text(text.to_owned()));
         }
         for (text, expected) in [
             ("12", "12"),
@@ -251,29 +254,29 @@ mod tests {
             ("1.", "1.0"),
             ("-1.50e+3", "-1.50e+3"),
         ] {
-            assert_eq!(plain(text), Value::Number(expected.to_owned()), "{text}");
+            assert_eq!(plain(text), ConfigValue::Number(expected.to_owned()), "{text}");
         }
         for (text, expected) in [
-            ("~", Value::Null),
-            ("TRUE", Value::Bool(true)),
-            ("'true'", Value::Text("true".to_owned())),
-            ("\"1\"", Value::Text("1".to_owned())),
-            ("!!str 1", Value::Text("1".to_owned())),
-            ("!!int '1'", Value::Number("1".to_owned())),
-            ("|\n  a\n  b\n", Value::Text("a\nb\n".to_owned())),
-            ("", Value::Null),
+            ("~", ConfigValue::Null),
+            ("TRUE", ConfigValue::Bool(true)),
+            ("'true'", ConfigValue::Text("true".to_owned())),
+            ("\"1\"", ConfigValue::Text("1".to_owned())),
+            ("!!str 1", ConfigValue::Text("1".to_owned())),
+            ("!!int '1'", ConfigValue::Number("1".to_owned())),
+            ("|\n  a\n  b\n", ConfigValue::Text("a\nb\n".to_owned())),
+            ("", ConfigValue::Null),
         ] {
-            assert_eq!(read(text, Format::Yaml).unwrap().value, expected, "{text}");
+            assert_eq!(read(text, FileFormat::Yaml).unwrap().value, expected, "{text}");
         }
     }
 
     #[test]
     fn knows_where_things_stand_and_keeps_what_stands_twice() {
         let text = "# first\nä:\n  - 1 # one\n  - {ü: x, y: no}\nb: \"é\"\nä:\n";
-        let tree = read(text, Format::Yaml).unwrap();
+        let tree = read(text, FileFormat::Yaml).unwrap();
         let places: Vec<_> = tree.members().iter().map(|m| format!("{} {} {}", m.key, m.at, m.node.at)).collect();
         assert_eq!(places, ["ä 2:1 3:3", "b 5:1 5:4", "ä 6:1 6:2"]);
-        let Value::List(nodes) = &tree.members()[0].node.value else { panic!("no list") };
+        let ConfigValue::List(nodes) = &tree.members()[0].node.value else { panic!("no list") };
         assert_eq!(nodes[1].at.to_string(), "4:5");
         assert_eq!(nodes[1].member("y").unwrap().at.to_string(), "4:12");
         assert_eq!(nodes[1].member("y").unwrap().node.text(), Some("no"));
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_alias_is_what_it_stands_for() {
-        let tree = read("a: &x {b: 1}\nc: *x\n", Format::Yaml).unwrap();
+        let tree = read("a: &x {b: 1}\nc: *x\n", FileFormat::Yaml).unwrap();
         assert_eq!(tree.member("c").unwrap().node.value, tree.member("a").unwrap().node.value);
         assert_eq!(tree.member("c").unwrap().node.at.to_string(), "2:4");
     }
@@ -296,27 +299,27 @@ mod tests {
             ("a\n---\nb", "2:1: holds more than one document"),
             ("a: *nobody", "1:4: while parsing node, found unknown anchor"),
         ] {
-            let error = read(text, Format::Yaml).unwrap_err();
+            let error = read(text, FileFormat::Yaml).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
         for text in ["a: [", "a:\n\t- b", "{a", "'a"] {
-            assert!(read(text, Format::Yaml).is_err(), "{text}");
+            assert!(read(text, FileFormat::Yaml).is_err(), "{text}");
         }
     }
 
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(read(&nested(64), Format::Yaml).is_ok());
-        assert_eq!(read(&nested(65), Format::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), Format::Yaml).is_err());
-        assert_eq!(read(&"- 0\n".repeat(200_000), Format::Yaml).unwrap_err().text, "holds more than 200000 values");
+        assert!(read(&nested(64), FileFormat::Yaml).is_ok());
+        assert_eq!(read(&nested(65), FileFormat::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(read(&nested(100_000), FileFormat::Yaml).is_err());
+        assert_eq!(read(&"- 0\n".repeat(200_000), FileFormat::Yaml).unwrap_err().text, "holds more than 200000 values");
         let mut laughs = "a0: &a0 x\n".to_owned();
         for n in 1..60 {
             laughs += &format!("a{n}: &a{n} [*a{0},*a{0},*a{0},*a{0}]\n", n - 1);
         }
-        assert_eq!(read(&laughs, Format::Yaml).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(read(&laughs, FileFormat::Yaml).unwrap_err().text, "holds more than 200000 values");
         let long = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), "*a, ".repeat(1000));
-        assert!(read(&long, Format::Yaml).unwrap_err().text.contains("stand for more than"));
+        assert!(read(&long, FileFormat::Yaml).unwrap_err().text.contains("stand for more than"));
     }
 }

@@ -17,7 +17,7 @@ use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use wharf_config::edit::{Change, ConfigFile, EditError, Refusal, remove_server, set_server};
+use wharf_config::edit::{ConfigChange, ConfigFile, EditError, EditRefusal, remove_server, set_server};
 use wharf_spec::ServerName;
 use wharf_store::{DocumentLoadError, DocumentSaveError};
 
@@ -31,16 +31,16 @@ fn entry_of(command: &str) -> Map<String, Value> {
     json!({"command": command}).as_object().unwrap().clone()
 }
 
-fn edit(file: &ConfigFile, server: &str) -> Result<Change, EditError> {
+fn edit(file: &ConfigFile, server: &str) -> Result<ConfigChange, EditError> {
     file.edit(|text| set_server(text, &ServerName::new(server).unwrap(), &entry_of(server)))
 }
 
-fn edit_at(path: &Path) -> Result<Change, EditError> {
+fn edit_at(path: &Path) -> Result<ConfigChange, EditError> {
     edit(&ConfigFile::of_user(path), "b")
 }
 
 /// What came of an edit, in a few words.
-fn told(outcome: Result<Change, EditError>) -> String {
+fn told(outcome: Result<ConfigChange, EditError>) -> String {
     match outcome {
         Ok(change) => format!("{change:?}"),
         Err(EditError::Store(DocumentSaveError::Load(DocumentLoadError::Unsafe(found)))) => {
@@ -161,7 +161,7 @@ fn c05_marks_and_line_ends_stay_and_utf_16_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.path("config.json");
     fs::write(&path, format!("\u{feff}{}", OLD.replace('\n', "\r\n"))).unwrap();
-    assert_eq!(edit_at(&path).unwrap(), Change::Added);
+    assert_eq!(edit_at(&path).unwrap(), ConfigChange::Added);
     let text = scratch.text("config.json");
     assert!(text.starts_with("\u{feff}{\r\n  // mine\r\n"), "{text:?}");
     assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
@@ -177,7 +177,7 @@ fn c05_marks_and_line_ends_stay_and_utf_16_is_refused() {
 fn check_refused(path: &Path, bytes: &[u8], expected: &str) {
     fs::write(path, bytes).unwrap();
     match edit_at(path).unwrap_err() {
-        EditError::Refused { refusal: refusal @ Refusal::NotText { what }, .. } => {
+        EditError::Refused { refusal: refusal @ EditRefusal::NotText { what }, .. } => {
             assert_eq!((what, refusal.fix()), (expected, "save the file as UTF-8"));
         }
         error => panic!("{error}"),
@@ -209,8 +209,8 @@ fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
 fn nothing_is_made_where_nothing_changes() {
     let scratch = Scratch::new();
     let gone = |path| ConfigFile::of_user(path).edit(|text| remove_server(text, &ServerName::new("b").unwrap()));
-    assert_eq!(gone(scratch.path("new/config.json")).unwrap(), Change::NotThere);
-    assert_eq!(gone(scratch.path("config.json")).unwrap(), Change::NotThere);
+    assert_eq!(gone(scratch.path("new/config.json")).unwrap(), ConfigChange::NotThere);
+    assert_eq!(gone(scratch.path("config.json")).unwrap(), ConfigChange::NotThere);
     scratch.check_untouched();
 }
 
@@ -221,7 +221,7 @@ fn c08_of_two_edits_at_once_none_is_lost() {
     thread::scope(|scope| {
         for server in ["b", "c", "d", "e"] {
             let file = ConfigFile::of_user(&path);
-            scope.spawn(move || assert_eq!(edit(&file, server).unwrap(), Change::Added));
+            scope.spawn(move || assert_eq!(edit(&file, server).unwrap(), ConfigChange::Added));
         }
     });
     let text = scratch.text("config.json");
@@ -240,7 +240,7 @@ fn c09_an_editor_that_saves_in_between_is_not_overwritten() {
         }
         set_server(text, &ServerName::new("b").unwrap(), &entry_of("b"))
     });
-    assert_eq!((change.unwrap(), calls), (Change::Added, 2));
+    assert_eq!((change.unwrap(), calls), (ConfigChange::Added, 2));
     let text = scratch.text("config.json");
     assert!(text.contains("saved meanwhile") && text.contains("\"b\""), "{text}");
 }
@@ -273,7 +273,7 @@ fn c14_a_link_stays_and_what_it_leads_to_is_edited() {
     let scratch = Scratch::new();
     symlink("config.json", scratch.path("link.json")).unwrap();
     scratch.set_mode("config.json", 0o640);
-    assert_eq!(edit_at(&scratch.path("link.json")).unwrap(), Change::Added);
+    assert_eq!(edit_at(&scratch.path("link.json")).unwrap(), ConfigChange::Added);
     assert!(scratch.text("config.json").contains("\"b\""));
     assert!(fs::symlink_metadata(scratch.path("link.json")).unwrap().is_symlink());
     assert_eq!(scratch.mode("config.json"), 0o640);

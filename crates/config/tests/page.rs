@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use wharf_config::{Format, Places, load, read, reference, schema};
-use wharf_spec::Surroundings;
+use wharf_config::{ConfigPaths, FileFormat, load, read, reference, schema};
+use wharf_spec::Environment;
 
 const BEGIN: &str = "<!-- keys: begin -->\n";
 const END: &str = "<!-- keys: end -->";
@@ -33,15 +33,15 @@ fn the_page_lists_every_key() {
 }
 
 /// Every example, by the language after the backquotes.
-fn examples() -> Vec<(Format, String)> {
+fn examples() -> Vec<(FileFormat, String)> {
     let page = std::fs::read_to_string(page_path()).unwrap();
     let mut blocks = page.split("\n```").skip(1).step_by(2);
     let example = |block: &str| {
         let (language, text) = block.split_once('\n').unwrap();
         let format = match language {
-            "json" => Format::Json,
-            "yaml" => Format::Yaml,
-            "toml" => Format::Toml,
+            "json" => FileFormat::Json,
+            "yaml" => FileFormat::Yaml,
+            "toml" => FileFormat::Toml,
             _ => return None,
         };
         Some((format, text.to_owned()))
@@ -56,14 +56,14 @@ fn every_example_is_read_without_a_word() {
     for (format, text) in examples {
         let directory = tempfile::tempdir().unwrap();
         let name = match format {
-            Format::Json => "example.json",
-            Format::Yaml => "example.yaml",
-            Format::Toml => "example.toml",
+            FileFormat::Json => "example.json",
+            FileFormat::Yaml => "example.yaml",
+            FileFormat::Toml => "example.toml",
         };
         let file = directory.path().join(name);
         std::fs::write(&file, &text).unwrap();
-        let places = Places { flags: vec![file], only_flags: true, ..Places::default() };
-        let config = load(&places, &Surroundings::default());
+        let places = ConfigPaths { flags: vec![file], only_flags: true, ..ConfigPaths::default() };
+        let config = load(&places, &Environment::default());
         assert!(config.problems.is_empty(), "{text}: {:?}", config.problems);
         assert!(!config.servers.is_empty(), "{text}");
     }
@@ -93,9 +93,9 @@ fn the_schema_takes_the_examples_and_refuses_mistakes() {
 }
 
 /// A text as JSON, whatever it is written in.
-fn value(text: &str, format: Format) -> Value {
-    fn plain(node: &wharf_config::tree::Node) -> Value {
-        use wharf_config::tree::Value as Tree;
+fn value(text: &str, format: FileFormat) -> Value {
+    fn plain(node: &wharf_config::tree::ConfigNode) -> Value {
+        use wharf_config::tree::ConfigValue as Tree;
         match &node.value {
             Tree::Null => Value::Null,
             Tree::Bool(flag) => (*flag).into(),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use url::Url;
 use wharf_auth::{
-    Account, AccountKey, AccountOptions, AssertionSource, AuthSettings, Grant, Loopback, MemoryVault, Open, Page,
-    VisitError,
+    Account, AccountKey, AccountOptions, AssertionSource, AuthSettings, LoginPage, LoopbackBrowser, MemoryVault,
+    PageOpener, TokenGrant, VisitError,
 };
 use wharf_client::{CallOptions, ConnectError, Connection};
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
 use crate::arguments::arguments_for;
@@ -24,7 +24,7 @@ pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> ExerciseR
     let key = AccountKey { server: "suite".to_owned(), account: String::new() };
     let mut options = AccountOptions::new(key, server.clone(), Arc::new(MemoryVault::default()));
     options.settings = settings(scenario, context)?;
-    options.visitor = Some(Arc::new(Loopback::new(&options.settings, Arc::new(HeadlessBrowser))));
+    options.visitor = Some(Arc::new(LoopbackBrowser::new(&options.settings, Arc::new(HeadlessBrowser))));
     Ok(Account::new(options))
 }
 
@@ -70,32 +70,32 @@ fn settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSetting
 }
 
 /// Returns the grant that a scenario requires, as a server's configuration would specify it.
-fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<Grant> {
+fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<TokenGrant> {
     let missing = |what: &str| format!("the suite gave no {what}");
     Ok(match scenario {
-        "auth/client-credentials-basic" => Grant::ClientSecret,
-        "auth/client-credentials-jwt" => Grant::ClientKey {
+        "auth/client-credentials-basic" => TokenGrant::ClientSecret,
+        "auth/client-credentials-jwt" => TokenGrant::ClientKey {
             key: given.private_key_pem.clone().ok_or_else(|| missing("key"))?,
             algorithm: given.signing_algorithm.clone(),
         },
-        "auth/enterprise-managed-authorization" => Grant::Enterprise {
+        "auth/enterprise-managed-authorization" => TokenGrant::Enterprise {
             token_url: given.idp_token_endpoint.clone().ok_or_else(|| missing("identity provider"))?,
             client_id: given.idp_client_id.clone().ok_or_else(|| missing("client of the identity provider"))?,
             client_secret: None,
             id_token: AssertionSource::Given(given.idp_id_token.clone().ok_or_else(|| missing("identity token"))?),
         },
-        "auth/wif-jwt-bearer" => Grant::Workload {
+        "auth/wif-jwt-bearer" => TokenGrant::Workload {
             assertion: AssertionSource::Given(given.valid_jwt.clone().ok_or_else(|| missing("token"))?),
         },
-        _ => Grant::Person,
+        _ => TokenGrant::Person,
     })
 }
 
 /// A browser without a person. The suite's login pages redirect it straight back.
 struct HeadlessBrowser;
 
-impl Open for HeadlessBrowser {
-    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+impl PageOpener for HeadlessBrowser {
+    fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         let url = page.url.clone();
         Box::pin(async move {
             let sent_to = page::sent_to(&url).await.map_err(VisitError::NotPossible)?;
@@ -113,8 +113,8 @@ mod tests {
     fn what_is_given_along_becomes_settings() {
         let context = r#"{"name":"auth/pre-registration","client_id":"me","client_secret":"hush"}"#;
         let known = settings("auth/pre-registration", Some(context)).unwrap();
-        assert_eq!((known.client_id.as_deref(), known.grant), (Some("me"), Grant::Person));
-        assert_eq!(settings("auth/client-credentials-basic", Some(context)).unwrap().grant, Grant::ClientSecret);
+        assert_eq!((known.client_id.as_deref(), known.grant), (Some("me"), TokenGrant::Person));
+        assert_eq!(settings("auth/client-credentials-basic", Some(context)).unwrap().grant, TokenGrant::ClientSecret);
         assert!(settings("auth/client-credentials-jwt", Some(context)).is_err(), "there is no key");
         assert_eq!(settings("auth/metadata-default", None).unwrap().client_id, None);
     }

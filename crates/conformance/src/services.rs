@@ -1,6 +1,6 @@
 //! Client services (elicitation, sampling, roots, skills) that respond without a person.
 
-use wharf_client::{ClientServices, Elicitor, Pending, RootsSource, Sampler, SamplingError};
+use wharf_client::{BoxedFuture, ClientServices, Elicitor, RootsSource, Sampler, SamplingError};
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson, Root, SamplingRequest};
 
 /// Returns all services, so that the client declares each capability to the suite.
@@ -12,7 +12,7 @@ pub fn all() -> ClientServices {
 struct AcceptingElicitor;
 
 impl Elicitor for AcceptingElicitor {
-    fn elicit(&self, _: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, _: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let answer = match question {
             Elicitation::Form(_) => ElicitationResponse::Accept(Some(RawJson::empty_object())),
             Elicitation::Url(_) => ElicitationResponse::Decline,
@@ -25,7 +25,7 @@ impl Elicitor for AcceptingElicitor {
 struct FixedSampler;
 
 impl Sampler for FixedSampler {
-    fn sample(&self, _: &str, _: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
+    fn sample(&self, _: &str, _: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let message = serde_json::json!({
             "role": "assistant",
             "content": { "type": "text", "text": "Ahoy." },

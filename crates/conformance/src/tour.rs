@@ -1,7 +1,7 @@
 //! Uses every capability of a server, as a host does: lists tools, resources and prompts, then uses each entry.
 
 use wharf_client::{CallOptions, Connection};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{PromptDefinition, RawJson, ToolDefinition};
 
 use crate::ExerciseResult;
@@ -60,5 +60,5 @@ async fn expand_prompts(connection: &Connection) -> ExerciseResult {
 }
 
 fn shown(text: &str) -> String {
-    format!("`{}`", Untrusted::new(text).shortened(200))
+    format!("`{}`", UntrustedText::new(text).shortened(200))
 }

@@ -16,14 +16,14 @@ use super::message::{Outbox, locked};
 const MOST_CALLS: usize = 256;
 
 #[derive(Default)]
-pub struct Calls {
+pub struct RunningCalls {
     running: Arc<Mutex<CallTable>>,
 }
 
 /// Running calls by the JSON of their id, which distinguishes `1` from `"1"`.
 type CallTable = HashMap<String, Arc<CallSignal>>;
 
-impl Calls {
+impl RunningCalls {
     pub fn is_running(&self, id: &Value) -> bool {
         locked(&self.running).contains_key(&id.to_string())
     }

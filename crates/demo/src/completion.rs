@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
-use super::port::View;
-use super::revision::Revision;
+use super::port::HarbourView;
+use super::revision::DemoRevision;
 use super::{prompts, resources};
 
 /// Answers `completion/complete` with the known values that start with the typed text, ignoring case.
@@ -12,7 +12,7 @@ use super::{prompts, resources};
 /// # Errors
 ///
 /// Fails with invalid params for an unknown reference or argument.
-pub fn complete(params: &Map<String, Value>, revision: Revision, view: View) -> Result<Value, RpcError> {
+pub fn complete(params: &Map<String, Value>, revision: DemoRevision, view: HarbourView) -> Result<Value, RpcError> {
     let part = |holder: &str, name: &str| params.get(holder).and_then(|holder| holder.get(name));
     let text = |holder: &str, name: &str| {
         let complaint = || RpcError::invalid_params(format!("`{holder}.{name}` must be a string"));
@@ -60,12 +60,12 @@ fn variables(template: &str, argument: &str, context: &Map<String, Value>) -> Re
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Revision, View};
+    use super::{DemoRevision, HarbourView};
 
-    fn values(reference: &Value, argument: &str, typed: &str, context: Value, revision: Revision) -> String {
+    fn values(reference: &Value, argument: &str, typed: &str, context: Value, revision: DemoRevision) -> String {
         let argument = json!({"name": argument, "value": typed});
         let params = json!({"ref": reference, "argument": argument, "context": {"arguments": context}});
-        match super::complete(params.as_object().unwrap(), revision, View::default()) {
+        match super::complete(params.as_object().unwrap(), revision, HarbourView::default()) {
             Ok(result) => result["completion"]["values"].to_string(),
             Err(error) => error.message,
         }
@@ -73,7 +73,7 @@ mod tests {
 
     #[track_caller]
     fn check(reference: Value, argument: &str, typed: &str, expected: &str) {
-        assert_eq!(values(&reference, argument, typed, json!({}), Revision::V2024_11_05), expected);
+        assert_eq!(values(&reference, argument, typed, json!({}), DemoRevision::V2024_11_05), expected);
     }
 
     #[test]
@@ -106,9 +106,9 @@ mod tests {
             (&quay, "no", json!({"side": "moon"}), "[]"),
         ];
         for (reference, argument, context, expected) in table {
-            assert_eq!(values(reference, argument, "", context, Revision::V2026_07_28), expected);
+            assert_eq!(values(reference, argument, "", context, DemoRevision::V2026_07_28), expected);
         }
-        let unaware = values(&quay, "no", "", json!({"side": "east"}), Revision::V2025_03_26);
+        let unaware = values(&quay, "no", "", json!({"side": "east"}), DemoRevision::V2025_03_26);
         assert_eq!(unaware, r#"["1","2","3"]"#);
     }
 }

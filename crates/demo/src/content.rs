@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::revision::Revision;
+use super::revision::DemoRevision;
 
 /// An anchor, 16 by 16 pixels in two colours: a PNG file in base64.
 pub const LOGO_PNG: &str = concat!(
@@ -26,7 +26,7 @@ pub fn logo() -> Value {
     json!({"type": "image", "data": LOGO_PNG, "mimeType": "image/png"})
 }
 
-pub fn horn(revision: Revision) -> Value {
+pub fn horn(revision: DemoRevision) -> Value {
     if revision.has_audio() {
         json!({"type": "audio", "data": HORN_WAV, "mimeType": "audio/wav"})
     } else {
@@ -34,7 +34,7 @@ pub fn horn(revision: Revision) -> Value {
     }
 }
 
-pub fn link(revision: Revision, resource: &Value) -> Value {
+pub fn link(revision: DemoRevision, resource: &Value) -> Value {
     if revision.has_resource_links() {
         let mut link = resource.clone();
         link["type"] = "resource_link".into();

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::port::LOG_URI;
-use super::questions::{Need, Question};
-use super::revision::Revision;
+use super::questions::{ClientNeed, ServerQuestion};
+use super::revision::DemoRevision;
 use super::rounds::nonce;
-use super::talk::{Stop, Talk};
+use super::talk::{CallContext, CallStop};
 use super::tools::{plain, structured};
 
 /// `book_berth`: asks with a form that has a field of every type.
-pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let revision = talk.revision();
     let mut params = json!({
         "message": "Which berth shall it be?",
@@ -24,7 +24,8 @@ pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, 
     if revision.has_elicitation_modes() {
         params["mode"] = "form".into();
     }
-    let answer = talk.ask_one(Question { key: "berth".to_owned(), need: Need::Form, params: Some(params) })?;
+    let answer =
+        talk.ask_one(ServerQuestion { key: "berth".to_owned(), need: ClientNeed::Form, params: Some(params) })?;
     let mut report = json!({"action": answer["action"]});
     let text = match (answer["action"].as_str(), answer.get("content")) {
         (Some("accept"), Some(content)) => {
@@ -33,12 +34,12 @@ pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, 
         }
         (Some("decline"), _) => "No berth was booked: the form was declined.".to_owned(),
         (Some("cancel"), _) => "No berth was booked: the form was cancelled.".to_owned(),
-        _ => return Err(Stop::Failed(format!("This answers no form: {answer}"))),
+        _ => return Err(CallStop::Failed(format!("This answers no form: {answer}"))),
     };
     Ok(structured(&report, text, revision))
 }
 
-fn berth_fields(revision: Revision) -> Value {
+fn berth_fields(revision: DemoRevision) -> Value {
     let mut fields = json!({
         "ship": {
             "type": "string", "title": "Ship", "description": "The name on the bow",
@@ -89,14 +90,14 @@ fn keep_only_defaults_of_booleans(fields: &mut Value) {
 }
 
 /// `open_harbour_page`: asks the user to open a web page.
-pub fn open_harbour_page(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn open_harbour_page(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let mut page = harbour_page();
     let id = page["elicitationId"].clone();
     let is_stateless = talk.revision().is_stateless();
     if is_stateless {
         page.as_object_mut().expect("a page is an object").remove("elicitationId");
     }
-    let answer = talk.ask_one(Question { key: "page".to_owned(), need: Need::Url, params: Some(page) })?;
+    let answer = talk.ask_one(ServerQuestion { key: "page".to_owned(), need: ClientNeed::Url, params: Some(page) })?;
     if answer["action"] != "accept" {
         return Ok(plain("The harbour page was not opened."));
     }
@@ -126,7 +127,7 @@ pub fn page_is_done(id: &Value) -> Value {
 }
 
 /// `many_questions`: asks in several rounds. In a stateless revision the second round has no question.
-pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let number = |name: &str, default: u64| given.get(name).and_then(Value::as_f64).map_or(default, |n| n as u64);
     let (rounds, together) = (number("rounds", 3), number("together", 1));
     let mut answers = Vec::new();
@@ -142,30 +143,30 @@ pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result
 }
 
 /// Returns a form without a mode, which is equivalent to one with the mode `form`.
-fn small_question(round: u64, place: u64) -> Question {
+fn small_question(round: u64, place: u64) -> ServerQuestion {
     let fields = json!({"answer": {"type": "string", "title": "Answer", "default": "aye"}});
     let params = json!({
         "message": format!("Question {place} of round {round}: ready?"),
         "requestedSchema": {"type": "object", "properties": fields},
     });
-    Question { key: format!("round-{round}-{place}"), need: Need::Form, params: Some(params) }
+    ServerQuestion { key: format!("round-{round}-{place}"), need: ClientNeed::Form, params: Some(params) }
 }
 
 /// `stubborn`: asks again after every answer.
-pub fn stubborn(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn stubborn(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     talk.ask_one(small_question(1, 1))?;
-    Err(Stop::Unanswered(vec![small_question(1, 1)]))
+    Err(CallStop::Unanswered(vec![small_question(1, 1)]))
 }
 
 /// The prompt `pilot`, which asks before it expands.
-pub fn pilot_prompt(talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn pilot_prompt(talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let answer = talk.ask_one(small_question(1, 1))?;
     let text = format!("Please thank the pilot, who said {}.", answer["content"]["answer"]);
     Ok(json!({"messages": [{"role": "user", "content": content::text(text)}]}))
 }
 
 /// The resource `harbour://log`, which asks before it is read. Its contents must not be cached.
-pub fn harbour_log(talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn harbour_log(talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let answer = talk.ask_one(small_question(1, 1))?;
     let text = format!("The last entry says {}.", answer["content"]["answer"]);
     let contents = json!([{"uri": LOG_URI, "mimeType": "text/plain", "text": text}]);

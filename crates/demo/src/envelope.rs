@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::message::{MISSING_CAPABILITY, RpcError};
-use super::questions::Need;
-use super::revision::Revision;
+use super::questions::ClientNeed;
+use super::revision::DemoRevision;
 use super::tools::failure;
 
 /// Adds the common members to results of one revision.
 #[derive(Clone)]
-pub struct Envelope {
-    pub revision: Revision,
+pub struct ResultEnvelope {
+    pub revision: DemoRevision,
     /// Server info, as reported to clients.
     pub introduction: Value,
 }
 
-impl Envelope {
+impl ResultEnvelope {
     /// Wraps a complete result.
     pub fn complete(&self, result: Value) -> Value {
         self.typed("complete", result)
@@ -34,7 +34,7 @@ impl Envelope {
     ///
     /// In a handshake revision this is a tool result, because capabilities are declared only once. In a stateless
     /// revision it is an error, because the client can declare more and call again.
-    pub fn lacking(&self, need: Need) -> Result<Value, RpcError> {
+    pub fn lacking(&self, need: ClientNeed) -> Result<Value, RpcError> {
         let needed = need.as_capabilities();
         if self.revision.is_stateless() {
             return Err(missing_capability(&needed));

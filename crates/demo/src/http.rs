@@ -29,9 +29,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::message::Outbox;
-use super::server::{DemoServer, Mirrored, Options};
+use super::server::{DemoServer, DemoServerOptions, HeaderParams};
 use super::stdio::environment;
-use refusal::Refusal;
+use refusal::HttpRefusal;
 use sessions::SessionTable;
 
 pub use address::parse as parse_address;
@@ -44,15 +44,15 @@ const MOST_EXCHANGES: usize = 256;
 
 /// Address and form to serve.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct ListenOptions {
     /// Loopback address. Port 0 picks a free port.
     pub address: SocketAddr,
-    pub form: Form,
+    pub form: HttpVariant,
 }
 
 /// A form of MCP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum HttpVariant {
     Streamable,
     /// HTTP+SSE of 2024-11-05.
     Sse,
@@ -65,22 +65,22 @@ pub enum Form {
 ///
 /// An unknown revision, a revision that the transport cannot carry, or an address that cannot be bound.
 pub async fn serve_http(
-    options: Options,
-    place: Place,
+    options: DemoServerOptions,
+    place: ListenOptions,
     ended: impl Future<Output = ()>,
     announce: impl FnOnce(&str),
 ) -> io::Result<()> {
     let unsuitable = |sentence: String| io::Error::new(ErrorKind::InvalidInput, sentence);
     let root = DemoServer::new(options, environment()).map_err(unsuitable)?;
-    if place.form == Form::Sse && root.for_session().is_none() {
+    if place.form == HttpVariant::Sse && root.for_session().is_none() {
         return Err(unsuitable("the HTTP+SSE form carries no stateless revision; use --http for it".to_owned()));
     }
-    let site = Arc::new(Site::new(root));
+    let site = Arc::new(HttpSite::new(root));
     let listener = TcpListener::bind(place.address).await?;
     let address = listener.local_addr()?;
     let (path, routes) = match place.form {
-        Form::Streamable => (streamable::PATH, streamable::routes(&site)),
-        Form::Sse => (sse::PATH, sse::routes(&site)),
+        HttpVariant::Streamable => (streamable::PATH, streamable::routes(&site)),
+        HttpVariant::Sse => (sse::PATH, sse::routes(&site)),
     };
     let routes = routes
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
@@ -100,7 +100,7 @@ pub async fn serve_http(
 }
 
 /// Shared state of all requests.
-struct Site {
+struct HttpSite {
     /// Template for the servers of requests and sessions. Does not answer requests itself.
     root: DemoServer,
     /// True if a handshake revision is supported.
@@ -109,22 +109,22 @@ struct Site {
     exchanges: Arc<Semaphore>,
 }
 
-impl Site {
+impl HttpSite {
     fn new(root: DemoServer) -> Self {
         let (has_sessions, exchanges) = (root.for_session().is_some(), Arc::new(Semaphore::new(MOST_EXCHANGES)));
         Self { root, has_sessions, sessions: SessionTable::default(), exchanges }
     }
 
     /// Acquires a permit for one more exchange.
-    fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| Refusal::busy("too many exchanges are open"))
+    fn admit_exchange(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
+        Arc::clone(&self.exchanges).try_acquire_owned().map_err(|_| HttpRefusal::busy("too many exchanges are open"))
     }
 
     /// Starts the periodic changes for stateless requests. They stop when the returned server is closed.
     fn turn_tides(&self) -> io::Result<Option<Arc<DemoServer>>> {
-        let Some(server) = self.root.for_request(Mirrored::new()) else { return Ok(None) };
+        let Some(server) = self.root.for_request(HeaderParams::new()) else { return Ok(None) };
         let server = Arc::new(server);
-        turn_tides(&server, Arc::new(Nowhere))?;
+        turn_tides(&server, Arc::new(NullOutbox))?;
         Ok(Some(server))
     }
 }
@@ -137,8 +137,8 @@ fn turn_tides(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Result<()> 
 }
 
 /// Discards messages. Stateless requests receive changes only through their own listen requests.
-struct Nowhere;
+struct NullOutbox;
 
-impl Outbox for Nowhere {
+impl Outbox for NullOutbox {
     fn send(&self, _: Value) {}
 }

@@ -37,8 +37,8 @@ mod tasks;
 mod tools;
 mod work;
 
-pub use http::{Form, Place, parse_address, serve_http};
-pub use server::Options;
+pub use http::{HttpVariant, ListenOptions, parse_address, serve_http};
+pub use server::DemoServerOptions;
 pub use stdio::serve_stdio;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::message::{RpcError, locked};
-use super::revision::Revision;
+use super::revision::DemoRevision;
 
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
@@ -15,18 +15,18 @@ pub const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "c
 /// Initial level of a handshake client, which 2025-11-25 leaves to the server.
 const LEVEL_AT_FIRST: usize = 1;
 
-pub struct Logging {
+pub struct LogSettings {
     /// Minimum level to send, set by `logging/setLevel`.
     level: Mutex<usize>,
 }
 
-impl Default for Logging {
+impl Default for LogSettings {
     fn default() -> Self {
         Self { level: Mutex::new(LEVEL_AT_FIRST) }
     }
 }
 
-impl Logging {
+impl LogSettings {
     /// Answers `logging/setLevel`.
     pub fn set_level(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
         *locked(&self.level) = rank(params.get("level"))?;
@@ -36,7 +36,7 @@ impl Logging {
     /// Reports whether the client wants messages of `level` during the request with `params`.
     ///
     /// A stateless request without a level wants none (2026-07-28 server/utilities/logging).
-    pub fn wants(&self, level: &str, params: &Map<String, Value>, revision: Revision) -> Result<bool, RpcError> {
+    pub fn wants(&self, level: &str, params: &Map<String, Value>, revision: DemoRevision) -> Result<bool, RpcError> {
         let severity = rank(Some(&level.into()))?;
         if !revision.is_stateless() {
             return Ok(severity >= *locked(&self.level));

@@ -28,8 +28,8 @@ pub trait Outbox: Send + Sync {
 }
 
 /// A classified message from the client.
-pub enum Incoming {
-    Request(Request),
+pub enum IncomingMessage {
+    Request(IncomingRequest),
     Notification {
         method: String,
         params: Map<String, Value>,
@@ -43,7 +43,7 @@ pub enum Incoming {
     Ignored,
 }
 
-pub struct Request {
+pub struct IncomingRequest {
     pub id: Value,
     pub method: String,
     pub params: Map<String, Value>,
@@ -95,7 +95,7 @@ pub fn result_reply(id: Value, result: Value) -> Value {
 /// # Errors
 ///
 /// Returns the whole error reply.
-pub fn classify(message: Value) -> Result<Incoming, Value> {
+pub fn classify(message: Value) -> Result<IncomingMessage, Value> {
     let Value::Object(mut fields) = message else {
         return Err(refuse(Value::Null, "a message is a JSON object"));
     };
@@ -110,7 +110,7 @@ pub fn classify(message: Value) -> Result<Incoming, Value> {
         Some(Value::String(method)) => method,
         Some(_) => return Err(refuse(id_or_null, "`method` must be a string")),
         None if fields.contains_key("result") || fields.contains_key("error") => {
-            return Ok(Incoming::Response { id: id_or_null, response: fields.into() });
+            return Ok(IncomingMessage::Response { id: id_or_null, response: fields.into() });
         }
         None => return Err(refuse(id_or_null, "`method` is missing")),
     };
@@ -118,14 +118,14 @@ pub fn classify(message: Value) -> Result<Incoming, Value> {
         None => Map::new(),
         Some(Value::Object(params)) => params,
         // A notification is never answered, not even a malformed one.
-        Some(_) if id.is_none() => return Ok(Incoming::Ignored),
+        Some(_) if id.is_none() => return Ok(IncomingMessage::Ignored),
         Some(_) => {
             return Err(RpcError::invalid_params("`params` must be an object").reply(id_or_null));
         }
     };
     match (id, usable_id) {
-        (None, _) => Ok(Incoming::Notification { method, params }),
-        (Some(_), Some(id)) => Ok(Incoming::Request(Request { id, method, params })),
+        (None, _) => Ok(IncomingMessage::Notification { method, params }),
+        (Some(_), Some(id)) => Ok(IncomingMessage::Request(IncomingRequest { id, method, params })),
         (Some(_), None) => Err(refuse(Value::Null, "`id` must be a string or an integer")),
     }
 }
@@ -186,14 +186,14 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Incoming, classify};
+    use super::{IncomingMessage, classify};
 
     fn check(message: Value, expected: &str) {
         let found = match classify(message.clone()) {
-            Ok(Incoming::Request(request)) => format!("request {}", request.id),
-            Ok(Incoming::Notification { method, .. }) => format!("notification {method}"),
-            Ok(Incoming::Response { id, .. }) => format!("response {id}"),
-            Ok(Incoming::Ignored) => "ignored".to_owned(),
+            Ok(IncomingMessage::Request(request)) => format!("request {}", request.id),
+            Ok(IncomingMessage::Notification { method, .. }) => format!("notification {method}"),
+            Ok(IncomingMessage::Response { id, .. }) => format!("response {id}"),
+            Ok(IncomingMessage::Ignored) => "ignored".to_owned(),
             Err(reply) => format!("{} for {}", reply["error"]["code"], reply["id"]),
         };
         assert_eq!(found, expected, "{message}");

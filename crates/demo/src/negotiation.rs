@@ -8,23 +8,23 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
-use super::message::{INVALID_REQUEST, METHOD_NOT_FOUND, Request, RpcError, UNSUPPORTED_VERSION, locked};
-use super::revision::Revision;
+use super::message::{INVALID_REQUEST, IncomingRequest, METHOD_NOT_FOUND, RpcError, UNSUPPORTED_VERSION, locked};
+use super::revision::DemoRevision;
 
 pub const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CLIENT_CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
-pub struct Negotiation {
+pub struct RevisionNegotiation {
     /// The only supported revision, if restricted.
-    pinned: Option<Revision>,
+    pinned: Option<DemoRevision>,
     /// True if the connection must begin with `initialize`, regardless of the other revisions.
     is_session: bool,
     /// The negotiated revision.
-    agreed: Mutex<Option<Revision>>,
+    agreed: Mutex<Option<DemoRevision>>,
 }
 
-impl Negotiation {
-    pub fn new(pinned: Option<Revision>) -> Self {
+impl RevisionNegotiation {
+    pub fn new(pinned: Option<DemoRevision>) -> Self {
         // A stateless server has nothing to negotiate.
         let agreed = pinned.filter(|revision| revision.is_stateless());
         Self { pinned, is_session: false, agreed: Mutex::new(agreed) }
@@ -32,19 +32,19 @@ impl Negotiation {
 
     /// Creates the negotiation of a single stateless request.
     pub fn stateless(&self) -> Option<Self> {
-        let revision = self.pinned.unwrap_or(Revision::LATEST);
+        let revision = self.pinned.unwrap_or(DemoRevision::LATEST);
         let agreed = revision.is_stateless().then_some(revision);
         agreed.map(|_| Self { pinned: self.pinned, is_session: false, agreed: Mutex::new(agreed) })
     }
 
     /// Creates the negotiation of a session that begins with `initialize`.
     pub fn handshake(&self) -> Option<Self> {
-        let is_spoken = !self.pinned.is_some_and(Revision::is_stateless);
+        let is_spoken = !self.pinned.is_some_and(DemoRevision::is_stateless);
         is_spoken.then(|| Self { pinned: self.pinned, is_session: true, agreed: Mutex::default() })
     }
 
     /// Returns the negotiated revision, if there is one yet.
-    pub fn agreed(&self) -> Option<Revision> {
+    pub fn agreed(&self) -> Option<DemoRevision> {
         *locked(&self.agreed)
     }
 
@@ -52,7 +52,7 @@ impl Negotiation {
     pub fn supported(&self) -> Vec<&'static str> {
         match self.pinned {
             Some(revision) => vec![revision.as_str()],
-            None => Revision::ALL.map(Revision::as_str).into(),
+            None => DemoRevision::ALL.map(DemoRevision::as_str).into(),
         }
     }
 
@@ -61,14 +61,14 @@ impl Negotiation {
     /// # Errors
     ///
     /// Fails if the request is not valid on this connection.
-    pub fn admit(&self, request: &Request) -> Result<Revision, RpcError> {
+    pub fn admit(&self, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
         let mut agreed = locked(&self.agreed);
         let revision = match (*agreed, self.pinned) {
             (Some(revision), _) if revision.is_stateless() => self.admit_stateless(request)?,
             (Some(revision), _) => self.admit_to_session(revision, request)?,
             // A reply to `ping` determines nothing.
             (None, pinned) if request.method == "ping" && declared_version(request).is_none() => {
-                return Ok(pinned.unwrap_or(Revision::LATEST_HANDSHAKE));
+                return Ok(pinned.unwrap_or(DemoRevision::LATEST_HANDSHAKE));
             }
             (None, pinned) if request.method == "initialize" => initialize(pinned, request)?,
             (None, pinned) if pinned.is_some() || self.is_session => return Err(before_initialize(request)),
@@ -78,7 +78,7 @@ impl Negotiation {
         Ok(revision)
     }
 
-    fn admit_stateless(&self, request: &Request) -> Result<Revision, RpcError> {
+    fn admit_stateless(&self, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
         // With the keys of a stateless request, `initialize` is an unknown method like any other.
         let is_handshake = request.method == "initialize" && declared_version(request).is_none();
         if is_handshake && self.pinned.is_none() {
@@ -94,7 +94,7 @@ impl Negotiation {
         }
         let requested = declared_version(request).ok_or_else(|| missing(PROTOCOL_VERSION_KEY))?;
         // Check the version first: another version may require other keys.
-        let revision = Revision::parse(requested)
+        let revision = DemoRevision::parse(requested)
             .filter(|revision| revision.is_stateless())
             .ok_or_else(|| self.unsupported(requested))?;
         if !meta(&request.params).is_some_and(|meta| meta.get(CLIENT_CAPABILITIES_KEY).is_some_and(Value::is_object)) {
@@ -103,7 +103,7 @@ impl Negotiation {
         Ok(revision)
     }
 
-    fn admit_to_session(&self, revision: Revision, request: &Request) -> Result<Revision, RpcError> {
+    fn admit_to_session(&self, revision: DemoRevision, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
         if request.method == "initialize" {
             return Err(RpcError::new(INVALID_REQUEST, "this connection is initialized already"));
         }
@@ -124,17 +124,17 @@ impl Negotiation {
 }
 
 /// Negotiates a handshake revision: the requested one if supported, otherwise the newest.
-fn initialize(pinned: Option<Revision>, request: &Request) -> Result<Revision, RpcError> {
+fn initialize(pinned: Option<DemoRevision>, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
     let requested = request
         .params
         .get("protocolVersion")
         .and_then(Value::as_str)
         .ok_or_else(|| RpcError::invalid_params("`protocolVersion` must be a string"))?;
-    let spoken = Revision::parse(requested).filter(|revision| !revision.is_stateless());
-    Ok(pinned.or(spoken).unwrap_or(Revision::LATEST_HANDSHAKE))
+    let spoken = DemoRevision::parse(requested).filter(|revision| !revision.is_stateless());
+    Ok(pinned.or(spoken).unwrap_or(DemoRevision::LATEST_HANDSHAKE))
 }
 
-fn before_initialize(request: &Request) -> RpcError {
+fn before_initialize(request: &IncomingRequest) -> RpcError {
     if request.method == "server/discover" {
         return RpcError::new(METHOD_NOT_FOUND, "unknown method `server/discover`");
     }
@@ -148,7 +148,7 @@ fn missing(key: &str) -> RpcError {
 }
 
 /// Returns the version that a stateless request declares.
-pub fn declared_version(request: &Request) -> Option<&str> {
+pub fn declared_version(request: &IncomingRequest) -> Option<&str> {
     meta(&request.params)?.get(PROTOCOL_VERSION_KEY)?.as_str()
 }
 

@@ -10,15 +10,15 @@ pub const LOG_URI: &str = "harbour://log";
 
 /// State of the port. Every connection has its own.
 #[derive(Default)]
-pub struct Port {
-    view: Mutex<View>,
+pub struct HarbourState {
+    view: Mutex<HarbourView>,
     /// True after the user has visited the page that an error asked for.
     has_papers: Mutex<bool>,
 }
 
 /// Snapshot of the port.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct View {
+pub struct HarbourView {
     /// In centimetres.
     pub tide: u32,
     /// True if the tool `crane` is listed.
@@ -31,7 +31,7 @@ pub struct View {
 
 /// A change that a tool makes to the port.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Change {
+pub enum HarbourChange {
     RaiseTide,
     HireCrane,
     DismissCrane,
@@ -41,38 +41,38 @@ pub enum Change {
 
 /// A change to notify clients of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Event {
+pub enum HarbourEvent {
     ToolsChanged,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated(&'static str),
 }
 
-impl Port {
-    pub fn view(&self) -> View {
+impl HarbourState {
+    pub fn view(&self) -> HarbourView {
         *locked(&self.view)
     }
 
     /// Applies a change. Returns the text to reply with, and the event if the state changed.
-    pub fn apply(&self, change: Change) -> (String, Option<Event>) {
+    pub fn apply(&self, change: HarbourChange) -> (String, Option<HarbourEvent>) {
         let mut view = locked(&self.view);
         let (is_new, done, event) = match change {
-            Change::RaiseTide => {
+            HarbourChange::RaiseTide => {
                 view.tide += 10;
                 let done = format!("The tide stands at {} cm.", view.tide);
-                return (done, Some(Event::ResourceUpdated(TIDE_URI)));
+                return (done, Some(HarbourEvent::ResourceUpdated(TIDE_URI)));
             }
-            Change::HireCrane => {
-                (!std::mem::replace(&mut view.has_crane, true), "The crane is here.", Event::ToolsChanged)
+            HarbourChange::HireCrane => {
+                (!std::mem::replace(&mut view.has_crane, true), "The crane is here.", HarbourEvent::ToolsChanged)
             }
-            Change::DismissCrane => {
-                (std::mem::replace(&mut view.has_crane, false), "The crane is gone.", Event::ToolsChanged)
+            HarbourChange::DismissCrane => {
+                (std::mem::replace(&mut view.has_crane, false), "The crane is gone.", HarbourEvent::ToolsChanged)
             }
-            Change::LearnShanty => {
-                (!std::mem::replace(&mut view.has_shanty, true), "The shanty is known.", Event::PromptsChanged)
+            HarbourChange::LearnShanty => {
+                (!std::mem::replace(&mut view.has_shanty, true), "The shanty is known.", HarbourEvent::PromptsChanged)
             }
-            Change::LayBuoy => {
-                (!std::mem::replace(&mut view.has_buoy, true), "The buoy is out.", Event::ResourcesChanged)
+            HarbourChange::LayBuoy => {
+                (!std::mem::replace(&mut view.has_buoy, true), "The buoy is out.", HarbourEvent::ResourcesChanged)
             }
         };
         (done.to_owned(), is_new.then_some(event))

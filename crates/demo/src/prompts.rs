@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::message::RpcError;
-use super::port::View;
+use super::port::HarbourView;
 use super::resources::BERTHS;
-use super::revision::Revision;
+use super::revision::DemoRevision;
 
-struct Prompt {
+struct DemoPrompt {
     name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -32,8 +32,8 @@ enum ArgumentSuggestions {
     Berths,
 }
 
-const PROMPTS: [Prompt; 4] = [
-    Prompt {
+const PROMPTS: [DemoPrompt; 4] = [
+    DemoPrompt {
         name: "welcome",
         title: "Welcome",
         description: "Asks the model to welcome somebody aboard.",
@@ -45,7 +45,7 @@ const PROMPTS: [Prompt; 4] = [
             suggestions: ArgumentSuggestions::Words(&["Ada", "Alan", "Barbara", "Edsger", "Grace", "Margaret"]),
         }],
     },
-    Prompt {
+    DemoPrompt {
         name: "review",
         title: "Code review",
         description: "Asks the model to review a piece of code.",
@@ -76,7 +76,7 @@ const PROMPTS: [Prompt; 4] = [
             },
         ],
     },
-    Prompt {
+    DemoPrompt {
         name: "tow",
         title: "Tow",
         description: "Asks the model to plan a tow.",
@@ -97,13 +97,13 @@ const PROMPTS: [Prompt; 4] = [
             },
         ],
     },
-    Prompt { name: SHANTY, title: "Shanty", description: "Asks the model to sing.", arguments: &[] },
+    DemoPrompt { name: SHANTY, title: "Shanty", description: "Asks the model to sing.", arguments: &[] },
 ];
 
 /// The prompt that asks before it expands. Other modules expand it.
 pub const PILOT: &str = "pilot";
 
-const PILOT_PROMPT: Prompt = Prompt {
+const PILOT_PROMPT: DemoPrompt = DemoPrompt {
     name: PILOT,
     title: "Pilot",
     description: "Asks something before it asks the model to thank the pilot.",
@@ -113,16 +113,16 @@ const PILOT_PROMPT: Prompt = Prompt {
 /// The prompt that is listed only after `learn_shanty`.
 const SHANTY: &str = "shanty";
 
-fn known(view: View) -> impl Iterator<Item = &'static Prompt> {
+fn known(view: HarbourView) -> impl Iterator<Item = &'static DemoPrompt> {
     PROMPTS.iter().filter(move |prompt| view.has_shanty || prompt.name != SHANTY)
 }
 
-pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     let asking = revision.is_stateless().then_some(&PILOT_PROMPT);
     known(view).chain(asking).map(|prompt| define(prompt, revision)).collect()
 }
 
-fn define(prompt: &Prompt, revision: Revision) -> Value {
+fn define(prompt: &DemoPrompt, revision: DemoRevision) -> Value {
     let titled = |mut definition: Value, title: &str| {
         if revision.has_titles() {
             definition["title"] = title.into();
@@ -150,7 +150,7 @@ fn define(prompt: &Prompt, revision: Revision) -> Value {
 /// # Errors
 ///
 /// Fails with invalid params for an unknown prompt or argument.
-pub fn fill_in(params: &Map<String, Value>, view: View) -> Result<Value, RpcError> {
+pub fn fill_in(params: &Map<String, Value>, view: HarbourView) -> Result<Value, RpcError> {
     let prompt = find(params.get("name"), view)?;
     let none = Map::new();
     let given = match params.get("arguments") {
@@ -192,7 +192,7 @@ pub fn suggestions(
     prompt: Option<&Value>,
     argument: &str,
     context: &Map<String, Value>,
-    view: View,
+    view: HarbourView,
 ) -> Result<Vec<&'static str>, RpcError> {
     let prompt = find(prompt, view)?;
     let known = prompt.arguments.iter().find(|known| known.name == argument);
@@ -207,14 +207,14 @@ pub fn suggestions(
     })
 }
 
-fn find(name: Option<&Value>, view: View) -> Result<&'static Prompt, RpcError> {
+fn find(name: Option<&Value>, view: HarbourView) -> Result<&'static DemoPrompt, RpcError> {
     let name = name.and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
     known(view)
         .find(|prompt| prompt.name == name)
         .ok_or_else(|| RpcError::invalid_params(format!("unknown prompt `{name}`")))
 }
 
-fn check(prompt: &Prompt, given: &Map<String, Value>) -> Result<(), RpcError> {
+fn check(prompt: &DemoPrompt, given: &Map<String, Value>) -> Result<(), RpcError> {
     let required = prompt.arguments.iter().filter(|argument| argument.is_required);
     for DemoPromptArgument { name, .. } in required {
         if !given.contains_key(*name) {
@@ -234,7 +234,7 @@ fn check(prompt: &Prompt, given: &Map<String, Value>) -> Result<(), RpcError> {
     Ok(())
 }
 
-fn unknown_argument(prompt: &Prompt, argument: &str) -> RpcError {
+fn unknown_argument(prompt: &DemoPrompt, argument: &str) -> RpcError {
     RpcError::invalid_params(format!("the prompt `{}` has no argument `{argument}`", prompt.name))
 }
 
@@ -242,12 +242,12 @@ fn unknown_argument(prompt: &Prompt, argument: &str) -> RpcError {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::View;
+    use super::HarbourView;
 
     #[track_caller]
     fn check(name: &str, arguments: Value, expected: &str) {
         let params = json!({"name": name, "arguments": arguments});
-        let found = match super::fill_in(params.as_object().unwrap(), View::default()) {
+        let found = match super::fill_in(params.as_object().unwrap(), HarbourView::default()) {
             Ok(result) => result["messages"][0]["content"]["text"].to_string(),
             Err(error) => error.message,
         };

@@ -14,7 +14,7 @@ use super::message::{Outbox, locked};
 
 /// A client capability that a question requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Need {
+pub enum ClientNeed {
     Form,
     Url,
     Sampling,
@@ -22,7 +22,7 @@ pub enum Need {
     Roots,
 }
 
-impl Need {
+impl ClientNeed {
     /// Reports whether a client's declared `capabilities` include this one.
     pub fn is_met_by(self, capabilities: &Value) -> bool {
         let has = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
@@ -58,14 +58,14 @@ impl Need {
 
 /// A request to the client.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ServerQuestion {
     /// Key of the question within its call.
     pub key: String,
-    pub need: Need,
+    pub need: ClientNeed,
     pub params: Option<Value>,
 }
 
-impl Question {
+impl ServerQuestion {
     /// Returns the question as a request without an id, the form in which a result carries it.
     pub fn to_request(&self) -> Value {
         let mut request = json!({"method": self.need.method()});
@@ -117,14 +117,15 @@ mod tests {
 
     #[test]
     fn what_a_client_declares_is_what_it_may_be_asked() {
-        let all = [Need::Form, Need::Url, Need::Sampling, Need::SamplingWithTools, Need::Roots];
+        let all =
+            [ClientNeed::Form, ClientNeed::Url, ClientNeed::Sampling, ClientNeed::SamplingWithTools, ClientNeed::Roots];
         let table = [
             (json!({}), vec![]),
-            (json!({"elicitation": {}}), vec![Need::Form]),
-            (json!({"elicitation": {"url": {}}}), vec![Need::Url]),
-            (json!({"elicitation": {"form": {}, "url": {}}}), vec![Need::Form, Need::Url]),
-            (json!({"sampling": {}, "roots": {"listChanged": true}}), vec![Need::Sampling, Need::Roots]),
-            (json!({"sampling": {"tools": {}}}), vec![Need::Sampling, Need::SamplingWithTools]),
+            (json!({"elicitation": {}}), vec![ClientNeed::Form]),
+            (json!({"elicitation": {"url": {}}}), vec![ClientNeed::Url]),
+            (json!({"elicitation": {"form": {}, "url": {}}}), vec![ClientNeed::Form, ClientNeed::Url]),
+            (json!({"sampling": {}, "roots": {"listChanged": true}}), vec![ClientNeed::Sampling, ClientNeed::Roots]),
+            (json!({"sampling": {"tools": {}}}), vec![ClientNeed::Sampling, ClientNeed::SamplingWithTools]),
             (json!({"elicitation": true, "sampling": [], "roots": null}), vec![]),
         ];
         for (capabilities, expected) in table {

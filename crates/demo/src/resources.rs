@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::content;
 use super::message::RpcError;
-use super::port::{BUOY_URI, LOG_URI, TIDE_URI, View};
-use super::revision::Revision;
+use super::port::{BUOY_URI, HarbourView, LOG_URI, TIDE_URI};
+use super::revision::DemoRevision;
 use super::skills;
 
 /// URIs of the templates, as listed and as completion refers to them.
@@ -29,13 +29,13 @@ pub const BERTHS: [(&str, &str); 7] = [
 ];
 
 /// Contents of a resource and their cache lifetime.
-pub struct Reading {
+pub struct ResourceReading {
     pub result: Value,
     pub ttl_ms: u64,
 }
 
 /// Returns all resources. The greeting comes first.
-pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     let mut resources = vec![
         ("demo://greeting", "greeting", "Greeting", "A friendly word.", "text/plain"),
         ("demo://logo", "logo", "Logo", "An anchor, as a small PNG image.", "image/png"),
@@ -55,7 +55,7 @@ pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
     resources.into_iter().map(define).collect()
 }
 
-pub fn templates(revision: Revision) -> Vec<Value> {
+pub fn templates(revision: DemoRevision) -> Vec<Value> {
     let templates = [
         (DOCK_TEMPLATE, "berth", "Berth", "Which ship lies at a berth of the dock, such as north-1."),
         (QUAY_TEMPLATE, "quay", "Berth of a quay", "The same by side and number, such as north and 1."),
@@ -67,7 +67,7 @@ pub fn templates(revision: Revision) -> Vec<Value> {
     templates.map(define).into()
 }
 
-fn titled(mut definition: Value, title: &str, revision: Revision) -> Value {
+fn titled(mut definition: Value, title: &str, revision: DemoRevision) -> Value {
     if revision.has_titles() {
         definition["title"] = title.into();
     }
@@ -88,7 +88,7 @@ pub fn uri_of(params: &Map<String, Value>) -> Result<&str, RpcError> {
 /// # Errors
 ///
 /// Fails if there is no such resource.
-pub fn read(uri: &str, revision: Revision, view: View) -> Result<Reading, RpcError> {
+pub fn read(uri: &str, revision: DemoRevision, view: HarbourView) -> Result<ResourceReading, RpcError> {
     let (contents, ttl_ms) = match uri {
         "demo://greeting" => (greeting(), 3_600_000),
         "demo://logo" => {
@@ -106,7 +106,7 @@ pub fn read(uri: &str, revision: Revision, view: View) -> Result<Reading, RpcErr
             }
         },
     };
-    Ok(Reading { result: json!({"contents": [contents]}), ttl_ms })
+    Ok(ResourceReading { result: json!({"contents": [contents]}), ttl_ms })
 }
 
 /// Returns the contents of `demo://greeting`.
@@ -141,7 +141,7 @@ fn occupant_of(berth: &str) -> String {
     }
 }
 
-fn not_found(uri: &str, revision: Revision) -> RpcError {
+fn not_found(uri: &str, revision: DemoRevision) -> RpcError {
     RpcError::new(revision.resource_not_found(), format!("unknown resource `{uri}`")).with_data(json!({"uri": uri}))
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[track_caller]
     fn check(uri: &str, expected: &str) {
-        match read(uri, Revision::V2026_07_28, View::default()) {
+        match read(uri, DemoRevision::V2026_07_28, HarbourView::default()) {
             Ok(reading) => {
                 let contents = &reading.result["contents"][0];
                 assert_eq!(contents["uri"], uri);

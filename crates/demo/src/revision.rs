@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A protocol revision, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Revision {
+pub enum DemoRevision {
     V2024_11_05,
     V2025_03_26,
     V2025_06_18,
@@ -14,7 +14,7 @@ pub enum Revision {
     V2026_07_28,
 }
 
-impl Revision {
+impl DemoRevision {
     /// All revisions, newest first, which is the order in which they are offered.
     pub const ALL: [Self; 5] =
         [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26, Self::V2024_11_05];
@@ -130,7 +130,7 @@ impl Revision {
     }
 }
 
-impl fmt::Display for Revision {
+impl fmt::Display for DemoRevision {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
@@ -138,23 +138,23 @@ impl fmt::Display for Revision {
 
 #[cfg(test)]
 mod tests {
-    use super::Revision;
+    use super::DemoRevision;
 
     #[test]
     fn revisions_parse_and_are_listed_newest_first() {
-        for revision in Revision::ALL {
-            assert_eq!(Revision::parse(revision.as_str()), Some(revision));
+        for revision in DemoRevision::ALL {
+            assert_eq!(DemoRevision::parse(revision.as_str()), Some(revision));
         }
-        assert!(Revision::ALL.is_sorted_by(|newer, older| newer > older));
+        assert!(DemoRevision::ALL.is_sorted_by(|newer, older| newer > older));
         for wrong in ["", "2026", "2026-07-28 ", "latest"] {
-            assert_eq!(Revision::parse(wrong), None, "{wrong:?}");
+            assert_eq!(DemoRevision::parse(wrong), None, "{wrong:?}");
         }
     }
 
     #[test]
     fn only_the_newest_is_stateless() {
-        let stateless: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.is_stateless()).collect();
-        assert_eq!(stateless, [Revision::V2026_07_28]);
-        assert!(!Revision::LATEST_HANDSHAKE.is_stateless());
+        let stateless: Vec<_> = DemoRevision::ALL.into_iter().filter(|revision| revision.is_stateless()).collect();
+        assert_eq!(stateless, [DemoRevision::V2026_07_28]);
+        assert!(!DemoRevision::LATEST_HANDSHAKE.is_stateless());
     }
 }

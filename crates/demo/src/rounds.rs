@@ -10,15 +10,15 @@ use std::sync::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::message::{RpcError, locked};
-use super::questions::Question;
-use super::revision::Revision;
-use super::talk::{Line, Stop, Talk, Wait, check_needs};
+use super::questions::ServerQuestion;
+use super::revision::DemoRevision;
+use super::talk::{CallContext, CallStop, RequestLine, SteppedWait, check_needs};
 
 /// Maximum number of parked conversations. The oldest is dropped.
 const MOST_PARKED: usize = 256;
 
 #[derive(Default)]
-pub struct Rounds {
+pub struct ParkedCalls {
     parked: Mutex<VecDeque<ParkedCall>>,
 }
 
@@ -26,24 +26,24 @@ struct ParkedCall {
     state: String,
     /// Keys of the questions of the last round.
     asked: Vec<String>,
-    conversation: Conversation,
+    conversation: RoundState,
 }
 
 /// State of a call across its rounds.
-pub struct Conversation {
+pub struct RoundState {
     /// Name and arguments, or URI, which every round must repeat.
     call: Value,
     answers: Map<String, Value>,
     pauses: u32,
 }
 
-impl Rounds {
+impl ParkedCalls {
     /// Resumes the conversation that `params` continue, or starts one.
     ///
     /// # Errors
     ///
     /// Fails with invalid params if the state is unknown or belongs to another call, or if an answer has no question.
-    pub fn resume(&self, params: &Map<String, Value>) -> Result<Conversation, RpcError> {
+    pub fn resume(&self, params: &Map<String, Value>) -> Result<RoundState, RpcError> {
         let call = json!([params.get("name"), params.get("arguments"), params.get("uri")]);
         let given = match params.get("inputResponses") {
             None => Map::new(),
@@ -52,7 +52,7 @@ impl Rounds {
         };
         let parked = match params.get("requestState") {
             Some(state) => self.take(state)?,
-            None if given.is_empty() => return Ok(Conversation { call, answers: Map::new(), pauses: 0 }),
+            None if given.is_empty() => return Ok(RoundState { call, answers: Map::new(), pauses: 0 }),
             None => return Err(RpcError::invalid_params("`inputResponses` came without its `requestState`")),
         };
         let ParkedCall { asked, mut conversation, .. } = parked;
@@ -75,7 +75,7 @@ impl Rounds {
     }
 
     /// Parks a conversation and returns the result for the client to continue with.
-    pub fn park(&self, conversation: Conversation, questions: &[Question]) -> Value {
+    pub fn park(&self, conversation: RoundState, questions: &[ServerQuestion]) -> Value {
         let state = fresh_state();
         let mut result = json!({"requestState": state});
         if !questions.is_empty() {
@@ -105,44 +105,44 @@ fn fresh_state() -> String {
 }
 
 /// Answers questions from earlier rounds. Stops the call at the first question without an answer.
-pub struct Replay {
-    pub line: Line,
-    pub conversation: Conversation,
+pub struct RoundReplay {
+    pub line: RequestLine,
+    pub conversation: RoundState,
     pauses_met: u32,
 }
 
-impl Replay {
-    pub fn new(line: Line, conversation: Conversation) -> Self {
+impl RoundReplay {
+    pub fn new(line: RequestLine, conversation: RoundState) -> Self {
         Self { line, conversation, pauses_met: 0 }
     }
 }
 
-impl Talk for Replay {
-    fn revision(&self) -> Revision {
+impl CallContext for RoundReplay {
+    fn revision(&self) -> DemoRevision {
         self.line.revision
     }
 
-    fn ask(&mut self, questions: Vec<Question>) -> Result<Vec<Value>, Stop> {
+    fn ask(&mut self, questions: Vec<ServerQuestion>) -> Result<Vec<Value>, CallStop> {
         check_needs(&questions, &self.line.capabilities)?;
         let answers = &self.conversation.answers;
         let known: Vec<_> = questions.iter().filter_map(|question| answers.get(&question.key).cloned()).collect();
         if known.len() == questions.len() {
             return Ok(known);
         }
-        let is_open = |question: &Question| !answers.contains_key(&question.key);
-        Err(Stop::Unanswered(questions.into_iter().filter(is_open).collect()))
+        let is_open = |question: &ServerQuestion| !answers.contains_key(&question.key);
+        Err(CallStop::Unanswered(questions.into_iter().filter(is_open).collect()))
     }
 
-    fn pause(&mut self) -> Result<(), Stop> {
+    fn pause(&mut self) -> Result<(), CallStop> {
         self.pauses_met += 1;
         if self.pauses_met <= self.conversation.pauses {
             return Ok(());
         }
         self.conversation.pauses += 1;
-        Err(Stop::Unanswered(Vec::new()))
+        Err(CallStop::Unanswered(Vec::new()))
     }
 
-    fn wait(&mut self, wait: Wait) -> Result<(), Stop> {
+    fn wait(&mut self, wait: SteppedWait) -> Result<(), CallStop> {
         self.line.wait(wait)
     }
 

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::questions::{Need, Question};
-use super::talk::{Stop, Talk};
+use super::questions::{ClientNeed, ServerQuestion};
+use super::talk::{CallContext, CallStop};
 use super::tools::{plain, structured};
 
 /// Maximum number of turns, after which the model must answer without the tool.
 const MOST_TURNS: usize = 3;
 
 /// `ask_model`: asks the client's model, optionally with a tool.
-pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
+pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let question = given.get("question").and_then(Value::as_str).unwrap_or("When is high water?");
     let with_tools = given.get("tools") == Some(&Value::Bool(true));
     let mut messages = vec![json!({"role": "user", "content": {"type": "text", "text": question}})];
@@ -18,16 +18,17 @@ pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Valu
         let answer = talk.ask_one(turn_of_model(turn, &messages, with_tools))?;
         let uses = tool_uses(&answer["content"]);
         if uses.is_empty() {
-            let text = text_of(&answer["content"]).ok_or_else(|| Stop::Failed("The model gave no text.".to_owned()))?;
+            let text =
+                text_of(&answer["content"]).ok_or_else(|| CallStop::Failed("The model gave no text.".to_owned()))?;
             return Ok(structured(&json!({"text": text, "model": answer["model"]}), text, talk.revision()));
         }
         messages.push(json!({"role": "assistant", "content": answer["content"]}));
         messages.push(json!({"role": "user", "content": uses.into_iter().map(tide_table).collect::<Vec<_>>()}));
     }
-    Err(Stop::Failed(format!("After {MOST_TURNS} turns the model still has not answered.")))
+    Err(CallStop::Failed(format!("After {MOST_TURNS} turns the model still has not answered.")))
 }
 
-fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> Question {
+fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> ServerQuestion {
     let mut params = json!({
         "messages": messages,
         "systemPrompt": "You are a harbour master of few words.",
@@ -42,8 +43,8 @@ fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> Question 
         // The last turn must produce text.
         params["toolChoice"] = json!({"mode": if turn < MOST_TURNS { "auto" } else { "none" }});
     }
-    let need = if with_tools { Need::SamplingWithTools } else { Need::Sampling };
-    Question { key: format!("turn-{turn}"), need, params: Some(params) }
+    let need = if with_tools { ClientNeed::SamplingWithTools } else { ClientNeed::Sampling };
+    ServerQuestion { key: format!("turn-{turn}"), need, params: Some(params) }
 }
 
 /// Returns the content blocks of a message, which may be one or several.
@@ -66,9 +67,9 @@ fn tide_table(tool_use: &Value) -> Value {
 }
 
 /// `show_roots`: lists the client's roots.
-pub fn show_roots(_: &Map<String, Value>, talk: &mut dyn Talk) -> Result<Value, Stop> {
-    let answer = talk.ask_one(Question { key: "roots".to_owned(), need: Need::Roots, params: None })?;
-    let roots = answer["roots"].as_array().ok_or_else(|| Stop::Failed(format!("These are no roots: {answer}")))?;
+pub fn show_roots(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
+    let answer = talk.ask_one(ServerQuestion { key: "roots".to_owned(), need: ClientNeed::Roots, params: None })?;
+    let roots = answer["roots"].as_array().ok_or_else(|| CallStop::Failed(format!("These are no roots: {answer}")))?;
     let lines: Vec<_> = roots.iter().map(|root| root["uri"].as_str().unwrap_or("(no URI)")).collect();
     Ok(plain(&if lines.is_empty() { "(no roots)".to_owned() } else { lines.join("\n") }))
 }

@@ -16,25 +16,25 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::alarm::CallSignal;
-use super::calls::Calls;
-use super::logging::Logging;
+use super::calls::RunningCalls;
+use super::logging::LogSettings;
 use super::message::{
-    BatchOutbox, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, Outbox, PARSE_ERROR, Request, RpcError, classify, locked,
-    result_reply,
+    BatchOutbox, INVALID_REQUEST, IncomingMessage, IncomingRequest, METHOD_NOT_FOUND, Outbox, PARSE_ERROR, RpcError,
+    classify, locked, result_reply,
 };
-use super::negotiation::{CLIENT_CAPABILITIES_KEY, Negotiation};
+use super::negotiation::{CLIENT_CAPABILITIES_KEY, RevisionNegotiation};
 use super::pages::page;
-use super::port::{LOG_URI, Port};
+use super::port::{HarbourState, LOG_URI};
 use super::questions::PendingQuestions;
-use super::revision::Revision;
-use super::rounds::Rounds;
-use super::subscriptions::{DemoSubscriptions, Filter};
-use super::tasks::Tasks;
+use super::revision::DemoRevision;
+use super::rounds::ParkedCalls;
+use super::subscriptions::{DemoSubscriptions, ListenFilter};
+use super::tasks::TaskTable;
 use super::{completion, elicitation, prompts, resources, skills, tools};
-use calling::Exchange;
+use calling::RequestExchange;
 use kinds::ProcessState;
 
-pub use kinds::Mirrored;
+pub use kinds::HeaderParams;
 
 /// Cache lifetime of results that do not change while the server runs.
 const LASTING_MS: u64 = 3_600_000;
@@ -44,7 +44,7 @@ const CHANGING_MS: u64 = 5_000;
 
 /// Options of a demo server.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DemoServerOptions {
     /// The only revision to support. `None` for all, chosen by the first request.
     pub revision: Option<String>,
     /// Name to report in the server info.
@@ -60,17 +60,17 @@ pub struct DemoServer {
     /// Distinguishes this connection from others that share its port.
     connection: u64,
     nature: ProcessState,
-    mirrored: Mirrored,
-    negotiation: Negotiation,
+    mirrored: HeaderParams,
+    negotiation: RevisionNegotiation,
     /// Client capabilities, as declared in `initialize`.
     capabilities: Mutex<Value>,
-    calls: Calls,
+    calls: RunningCalls,
     questions: Arc<PendingQuestions>,
-    rounds: Arc<Rounds>,
-    tasks: Arc<Tasks>,
+    rounds: Arc<ParkedCalls>,
+    tasks: Arc<TaskTable>,
     subscriptions: Arc<DemoSubscriptions>,
-    logging: Logging,
-    port: Arc<Port>,
+    logging: LogSettings,
+    port: Arc<HarbourState>,
     /// Rings when the server closes.
     closing: CallSignal,
 }
@@ -98,12 +98,12 @@ impl DemoServer {
     }
 
     /// Handles one classified message.
-    pub fn handle_incoming(&self, incoming: Incoming, out: &Arc<dyn Outbox>) {
+    pub fn handle_incoming(&self, incoming: IncomingMessage, out: &Arc<dyn Outbox>) {
         match incoming {
-            Incoming::Request(request) => self.handle_request(request, out),
-            Incoming::Notification { method, params } => self.notice(&method, &params),
-            Incoming::Response { id, response } => self.questions.answer(&id, response),
-            Incoming::Ignored => {}
+            IncomingMessage::Request(request) => self.handle_request(request, out),
+            IncomingMessage::Notification { method, params } => self.notice(&method, &params),
+            IncomingMessage::Response { id, response } => self.questions.answer(&id, response),
+            IncomingMessage::Ignored => {}
         }
     }
 
@@ -112,12 +112,12 @@ impl DemoServer {
     /// # Errors
     ///
     /// Fails if the request is not valid on this connection.
-    pub fn admit(&self, request: &Request) -> Result<Revision, RpcError> {
+    pub fn admit(&self, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
         self.negotiation.admit(request)
     }
 
     /// Returns the negotiated revision, if there is one yet.
-    pub fn agreed(&self) -> Option<Revision> {
+    pub fn agreed(&self) -> Option<DemoRevision> {
         self.negotiation.agreed()
     }
 
@@ -141,7 +141,7 @@ impl DemoServer {
     }
 
     fn handle_batch(&self, batch: Vec<Value>, out: &Arc<dyn Outbox>) {
-        let has_batches = self.negotiation.agreed().is_some_and(Revision::has_batches);
+        let has_batches = self.negotiation.agreed().is_some_and(DemoRevision::has_batches);
         let refusal = match (has_batches, batch.is_empty()) {
             // 2025-03-26 basic/lifecycle: `initialize` must not be part of a batch, so it came before.
             (false, _) => "batches need a connection initialized at 2025-03-26",
@@ -170,7 +170,7 @@ impl DemoServer {
         }
     }
 
-    fn handle_request(&self, request: Request, out: &Arc<dyn Outbox>) {
+    fn handle_request(&self, request: IncomingRequest, out: &Arc<dyn Outbox>) {
         let is_listening = self.subscriptions.is_listening(self.connection, &request.id);
         let is_in_use = is_listening || self.calls.is_running(&request.id);
         let answer = if is_in_use {
@@ -179,7 +179,7 @@ impl DemoServer {
         } else {
             self.negotiation
                 .admit(&request)
-                .and_then(|revision| self.answer(Exchange { request: &request, revision, out }))
+                .and_then(|revision| self.answer(RequestExchange { request: &request, revision, out }))
         };
         match answer {
             Ok(Some(result)) => out.send(result_reply(request.id, result)),
@@ -189,8 +189,8 @@ impl DemoServer {
     }
 
     /// Returns the result of a request, or `None` if the reply follows later.
-    fn answer(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
-        let Exchange { request, revision, .. } = exchange;
+    fn answer(&self, exchange: RequestExchange<'_>) -> Result<Option<Value>, RpcError> {
+        let RequestExchange { request, revision, .. } = exchange;
         let result = match request.method.as_str() {
             "tools/call" => return self.call_tool(exchange),
             "prompts/get" if asks(request, "name", prompts::PILOT, revision) => {
@@ -215,7 +215,7 @@ impl DemoServer {
     }
 
     /// Answers the methods that only stateless revisions have.
-    fn answer_stateless(&self, request: &Request, revision: Revision) -> Result<Value, RpcError> {
+    fn answer_stateless(&self, request: &IncomingRequest, revision: DemoRevision) -> Result<Value, RpcError> {
         let lasting = |result: Value| cacheable(result, LASTING_MS, revision);
         match request.method.as_str() {
             "server/discover" => Ok(lasting(self.discover(revision))),
@@ -227,7 +227,7 @@ impl DemoServer {
     }
 
     /// Answers the methods that only handshake revisions have.
-    fn answer_in_session(&self, request: &Request, revision: Revision) -> Result<Value, RpcError> {
+    fn answer_in_session(&self, request: &IncomingRequest, revision: DemoRevision) -> Result<Value, RpcError> {
         let params = &request.params;
         match request.method.as_str() {
             "initialize" => {
@@ -249,8 +249,8 @@ impl DemoServer {
         }
     }
 
-    fn list(&self, exchange: Exchange<'_>) -> Result<Value, RpcError> {
-        let Exchange { request, revision, .. } = exchange;
+    fn list(&self, exchange: RequestExchange<'_>) -> Result<Value, RpcError> {
+        let RequestExchange { request, revision, .. } = exchange;
         let view = self.port.view();
         let (kind, items, ttl_ms) = match request.method.as_str() {
             "tools/list" => ("tools", tools::definitions(revision, view), CHANGING_MS),
@@ -262,18 +262,18 @@ impl DemoServer {
     }
 
     /// Opens a listen. It is answered when it ends.
-    fn listen(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
-        let Exchange { request, revision, out } = exchange;
+    fn listen(&self, exchange: RequestExchange<'_>) -> Result<Option<Value>, RpcError> {
+        let RequestExchange { request, revision, out } = exchange;
         let has_resource = |uri: &str| resources::read(uri, revision, self.port.view()).is_ok();
         let declares_tasks = self.declares_tasks(request, revision);
         let has_task = |id: &str| declares_tasks && self.tasks.has(id);
-        let filter = Filter::honoured(&request.params, has_resource, has_task)?;
+        let filter = ListenFilter::honoured(&request.params, has_resource, has_task)?;
         self.subscriptions.listen(self.connection, &request.id, filter, out)?;
         Ok(None)
     }
 
     /// Returns the client capabilities, as declared in this request or in `initialize`.
-    fn capabilities_of_client(&self, request: &Request, revision: Revision) -> Value {
+    fn capabilities_of_client(&self, request: &IncomingRequest, revision: DemoRevision) -> Value {
         if !revision.is_stateless() {
             return locked(&self.capabilities).clone();
         }
@@ -282,7 +282,7 @@ impl DemoServer {
 }
 
 /// Reports whether a request names the prompt, or the resource, that asks before it answers.
-fn asks(request: &Request, field: &str, name: &str, revision: Revision) -> bool {
+fn asks(request: &IncomingRequest, field: &str, name: &str, revision: DemoRevision) -> bool {
     revision.is_stateless() && request.params.get(field).is_some_and(|named| named == name)
 }
 
@@ -291,7 +291,7 @@ fn unknown_method(method: &str) -> RpcError {
 }
 
 /// Adds the cache lifetime to a result, in stateless revisions only.
-fn cacheable(mut result: Value, ttl_ms: u64, revision: Revision) -> Value {
+fn cacheable(mut result: Value, ttl_ms: u64, revision: DemoRevision) -> Value {
     if revision.is_stateless() {
         result["ttlMs"] = ttl_ms.into();
         result["cacheScope"] = "public".into();

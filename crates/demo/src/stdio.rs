@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use super::message::{INVALID_REQUEST, Outbox, RpcError, locked};
-use super::server::{DemoServer, Options};
+use super::server::{DemoServer, DemoServerOptions};
 
 /// Maximum length of a line. Longer lines are skipped and rejected.
 const LONGEST_LINE: usize = 8 * 1024 * 1024;
@@ -18,7 +18,7 @@ const LONGEST_LINE: usize = 8 * 1024 * 1024;
 ///
 /// Fails if the revision does not exist, if stdin cannot be read, or if writing to stdout fails with an error other
 /// than EPIPE.
-pub fn serve_stdio(options: Options) -> io::Result<()> {
+pub fn serve_stdio(options: DemoServerOptions) -> io::Result<()> {
     let server = DemoServer::new(options, environment())
         .map_err(|sentence| io::Error::new(ErrorKind::InvalidInput, sentence))?;
     serve(&server, &mut io::stdin().lock(), io::stdout())
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_client_that_left_is_no_error() {
-        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
+        let options = DemoServerOptions { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
         let server = DemoServer::new(options, Vec::new()).unwrap();
         let mut input = b"nonsense\nmore nonsense\n".as_slice();
         serve(&server, &mut input, BrokenPipeWriter).unwrap();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value, json};
 
 use super::message::{INTERNAL_ERROR, Outbox, RpcError, locked};
-use super::port::Event;
+use super::port::HarbourEvent;
 
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -31,13 +31,13 @@ struct OpenListen {
     /// Connection of the listen. Ids are unique only within a connection.
     connection: u64,
     id: Value,
-    filter: Filter,
+    filter: ListenFilter,
     out: Arc<dyn Outbox>,
 }
 
 /// Events of a listen.
 #[derive(Default)]
-pub struct Filter {
+pub struct ListenFilter {
     lists: BTreeSet<&'static str>,
     uris: Vec<String>,
     task_ids: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Filter {
 
 /// Ways in which the server ends a listen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ending {
+pub enum ListenEnding {
     Result,
     Cancelled,
     Error,
@@ -77,7 +77,13 @@ impl DemoSubscriptions {
     /// # Errors
     ///
     /// Fails if there are too many listens.
-    pub fn listen(&self, connection: u64, id: &Value, filter: Filter, out: &Arc<dyn Outbox>) -> Result<(), RpcError> {
+    pub fn listen(
+        &self,
+        connection: u64,
+        id: &Value,
+        filter: ListenFilter,
+        out: &Arc<dyn Outbox>,
+    ) -> Result<(), RpcError> {
         let mut listens = locked(&self.listens);
         if listens.len() >= MOST {
             return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
@@ -104,7 +110,7 @@ impl DemoSubscriptions {
     }
 
     /// Ends all listens and returns their number. `result` is the result of each, without its `_meta`.
-    pub fn end_all(&self, ending: Ending, result: &Value) -> usize {
+    pub fn end_all(&self, ending: ListenEnding, result: &Value) -> usize {
         let ended = std::mem::take(&mut *locked(&self.listens));
         for listen in &ended {
             listen.end(ending, result.clone());
@@ -113,10 +119,10 @@ impl DemoSubscriptions {
     }
 
     /// Notifies a handshake client of an event, if it is a list change or a subscribed resource.
-    pub fn announce_unasked(&self, event: Event, out: &dyn Outbox) {
+    pub fn announce_unasked(&self, event: HarbourEvent, out: &dyn Outbox) {
         let (method, params) = wording(event);
         let is_wanted = match event {
-            Event::ResourceUpdated(uri) => locked(&self.uris).contains(uri),
+            HarbourEvent::ResourceUpdated(uri) => locked(&self.uris).contains(uri),
             _ => true,
         };
         if is_wanted {
@@ -125,12 +131,12 @@ impl DemoSubscriptions {
     }
 
     /// Notifies all listens that requested an event.
-    pub fn announce(&self, event: Event) {
+    pub fn announce(&self, event: HarbourEvent) {
         let (method, params) = wording(event);
         // Hold the lock, so that no notification follows the end of a listen.
         for listen in &*locked(&self.listens) {
             let is_wanted = match event {
-                Event::ResourceUpdated(uri) => listen.filter.uris.iter().any(|wanted| wanted == uri),
+                HarbourEvent::ResourceUpdated(uri) => listen.filter.uris.iter().any(|wanted| wanted == uri),
                 _ => listen.filter.lists.contains(method),
             };
             if is_wanted {
@@ -159,39 +165,39 @@ impl OpenListen {
         self.out.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    fn end(&self, ending: Ending, mut result: Value) {
+    fn end(&self, ending: ListenEnding, mut result: Value) {
         let message = match ending {
-            Ending::Result => {
+            ListenEnding::Result => {
                 result["_meta"][SUBSCRIPTION_ID_KEY] = self.id.clone();
                 json!({"jsonrpc": "2.0", "id": self.id, "result": result})
             }
-            Ending::Cancelled => {
+            ListenEnding::Cancelled => {
                 let params = json!({"requestId": self.id, "reason": "the harbour closes for the night"});
                 json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
             }
-            Ending::Error => RpcError::new(CONNECTION_CLOSED, "Connection closed").reply(self.id.clone()),
+            ListenEnding::Error => RpcError::new(CONNECTION_CLOSED, "Connection closed").reply(self.id.clone()),
         };
         self.out.send(message);
     }
 }
 
-fn wording(event: Event) -> (&'static str, Value) {
+fn wording(event: HarbourEvent) -> (&'static str, Value) {
     match event {
-        Event::ToolsChanged => ("notifications/tools/list_changed", json!({})),
-        Event::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
-        Event::ResourcesChanged => ("notifications/resources/list_changed", json!({})),
-        Event::ResourceUpdated(uri) => ("notifications/resources/updated", json!({"uri": uri})),
+        HarbourEvent::ToolsChanged => ("notifications/tools/list_changed", json!({})),
+        HarbourEvent::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
+        HarbourEvent::ResourcesChanged => ("notifications/resources/list_changed", json!({})),
+        HarbourEvent::ResourceUpdated(uri) => ("notifications/resources/updated", json!({"uri": uri})),
     }
 }
 
 /// Lists that a listen can request: their names in the request, and the events.
-const LISTS: [(&str, Event); 3] = [
-    ("toolsListChanged", Event::ToolsChanged),
-    ("promptsListChanged", Event::PromptsChanged),
-    ("resourcesListChanged", Event::ResourcesChanged),
+const LISTS: [(&str, HarbourEvent); 3] = [
+    ("toolsListChanged", HarbourEvent::ToolsChanged),
+    ("promptsListChanged", HarbourEvent::PromptsChanged),
+    ("resourcesListChanged", HarbourEvent::ResourcesChanged),
 ];
 
-impl Filter {
+impl ListenFilter {
     /// Returns the supported part of a listen's `params`: only known resources and tasks.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use super::alarm::CallSignal;
 use super::message::{INTERNAL_ERROR, RpcError, locked};
 use super::resources::timestamp;
 use super::rounds::nonce;
-use super::talk::{Stop, Talk};
+use super::talk::{CallContext, CallStop};
 
 pub use run::TaskServices;
 
@@ -27,26 +27,26 @@ const MOST_TASKS: usize = 64;
 const USUAL_TTL_MS: u64 = 600_000;
 
 /// Work of a task.
-pub type Play = Box<dyn FnOnce(&mut dyn Talk) -> Result<Value, Stop> + Send>;
+pub type TaskWork = Box<dyn FnOnce(&mut dyn CallContext) -> Result<Value, CallStop> + Send>;
 
 #[derive(Default)]
-pub struct Tasks {
+pub struct TaskTable {
     /// All tasks, oldest first.
-    all: Mutex<Vec<Arc<Task>>>,
+    all: Mutex<Vec<Arc<DemoTask>>>,
 }
 
 /// One task.
-pub struct Task {
+pub struct DemoTask {
     id: String,
     created: String,
     born: Instant,
     ttl_ms: u64,
-    state: Mutex<State>,
+    state: Mutex<DemoTaskState>,
     alarm: Arc<CallSignal>,
 }
 
-struct State {
-    phase: Phase,
+struct DemoTaskState {
+    phase: DemoTaskPhase,
     message: String,
     updated: String,
     /// Threads to wake at the end.
@@ -55,7 +55,7 @@ struct State {
 
 /// Phase of a task.
 #[derive(Debug, Clone)]
-enum Phase {
+enum DemoTaskPhase {
     Working,
     /// Open questions by key, as requests.
     InputRequired(Map<String, Value>),
@@ -68,19 +68,19 @@ enum Phase {
 /// Key under which a watcher receives the end.
 const ENDED: &str = "ended";
 
-impl Tasks {
+impl TaskTable {
     /// Creates a task with a lifetime of `ttl_ms`.
     ///
     /// # Errors
     ///
     /// Returns a sentence if too many tasks are running.
-    pub fn create(&self, ttl_ms: Option<u64>) -> Result<Arc<Task>, String> {
-        let task = Arc::new(Task::new(ttl_ms.unwrap_or(USUAL_TTL_MS)));
+    pub fn create(&self, ttl_ms: Option<u64>) -> Result<Arc<DemoTask>, String> {
+        let task = Arc::new(DemoTask::new(ttl_ms.unwrap_or(USUAL_TTL_MS)));
         self.remember(&task)?;
         Ok(task)
     }
 
-    fn remember(&self, task: &Arc<Task>) -> Result<(), String> {
+    fn remember(&self, task: &Arc<DemoTask>) -> Result<(), String> {
         let mut all = locked(&self.all);
         all.retain(|known| !(known.has_ended() && known.born.elapsed() > Duration::from_millis(known.ttl_ms)));
         if all.len() >= MOST_TASKS {
@@ -96,7 +96,7 @@ impl Tasks {
     /// # Errors
     ///
     /// Fails with invalid params for an unknown task.
-    pub fn find(&self, params: &Map<String, Value>) -> Result<Arc<Task>, RpcError> {
+    pub fn find(&self, params: &Map<String, Value>) -> Result<Arc<DemoTask>, RpcError> {
         let id = params.get("taskId").and_then(Value::as_str);
         let id = id.ok_or_else(|| RpcError::invalid_params("`taskId` must be a string"))?;
         let found = locked(&self.all).iter().find(|task| task.id == id).cloned();
@@ -121,20 +121,21 @@ impl Tasks {
 }
 
 /// Starts a task on its own thread.
-pub fn begin(task: Arc<Task>, play: Play, crew: TaskServices) {
+pub fn begin(task: Arc<DemoTask>, play: TaskWork, crew: TaskServices) {
     let worker = Arc::clone(&task);
     let thread = thread::Builder::new().name("demo-task".to_owned());
     if let Err(error) = thread.spawn(move || run::carry_out(play, crew, worker)) {
         let error = RpcError::new(INTERNAL_ERROR, format!("no thread could be started: {error}"));
-        task.enter(Phase::Failed(error.to_json()), "The work never began.");
+        task.enter(DemoTaskPhase::Failed(error.to_json()), "The work never began.");
     }
 }
 
-impl Task {
+impl DemoTask {
     fn new(ttl_ms: u64) -> Self {
         let now = timestamp(SystemTime::now());
         let message = "The work has begun.".to_owned();
-        let state = State { phase: Phase::Working, message, updated: now.clone(), watchers: Vec::new() };
+        let state =
+            DemoTaskState { phase: DemoTaskPhase::Working, message, updated: now.clone(), watchers: Vec::new() };
         Self {
             id: format!("task-{:016x}", nonce()),
             created: now,
@@ -151,7 +152,7 @@ impl Task {
 
     /// Cancels the task. Returns whether it was still running.
     pub fn cancel(&self) -> bool {
-        let is_first = self.enter(Phase::Cancelled, "The work was called off.");
+        let is_first = self.enter(DemoTaskPhase::Cancelled, "The work was called off.");
         self.alarm.ring();
         is_first
     }
@@ -159,7 +160,7 @@ impl Task {
     /// Delivers answers to the task. Ignores answers without an open question.
     pub fn answer(&self, given: &Map<String, Value>) {
         let mut state = locked(&self.state);
-        if let Phase::InputRequired(open) = &mut state.phase {
+        if let DemoTaskPhase::InputRequired(open) = &mut state.phase {
             for (key, answer) in given {
                 if open.remove(key).is_some() {
                     self.alarm.deliver(key, answer.clone());
@@ -185,7 +186,7 @@ impl Task {
     }
 
     /// Changes the phase, unless the task has ended. Returns whether it changed.
-    fn enter(&self, phase: Phase, message: &str) -> bool {
+    fn enter(&self, phase: DemoTaskPhase, message: &str) -> bool {
         let mut state = locked(&self.state);
         if state.phase.is_end() {
             return false;
@@ -202,7 +203,7 @@ impl Task {
     }
 }
 
-impl Phase {
+impl DemoTaskPhase {
     fn is_end(&self) -> bool {
         matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
     }

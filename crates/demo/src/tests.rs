@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::message::{Outbox, locked};
-use super::revision::Revision;
-use super::server::{DemoServer, Options};
+use super::revision::DemoRevision;
+use super::server::{DemoServer, DemoServerOptions};
 
 const MODERN: &str = "2026-07-28";
 const HANDSHAKES: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-struct Memory(Mutex<Sender<Value>>);
+struct ChannelOutbox(Mutex<Sender<Value>>);
 
-impl Outbox for Memory {
+impl Outbox for ChannelOutbox {
     fn send(&self, message: Value) {
         // The test may have stopped receiving.
         let _ = locked(&self.0).send(message);
@@ -36,12 +36,16 @@ struct DemoServerHarness {
 
 impl DemoServerHarness {
     fn new(revision: Option<&str>) -> Self {
-        let options =
-            Options { revision: revision.map(str::to_owned), name: "demo".to_owned(), crash_after: None, tide: None };
+        let options = DemoServerOptions {
+            revision: revision.map(str::to_owned),
+            name: "demo".to_owned(),
+            crash_after: None,
+            tide: None,
+        };
         let (sender, inbox) = channel();
         Self {
             server: DemoServer::new(options, vec!["PATH".to_owned()]).unwrap(),
-            out: Arc::new(Memory(Mutex::new(sender))),
+            out: Arc::new(ChannelOutbox(Mutex::new(sender))),
             inbox,
         }
     }
@@ -96,7 +100,7 @@ fn modern_meta() -> Value {
 }
 
 fn revisions() -> impl Iterator<Item = &'static str> {
-    Revision::ALL.into_iter().map(Revision::as_str)
+    DemoRevision::ALL.into_iter().map(DemoRevision::as_str)
 }
 
 #[test]
@@ -331,7 +335,8 @@ fn tools_come_in_pages() {
 
 #[test]
 fn a_revision_that_does_not_exist_is_refused_with_those_that_do() {
-    let options = Options { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None, tide: None };
+    let options =
+        DemoServerOptions { revision: Some("2026".to_owned()), name: "demo".to_owned(), crash_after: None, tide: None };
     let complaint = DemoServer::new(options, Vec::new()).err().unwrap();
     assert!(complaint.contains("`2026`") && complaint.contains(MODERN), "{complaint}");
 }

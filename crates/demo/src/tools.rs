@@ -9,29 +9,29 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
-use super::port::{Change, View};
-use super::revision::Revision;
-use super::subscriptions::Ending;
-use super::talk::{Stop, Talk, Wait};
+use super::port::{HarbourChange, HarbourView};
+use super::revision::DemoRevision;
+use super::subscriptions::ListenEnding;
+use super::talk::{CallContext, CallStop, SteppedWait};
 use super::{arguments, content, elicitation, resources, sampling, work};
 
 pub use definitions::definitions;
 
 /// Outcome of a tool call.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum DemoToolOutcome {
     /// Reply with this result now.
     Answer(Value),
     /// Reply with this result after the wait.
-    Wait { wait: Wait, answer: Value },
+    Wait { wait: SteppedWait, answer: Value },
     /// Run this script with the client to get the result.
-    Talk(Script),
+    Talk(ScriptedCall),
     /// Apply this change and report it.
-    Change(Change),
+    Change(HarbourChange),
     /// Send this log message if the client wants its level.
     Log { level: String, message: String },
     /// End all listens and report their number.
-    EndListens(Ending),
+    EndListens(ListenEnding),
     /// Fail with an error that asks to open a page, and succeed on the retry.
     PageByError,
     /// Exit the process without a reply.
@@ -39,24 +39,24 @@ pub enum Outcome {
 }
 
 /// Computes a tool's result from its arguments, with questions to the client.
-type Play = fn(&Map<String, Value>, &mut dyn Talk) -> Result<Value, Stop>;
+type ToolScript = fn(&Map<String, Value>, &mut dyn CallContext) -> Result<Value, CallStop>;
 
 /// A tool that communicates with the client.
 #[derive(Debug)]
-pub struct Script {
-    pub play: Play,
+pub struct ScriptedCall {
+    pub play: ToolScript,
     pub given: Map<String, Value>,
 }
 
 /// Task support of a tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TaskSupport {
+pub enum DemoTaskSupport {
     Forbidden,
     Optional,
     Required,
 }
 
-impl TaskSupport {
+impl DemoTaskSupport {
     /// Returns the task support of the tool `name`.
     pub fn of(name: &str) -> Self {
         match name {
@@ -68,10 +68,10 @@ impl TaskSupport {
 }
 
 /// Inputs of a call besides its parameters.
-pub struct Surroundings<'a> {
-    pub revision: Revision,
+pub struct ToolInputs<'a> {
+    pub revision: DemoRevision,
     pub environment: &'a [String],
-    pub view: View,
+    pub view: HarbourView,
     /// Arguments repeated in the request headers.
     pub mirrored: &'a [(String, String)],
 }
@@ -81,7 +81,7 @@ pub struct Surroundings<'a> {
 /// # Errors
 ///
 /// Fails with invalid params for an unknown tool.
-pub fn call(params: &Map<String, Value>, around: &Surroundings<'_>) -> Result<Outcome, RpcError> {
+pub fn call(params: &Map<String, Value>, around: &ToolInputs<'_>) -> Result<DemoToolOutcome, RpcError> {
     let name = params
         .get("name")
         .and_then(Value::as_str)
@@ -97,13 +97,13 @@ pub fn call(params: &Map<String, Value>, around: &Surroundings<'_>) -> Result<Ou
         Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
     if let Err(complaint) = arguments::check(&tool["inputSchema"], given) {
-        return Ok(Outcome::Answer(failure(&complaint)));
+        return Ok(DemoToolOutcome::Answer(failure(&complaint)));
     }
     Ok(run(name, given, around))
 }
 
 /// Runs a tool with checked arguments.
-fn run(name: &str, given: &Map<String, Value>, around: &Surroundings<'_>) -> Outcome {
+fn run(name: &str, given: &Map<String, Value>, around: &ToolInputs<'_>) -> DemoToolOutcome {
     let revision = around.revision;
     let answer = match name {
         "echo" => plain(given["text"].as_str().unwrap_or_default()),
@@ -121,33 +121,35 @@ fn run(name: &str, given: &Map<String, Value>, around: &Surroundings<'_>) -> Out
         "clear_customs" => clear_customs(given, around.mirrored),
         _ => return run_with_effect(name, given),
     };
-    Outcome::Answer(answer)
+    DemoToolOutcome::Answer(answer)
 }
 
-fn run_with_effect(name: &str, given: &Map<String, Value>) -> Outcome {
+fn run_with_effect(name: &str, given: &Map<String, Value>) -> DemoToolOutcome {
     let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
     match name {
         "crash" => {
             let exit_code = given.get("exit_code").and_then(Value::as_f64);
-            Outcome::Crash { exit_code: exit_code.unwrap_or(3.0) as i32 }
+            DemoToolOutcome::Crash { exit_code: exit_code.unwrap_or(3.0) as i32 }
         }
-        "raise_tide" => Outcome::Change(Change::RaiseTide),
-        "hire_crane" => Outcome::Change(Change::HireCrane),
-        "dismiss_crane" => Outcome::Change(Change::DismissCrane),
-        "learn_shanty" => Outcome::Change(Change::LearnShanty),
-        "lay_buoy" => Outcome::Change(Change::LayBuoy),
-        "log_something" => Outcome::Log { level: text("level").to_owned(), message: text("message").to_owned() },
-        "end_subscriptions" => Outcome::EndListens(match text("how") {
-            "cancelled" => Ending::Cancelled,
-            "error" => Ending::Error,
-            _ => Ending::Result,
+        "raise_tide" => DemoToolOutcome::Change(HarbourChange::RaiseTide),
+        "hire_crane" => DemoToolOutcome::Change(HarbourChange::HireCrane),
+        "dismiss_crane" => DemoToolOutcome::Change(HarbourChange::DismissCrane),
+        "learn_shanty" => DemoToolOutcome::Change(HarbourChange::LearnShanty),
+        "lay_buoy" => DemoToolOutcome::Change(HarbourChange::LayBuoy),
+        "log_something" => {
+            DemoToolOutcome::Log { level: text("level").to_owned(), message: text("message").to_owned() }
+        }
+        "end_subscriptions" => DemoToolOutcome::EndListens(match text("how") {
+            "cancelled" => ListenEnding::Cancelled,
+            "error" => ListenEnding::Error,
+            _ => ListenEnding::Result,
         }),
-        "open_harbour_page" if text("via") == "error" => Outcome::PageByError,
-        _ => Outcome::Talk(Script { play: script(name), given: given.clone() }),
+        "open_harbour_page" if text("via") == "error" => DemoToolOutcome::PageByError,
+        _ => DemoToolOutcome::Talk(ScriptedCall { play: script(name), given: given.clone() }),
     }
 }
 
-fn script(name: &str) -> Play {
+fn script(name: &str) -> ToolScript {
     match name {
         "book_berth" => elicitation::book_berth,
         "open_harbour_page" => elicitation::open_harbour_page,
@@ -161,7 +163,7 @@ fn script(name: &str) -> Play {
     }
 }
 
-fn add(a: &Value, b: &Value, revision: Revision) -> Value {
+fn add(a: &Value, b: &Value, revision: DemoRevision) -> Value {
     let exact = a.as_i64().zip(b.as_i64()).and_then(|(a, b)| a.checked_add(b));
     let sum = match exact {
         Some(sum) => json!(sum),
@@ -174,20 +176,20 @@ fn add(a: &Value, b: &Value, revision: Revision) -> Value {
     structured(&json!({"sum": sum}), sum.to_string(), revision)
 }
 
-fn slow(given: &Map<String, Value>) -> Outcome {
+fn slow(given: &Map<String, Value>) -> DemoToolOutcome {
     let number = |name: &str| given.get(name).and_then(Value::as_f64).unwrap_or(5.0);
     let (seconds, steps) = (number("seconds"), number("steps") as u32);
     let plural = if steps == 1 { "" } else { "s" };
-    Outcome::Wait {
-        wait: Wait { duration: Duration::from_secs_f64(seconds), steps },
+    DemoToolOutcome::Wait {
+        wait: SteppedWait { duration: Duration::from_secs_f64(seconds), steps },
         answer: plain(&format!("Waited {seconds} s in {steps} step{plural}.")),
     }
 }
 
-fn mixed(revision: Revision) -> Value {
+fn mixed(revision: DemoRevision) -> Value {
     let mut caption = content::text("One block of every kind.");
     caption["annotations"] = json!({"audience": ["user"], "priority": 0.8});
-    let greeting = resources::definitions(revision, View::default()).swap_remove(0);
+    let greeting = resources::definitions(revision, HarbourView::default()).swap_remove(0);
     blocks(vec![
         caption,
         content::logo(),
@@ -225,7 +227,7 @@ pub fn failure(text: &str) -> Value {
 }
 
 /// Returns structured content with its text. Older revisions get only the text.
-pub fn structured(value: &Value, text: String, revision: Revision) -> Value {
+pub fn structured(value: &Value, text: String, revision: DemoRevision) -> Value {
     let mut result = blocks(vec![content::text(text)]);
     if revision.has_structured_content() {
         result["structuredContent"] = value.clone();
@@ -239,19 +241,19 @@ mod tests {
 
     use super::*;
 
-    const MODERN: Revision = Revision::V2026_07_28;
-    const FULL: View = View { tide: 0, has_crane: true, has_shanty: true, has_buoy: true };
+    const MODERN: DemoRevision = DemoRevision::V2026_07_28;
+    const FULL: HarbourView = HarbourView { tide: 0, has_crane: true, has_shanty: true, has_buoy: true };
 
-    fn run(name: &str, arguments: Value, revision: Revision) -> Outcome {
+    fn run(name: &str, arguments: Value, revision: DemoRevision) -> DemoToolOutcome {
         let around =
-            Surroundings { revision, environment: &["HOME".to_owned(), "PATH".to_owned()], view: FULL, mirrored: &[] };
+            ToolInputs { revision, environment: &["HOME".to_owned(), "PATH".to_owned()], view: FULL, mirrored: &[] };
         let params = json!({"name": name, "arguments": arguments});
         call(params.as_object().unwrap(), &around).unwrap()
     }
 
     #[track_caller]
     fn check_text(name: &str, arguments: Value, is_error: bool, expected: &str) {
-        let Outcome::Answer(answer) = run(name, arguments, MODERN) else {
+        let DemoToolOutcome::Answer(answer) = run(name, arguments, MODERN) else {
             panic!("{name} gave no answer");
         };
         assert_eq!(answer["content"][0]["text"], expected);
@@ -274,9 +276,9 @@ mod tests {
 
     #[test]
     fn effects_are_left_to_the_caller() {
-        assert!(matches!(run("crash", json!({}), MODERN), Outcome::Crash { exit_code: 3 }));
-        assert!(matches!(run("crash", json!({"exit_code": 7}), MODERN), Outcome::Crash { exit_code: 7 }));
-        let Outcome::Wait { wait, answer } = run("slow", json!({"seconds": 0.5, "steps": 2}), MODERN) else {
+        assert!(matches!(run("crash", json!({}), MODERN), DemoToolOutcome::Crash { exit_code: 3 }));
+        assert!(matches!(run("crash", json!({"exit_code": 7}), MODERN), DemoToolOutcome::Crash { exit_code: 7 }));
+        let DemoToolOutcome::Wait { wait, answer } = run("slow", json!({"seconds": 0.5, "steps": 2}), MODERN) else {
             panic!("slow does not wait");
         };
         assert_eq!((wait.duration, wait.steps), (Duration::from_millis(500), 2));
@@ -285,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_listed_tool_runs_and_says_only_what_its_revision_knows() {
-        for revision in Revision::ALL {
+        for revision in DemoRevision::ALL {
             for tool in definitions(revision, FULL) {
                 let name = tool["name"].as_str().unwrap();
                 let mut arguments =
@@ -296,14 +298,14 @@ mod tests {
                     .unwrap()
                     .retain(|name, _| known.is_some_and(|known| known.contains_key(name)));
                 let outcome = run(name, arguments, revision);
-                let complains = matches!(&outcome, Outcome::Answer(answer) if answer["isError"] == true);
+                let complains = matches!(&outcome, DemoToolOutcome::Answer(answer) if answer["isError"] == true);
                 assert_eq!(complains, name == "fail", "{name}");
                 let has = |field: &str| tool.get(field).is_some();
                 assert_eq!(has("title"), revision.has_titles(), "{name}");
                 assert_eq!(has("annotations"), revision.has_tool_annotations(), "{name}");
                 assert!(revision.has_structured_content() || !has("outputSchema"), "{name}");
                 assert!(revision.has_icons() || !has("icons"), "{name}");
-                let is_task = TaskSupport::of(name) != TaskSupport::Forbidden;
+                let is_task = DemoTaskSupport::of(name) != DemoTaskSupport::Forbidden;
                 assert_eq!(has("execution"), revision.has_core_tasks() && is_task, "{name}");
             }
         }
@@ -320,24 +322,25 @@ mod tests {
             ("end_subscriptions", "2026-07-28"),
         ];
         for (name, expected) in table {
-            let offers = |revision: &Revision| definitions(*revision, FULL).iter().any(|tool| tool["name"] == name);
-            let offering: Vec<_> = Revision::ALL.into_iter().rev().filter(offers).map(Revision::as_str).collect();
+            let offers = |revision: &DemoRevision| definitions(*revision, FULL).iter().any(|tool| tool["name"] == name);
+            let offering: Vec<_> =
+                DemoRevision::ALL.into_iter().rev().filter(offers).map(DemoRevision::as_str).collect();
             assert_eq!(offering.join(" "), expected, "{name}");
         }
         let has_crane = |view| definitions(MODERN, view).iter().any(|tool| tool["name"] == "crane");
-        assert!(has_crane(FULL) && !has_crane(View::default()));
+        assert!(has_crane(FULL) && !has_crane(HarbourView::default()));
     }
 
     #[test]
     fn mixed_content_fits_the_revision() {
         let table = [
-            (Revision::V2024_11_05, "text image text text resource"),
-            (Revision::V2025_03_26, "text image audio text resource"),
-            (Revision::V2025_06_18, "text image audio resource_link resource"),
+            (DemoRevision::V2024_11_05, "text image text text resource"),
+            (DemoRevision::V2025_03_26, "text image audio text resource"),
+            (DemoRevision::V2025_06_18, "text image audio resource_link resource"),
             (MODERN, "text image audio resource_link resource"),
         ];
         for (revision, expected) in table {
-            let Outcome::Answer(answer) = run("mixed", json!({}), revision) else {
+            let DemoToolOutcome::Answer(answer) = run("mixed", json!({}), revision) else {
                 panic!("mixed gave no answer");
             };
             let content = answer["content"].as_array().unwrap();

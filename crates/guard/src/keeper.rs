@@ -15,9 +15,9 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpgid, kill_process, kill_process_group, set_parent_process_death_signal, wait,
 };
 
-use super::letter::{Errand, KILL, Report, TERMINATE};
+use super::letter::{GuardReport, KILL, StartRequest, TERMINATE};
 use super::sweep::ProcessMark;
-use super::{Exit, memory, sweep, sys};
+use super::{ProcessExit, memory, sweep, sys};
 
 /// Runs the guard. Never returns to the program's own `main`.
 #[expect(clippy::exit, reason = "a guard is a process of its own and ends here")]
@@ -37,7 +37,7 @@ struct GuardProcess {
     children: OwnedFd,
     server: Pid,
     grace: Duration,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
 }
 
 /// The reason the guard stopped waiting.
@@ -61,11 +61,11 @@ impl GuardProcess {
         let server = match start(&errand, streams) {
             Ok(server) => server,
             Err(error) => {
-                tell(&control, Report::Failed(error.raw_os_error().unwrap_or(0)));
+                tell(&control, GuardReport::Failed(error.raw_os_error().unwrap_or(0)));
                 return Err(error);
             }
         };
-        tell(&control, Report::Started(server.as_raw_nonzero().get()));
+        tell(&control, GuardReport::Started(server.as_raw_nonzero().get()));
         Ok(Self { control, children, server, grace: errand.grace, exit: None })
     }
 
@@ -89,8 +89,8 @@ impl GuardProcess {
         }
         self.kill_all();
         match self.exit {
-            Some(Exit::Code(code)) => code,
-            Some(Exit::Signal(signal)) => 128 + signal,
+            Some(ProcessExit::Code(code)) => code,
+            Some(ProcessExit::Signal(signal)) => 128 + signal,
             _ => 0,
         }
     }
@@ -164,12 +164,12 @@ impl GuardProcess {
             return;
         }
         let exit = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Exit::Code(code),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => Exit::Unknown,
+            (Some(code), _) => ProcessExit::Code(code),
+            (None, Some(signal)) => ProcessExit::Signal(signal),
+            (None, None) => ProcessExit::Unknown,
         };
         self.exit = Some(exit);
-        tell(&self.control, Report::Ended(exit));
+        tell(&self.control, GuardReport::Ended(exit));
     }
 
     fn wait(&mut self, at_most: Option<Duration>) -> WakeReason {
@@ -207,13 +207,13 @@ impl GuardProcess {
     }
 }
 
-fn tell(control: &UnixStream, report: Report) {
+fn tell(control: &UnixStream, report: GuardReport) {
     // The host may be gone. SIGPIPE is blocked, so that is only an error, which is ignored.
     let _ = io::Write::write_all(&mut &*control, &report.encode());
 }
 
 /// Reads the start request and the three streams attached to it.
-fn receive(control: &UnixStream) -> io::Result<(Errand, [OwnedFd; 3])> {
+fn receive(control: &UnixStream) -> io::Result<(StartRequest, [OwnedFd; 3])> {
     let mut length = [0; 4];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
@@ -225,12 +225,12 @@ fn receive(control: &UnixStream) -> io::Result<(Errand, [OwnedFd; 3])> {
         }
     }
     (&*control).read_exact(&mut length[received..])?;
-    let errand = Errand::read(length, control)?;
+    let errand = StartRequest::read(length, control)?;
     let streams = streams.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
     Ok((errand, streams))
 }
 
-fn start(errand: &Errand, streams: [OwnedFd; 3]) -> io::Result<Pid> {
+fn start(errand: &StartRequest, streams: [OwnedFd; 3]) -> io::Result<Pid> {
     let mut command = command(errand, streams);
     sys::die_with_parent(&mut command);
     let child = command.spawn()?;
@@ -243,7 +243,7 @@ pub(super) fn pid_of(child: &std::process::Child) -> io::Result<Pid> {
 }
 
 /// Creates the command that runs a server: its own process group, only its own environment, three descriptors.
-pub(super) fn command(errand: &Errand, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
+pub(super) fn command(errand: &StartRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
     let mut command = Command::new(&errand.program);
     command
         .args(&errand.args)

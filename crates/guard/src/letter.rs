@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use super::Exit;
+use super::ProcessExit;
 
 /// Sends SIGTERM to the server's group.
 pub(super) const TERMINATE: u8 = b'T';
@@ -21,7 +21,7 @@ const ERRAND_LIMIT: usize = 16 << 20;
 
 /// A request to start a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Errand {
+pub struct StartRequest {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
@@ -32,7 +32,7 @@ pub struct Errand {
     pub mark: String,
 }
 
-impl Errand {
+impl StartRequest {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let grace = u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX);
@@ -104,26 +104,26 @@ fn take(from: &mut &[u8]) -> Option<OsString> {
 
 /// A report from the guard to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum GuardReport {
     /// The server runs under this process id.
     Started(i32),
     /// The server failed to start; the error number.
     Failed(i32),
     /// The server ended.
-    Ended(Exit),
+    Ended(ProcessExit),
 }
 
 /// Bytes of a report.
 pub(super) const REPORT: usize = 5;
 
-impl Report {
+impl GuardReport {
     pub(super) fn encode(self) -> [u8; REPORT] {
         let (tag, value) = match self {
             Self::Started(pid) => (b'S', pid),
             Self::Failed(errno) => (b'F', errno),
-            Self::Ended(Exit::Code(code)) => (b'C', code),
-            Self::Ended(Exit::Signal(signal)) => (b'G', signal),
-            Self::Ended(Exit::Unknown) => (b'U', 0),
+            Self::Ended(ProcessExit::Code(code)) => (b'C', code),
+            Self::Ended(ProcessExit::Signal(signal)) => (b'G', signal),
+            Self::Ended(ProcessExit::Unknown) => (b'U', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
         [tag, a, b, c, d]
@@ -134,9 +134,9 @@ impl Report {
         Some(match tag {
             b'S' => Self::Started(value),
             b'F' => Self::Failed(value),
-            b'C' => Self::Ended(Exit::Code(value)),
-            b'G' => Self::Ended(Exit::Signal(value)),
-            b'U' => Self::Ended(Exit::Unknown),
+            b'C' => Self::Ended(ProcessExit::Code(value)),
+            b'G' => Self::Ended(ProcessExit::Signal(value)),
+            b'U' => Self::Ended(ProcessExit::Unknown),
             _ => return None,
         })
     }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn errands_and_reports_read_back() {
-        let errand = Errand {
+        let errand = StartRequest {
             program: "/bin/x".into(),
             args: vec!["a b".into(), "".into(), OsString::from_vec(vec![0xff])],
             env: vec![("K".into(), "v=w".into())],
@@ -158,14 +158,17 @@ mod tests {
         };
         let letter = errand.encode();
         let (length, body) = letter.split_first_chunk::<4>().unwrap();
-        assert_eq!(Errand::read(*length, body).unwrap(), errand);
+        assert_eq!(StartRequest::read(*length, body).unwrap(), errand);
         for cut in 0..body.len() {
-            assert!(Errand::decode(&body[..cut]).is_none());
+            assert!(StartRequest::decode(&body[..cut]).is_none());
         }
-        for report in
-            [Report::Started(7), Report::Failed(2), Report::Ended(Exit::Code(-1)), Report::Ended(Exit::Signal(9))]
-        {
-            assert_eq!(Report::decode(report.encode()), Some(report));
+        for report in [
+            GuardReport::Started(7),
+            GuardReport::Failed(2),
+            GuardReport::Ended(ProcessExit::Code(-1)),
+            GuardReport::Ended(ProcessExit::Signal(9)),
+        ] {
+            assert_eq!(GuardReport::decode(report.encode()), Some(report));
         }
     }
 }

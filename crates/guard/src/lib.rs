@@ -23,10 +23,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use allocator::return_large_memory;
-pub use letter::Errand;
+pub use letter::StartRequest;
 pub use memory::protect_memory;
 pub use sys::watched;
-pub use warden::{LaunchError, Process, Streams, launch};
+pub use warden::{LaunchError, LaunchedServer, ServerStreams, launch};
 
 /// Process name of a guard.
 const GUARD_NAME: &str = "wharf-guard";
@@ -94,7 +94,7 @@ impl std::fmt::Display for Containment {
 
 /// The exit status of a server's own process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessExit {
     /// Exited with this code.
     Code(i32),
     /// Killed by this signal.
@@ -103,7 +103,7 @@ pub enum Exit {
     Unknown,
 }
 
-impl std::fmt::Display for Exit {
+impl std::fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exited with code {code}"),

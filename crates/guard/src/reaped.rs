@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 use tokio::io::unix::AsyncFd;
 
 use super::sweep::ProcessMark;
-use super::{Exit, keeper, orphans};
+use super::{ProcessExit, keeper, orphans};
 
 /// A child process that is awaited by its pidfd, or reaped later if dropped.
 pub(super) struct ChildProcess {
@@ -72,7 +72,7 @@ impl ChildProcess {
     }
 
     /// Waits for the child to end. Cancel-safe.
-    pub async fn reap(&mut self, ended: Option<&AsyncFd<OwnedFd>>) -> Exit {
+    pub async fn reap(&mut self, ended: Option<&AsyncFd<OwnedFd>>) -> ProcessExit {
         while let Some(child) = &mut self.child {
             match child.try_wait() {
                 Ok(None) => match ended {
@@ -90,16 +90,16 @@ impl ChildProcess {
                 Err(_) => break,
             }
         }
-        Exit::Unknown
+        ProcessExit::Unknown
     }
 }
 
-fn how_it_ended(status: std::process::ExitStatus) -> Exit {
+fn how_it_ended(status: std::process::ExitStatus) -> ProcessExit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
+        (Some(code), _) => ProcessExit::Code(code),
+        (None, Some(signal)) => ProcessExit::Signal(signal),
+        (None, None) => ProcessExit::Unknown,
     }
 }
 

@@ -17,10 +17,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::letter::{Errand, KILL, REPORT, Report, TERMINATE};
+use super::letter::{GuardReport, KILL, REPORT, StartRequest, TERMINATE};
 use super::reaped::ChildProcess;
 use super::sweep::{self, ProcessMark};
-use super::{Containment, Exit, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, keeper, sys};
+use super::{Containment, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, ProcessExit, keeper, sys};
 
 /// Size of a pipe. Larger pipes were slower under load; smaller ones stall on results of usual size.
 const PIPE_SIZE: usize = 128 << 10;
@@ -32,17 +32,17 @@ const GUARD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const GUARD_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it ends the server.
-pub struct Process {
+pub struct LaunchedServer {
     pub pid: i32,
     pub containment: Containment,
     orders: mpsc::UnboundedSender<u8>,
-    exit: watch::Receiver<Option<Exit>>,
+    exit: watch::Receiver<Option<ProcessExit>>,
     /// Finishes when the whole process tree has ended.
     watcher: JoinHandle<()>,
 }
 
 /// The host's ends of a server's streams, non-blocking.
-pub struct Streams {
+pub struct ServerStreams {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
@@ -62,7 +62,7 @@ pub enum LaunchError {
 /// # Cancel safety
 ///
 /// Dropping the future ends the processes it has started.
-pub async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Streams), LaunchError> {
+pub async fn launch(errand: StartRequest, guard: GuardProgram) -> Result<(LaunchedServer, ServerStreams), LaunchError> {
     let grace = errand.grace;
     let started = tokio::task::spawn_blocking(move || match guard.path() {
         Some(program) => start_guarded(&errand, &program),
@@ -76,14 +76,14 @@ pub async fn launch(errand: Errand, guard: GuardProgram) -> Result<(Process, Str
 }
 
 /// A server that has just been started and has no watcher yet.
-struct Started {
+struct UnwatchedServer {
     pid: Pid,
     child: ChildProcess,
     /// The guard's socket. `None` for a plain process group.
     control: Option<UnixStream>,
 }
 
-fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), LaunchError> {
+fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServer, ServerStreams), LaunchError> {
     let around = LaunchError::Around;
     let (theirs, streams) = pipes().map_err(around)?;
     let (control, guards_end) = UnixStream::pair().map_err(around)?;
@@ -100,7 +100,7 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
     let child = ChildProcess::new(command.spawn().map_err(around)?, mark).map_err(around)?;
     drop(command);
     match instruct(&control, errand, theirs) {
-        Ok(pid) => Ok((Started { pid, child, control: Some(control) }, streams)),
+        Ok(pid) => Ok((UnwatchedServer { pid, child, control: Some(control) }, streams)),
         Err(error) => {
             drop(control);
             match error {
@@ -115,30 +115,30 @@ fn start_guarded(errand: &Errand, program: &Path) -> Result<(Started, Streams), 
 }
 
 /// Sends the start request to the guard and waits for the outcome.
-fn instruct(mut control: &UnixStream, errand: &Errand, theirs: [OwnedFd; 3]) -> Result<Pid, LaunchError> {
+fn instruct(mut control: &UnixStream, errand: &StartRequest, theirs: [OwnedFd; 3]) -> Result<Pid, LaunchError> {
     let around = LaunchError::Around;
     hand_over(control, errand, &theirs).map_err(around)?;
     drop(theirs);
     control.set_read_timeout(Some(GUARD_ANSWERS_WITHIN)).map_err(around)?;
     let mut report = [0; REPORT];
     control.read_exact(&mut report).map_err(around)?;
-    match Report::decode(report) {
-        Some(Report::Started(pid)) => Pid::from_raw(pid).ok_or_else(|| around(io::ErrorKind::InvalidData.into())),
-        Some(Report::Failed(errno)) => Err(LaunchError::Server(io::Error::from_raw_os_error(errno))),
+    match GuardReport::decode(report) {
+        Some(GuardReport::Started(pid)) => Pid::from_raw(pid).ok_or_else(|| around(io::ErrorKind::InvalidData.into())),
+        Some(GuardReport::Failed(errno)) => Err(LaunchError::Server(io::Error::from_raw_os_error(errno))),
         _ => Err(around(io::ErrorKind::InvalidData.into())),
     }
 }
 
-fn start_grouped(errand: &Errand) -> Result<(Started, Streams), LaunchError> {
+fn start_grouped(errand: &StartRequest) -> Result<(UnwatchedServer, ServerStreams), LaunchError> {
     let (theirs, streams) = pipes().map_err(LaunchError::Around)?;
     let child = keeper::command(errand, theirs).spawn().map_err(LaunchError::Server)?;
     let pid = keeper::pid_of(&child).map_err(LaunchError::Around)?;
     let child = ChildProcess::new(child, None).map_err(LaunchError::Around)?;
-    Ok((Started { pid, child, control: None }, streams))
+    Ok((UnwatchedServer { pid, child, control: None }, streams))
 }
 
 /// Creates the pipes: the server's ends and the host's ends.
-fn pipes() -> io::Result<([OwnedFd; 3], Streams)> {
+fn pipes() -> io::Result<([OwnedFd; 3], ServerStreams)> {
     let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -149,10 +149,10 @@ fn pipes() -> io::Result<([OwnedFd; 3], Streams)> {
     for ours in [&stdin, &stdout, &stderr] {
         rustix::io::ioctl_fionbio(ours, true)?;
     }
-    Ok(([their_stdin, their_stdout, their_stderr], Streams { stdin, stdout, stderr }))
+    Ok(([their_stdin, their_stdout, their_stderr], ServerStreams { stdin, stdout, stderr }))
 }
 
-fn hand_over(mut control: &UnixStream, errand: &Errand, streams: &[OwnedFd; 3]) -> io::Result<()> {
+fn hand_over(mut control: &UnixStream, errand: &StartRequest, streams: &[OwnedFd; 3]) -> io::Result<()> {
     let letter = errand.encode();
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
@@ -162,8 +162,8 @@ fn hand_over(mut control: &UnixStream, errand: &Errand, streams: &[OwnedFd; 3]) 
     control.write_all(&letter[sent..])
 }
 
-impl Started {
-    fn watch(self, grace: Duration) -> io::Result<Process> {
+impl UnwatchedServer {
+    fn watch(self, grace: Duration) -> io::Result<LaunchedServer> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
         let pid = self.pid.as_raw_nonzero().get();
@@ -183,11 +183,11 @@ impl Started {
                 (Containment::Group, tokio::spawn(watcher.run(inbox, exit_sender)))
             }
         };
-        Ok(Process { pid, containment, orders, exit, watcher })
+        Ok(LaunchedServer { pid, containment, orders, exit, watcher })
     }
 }
 
-impl Process {
+impl LaunchedServer {
     /// Sends SIGTERM to the server's group.
     pub fn terminate(&self) {
         let _ = self.orders.send(TERMINATE);
@@ -199,7 +199,7 @@ impl Process {
     }
 
     /// Returns the exit status of the server's own process, set once it has ended.
-    pub fn exit(&self) -> watch::Receiver<Option<Exit>> {
+    pub fn exit(&self) -> watch::Receiver<Option<ProcessExit>> {
         self.exit.clone()
     }
 
@@ -219,7 +219,7 @@ struct GuardWatcher {
 }
 
 impl GuardWatcher {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<Exit>>) {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<ProcessExit>>) {
         let mut report = [0; REPORT];
         let mut filled = 0;
         let mut deadline = None;
@@ -243,7 +243,7 @@ impl GuardWatcher {
             }
             if filled == REPORT {
                 filled = 0;
-                if let Some(Report::Ended(how)) = Report::decode(report) {
+                if let Some(GuardReport::Ended(how)) = GuardReport::decode(report) {
                     exit.send_replace(Some(how));
                 }
             }
@@ -251,11 +251,11 @@ impl GuardWatcher {
         let guard = self.child.reap(self.ended.as_ref()).await;
         // A guard that was killed could not clean up. Its server died with it, by the parent-death signal. Processes
         // that the server had started are found by their mark.
-        if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, Exit::Code(_))) {
+        if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, ProcessExit::Code(_))) {
             let _ = tokio::task::spawn_blocking(move || mark.kill_bearers()).await;
         }
         if exit.borrow().is_none() {
-            exit.send_replace(Some(Exit::Unknown));
+            exit.send_replace(Some(ProcessExit::Unknown));
         }
     }
 
@@ -294,7 +294,7 @@ struct GroupWatcher {
 }
 
 impl GroupWatcher {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<Exit>>) {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<ProcessExit>>) {
         let mut patience = None;
         loop {
             tokio::select! {

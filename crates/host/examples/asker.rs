@@ -5,7 +5,7 @@
 use std::io::BufRead as _;
 use std::sync::Arc;
 
-use wharf::spec::{ServerName, Untrusted};
+use wharf::spec::{ServerName, UntrustedText};
 use wharf::tools::{ToolCaller, ToolInvocation};
 use wharf::{Ask, Asker, ClosureServer, Host, PermissionAnswer, RawJson, ToolReply};
 
@@ -18,7 +18,7 @@ impl Asker for Terminal {
             Ask::Permission(question, reply) => {
                 // Whatever comes from a server or a model is shown escaped, and whole.
                 println!("{} wants to call {}", question.caller, question.id);
-                println!("  with {}", Untrusted::new(question.arguments.get()));
+                println!("  with {}", UntrustedText::new(question.arguments.get()));
                 println!("  because {}", question.reason);
                 if let Some(changed) = &question.changed {
                     println!("  which is not what was approved:\n{changed}");
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .call("mcp__bell__ring", ToolInvocation::new(RawJson::empty_object(), ToolCaller::agent()))
         .await
     {
-        Ok(outcome) => println!("{}", Untrusted::new(outcome.text()).block()),
+        Ok(outcome) => println!("{}", UntrustedText::new(outcome.text()).block()),
         Err(failure) => println!("{failure}"),
     }
     host.close().await;

@@ -8,8 +8,8 @@
     reason = "a program of its own: it talks and reads the environment"
 )]
 
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, Untrusted};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, UntrustedText};
 use wharf::{CallOptions, Host, RawJson};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,10 +25,10 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
     let spec = StdioSpec { program, args: command.collect(), ..StdioSpec::default() };
     let server = ServerName::new("demo")?;
 
-    let rule = Rule::new("mcp__demo__echo", Action::Allow);
-    let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: Standing::User };
+    let rule = Rule::new("mcp__demo__echo", RuleAction::Allow);
+    let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: RuleAuthority::User };
     let host = Host::builder()
-        .surroundings(Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
+        .surroundings(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
         .servers([ServerEntry::new(server, ServerSpec::Stdio(spec))])
         .rules([SourcedRule { rule, origin }])
         .start()
@@ -39,12 +39,12 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
         println!("{} is {}", status.name, status.state);
     }
     for tool in host.catalog().offered() {
-        println!("  {}", Untrusted::new(&*tool.description.shown));
+        println!("  {}", UntrustedText::new(&*tool.description.shown));
     }
     let echo = host.resolve("mcp__demo__echo")?;
     let reply = host.call(&echo, &RawJson::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
     // Whatever a server says is shown escaped.
-    println!("{}", Untrusted::new(reply.text()?).block());
+    println!("{}", UntrustedText::new(reply.text()?).block());
 
     host.close().await;
     Ok(())

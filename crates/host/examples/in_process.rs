@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf::spec::{ServerName, Untrusted};
+use wharf::spec::{ServerName, UntrustedText};
 use wharf::tools::{AllowAllGate, ToolCaller, ToolInvocation};
 use wharf::{ClosureServer, Host, RawJson, ToolCall, ToolReply};
 
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = RawJson::parse(r#"{"port":"Bremen"}"#)?;
     let outcome =
         host.registry().call("mcp__tides__next_high", ToolInvocation::new(arguments, ToolCaller::agent())).await?;
-    println!("{}", Untrusted::new(outcome.text()).block());
+    println!("{}", UntrustedText::new(outcome.text()).block());
 
     host.close().await;
     Ok(())

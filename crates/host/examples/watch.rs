@@ -9,8 +9,8 @@
     reason = "a program of its own: it talks and reads the environment"
 )]
 
-use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, Untrusted};
-use wharf::{Event, Heard, Host};
+use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, UntrustedText};
+use wharf::{Event, EventDelivery, Host};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     wharf::guard::run_if_asked();
@@ -28,15 +28,15 @@ async fn watch() -> Result<(), Box<dyn std::error::Error>> {
 
     // Heard from the start: nothing that happens before the first `next` is missed.
     let (host, mut events) = Host::builder()
-        .surroundings(Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
+        .surroundings(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
         .servers([good.clone(), bad])
         .start_heard()
         .await?;
     let teller = tokio::spawn(async move {
         while let Some(heard) = events.next().await {
             match heard {
-                Heard::Event(told) => tell(&told.event),
-                Heard::Missed(count) => println!("{count} events came too fast"),
+                EventDelivery::Event(told) => tell(&told.event),
+                EventDelivery::Missed(count) => println!("{count} events came too fast"),
             }
         }
     });
@@ -53,7 +53,7 @@ fn tell(event: &Event) {
         Event::State { server, state, trouble: None } => println!("{server} is {state}"),
         Event::State { server, state, trouble: Some(trouble) } => {
             // What went wrong may quote the server, so it is shown escaped.
-            println!("{server} is {state}: {}", Untrusted::new(trouble.to_string().as_str()));
+            println!("{server} is {state}: {}", UntrustedText::new(trouble.to_string().as_str()));
         }
         Event::Catalog { server, tools } => println!("{server} offers {tools} tools"),
         _ => {}

@@ -15,7 +15,7 @@ use wharf_tools::{
 
 use crate::call::CallOptions;
 use crate::catalog::{ListName, Section};
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::polling::PermissionSource;
 use crate::server::Server;
@@ -32,7 +32,7 @@ const UNLISTED: &str = "the server lists neither this URI nor a template that it
 
 /// A resource or prompt operation to be checked by the gate.
 #[derive(Clone, Copy)]
-pub(crate) struct Access<'a> {
+pub(crate) struct ServerAccess<'a> {
     /// Tool name that permission rules match.
     pub tool: &'static str,
     pub server: &'a Server,
@@ -43,7 +43,7 @@ pub(crate) struct Access<'a> {
 
 /// Permission required for an access, in addition to passing the deny rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum RequiredPermission {
     Nothing,
     /// A rule or a person must allow the access. Holds the reason shown in the prompt, if there is a specific one.
     Permission(Option<&'static str>),
@@ -55,22 +55,25 @@ pub(crate) struct PermittedAccess {
     pub by: PermissionSource,
 }
 
-impl Access<'_> {
-    fn description(&self, need: Need) -> Arc<ToolDescription> {
+impl ServerAccess<'_> {
+    fn description(&self, need: RequiredPermission) -> Arc<ToolDescription> {
         let mut description = ToolDescription::new(self.tool, "", RawJson::empty_object());
         let reason = match need {
-            Need::Nothing => None,
-            Need::Permission(reason) => reason,
+            RequiredPermission::Nothing => None,
+            RequiredPermission::Permission(reason) => reason,
         };
         description.risk = ToolRisk::Low;
-        description.permission =
-            if need == Need::Nothing { PermissionRequirement::NotNeeded } else { PermissionRequirement::Needed };
+        description.permission = if need == RequiredPermission::Nothing {
+            PermissionRequirement::NotNeeded
+        } else {
+            PermissionRequirement::Needed
+        };
         description.about = Some(CallSubject { provider: self.server.name.as_str().into(), reason });
         Arc::new(description)
     }
 }
 
-impl Context {
+impl HostContext {
     /// Returns the refusal if a rule denies everything a server offers.
     pub fn denial_of(&self, server: &Server) -> Option<CallRefusal> {
         let rule = self.rules.denial(&server.name, &server.origin())?;
@@ -83,9 +86,13 @@ impl Context {
     }
 
     /// Checks an access with the gate. Waits for the answer if the gate prompts a person.
-    pub async fn permit_access(&self, access: Access<'_>, need: Need) -> Result<PermittedAccess, HostError> {
+    pub async fn permit_access(
+        &self,
+        access: ServerAccess<'_>,
+        need: RequiredPermission,
+    ) -> Result<PermittedAccess, HostError> {
         let tool = access.description(need);
-        let Access { caller, arguments, .. } = access;
+        let ServerAccess { caller, arguments, .. } = access;
         let by = match self.gate.check(GatedCall { caller, tool: &tool, arguments }) {
             GateDecision::Pass => Ok(PermissionSource::Rules),
             GateDecision::Refuse(refusal) => Err(refusal),
@@ -98,15 +105,15 @@ impl Context {
     /// yet.
     pub async fn permit_uri(
         &self,
-        access: Access<'_>,
+        access: ServerAccess<'_>,
         uri: &str,
         timeout: Option<Duration>,
     ) -> Result<PermittedAccess, HostError> {
         // A denied server is not started just to read its lists. A caller that named the URI itself has given consent.
         let decided = access.caller.consent == CallerConsent::Given || self.denial_of(access.server).is_some();
         let need = match decided || self.lists(access.server, uri, timeout).await? {
-            true => Need::Nothing,
-            false => Need::Permission(Some(UNLISTED)),
+            true => RequiredPermission::Nothing,
+            false => RequiredPermission::Permission(Some(UNLISTED)),
         };
         self.permit_access(access, need).await
     }
@@ -132,7 +139,7 @@ impl Context {
         let uri = members.iter().find(|(key, _)| key == "uri").and_then(|(_, uri)| uri.decode(bounds).ok());
         let uri: String = uri.unwrap_or_default();
         let arguments = arguments(server, &uri);
-        let access = Access { tool, server, arguments: &arguments, caller: &options.caller };
+        let access = ServerAccess { tool, server, arguments: &arguments, caller: &options.caller };
         self.permit_uri(access, &uri, options.call.timeout).await.map(|_| ())
     }
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
-use wharf_auth::{Account, LoginError, Standing, Visitor};
-use wharf_client::{AuthorizationId, Authorizer, ConnectOptions, Pending};
+use wharf_auth::{Account, AccountStatus, LoginBrowser, LoginError};
+use wharf_client::{AuthorizationId, Authorizer, BoxedFuture, ConnectOptions};
 use wharf_spec::{HttpSpec, ServerName, ServerSpec};
 
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::Event;
 use crate::host::Host;
-use crate::server::{Reach, Server};
-use crate::supervise::{Command, State};
-use crate::turns::Turns;
+use crate::server::{Server, ServerEndpoint};
+use crate::supervise::{ServerState, SupervisorCommand};
+use crate::turns::LoginLock;
 
 /// Maximum number of additional-scope prompts one server may cause within [`STEP_WINDOW`].
 const MOST_STEPS: usize = 2;
@@ -30,38 +30,38 @@ pub trait ServerAccount: Authorizer + 'static {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the login.
-    fn log_in(&self, visitor: Arc<dyn Visitor>) -> Pending<Result<(), LoginError>>;
+    fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> BoxedFuture<Result<(), LoginError>>;
 
     /// Deletes the stored login. Returns whether there was one.
-    fn log_out(&self) -> Pending<Result<bool, LoginError>>;
+    fn log_out(&self) -> BoxedFuture<Result<bool, LoginError>>;
 
     /// Returns a fingerprint of the current login, or `None` when logged out. A login made by another process changes
     /// it.
-    fn mark(&self) -> Pending<Option<u64>>;
+    fn mark(&self) -> BoxedFuture<Option<u64>>;
 
     /// Returns the account's status for display, or `None` if the implementation does not report one.
-    fn standing(&self) -> Pending<Result<Option<Standing>, LoginError>> {
+    fn standing(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
         Box::pin(async { Ok(None) })
     }
 
     /// Waits for operations that must not be interrupted, such as a token refresh in progress.
-    fn finish(&self) -> Pending<()> {
+    fn finish(&self) -> BoxedFuture<()> {
         Box::pin(async {})
     }
 }
 
 impl ServerAccount for Account {
-    fn log_in(&self, visitor: Arc<dyn Visitor>) -> Pending<Result<(), LoginError>> {
+    fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> BoxedFuture<Result<(), LoginError>> {
         let account = self.clone();
         Box::pin(async move { Account::log_in(&account, visitor).await.map(drop) })
     }
 
-    fn log_out(&self) -> Pending<Result<bool, LoginError>> {
+    fn log_out(&self) -> BoxedFuture<Result<bool, LoginError>> {
         let account = self.clone();
         Box::pin(async move { Account::log_out(&account).await.map(|logout| logout.was_kept) })
     }
 
-    fn mark(&self) -> Pending<Option<u64>> {
+    fn mark(&self) -> BoxedFuture<Option<u64>> {
         let account = self.clone();
         Box::pin(async move {
             let kept = Account::standing(&account).await.ok()?.kept?;
@@ -69,12 +69,12 @@ impl ServerAccount for Account {
         })
     }
 
-    fn standing(&self) -> Pending<Result<Option<Standing>, LoginError>> {
+    fn standing(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
         let account = self.clone();
         Box::pin(async move { Account::standing(&account).await.map(Some) })
     }
 
-    fn finish(&self) -> Pending<()> {
+    fn finish(&self) -> BoxedFuture<()> {
         let account = self.clone();
         Box::pin(async move { Account::finish(&account).await })
     }
@@ -87,7 +87,7 @@ fn digest(issuer: &str, token: &str) -> u64 {
 }
 
 /// Returns the account to use for a server, if any.
-pub(crate) type Accounts = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn ServerAccount>> + Send + Sync>;
+pub(crate) type AccountFactory = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn ServerAccount>> + Send + Sync>;
 
 /// Login state of one server.
 #[derive(Default)]
@@ -105,13 +105,13 @@ pub(crate) struct LoginState {
     mark: Mutex<Option<u64>>,
     /// Set after an immediate retry with another login, until the host waits again.
     has_hurried: AtomicBool,
-    pub turns: Turns,
+    pub turns: LoginLock,
 }
 
 /// An additional-scope prompt in progress. Dropping it allows the next one.
-pub(crate) struct Step(Arc<Server>);
+pub(crate) struct ScopePrompt(Arc<Server>);
 
-impl Drop for Step {
+impl Drop for ScopePrompt {
     fn drop(&mut self) {
         self.0.membership.is_stepping.store(false, Ordering::Release);
     }
@@ -159,17 +159,17 @@ impl LoginState {
 
 impl Server {
     /// Begins an additional-scope prompt. Returns `None` if one is open already or the limit is reached.
-    pub fn step(self: &Arc<Self>) -> Option<Step> {
+    pub fn step(self: &Arc<Self>) -> Option<ScopePrompt> {
         if self.membership.is_stepping.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let step = Step(Arc::clone(self));
+        let step = ScopePrompt(Arc::clone(self));
         self.membership.takes_step().then_some(step)
     }
 
     /// Records the login that a connection attempt starts with. A login made during the attempt has another
     /// fingerprint.
-    pub async fn note_login(&self, context: &Context) {
+    pub async fn note_login(&self, context: &HostContext) {
         let Some(account) = self.account(context) else { return };
         let mark = account.mark().await;
         *self.membership.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
@@ -181,7 +181,7 @@ impl Server {
     }
 
     /// Returns the server's account, creating it on first use.
-    pub fn account(&self, context: &Context) -> Option<&Arc<dyn ServerAccount>> {
+    pub fn account(&self, context: &HostContext) -> Option<&Arc<dyn ServerAccount>> {
         let make = || {
             let spec = self.reach.http()?;
             let accounts = context.options.accounts.as_ref().filter(|_| !says_who_asks(spec))?;
@@ -191,7 +191,7 @@ impl Server {
     }
 
     /// Sets the server's account as the authorizer of a connection.
-    pub fn introduce(&self, context: &Context, options: &mut ConnectOptions) {
+    pub fn introduce(&self, context: &HostContext, options: &mut ConnectOptions) {
         let Some(account) = self.account(context) else { return };
         options.authorizer = Some(Arc::clone(account) as Arc<dyn Authorizer>);
         // Cached private results must not be shared between logins.
@@ -224,7 +224,7 @@ impl Host {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the login.
-    pub async fn log_in(&self, server: &str, visitor: Arc<dyn Visitor>) -> Result<(), HostError> {
+    pub async fn log_in(&self, server: &str, visitor: Arc<dyn LoginBrowser>) -> Result<(), HostError> {
         let (server, account) = self.member(server)?;
         server.membership.may_ask();
         let turn = server.membership.turns.by_hand().await;
@@ -259,7 +259,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, has no account, or the status cannot be read.
-    pub async fn account(&self, server: &str) -> Result<Option<Standing>, HostError> {
+    pub async fn account(&self, server: &str) -> Result<Option<AccountStatus>, HostError> {
         let (server, account) = self.member(server)?;
         account.standing().await.map_err(|error| HostError::Login { server: server.name.clone(), error })
     }
@@ -276,9 +276,9 @@ impl Host {
     async fn meet_anew(&self, server: &Server) {
         let state = server.standing.borrow().state;
         let command = match state {
-            State::Disabled | State::Unapproved | State::Idle | State::Disconnected => return,
-            State::Ready | State::Connecting => Command::Reconnect,
-            State::AuthRequired | State::Reconnecting | State::Failed => Command::Connect,
+            ServerState::Disabled | ServerState::Unapproved | ServerState::Idle | ServerState::Disconnected => return,
+            ServerState::Ready | ServerState::Connecting => SupervisorCommand::Reconnect,
+            ServerState::AuthRequired | ServerState::Reconnecting | ServerState::Failed => SupervisorCommand::Connect,
         };
         let number = server.command(command);
         server.has_obeyed(number).await;
@@ -286,13 +286,13 @@ impl Host {
 }
 
 /// Returns the reason for a server having no account, if it is known.
-fn because(reach: &Reach) -> Option<String> {
+fn because(reach: &ServerEndpoint) -> Option<String> {
     match reach {
-        Reach::Spec(spec) => match &**spec {
+        ServerEndpoint::Spec(spec) => match &**spec {
             ServerSpec::Http(spec) if says_who_asks(spec) => Some("its settings say who asks".to_owned()),
             ServerSpec::Http(_) => None,
             ServerSpec::Stdio(_) => Some("it is started, not dialled".to_owned()),
         },
-        Reach::Local(_) => Some("it lives in this process".to_owned()),
+        ServerEndpoint::Local(_) => Some("it lives in this process".to_owned()),
     }
 }

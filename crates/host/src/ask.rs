@@ -15,18 +15,18 @@ use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 #[non_exhaustive]
 pub enum Ask {
     /// Permission for a tool call.
-    Permission(PermissionAsk, Reply<PermissionAnswer>),
+    Permission(PermissionAsk, AskReply<PermissionAnswer>),
     /// A server requests form input or a visit to a web page.
-    Elicitation(ElicitationAsk, Reply<ElicitationResponse>),
+    Elicitation(ElicitationAsk, AskReply<ElicitationResponse>),
     /// An agreed page has been opened: asks the person to confirm that they have finished. If the reply is dropped, the
     /// client waits for the server's own notification.
-    Page(PageAsk, Reply<()>),
+    Page(PageAsk, AskReply<()>),
     /// A server requests a model completion.
-    Sampling(SamplingAsk, Reply<Result<RawJson, wharf_client::SamplingError>>),
+    Sampling(SamplingAsk, AskReply<Result<RawJson, wharf_client::SamplingError>>),
     /// A server requires a login: asks whether to open the browser.
-    Login(LoginAsk, Reply<Consent>),
+    Login(LoginAsk, AskReply<ConsentAnswer>),
     /// Approval of a server that a project configures.
-    Approval(ApprovalAsk, Reply<Consent>),
+    Approval(ApprovalAsk, AskReply<ConsentAnswer>),
 }
 
 /// A request for permission to call a tool.
@@ -116,7 +116,7 @@ pub struct ApprovalAsk {
 
 /// A yes-or-no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
+pub enum ConsentAnswer {
     /// Yes.
     Given,
     /// No.
@@ -124,7 +124,7 @@ pub enum Consent {
 }
 
 /// The sending half of a question's answer.
-pub struct Reply<T>(oneshot::Sender<T>);
+pub struct AskReply<T>(oneshot::Sender<T>);
 
 /// Presents questions to a person. Implemented by the command line, an agent or a gateway.
 pub trait Asker: Send + Sync {
@@ -183,7 +183,7 @@ impl LoginAsk {
     }
 }
 
-impl<T> Reply<T> {
+impl<T> AskReply<T> {
     /// Creates a reply and the receiver of its answer, for tests of an [`Asker`].
     pub fn pair() -> (Self, oneshot::Receiver<T>) {
         let (reply, answer) = oneshot::channel();
@@ -208,8 +208,8 @@ impl<T> Reply<T> {
 
 /// Asks a question and waits for the answer. Returns `None` if the reply is dropped. Dropping the future withdraws the
 /// question.
-pub(crate) async fn put<T>(asker: &dyn Asker, ask: impl FnOnce(Reply<T>) -> Ask) -> Option<T> {
-    let (reply, answer) = Reply::pair();
+pub(crate) async fn put<T>(asker: &dyn Asker, ask: impl FnOnce(AskReply<T>) -> Ask) -> Option<T> {
+    let (reply, answer) = AskReply::pair();
     asker.ask(ask(reply));
     answer.await.ok()
 }

@@ -12,10 +12,10 @@ use wharf_client::{CallError, Connection, Event as News, Listing, Subscription};
 use wharf_wire::{Interest, PromptDefinition, RawJson, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
 
 use crate::catalog::ListName;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::events::Event;
 use crate::server::Server;
-use crate::watching::Wanted;
+use crate::watching::RequestedResources;
 
 /// Minimum interval between two refreshes, regardless of the number of change notifications.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ impl DirtyLists {
 
 /// The last readable version of each of a server's lists.
 #[derive(Default)]
-pub(crate) struct Lists {
+pub(crate) struct FetchedLists {
     pub tools: Option<Listing<ToolDefinition>>,
     pub resources: Option<Listing<Resource>>,
     pub templates: Option<Listing<ResourceTemplate>>,
@@ -69,11 +69,11 @@ pub(crate) struct Lists {
 }
 
 struct ServerLister {
-    context: Arc<Context>,
+    context: Arc<HostContext>,
     server: Arc<Server>,
     connection: Connection,
     epoch: u64,
-    lists: Lists,
+    lists: FetchedLists,
     stale: DirtyLists,
     looked: Instant,
     /// Bytes of the last refresh. A list that was abandoned counts as the maximum list size.
@@ -81,8 +81,8 @@ struct ServerLister {
 }
 
 /// Lists a server's offer and keeps it current until the future is dropped.
-pub(crate) async fn attend(context: Arc<Context>, server: Arc<Server>, connection: Connection, epoch: u64) {
-    let (lists, stale) = (Lists::default(), DirtyLists::ALL);
+pub(crate) async fn attend(context: Arc<HostContext>, server: Arc<Server>, connection: Connection, epoch: u64) {
+    let (lists, stale) = (FetchedLists::default(), DirtyLists::ALL);
     let mut attendant =
         ServerLister { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
     match attendant.context.options.attention {
@@ -147,7 +147,11 @@ impl ServerLister {
     }
 
     /// Handles notifications and refreshes lists until the requested resources change.
-    async fn listen(&mut self, subscription: &mut Option<Subscription>, wanted: &mut watch::Receiver<Wanted>) {
+    async fn listen(
+        &mut self,
+        subscription: &mut Option<Subscription>,
+        wanted: &mut watch::Receiver<RequestedResources>,
+    ) {
         loop {
             tokio::select! {
                 news = next_news(subscription) => match news {
@@ -251,7 +255,8 @@ impl ServerLister {
         self.bytes += listed.as_ref().map_or(0, |listed| self.weigh(listed, |resource| &resource.raw));
         self.bytes += templates.as_ref().map_or(0, |listed| self.weigh(listed, |template| &template.raw));
         self.bytes += prompts.as_ref().map_or(0, |listed| self.weigh(listed, |prompt| &prompt.raw));
-        let Lists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } = &mut self.lists;
+        let FetchedLists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } =
+            &mut self.lists;
         listed.into_iter().for_each(|listed| Self::take(kept, failed, ListName::Resources, listed));
         templates.into_iter().for_each(|listed| Self::take(kept_templates, failed, ListName::Templates, listed));
         prompts.into_iter().for_each(|listed| Self::take(kept_prompts, failed, ListName::Prompts, listed));
@@ -323,7 +328,7 @@ impl ServerLister {
 }
 
 /// Returns the resources to watch and the version of that set.
-fn interest(wanted: &mut watch::Receiver<Wanted>) -> (u64, Interest) {
+fn interest(wanted: &mut watch::Receiver<RequestedResources>) -> (u64, Interest) {
     let wanted = wanted.borrow_and_update();
     let uris = wanted.uris.keys().cloned().collect();
     (wanted.version, Interest { tools: true, prompts: true, resources: true, uris, ..Interest::default() })

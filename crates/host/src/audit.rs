@@ -14,8 +14,8 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::CallError;
 use wharf_json::{JsonLimits, RawJson, members};
-use wharf_spec::{ToolId, Untrusted};
-use wharf_store::{Journal, JournalOptions, OpenError};
+use wharf_spec::{ToolId, UntrustedText};
+use wharf_store::{Journal, JournalOpenError, JournalOptions};
 use wharf_tools::ToolCaller;
 
 pub(crate) use key::{AuditKey, AuditKeyError};
@@ -31,13 +31,13 @@ const LONGEST_NAME: usize = 64;
 
 /// The audit log. A dedicated thread writes the entries in order.
 pub(crate) struct AuditLog {
-    entries: mpsc::Sender<Task>,
+    entries: mpsc::Sender<AuditTask>,
     lost: Arc<AtomicU64>,
     key: AuditKey,
 }
 
-enum Task {
-    Write(Box<Entry>),
+enum AuditTask {
+    Write(Box<AuditEntry>),
     Flush(oneshot::Sender<()>),
 }
 
@@ -45,7 +45,7 @@ enum Task {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditError {
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] JournalOpenError),
     #[error(transparent)]
     Key(#[from] AuditKeyError),
     #[error("no thread to write it: {0}")]
@@ -53,7 +53,7 @@ pub(crate) enum AuditError {
 }
 
 /// The end of a call.
-pub(crate) enum Ended<'a> {
+pub(crate) enum AuditedCallOutcome<'a> {
     Answered,
     /// The result is marked as an error.
     ToolFailed,
@@ -64,7 +64,7 @@ pub(crate) enum Ended<'a> {
 
 /// One line of the log.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct AuditEntry {
     schema: u32,
     at_ms: u64,
     #[serde(flatten)]
@@ -73,7 +73,7 @@ struct Entry {
     /// `None` for the host's own tools.
     server: Option<String>,
     tool: String,
-    arguments: Shape,
+    arguments: ArgumentSummary,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,7 +85,7 @@ enum AuditEvent {
 
 /// Summary of a call's arguments.
 #[derive(Debug, Serialize)]
-struct Shape {
+struct ArgumentSummary {
     names: Vec<String>,
     bytes: usize,
     /// HMAC-SHA-256 of the raw arguments under the key of this state directory.
@@ -129,15 +129,15 @@ impl AuditLog {
         tool: &ToolId,
         arguments: &RawJson,
         caller: &ToolCaller,
-        (ended, took): (&Ended<'_>, Duration),
+        (ended, took): (&AuditedCallOutcome<'_>, Duration),
     ) {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let success = matches!(ended, Ended::Answered);
+        let success = matches!(ended, AuditedCallOutcome::Answered);
         let error = match ended {
-            Ended::Answered => None,
-            Ended::ToolFailed => Some("the tool said that it failed".to_owned()),
-            Ended::Failed(error) => Some(told(error)),
-            Ended::Withdrawn => Some("withdrawn by the caller; perhaps it was carried out".to_owned()),
+            AuditedCallOutcome::Answered => None,
+            AuditedCallOutcome::ToolFailed => Some("the tool said that it failed".to_owned()),
+            AuditedCallOutcome::Failed(error) => Some(told(error)),
+            AuditedCallOutcome::Withdrawn => Some("withdrawn by the caller; perhaps it was carried out".to_owned()),
         };
         let tool = (Some(tool.server.as_str()), &*tool.tool);
         self.note(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
@@ -145,16 +145,16 @@ impl AuditLog {
 
     fn note(&self, (server, tool): (Option<&str>, &str), arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let entry = Entry {
+        let entry = AuditEntry {
             schema: 2,
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             what,
             caller: caller.name.to_string(),
             server: server.map(str::to_owned),
-            tool: Untrusted::new(tool).shortened(200).to_string(),
+            tool: UntrustedText::new(tool).shortened(200).to_string(),
             arguments: shape(arguments, &self.key),
         };
-        if self.entries.try_send(Task::Write(Box::new(entry))).is_err() {
+        if self.entries.try_send(AuditTask::Write(Box::new(entry))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -162,7 +162,7 @@ impl AuditLog {
     /// Waits until all entries so far are written.
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
-        if self.entries.send(Task::Flush(done)).await.is_ok() {
+        if self.entries.send(AuditTask::Flush(done)).await.is_ok() {
             // Fails only if the writer has stopped, and then no more entries are written.
             let _ = flushed.await;
         }
@@ -173,14 +173,14 @@ impl AuditLog {
 fn told(error: &HostError) -> String {
     match error {
         HostError::Call { error: CallError::Refused(refused), .. } => format!("refused with code {}", refused.code),
-        other => Untrusted::new(other.to_string()).shortened(500).to_string(),
+        other => UntrustedText::new(other.to_string()).shortened(500).to_string(),
     }
 }
 
-fn shape(arguments: &RawJson, key: &AuditKey) -> Shape {
+fn shape(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
     let names = members(arguments, &JsonLimits::default()).unwrap_or_default();
-    let shown = |name: &str| Untrusted::new(name).shortened(LONGEST_NAME).to_string();
-    Shape {
+    let shown = |name: &str| UntrustedText::new(name).shortened(LONGEST_NAME).to_string();
+    ArgumentSummary {
         names: names.iter().take(MOST_NAMES).map(|(name, _)| shown(name)).collect(),
         bytes: arguments.as_bytes().len(),
         hmac_sha256: key.digest(arguments.as_bytes()),
@@ -188,12 +188,12 @@ fn shape(arguments: &RawJson, key: &AuditKey) -> Shape {
 }
 
 /// Writes entries until all senders have been dropped.
-fn write(journal: &Journal, mut waiting: mpsc::Receiver<Task>, lost: &AtomicU64, crier: &EventBus) {
+fn write(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, crier: &EventBus) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
         let written = match task {
-            Task::Write(entry) => journal.append(&entry).map_err(|error| error.to_string()),
-            Task::Flush(done) => {
+            AuditTask::Write(entry) => journal.append(&entry).map_err(|error| error.to_string()),
+            AuditTask::Flush(done) => {
                 let synced = journal.sync().map_err(|error| error.to_string());
                 // The receiver may have been dropped.
                 let _ = done.send(());

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
-use wharf_auth::Visitor;
+use wharf_auth::LoginBrowser;
 use wharf_client::{
     ClientServices, ConnectOptions, GuardProgram, Limits, LocalServer, LowPriorityThread, ProcessLog, Tap,
     TransportCache,
 };
 use wharf_policy::SourcedRule;
-use wharf_spec::{HttpSpec, ServerEntry, ServerName, ServerSettings, Surroundings};
+use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerName, ServerSettings};
 use wharf_tools::{Gate, Registry};
 use wharf_wire::Root;
 
@@ -21,16 +21,16 @@ use crate::ask::Asker;
 use crate::attend::ListingMode;
 use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
-use crate::context::{Context, Options};
-use crate::disk::{Approved, Disk};
-use crate::events::{EventBus, Events};
+use crate::context::{HostContext, HostSettings};
+use crate::disk::{ApprovedDefinitions, StateDirectory};
+use crate::events::{EventBus, EventReceiver};
 use crate::gate::{GateConfig, PromptPolicy, RuleGate, RuleSink, SharedGate};
 use crate::host::Host;
 use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
 use crate::roster;
-use crate::server::{LocalFactory, Reach, Told};
-use crate::shelf::Shelf;
+use crate::server::{LocalFactory, ServerEndpoint, Told};
+use crate::shelf::CatalogPublisher;
 use crate::tool::ServerTool;
 
 /// Builder of a [`Host`]. Every part has a safe default: no rules, no asker, nothing written to disk.
@@ -38,7 +38,7 @@ use crate::tool::ServerTool;
 pub struct HostBuilder {
     servers: Vec<ServerEntry>,
     local: Vec<(ServerName, ServerSettings, LocalFactory)>,
-    options: Options,
+    options: HostSettings,
     gate: Option<Arc<dyn Gate>>,
     rules: Vec<SourcedRule>,
     when_asked: PromptPolicy,
@@ -130,7 +130,7 @@ impl HostBuilder {
 
     /// Sets the environment and working directory in which servers are started.
     #[must_use]
-    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+    pub fn surroundings(mut self, surroundings: Environment) -> Self {
         self.options.surroundings = surroundings;
         self
     }
@@ -207,7 +207,7 @@ impl HostBuilder {
     }
 
     /// Sets the login accounts of HTTP servers. `make` is called once for each server whose settings contain no
-    /// `AuthorizationId` header and no credentials in its URL. Servers that share an account share its token refreshes.
+    /// `Authorization` header and no credentials in its URL. Servers that share an account share its token refreshes.
     #[must_use]
     pub fn accounts<A: ServerAccount>(
         mut self,
@@ -222,7 +222,7 @@ impl HostBuilder {
     /// Sets the browser for login pages, which is opened after the asker's consent. Without a visitor or without an
     /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
     #[must_use]
-    pub fn visitor(self, visitor: Arc<dyn Visitor>) -> Self {
+    pub fn visitor(self, visitor: Arc<dyn LoginBrowser>) -> Self {
         self.visitors(move |_, _| Arc::clone(&visitor))
     }
 
@@ -231,7 +231,7 @@ impl HostBuilder {
     #[must_use]
     pub fn visitors(
         mut self,
-        make: impl Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync + 'static,
+        make: impl Fn(&ServerName, &HttpSpec) -> Arc<dyn LoginBrowser> + Send + Sync + 'static,
     ) -> Self {
         self.options.visitors = Some(Arc::new(make));
         self
@@ -254,7 +254,7 @@ impl HostBuilder {
     /// # Errors
     ///
     /// Returns the same errors as [`HostBuilder::start`].
-    pub async fn start_heard(self) -> Result<(Host, Events), StartError> {
+    pub async fn start_heard(self) -> Result<(Host, EventReceiver), StartError> {
         let (host, servers) = self.make().await?;
         let events = host.events();
         add_all(&host, servers).await;
@@ -272,7 +272,7 @@ impl HostBuilder {
             if all.iter().any(|(other, _)| *other == name) {
                 return Err(StartError::Twice(name));
             }
-            all.push((name, Told { reach: Reach::Local(make), settings, by_hand: None }));
+            all.push((name, Told { reach: ServerEndpoint::Local(make), settings, by_hand: None }));
         }
         if !all.is_empty() {
             // Builds the inspector's tables before the first list arrives.
@@ -281,7 +281,7 @@ impl HostBuilder {
         Ok((Host::over(self.context().await?), all))
     }
 
-    async fn context(mut self) -> Result<Arc<Context>, StartError> {
+    async fn context(mut self) -> Result<Arc<HostContext>, StartError> {
         let crier = Arc::new(EventBus::new());
         let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
         let logs = logs.map(|state| Arc::new(ServerLogs::beneath(state)));
@@ -290,11 +290,11 @@ impl HostBuilder {
         }
         let (disk, approved, audit) = match self.state_dir {
             Some(path) => {
-                let (disk, approved) = Disk::open(path).await.map_err(StartError::Disk)?;
+                let (disk, approved) = StateDirectory::open(path).await.map_err(StartError::Disk)?;
                 let audit = AuditLog::open(&disk.audit_path(), Arc::clone(&crier));
                 (Some(disk), approved, Some(audit.map_err(|error| StartError::Disk(error.to_string()))?))
             }
-            None => (None, Approved::default(), None),
+            None => (None, ApprovedDefinitions::default(), None),
         };
         let asker = self.asker;
         let parts = GateConfig {
@@ -314,15 +314,15 @@ impl HostBuilder {
         let mut seed = [0; 8];
         // Without randomness the host only lacks jitter.
         let _ = getrandom::fill(&mut seed);
-        let context = Arc::new_cyclic(|weak: &Weak<Context>| {
+        let context = Arc::new_cyclic(|weak: &Weak<HostContext>| {
             let adapting = Weak::clone(weak);
             let adapt = Box::new(move |tool: &Arc<_>| {
                 Arc::new(ServerTool::new(Arc::clone(tool), Weak::clone(&adapting))) as Arc<dyn wharf_tools::Tool>
             });
-            Context {
+            HostContext {
                 options: self.options,
                 servers: ArcSwap::default(),
-                shelf: Shelf::new(registry, adapt),
+                shelf: CatalogPublisher::new(registry, adapt),
                 gate,
                 rules: Arc::clone(&rules),
                 asker,

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{Answer, CallError, ResultKind};
+use wharf_client::{CallError, RawResult, ResultKind};
 use wharf_json::{RawJson, members};
-use wharf_spec::{ServerName, ToolId, Untrusted};
+use wharf_spec::{ServerName, ToolId, UntrustedText};
 use wharf_tools::{CallRefusal, GateDecision, GatedCall, RefusalReason, ToolCaller, ToolOutcome, nearest};
 use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
-use crate::audit::Ended;
+use crate::audit::AuditedCallOutcome;
 use crate::catalog::{Catalog, CatalogTool};
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::Event;
 use crate::lane::CallDeadline;
-use crate::results::{self, Question};
+use crate::results::{self, ResultCacheKey};
 use crate::server::Server;
 
 /// Options of one call through the host.
@@ -61,15 +61,15 @@ impl CallOptions {
 
 /// The response to a tool call. It is decoded on access only.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct ToolResponse {
     /// The called tool.
     pub tool: ToolId,
     /// The response.
-    pub answer: Answer,
+    pub answer: RawResult,
     bounds: JsonLimits,
 }
 
-impl Reply {
+impl ToolResponse {
     /// Returns the raw result.
     pub fn json(&self) -> &RawJson {
         &self.answer.result
@@ -103,11 +103,16 @@ impl Reply {
     }
 }
 
-impl Context {
+impl HostContext {
     /// Calls a tool: finds it, checks it with the gate and sends the call to its server.
     ///
     /// Dropping the future withdraws an open prompt or cancels the call.
-    pub async fn call(&self, id: &ToolId, arguments: &RawJson, options: CallOptions) -> Result<Reply, HostError> {
+    pub async fn call(
+        &self,
+        id: &ToolId,
+        arguments: &RawJson,
+        options: CallOptions,
+    ) -> Result<ToolResponse, HostError> {
         let seen = self.shelf.peek().version();
         let tool = self.permitted(id, arguments, &options).await?;
         match self.call_seen(&tool, arguments, &options, seen).await {
@@ -209,7 +214,7 @@ impl Context {
         tool: &Arc<CatalogTool>,
         arguments: &RawJson,
         options: &CallOptions,
-    ) -> Result<Reply, HostError> {
+    ) -> Result<ToolResponse, HostError> {
         self.call_seen(tool, arguments, options, 0).await
     }
 
@@ -221,14 +226,14 @@ impl Context {
         arguments: &RawJson,
         options: &CallOptions,
         seen: u64,
-    ) -> Result<Reply, HostError> {
+    ) -> Result<ToolResponse, HostError> {
         let mut server = self.server(tool.id.server.as_str())?;
-        let question = Question::of(&server, tool, arguments, options);
+        let question = ResultCacheKey::of(&server, tool, arguments, options);
         let began = Instant::now();
         let mut record = CallRecord { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
         if let Some(result) = question.as_ref().and_then(|question| server.results.find(question)) {
-            record.end(&Ended::Answered);
-            return Ok(self.reply(tool, Answer { result, kind: ResultKind::Complete }));
+            record.end(&AuditedCallOutcome::Answered);
+            return Ok(self.reply(tool, RawResult { result, kind: ResultKind::Complete }));
         }
         let going = OutgoingCall { tool, arguments, options, seen, began };
         let mut outcome = self.go(&server, going).await;
@@ -238,12 +243,12 @@ impl Context {
             outcome = self.go_anew(&server, going).await;
         }
         let ended = match &outcome {
-            Ok(answer) if results::says_error(&answer.result) => Ended::ToolFailed,
-            Ok(_) => Ended::Answered,
-            Err(error) => Ended::Failed(error),
+            Ok(answer) if results::says_error(&answer.result) => AuditedCallOutcome::ToolFailed,
+            Ok(_) => AuditedCallOutcome::Answered,
+            Err(error) => AuditedCallOutcome::Failed(error),
         };
         let took = record.end(&ended);
-        let success = matches!(ended, Ended::Answered);
+        let success = matches!(ended, AuditedCallOutcome::Answered);
         server.stats.record(&tool.id.tool, took, success);
         let answer = outcome?;
         if let (true, Some(question)) = (success, question) {
@@ -253,7 +258,7 @@ impl Context {
     }
 
     /// Sends the call to the server's replacement, which may be trusted less.
-    async fn go_anew(&self, server: &Server, going: OutgoingCall<'_>) -> Result<Answer, HostError> {
+    async fn go_anew(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
         self.pass_anew(server, going.tool, going.arguments, going.options).await?;
         self.go(server, OutgoingCall { seen: 0, ..going }).await
     }
@@ -271,7 +276,7 @@ impl Context {
         self.pass(tool, arguments, &options.caller).await
     }
 
-    async fn go(&self, server: &Server, going: OutgoingCall<'_>) -> Result<Answer, HostError> {
+    async fn go(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
         let OutgoingCall { tool, arguments, options, seen, began } = going;
         let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
@@ -316,7 +321,7 @@ impl Context {
         method: &str,
         params: Option<&RawJson>,
         options: CallOptions,
-    ) -> Result<Answer, HostError> {
+    ) -> Result<RawResult, HostError> {
         if method == "tools/call" {
             return self.request_call(server, params, options).await;
         }
@@ -341,7 +346,7 @@ impl Context {
         server: &ServerName,
         params: Option<&RawJson>,
         mut options: CallOptions,
-    ) -> Result<Answer, HostError> {
+    ) -> Result<RawResult, HostError> {
         let bounds = &self.options.limits.bounds;
         let invalid = |why: String| HostError::Call { server: server.clone(), error: CallError::Invalid(why) };
         let params = params.ok_or_else(|| invalid("a call of a tool names it".to_owned()))?;
@@ -351,7 +356,7 @@ impl Context {
         let name = name.ok_or_else(|| invalid("a call of a tool names it".to_owned()))?;
         let known = ["name", "arguments", "_meta"];
         if let Some((odd, _)) = members.iter().find(|(key, _)| !known.contains(&&**key)) {
-            return Err(invalid(format!("`{}` is no part of a call", Untrusted::new(&**odd).shortened(60))));
+            return Err(invalid(format!("`{}` is no part of a call", UntrustedText::new(&**odd).shortened(60))));
         }
         options.call.meta = options.call.meta.or_else(|| member("_meta"));
         let arguments = member("arguments").unwrap_or_else(RawJson::empty_object);
@@ -370,9 +375,15 @@ impl Context {
     }
 
     /// Publishes and audits the end of a call.
-    pub fn tell_called(&self, tool: &ToolId, arguments: &RawJson, caller: &ToolCaller, how: (&Ended<'_>, Duration)) {
+    pub fn tell_called(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        caller: &ToolCaller,
+        how: (&AuditedCallOutcome<'_>, Duration),
+    ) {
         if self.crier.is_heard() {
-            let success = matches!(how.0, Ended::Answered);
+            let success = matches!(how.0, AuditedCallOutcome::Answered);
             self.crier.tell(Event::Called { tool: tool.clone(), duration: how.1, success });
         }
         if let Some(audit) = &self.audit {
@@ -380,8 +391,8 @@ impl Context {
         }
     }
 
-    fn reply(&self, tool: &CatalogTool, answer: Answer) -> Reply {
-        Reply { tool: tool.id.clone(), answer, bounds: self.options.limits.bounds }
+    fn reply(&self, tool: &CatalogTool, answer: RawResult) -> ToolResponse {
+        ToolResponse { tool: tool.id.clone(), answer, bounds: self.options.limits.bounds }
     }
 }
 
@@ -398,7 +409,7 @@ struct OutgoingCall<'a> {
 
 /// A call in progress. Its end is published and audited even if the caller drops the future.
 struct CallRecord<'a> {
-    context: &'a Context,
+    context: &'a HostContext,
     tool: &'a CatalogTool,
     arguments: &'a RawJson,
     caller: &'a ToolCaller,
@@ -407,7 +418,7 @@ struct CallRecord<'a> {
 }
 
 impl CallRecord<'_> {
-    fn end(&mut self, ended: &Ended<'_>) -> Duration {
+    fn end(&mut self, ended: &AuditedCallOutcome<'_>) -> Duration {
         let Some(began) = self.began.take() else { return Duration::ZERO };
         let took = began.elapsed();
         self.context.tell_called(&self.tool.id, self.arguments, self.caller, (ended, took));
@@ -417,7 +428,7 @@ impl CallRecord<'_> {
 
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
-        self.end(&Ended::Withdrawn);
+        self.end(&AuditedCallOutcome::Withdrawn);
     }
 }
 

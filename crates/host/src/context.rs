@@ -11,16 +11,16 @@ use tokio::task::JoinSet;
 use wharf_client::{
     ClientServices, ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Tap, TransportCache,
 };
-use wharf_spec::{ServerName, Surroundings};
+use wharf_spec::{Environment, ServerName};
 use wharf_tools::{Gate, nearest};
 use wharf_wire::Root;
 
-use crate::account::Accounts;
+use crate::account::AccountFactory;
 use crate::ask::Asker;
 use crate::attend::ListingMode;
 use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
-use crate::disk::{Disk, ReleasedDefinitions};
+use crate::disk::{ReleasedDefinitions, StateDirectory};
 use crate::error::HostError;
 use crate::events::{Event, EventBus};
 use crate::gate::RuleGate;
@@ -30,16 +30,16 @@ use crate::management::AgentSubscriptions;
 use crate::polling::PollSubscriptions;
 use crate::results::ResultLimits;
 use crate::server::Server;
-use crate::shelf::Shelf;
-use crate::supervise::{Standing, State};
+use crate::shelf::CatalogPublisher;
+use crate::supervise::{ServerSnapshot, ServerState};
 
 /// Size from which on texts of servers are processed one at a time, on a low-priority thread.
 pub(crate) const LARGE: usize = 64 << 10;
 
 /// Options of a host.
 #[derive(Clone, Default)]
-pub(crate) struct Options {
-    pub surroundings: Surroundings,
+pub(crate) struct HostSettings {
+    pub surroundings: Environment,
     pub limits: Limits,
     pub guard: GuardProgram,
     pub names: NameStyle,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     pub process_log: Option<Arc<dyn ProcessLog>>,
     pub prepare: Option<ConnectOptionsFactory>,
     pub attention: ListingMode,
-    pub accounts: Option<Accounts>,
+    pub accounts: Option<AccountFactory>,
     pub visitors: Option<BrowserFactory>,
 }
 
@@ -57,17 +57,17 @@ pub(crate) struct Options {
 pub(crate) type ConnectOptionsFactory = Arc<dyn Fn(&str) -> ConnectOptions + Send + Sync>;
 
 /// Shared state of one host.
-pub(crate) struct Context {
-    pub options: Options,
+pub(crate) struct HostContext {
+    pub options: HostSettings,
     pub servers: ArcSwap<HashMap<ServerName, Arc<Server>>>,
-    pub shelf: Shelf,
+    pub shelf: CatalogPublisher,
     pub gate: Arc<dyn Gate>,
     /// The rules of the default gate, which need to know the servers.
     pub rules: Arc<RuleGate>,
     pub asker: Option<Arc<dyn Asker>>,
     pub crier: Arc<EventBus>,
     pub audit: Option<AuditLog>,
-    pub disk: Option<Disk>,
+    pub disk: Option<StateDirectory>,
     /// The servers' log files, if this host writes them.
     pub logs: Option<Arc<ServerLogs>>,
     /// Tool definitions that a person has released from quarantine.
@@ -89,7 +89,7 @@ pub(crate) struct Context {
     pub large: LowPriorityThread,
 }
 
-impl Context {
+impl HostContext {
     /// Returns the server of that name.
     pub fn server(&self, name: &str) -> Result<Arc<Server>, HostError> {
         let servers = self.servers.load();
@@ -158,15 +158,15 @@ impl Context {
 
     /// Returns the directory for large results.
     pub fn spill(&self) -> Option<Arc<wharf_store::SpillDir>> {
-        self.disk.as_ref().map(Disk::spill)
+        self.disk.as_ref().map(StateDirectory::spill)
     }
 
     /// Publishes a change of a server's state.
-    pub fn tell_state(&self, server: &Server, standing: &Standing) {
-        let trouble = standing.trouble.clone().filter(|_| standing.state != State::Ready);
+    pub fn tell_state(&self, server: &Server, standing: &ServerSnapshot) {
+        let trouble = standing.trouble.clone().filter(|_| standing.state != ServerState::Ready);
         match (&trouble, standing.state) {
             // Listeners receive the event; a warning in the log would repeat it.
-            (Some(trouble), State::Failed | State::AuthRequired) if !self.crier.is_heard() => {
+            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.crier.is_heard() => {
                 tracing::warn!(target: "wharf::state", server = %server.name, state = %standing.state, "{trouble}");
             }
             (Some(trouble), _) => tracing::info!(server = %server.name, state = %standing.state, "{trouble}"),
@@ -229,6 +229,6 @@ impl Context {
     }
 }
 
-fn shown(uri: &str) -> wharf_spec::Shown<'_> {
-    wharf_spec::Shown::line(uri, 500)
+fn shown(uri: &str) -> wharf_spec::EscapedText<'_> {
+    wharf_spec::EscapedText::line(uri, 500)
 }

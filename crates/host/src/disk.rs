@@ -13,8 +13,8 @@ use wharf_policy::PinSet;
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
 use wharf_store::{Document, DocumentPrivacy, SpillDir, SpillLimits};
 
-use crate::catalog::{Listed, identity, keep, recall};
-use crate::context::Context;
+use crate::catalog::{ServerLists, identity, keep, recall};
+use crate::context::HostContext;
 use crate::events::{Event, EventBus};
 
 /// Age at which a cached catalog is deleted.
@@ -26,7 +26,7 @@ const MOST_PINS: usize = 12 << 20;
 const SCHEMA: u32 = 3;
 
 /// The state directory of a host. Reads and writes run on blocking threads.
-pub(crate) struct Disk {
+pub(crate) struct StateDirectory {
     path: PathBuf,
     spill: Arc<SpillDir>,
     writes: Arc<WriteQueue>,
@@ -36,13 +36,13 @@ pub(crate) struct Disk {
 
 /// Tool definitions that people have approved or released.
 #[derive(Default)]
-pub(crate) struct Approved {
+pub(crate) struct ApprovedDefinitions {
     pub pins: PinSet,
     pub released: ReleasedDefinitions,
 }
 
 /// The server of a cached catalog.
-pub(crate) struct Listing<'a> {
+pub(crate) struct CatalogCacheKey<'a> {
     pub name: &'a ServerName,
     pub origin: &'a ServerOrigin,
     pub spec: &'a ServerSpec,
@@ -71,21 +71,21 @@ struct ReleasedTool {
     fingerprint: Fingerprint,
 }
 
-impl Disk {
+impl StateDirectory {
     /// Opens or creates the directory and reads the approved definitions.
-    pub async fn open(path: PathBuf) -> Result<(Self, Approved), String> {
+    pub async fn open(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
         let opened = tokio::task::spawn_blocking(move || Self::open_now(path)).await;
         opened.unwrap_or_else(|_| Err("it could not be opened".to_owned()))
     }
 
-    fn open_now(path: PathBuf) -> Result<(Self, Approved), String> {
+    fn open_now(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
         let spill = SpillDir::open(&path.join("results"), SpillLimits::default()).map_err(|error| error.to_string())?;
         spill.clean().map_err(|error| error.to_string())?;
         forget_old(&path.join("catalogs"), SystemTime::now());
         let pins = load(&path, "approved-tools.json")?.unwrap_or_default();
         let released = load::<ReleasedFile>(&path, "released-tools.json")?.unwrap_or_default().read();
         let (writes, pins_due) = (Arc::default(), Arc::default());
-        Ok((Self { path, spill: Arc::new(spill), writes, pins_due }, Approved { pins, released }))
+        Ok((Self { path, spill: Arc::new(spill), writes, pins_due }, ApprovedDefinitions { pins, released }))
     }
 
     pub fn spill(&self) -> Arc<SpillDir> {
@@ -97,7 +97,7 @@ impl Disk {
     }
 
     /// Caches a server's lists, for the time when it is not running.
-    pub fn keep_listed(&self, server: &Listing<'_>, listed: &Listed) {
+    pub fn keep_listed(&self, server: &CatalogCacheKey<'_>, listed: &ServerLists) {
         let (document, identity) = self.catalog_of(server);
         let listed = listed.clone();
         self.writes.push(move || write_listed(&document, &listed, &identity));
@@ -105,7 +105,7 @@ impl Disk {
 
     /// Caches a server's tools along with its other cached lists, unless the tools are unchanged. Without a previous
     /// cache, lists that were not requested stay marked as such.
-    pub fn keep_tools(&self, server: &Listing<'_>, mut listed: Listed) {
+    pub fn keep_tools(&self, server: &CatalogCacheKey<'_>, mut listed: ServerLists) {
         let (document, identity) = self.catalog_of(server);
         self.writes.push(move || {
             let before = document.load().ok().flatten().and_then(|loaded| recall(loaded.bytes, &identity).ok());
@@ -113,15 +113,15 @@ impl Disk {
                 if before.tools.iter().map(|tool| &tool.raw).eq(listed.tools.iter().map(|tool| &tool.raw)) {
                     return;
                 }
-                let Listed { resources, templates, prompts, unasked, .. } = before;
-                listed = Listed { resources, templates, prompts, unasked, ..listed };
+                let ServerLists { resources, templates, prompts, unasked, .. } = before;
+                listed = ServerLists { resources, templates, prompts, unasked, ..listed };
             }
             write_listed(&document, &listed, &identity);
         });
     }
 
     /// Returns the cached lists of a server. A damaged cache counts as missing.
-    pub async fn listed(&self, server: &Listing<'_>) -> Option<Listed> {
+    pub async fn listed(&self, server: &CatalogCacheKey<'_>) -> Option<ServerLists> {
         let (document, identity) = self.catalog_of(server);
         let loaded = tokio::task::spawn_blocking(move || document.load()).await.ok()?;
         let found = match loaded {
@@ -132,7 +132,7 @@ impl Disk {
     }
 
     /// The name is part of the path, because two accounts at one address have the same identity.
-    fn catalog_of(&self, server: &Listing<'_>) -> (Document, String) {
+    fn catalog_of(&self, server: &CatalogCacheKey<'_>) -> (Document, String) {
         let identity = identity(server.origin, server.spec);
         let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
         (Document::at(file, DocumentPrivacy::Private), identity)
@@ -173,7 +173,7 @@ impl Disk {
     }
 }
 
-fn write_listed(document: &Document, listed: &Listed, identity: &str) {
+fn write_listed(document: &Document, listed: &ServerLists, identity: &str) {
     let Ok(text) = keep(listed, identity, SystemTime::now()) else { return };
     if let Err(error) = document.write(text.as_bytes()) {
         tracing::warn!("what a server lists could not be kept: {error}");
@@ -184,13 +184,13 @@ fn write_listed(document: &Document, listed: &Listed, identity: &str) {
 #[derive(Default)]
 struct WriteQueue {
     /// Unbounded, but limited by its producers: one list per server and change, and people's decisions.
-    waiting: Mutex<VecDeque<Write>>,
+    waiting: Mutex<VecDeque<WriteJob>>,
     one_at_a_time: Mutex<()>,
     /// Number of writes queued or in progress.
     pending: watch::Sender<usize>,
 }
 
-type Write = Box<dyn FnOnce() + Send>;
+type WriteJob = Box<dyn FnOnce() + Send>;
 
 impl WriteQueue {
     fn push(self: &Arc<Self>, write: impl FnOnce() + Send + 'static) {
@@ -223,7 +223,7 @@ impl Drop for PendingWrite {
     }
 }
 
-impl Context {
+impl HostContext {
     /// Saves the approved definitions.
     pub fn keep_pins(&self) {
         if let Some(disk) = &self.disk {

@@ -5,18 +5,18 @@ use std::time::{Duration, SystemTime};
 
 use wharf_auth::LoginError;
 use wharf_client::{AuthRecovery, CallError};
-use wharf_spec::{ServerName, Untrusted};
+use wharf_spec::{ServerName, UntrustedText};
 use wharf_tools::CallRefusal;
 
-use crate::supervise::State;
-use crate::trouble::Trouble;
+use crate::supervise::ServerState;
+use crate::trouble::ServerError;
 
 /// Error of an operation on the host.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// The server does not exist.
-    #[error("no server `{}`{}", Untrusted::new(.name.as_str()).shortened(100), SuggestionSuffix(.nearest))]
+    #[error("no server `{}`{}", UntrustedText::new(.name.as_str()).shortened(100), SuggestionSuffix(.nearest))]
     UnknownServer {
         /// The requested name.
         name: String,
@@ -24,7 +24,7 @@ pub enum HostError {
         nearest: Option<String>,
     },
     /// The server does not have this tool, or it is filtered out.
-    #[error("server `{server}` has no tool `{}`{}{}", Untrusted::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), ParenthesizedReason(.because))]
+    #[error("server `{server}` has no tool `{}`{}{}", UntrustedText::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), ParenthesizedReason(.because))]
     UnknownTool {
         /// The server.
         server: ServerName,
@@ -47,11 +47,11 @@ pub enum HostError {
         /// The server.
         server: ServerName,
         /// Its state.
-        state: State,
+        state: ServerState,
         /// Time of the last state change.
         since: SystemTime,
         /// The error that made it unavailable.
-        trouble: Option<Arc<Trouble>>,
+        trouble: Option<Arc<ServerError>>,
     },
     /// The server did not become ready, or had no free slot, before the deadline.
     #[error("server `{server}` was {what} for {} s{}", .after.as_secs(), CauseSuffix(.trouble))]
@@ -63,7 +63,7 @@ pub enum HostError {
         /// Duration of the wait.
         after: Duration,
         /// The error that made it unavailable.
-        trouble: Option<Arc<Trouble>>,
+        trouble: Option<Arc<ServerError>>,
     },
     /// The request failed on the connection.
     #[error("server `{server}`: {error}")]
@@ -100,7 +100,7 @@ impl HostError {
         match self {
             Self::Call { error, .. } => error.is_retryable(),
             Self::NotInTime { .. } => true,
-            Self::Unavailable { state, .. } => *state == State::Failed,
+            Self::Unavailable { state, .. } => *state == ServerState::Failed,
             _ => false,
         }
     }
@@ -108,7 +108,7 @@ impl HostError {
     /// Reports whether a login may help.
     pub fn needs_login(&self) -> bool {
         match self {
-            Self::Unavailable { state, .. } => *state == State::AuthRequired,
+            Self::Unavailable { state, .. } => *state == ServerState::AuthRequired,
             Self::Call { error, .. } => error.needs_login(),
             Self::Login { error, .. } => error.needs_person(),
             _ => false,
@@ -127,10 +127,10 @@ impl HostError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unavailable { server, state, trouble, .. } => match state {
-                State::Disabled => Some(format!("enable `{server}`")),
-                State::Unapproved => Some(format!("look at what `{server}` would run, and approve it")),
-                State::Disconnected | State::Failed => Some(format!("connect `{server}`")),
-                State::AuthRequired => Some(login_hint(server, trouble.as_deref())),
+                ServerState::Disabled => Some(format!("enable `{server}`")),
+                ServerState::Unapproved => Some(format!("look at what `{server}` would run, and approve it")),
+                ServerState::Disconnected | ServerState::Failed => Some(format!("connect `{server}`")),
+                ServerState::AuthRequired => Some(login_hint(server, trouble.as_deref())),
                 _ => None,
             },
             _ => None,
@@ -140,8 +140,8 @@ impl HostError {
 
 /// Returns the hint for a server that requires a login. If the host cannot log in, only a manually configured token
 /// helps.
-fn login_hint(server: &ServerName, trouble: Option<&Trouble>) -> String {
-    match trouble.and_then(Trouble::not_authorized).map(|why| &why.remedy) {
+fn login_hint(server: &ServerName, trouble: Option<&ServerError>) -> String {
+    match trouble.and_then(ServerError::not_authorized).map(|why| &why.remedy) {
         Some(AuthRecovery::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
         _ => format!("log in to `{server}`"),
     }
@@ -153,7 +153,7 @@ struct SuggestionSuffix<'a>(&'a Option<String>);
 impl std::fmt::Display for SuggestionSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(nearest) => write!(f, "; did you mean `{}`?", Untrusted::new(nearest.as_str()).shortened(200)),
+            Some(nearest) => write!(f, "; did you mean `{}`?", UntrustedText::new(nearest.as_str()).shortened(200)),
             None => Ok(()),
         }
     }
@@ -167,7 +167,7 @@ impl std::fmt::Display for ParenthesizedReason<'_> {
     }
 }
 
-struct CauseSuffix<'a>(&'a Option<Arc<Trouble>>);
+struct CauseSuffix<'a>(&'a Option<Arc<ServerError>>);
 
 impl std::fmt::Display for CauseSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

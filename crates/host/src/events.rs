@@ -9,8 +9,8 @@ use wharf_json::RawJson;
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{LogMessage, Progress};
 
-use crate::supervise::State;
-use crate::trouble::Trouble;
+use crate::supervise::ServerState;
+use crate::trouble::ServerError;
 
 /// Capacity of the event buffer. A reader that falls behind loses the oldest events and learns their number.
 const KEPT: usize = 1024;
@@ -28,9 +28,9 @@ pub enum Event {
         /// The server.
         server: ServerName,
         /// The new state.
-        state: State,
+        state: ServerState,
         /// The error, if any.
-        trouble: Option<Arc<Trouble>>,
+        trouble: Option<Arc<ServerError>>,
     },
     /// A server's catalog section has changed.
     Catalog {
@@ -121,23 +121,23 @@ pub struct Told {
 }
 
 /// A receiver of events. The host never waits for it; a slow receiver loses events and learns their number.
-pub struct Events(broadcast::Receiver<Told>);
+pub struct EventReceiver(broadcast::Receiver<Told>);
 
 /// An item returned by [`Events::next`].
 #[derive(Debug, Clone)]
-pub enum Heard {
+pub enum EventDelivery {
     /// An event.
     Event(Told),
     /// Number of events dropped because the receiver was slow.
     Missed(u64),
 }
 
-impl Events {
+impl EventReceiver {
     /// Returns the next event, or `None` once the host is closed. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub async fn next(&mut self) -> Option<EventDelivery> {
         match self.0.recv().await {
-            Ok(told) => Some(Heard::Event(told)),
-            Err(broadcast::error::RecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+            Ok(told) => Some(EventDelivery::Event(told)),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(EventDelivery::Missed(missed)),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }
@@ -151,10 +151,10 @@ impl EventBus {
         Self(ArcSwapOption::from_pointee(broadcast::channel(KEPT).0))
     }
 
-    pub fn listen(&self) -> Events {
+    pub fn listen(&self) -> EventReceiver {
         let listener = self.0.load().as_ref().map(|teller| teller.subscribe());
         // After the end: a channel that is closed already.
-        Events(listener.unwrap_or_else(|| broadcast::channel(1).1))
+        EventReceiver(listener.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
     /// Reports whether there are receivers.
@@ -227,7 +227,7 @@ mod tests {
         let crier = EventBus::new();
         let mut events = crier.listen();
         crier.tell(event);
-        let Some(Heard::Event(told)) = events.next().await else { panic!("nothing was told") };
+        let Some(EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
         told.event
     }
 

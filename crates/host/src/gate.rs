@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
-    Action, CallDecision, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet, Policy, Problem,
-    Reason, Rule, RuleWriteError, SourcedRule, difference,
+    CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet, Policy,
+    Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, difference,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
@@ -17,7 +17,7 @@ use wharf_tools::{
 };
 
 use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::events::Event;
 
 /// Receives the rule created by the answer "always", to save it. Called on a runtime thread: it must not block.
@@ -42,13 +42,13 @@ pub(crate) struct RuleGate {
     audits: bool,
     /// Creation time, used as the current time for grants.
     began: Instant,
-    state: Mutex<State>,
-    context: OnceLock<Weak<Context>>,
+    state: Mutex<GateState>,
+    context: OnceLock<Weak<HostContext>>,
     /// Serializes prompts: the answer to one may settle the next.
     desk: Semaphore,
 }
 
-struct State {
+struct GateState {
     rules: Vec<SourcedRule>,
     policy: Arc<Policy>,
     servers: Vec<ServerName>,
@@ -79,7 +79,7 @@ struct PendingAttempt {
     arguments: RawJson,
 }
 
-impl State {
+impl GateState {
     /// Removes the grants of a server.
     fn forget(&mut self, server: &ServerName) {
         self.grants.forget(server);
@@ -91,8 +91,14 @@ impl RuleGate {
     pub fn new(parts: GateConfig) -> Arc<Self> {
         let GateConfig { rules, when_asked, asker, sink, audits, pins } = parts;
         let policy = Arc::new(Policy::compile(rules.clone(), &[]));
-        let state =
-            State { rules, policy, servers: Vec::new(), grants: GrantSet::default(), own_grants: HashMap::new(), pins };
+        let state = GateState {
+            rules,
+            policy,
+            servers: Vec::new(),
+            grants: GrantSet::default(),
+            own_grants: HashMap::new(),
+            pins,
+        };
         Arc::new(Self {
             when_asked,
             asker,
@@ -106,7 +112,7 @@ impl RuleGate {
     }
 
     /// Sets the host that the gate belongs to.
-    pub fn serve(&self, context: &Arc<Context>) {
+    pub fn serve(&self, context: &Arc<HostContext>) {
         // Set exactly once, when the host is built.
         let _ = self.context.set(Arc::downgrade(context));
     }
@@ -123,7 +129,7 @@ impl RuleGate {
     }
 
     /// Sets the rules. If a user's rule is unreadable, keeps the old rules and returns the problem.
-    pub fn rules_changed(&self, rules: Vec<SourcedRule>) -> Result<(), Problem> {
+    pub fn rules_changed(&self, rules: Vec<SourcedRule>) -> Result<(), RuleProblem> {
         let mut state = self.state();
         let policy = Policy::compile(rules.clone(), &state.servers);
         if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
@@ -148,7 +154,7 @@ impl RuleGate {
     }
 
     /// Returns the problems of the rules.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<RuleProblem> {
         self.state().policy.problems().to_vec()
     }
 
@@ -157,24 +163,26 @@ impl RuleGate {
         self.state().pins.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn context(&self) -> Option<Arc<Context>> {
+    fn context(&self) -> Option<Arc<HostContext>> {
         self.context.get()?.upgrade()
     }
 
     fn judge(&self, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
-                (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::Risk::Low,
-                _ => wharf_policy::Risk::High,
+                (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
+                _ => wharf_policy::RiskLevel::High,
             };
             let own = self.own_tool(tool);
             let attempt = match &own.1 {
-                Some((origin, server)) => wharf_policy::Attempt::access((server, origin), &tool.name, arguments, risk),
-                None => wharf_policy::Attempt::plain(&tool.name, arguments, risk),
+                Some((origin, server)) => {
+                    wharf_policy::CallAttempt::access((server, origin), &tool.name, arguments, risk)
+                }
+                None => wharf_policy::CallAttempt::plain(&tool.name, arguments, risk),
             };
             let judgement = self.judged(&attempt, None);
             return self.granted(&own, judgement);
@@ -184,18 +192,19 @@ impl RuleGate {
         let known = servers.as_ref().and_then(|servers| servers.get_key_value(&*origin.provider));
         match known {
             Some((name, server)) => {
-                let mut attempt = wharf_policy::Attempt::mcp(name, &origin.name, arguments);
+                let mut attempt = wharf_policy::CallAttempt::mcp(name, &origin.name, arguments);
                 let kept = server.kept.load();
                 (attempt.trust, attempt.origin) = (kept.settings.trust, &kept.settings.origin);
                 self.judged(&attempt, Some(&origin.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
-            None => self.judged(&wharf_policy::Attempt::plain(&tool.name, arguments, wharf_policy::Risk::High), None),
+            None => self
+                .judged(&wharf_policy::CallAttempt::plain(&tool.name, arguments, wharf_policy::RiskLevel::High), None),
         }
     }
 
-    fn judged(&self, attempt: &wharf_policy::Attempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
-        let State { policy, grants, pins, .. } = &mut *self.state();
+    fn judged(&self, attempt: &wharf_policy::CallAttempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
+        let GateState { policy, grants, pins, .. } = &mut *self.state();
         // No grant of this gate expires, so any time is valid.
         PermissionEvaluator { policy, grants, pins, now: self.began }.judge(attempt, definition)
     }
@@ -204,7 +213,7 @@ impl RuleGate {
     fn granted(&self, tool: &HostToolKey, judgement: CallDecision) -> CallDecision {
         match (judgement, self.state().own_grants.get(tool)) {
             (CallDecision::Ask { .. }, Some(lifetime)) => {
-                CallDecision::Allow { why: Reason::Grant(*lifetime), first_seen: false }
+                CallDecision::Allow { why: DecisionReason::Grant(*lifetime), first_seen: false }
             }
             (judgement, _) => judgement,
         }
@@ -299,14 +308,14 @@ impl RuleGate {
     fn rule_for(&self, tool: &ToolDescription) -> Result<Rule, RuleWriteError> {
         match identity(tool) {
             Some((id, _)) => {
-                let rule = Rule::naming(&id, Action::Allow, &self.state().servers)?;
+                let rule = Rule::naming(&id, RuleAction::Allow, &self.state().servers)?;
                 rule.of_origin(&self.origin_of(&id.server))
             }
             None => match self.own_tool(tool).1 {
-                None => Ok(Rule::new(&*tool.name, Action::Allow)),
+                None => Ok(Rule::new(&*tool.name, RuleAction::Allow)),
                 Some((origin, server)) => {
                     let pattern = Some(format!("server={server}"));
-                    Rule { pattern, ..Rule::new(&*tool.name, Action::Allow) }.of_origin(&origin)
+                    Rule { pattern, ..Rule::new(&*tool.name, RuleAction::Allow) }.of_origin(&origin)
                 }
             },
         }
@@ -364,7 +373,7 @@ impl RuleGate {
         caller: &ToolCaller,
         tool: &Arc<ToolDescription>,
         arguments: &RawJson,
-        why: &Reason,
+        why: &DecisionReason,
         before: Option<&str>,
     ) -> Option<PermissionAsk> {
         let id = match identity(tool) {
@@ -378,7 +387,7 @@ impl RuleGate {
         let always = self.rule_for(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
         let reason = match (why, tool.about.as_ref().and_then(|about| about.reason)) {
-            (Reason::Default, Some(reason)) => reason.to_owned(),
+            (DecisionReason::Default, Some(reason)) => reason.to_owned(),
             _ => why.to_string(),
         };
         Some(PermissionAsk { id, tool, arguments, caller, reason, changed, always })
@@ -479,7 +488,7 @@ fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> b
 enum RuleDecision {
     Yes,
     No(CallRefusal),
-    Ask { why: Reason, changed: Option<Arc<str>> },
+    Ask { why: DecisionReason, changed: Option<Arc<str>> },
 }
 
 /// Returns the server that a tool belongs to or that its call concerns.

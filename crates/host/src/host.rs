@@ -9,27 +9,29 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{Answer, Connection};
+use wharf_client::{Connection, RawResult};
 use wharf_json::RawJson;
 use wharf_spec::{ServerEntry, ServerName, ToolId};
 use wharf_tools::{CallRefusal, RefusalReason, Registry, ToolCaller};
 
-use crate::access::{self, Access};
+use crate::access::{self, ServerAccess};
 use crate::account::{LoginState, ServerAccount};
 use crate::builder::HostBuilder;
-use crate::call::{CallOptions, Reply};
+use crate::call::{CallOptions, ToolResponse};
 use crate::catalog::Catalog;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
-use crate::events::Events;
+use crate::events::EventReceiver;
 use crate::permit::CallPermit;
 use crate::roster::{self, ServerSetChanges};
-use crate::server::{Kept, Server, Told};
-use crate::stats::{Stats, ToolStats};
+use crate::server::{EffectiveSettings, Server, Told};
+use crate::stats::{ServerStats, ToolStats};
 use crate::status::{ServerStatus, status};
-use crate::supervise::{Closing, Command, Keeper, Standing, Supervisor, moment, supervise};
-use crate::usage::Usage;
-use crate::watching::Watched;
+use crate::supervise::{
+    ClosingConnections, ServerSnapshot, Supervisor, SupervisorCommand, SupervisorTask, moment, supervise,
+};
+use crate::usage::ServerUsage;
+use crate::watching::ResourceSubscriptions;
 
 /// Time to close in addition to the servers' grace periods.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
@@ -47,7 +49,7 @@ pub struct Host {
 
 /// Owner of all supervisor tasks. Dropping it stops the tasks, and each of them stops its server.
 struct TaskOwner {
-    context: Arc<Context>,
+    context: Arc<HostContext>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -67,11 +69,11 @@ impl Host {
         HostBuilder::default()
     }
 
-    pub(crate) fn over(context: Arc<Context>) -> Self {
+    pub(crate) fn over(context: Arc<HostContext>) -> Self {
         Self { owner: Arc::new(TaskOwner { context, tasks: Mutex::default() }) }
     }
 
-    pub(crate) fn context(&self) -> &Arc<Context> {
+    pub(crate) fn context(&self) -> &Arc<HostContext> {
         &self.owner.context
     }
 
@@ -85,7 +87,12 @@ impl Host {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call.
-    pub async fn call(&self, tool: &ToolId, arguments: &RawJson, options: CallOptions) -> Result<Reply, HostError> {
+    pub async fn call(
+        &self,
+        tool: &ToolId,
+        arguments: &RawJson,
+        options: CallOptions,
+    ) -> Result<ToolResponse, HostError> {
         self.context().call(tool, arguments, options).await
     }
 
@@ -106,7 +113,7 @@ impl Host {
         method: &str,
         params: Option<&RawJson>,
         options: CallOptions,
-    ) -> Result<Answer, HostError> {
+    ) -> Result<RawResult, HostError> {
         self.context().request(server, method, params, options).await
     }
 
@@ -137,7 +144,7 @@ impl Host {
         let context = self.context();
         let server = context.server(server.as_str())?;
         let arguments = access::arguments(&server, uri);
-        let access = Access { tool: access::READ, server: &server, arguments: &arguments, caller };
+        let access = ServerAccess { tool: access::READ, server: &server, arguments: &arguments, caller };
         context.permit_uri(access, uri, None).await.map(|_| ())
     }
 
@@ -203,7 +210,7 @@ impl Host {
     }
 
     /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers.
-    pub fn rule_problems(&self) -> Vec<wharf_policy::Problem> {
+    pub fn rule_problems(&self) -> Vec<wharf_policy::RuleProblem> {
         self.context().rules.problems()
     }
 
@@ -212,7 +219,7 @@ impl Host {
     /// # Errors
     ///
     /// Returns the problem of a user's rule that is unreadable. The old rules stay in effect then.
-    pub fn set_rules(&self, rules: Vec<wharf_policy::SourcedRule>) -> Result<(), wharf_policy::Problem> {
+    pub fn set_rules(&self, rules: Vec<wharf_policy::SourcedRule>) -> Result<(), wharf_policy::RuleProblem> {
         self.context().rules.rules_changed(rules)
     }
 
@@ -242,7 +249,7 @@ impl Host {
     }
 
     /// Returns the events from now on.
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> EventReceiver {
         self.context().crier.listen()
     }
 
@@ -288,7 +295,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn connect(&self, server: &str) -> Result<(), HostError> {
-        self.bring_up(server, Command::Connect).await
+        self.bring_up(server, SupervisorCommand::Connect).await
     }
 
     /// Disconnects a server and connects it again.
@@ -297,10 +304,10 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn reconnect(&self, server: &str) -> Result<(), HostError> {
-        self.bring_up(server, Command::Reconnect).await
+        self.bring_up(server, SupervisorCommand::Reconnect).await
     }
 
-    async fn bring_up(&self, server: &str, command: Command) -> Result<(), HostError> {
+    async fn bring_up(&self, server: &str, command: SupervisorCommand) -> Result<(), HostError> {
         let server = self.context().server(server)?;
         server.membership.may_ask();
         let number = server.command(command);
@@ -315,7 +322,7 @@ impl Host {
     /// Returns an error if the server is unknown.
     pub async fn disconnect(&self, server: &str) -> Result<(), HostError> {
         let server = self.context().server(server)?;
-        let number = server.command(Command::Disconnect);
+        let number = server.command(SupervisorCommand::Disconnect);
         server.has_obeyed(number).await;
         Ok(())
     }
@@ -385,10 +392,10 @@ impl Host {
     pub(crate) async fn begin(&self, name: ServerName, told: Told) -> Arc<Server> {
         let context = Arc::clone(self.context());
         let (words, inbox) = mpsc::unbounded_channel();
-        let kept = Kept::new(told.settings, told.by_hand);
+        let kept = EffectiveSettings::new(told.settings, told.by_hand);
         let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
         let supervisor = Supervisor::new(kept.keeping(), seed, moment());
-        let (standing, published) = watch::channel(Standing::of(&supervisor));
+        let (standing, published) = watch::channel(ServerSnapshot::of(&supervisor));
         let server = Arc::new(Server {
             name,
             generation: context.generations.fetch_add(1, Ordering::Relaxed) + 1,
@@ -402,20 +409,20 @@ impl Host {
             sent: Mutex::default(),
             obeyed: watch::Sender::default(),
             anew: tokio::sync::Notify::new(),
-            usage: Usage::new(),
-            stats: Stats::default(),
+            usage: ServerUsage::new(),
+            stats: ServerStats::default(),
             results: crate::results::ToolResultCache::default(),
-            watched: Watched::new(),
+            watched: ResourceSubscriptions::new(),
             membership: LoginState::default(),
         });
         context.recall(&server).await;
-        let mut keeper = Keeper {
+        let mut keeper = SupervisorTask {
             context,
             server: Arc::clone(&server),
             supervisor,
             words: inbox,
             standing,
-            closing: Closing::default(),
+            closing: ClosingConnections::default(),
             check: None,
             login: None,
         };

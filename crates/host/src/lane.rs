@@ -10,7 +10,7 @@ use wharf_client::{CallError, Connection};
 
 use crate::error::HostError;
 use crate::server::Server;
-use crate::supervise::{Standing, Way};
+use crate::supervise::{Availability, ServerSnapshot};
 
 /// Maximum number of retries of a call that was provably not delivered.
 const AGAIN: usize = 2;
@@ -48,13 +48,13 @@ impl RetryState {
 }
 
 /// Decides the next step of a call. `stale` is the epoch whose connection the call has found broken.
-pub(crate) fn next_move<C>(way: &Way<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
+pub(crate) fn next_move<C>(way: &Availability<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
     match way {
-        Way::Open(_) if stale == Some(epoch) => NextStep::Wait,
-        Way::Open(_) => NextStep::Go,
-        Way::Coming => NextStep::Wait,
-        Way::Asleep { from } if from.is_none_or(|from| now >= from) => NextStep::Wake,
-        Way::Asleep { .. } | Way::Shut => NextStep::GiveUp,
+        Availability::Open(_) if stale == Some(epoch) => NextStep::Wait,
+        Availability::Open(_) => NextStep::Go,
+        Availability::Coming => NextStep::Wait,
+        Availability::Asleep { from } if from.is_none_or(|from| now >= from) => NextStep::Wake,
+        Availability::Asleep { .. } | Availability::Shut => NextStep::GiveUp,
     }
 }
 
@@ -83,7 +83,9 @@ impl Server {
     pub fn passage(&self) -> Option<LiveConnection> {
         let standing = self.standing.borrow();
         match &standing.way {
-            Way::Open(connection) => Some(LiveConnection { connection: connection.clone(), epoch: standing.epoch }),
+            Availability::Open(connection) => {
+                Some(LiveConnection { connection: connection.clone(), epoch: standing.epoch })
+            }
             _ => None,
         }
     }
@@ -108,7 +110,9 @@ impl Server {
         loop {
             let now = standing.borrow_and_update().clone();
             match (next_move(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
-                (NextStep::Go, Way::Open(connection)) => return Ok(LiveConnection { connection, epoch: now.epoch }),
+                (NextStep::Go, Availability::Open(connection)) => {
+                    return Ok(LiveConnection { connection, epoch: now.epoch });
+                }
                 (NextStep::GiveUp, _) => return Err(self.unavailable(&now)),
                 (NextStep::Wake, _) => self.wanted.notify_one(),
                 _ => {}
@@ -213,7 +217,7 @@ impl Server {
         HostError::Call { server: self.name.clone(), error }
     }
 
-    pub fn unavailable(&self, standing: &Standing) -> HostError {
+    pub fn unavailable(&self, standing: &ServerSnapshot) -> HostError {
         HostError::Unavailable {
             server: self.name.clone(),
             state: standing.state,

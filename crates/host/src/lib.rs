@@ -49,14 +49,14 @@ mod watching;
 
 pub use account::ServerAccount;
 pub use ask::{
-    ApprovalAsk, Ask, Asker, Consent, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer, PermissionAsk,
-    Reply as AskReply, SamplingAsk,
+    ApprovalAsk, Ask, AskReply, Asker, ConsentAnswer, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer,
+    PermissionAsk, SamplingAsk,
 };
 pub use attend::ListingMode;
 pub use builder::{HostBuilder, StartError};
-pub use call::{CallOptions, Reply};
+pub use call::{CallOptions, ToolResponse};
 pub use error::HostError;
-pub use events::{Event, Events, Heard, Told};
+pub use events::{Event, EventDelivery, EventReceiver, Told};
 pub use gate::{PromptPolicy, RuleSink};
 pub use host::Host;
 pub use logs::{LogLine, LogSource, ServerLogs, log_file_name};
@@ -67,8 +67,8 @@ pub use roster::ServerSetChanges;
 pub use server::LocalFactory;
 pub use stats::ToolStats;
 pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
-pub use supervise::State;
-pub use trouble::Trouble;
+pub use supervise::ServerState;
+pub use trouble::ServerError;
 
 /// Logins to servers.
 pub use wharf_auth as auth;
@@ -76,9 +76,9 @@ pub use wharf_auth as auth;
 pub use wharf_client::guard;
 /// Other types of the host's public interface.
 pub use wharf_client::{
-    Answer, AuthRecovery, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices,
-    ClosureServer, ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram, InputHandling,
-    Limits, LocalServer, NotAuthorized, ProcessLog, ProcessNote, ResultKind, SamplingError, Tap, TappedMessage,
+    AuthRecovery, Authorizer, BudgetExceeded, BudgetScope, ByteBudget, CallError, ClientServices, ClosureServer,
+    ConnectCause, ConnectError, ConnectOptions, Connection, Direction, GuardProgram, InputHandling, Limits,
+    LocalServer, NotAuthorized, ProcessLog, ProcessNote, RawResult, ResultKind, SamplingError, Tap, TappedMessage,
     ToolCall, ToolReply, return_large_memory,
 };
 /// Finds instructions to the model and hidden text in what servers define.

@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use wharf_auth::{DeviceCodePage, LoginCallback, LoginError, Page, Visit, VisitError, Visitor};
-use wharf_client::{CallError, NotAuthorized, Pending};
+use wharf_auth::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginError, LoginPage, VisitError};
+use wharf_client::{BoxedFuture, CallError, NotAuthorized};
 use wharf_spec::{HttpSpec, ServerName};
 
 use crate::account::ServerAccount;
-use crate::ask::{Ask, Asker, Consent, LoginAsk, put};
-use crate::context::Context;
+use crate::ask::{Ask, Asker, ConsentAnswer, LoginAsk, put};
+use crate::context::HostContext;
 use crate::events::Event;
 use crate::server::Server;
-use crate::supervise::{Command, Standing, Stopped};
+use crate::supervise::{AbortOnDrop, ServerSnapshot, SupervisorCommand};
 
 /// Interval of the check for a login by another process.
 const LOOK: Duration = Duration::from_secs(1);
@@ -25,11 +25,11 @@ const LOOK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Creates the browser for the login page of a server.
-pub(crate) type BrowserFactory = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn Visitor> + Send + Sync>;
+pub(crate) type BrowserFactory = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn LoginBrowser> + Send + Sync>;
 
 /// A login flow in progress. Dropping it stops the flow.
 pub(crate) struct LoginFlow {
-    _task: Stopped,
+    _task: AbortOnDrop,
     asks: Arc<AtomicBool>,
 }
 
@@ -49,10 +49,10 @@ impl Drop for PromptMarker {
     }
 }
 
-impl Context {
+impl HostContext {
     /// Starts the login flow of a server that requires a login. It prompts if possible, waits for a login and then
     /// connects the server.
-    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &Standing) -> Option<LoginFlow> {
+    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &ServerSnapshot) -> Option<LoginFlow> {
         let account = Arc::clone(server.account(self)?);
         let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_person);
         let visitor = self.asking_visitor(server).filter(|_| person_helps && !server.membership.is_quiet());
@@ -69,9 +69,9 @@ impl Context {
                 wait_for_login(&context, &server, &*account, (mark, question)).await;
             }
             server.changed_hands();
-            server.command(Command::Connect);
+            server.command(SupervisorCommand::Connect);
         });
-        Some(LoginFlow { _task: Stopped::new(task), asks })
+        Some(LoginFlow { _task: AbortOnDrop::new(task), asks })
     }
 
     /// Prompts for additional scope after a call was rejected for lack of it. The call itself has failed.
@@ -93,7 +93,7 @@ impl Context {
     }
 
     /// Returns a browser that asks for consent before it opens a page.
-    fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn Visitor>> {
+    fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn LoginBrowser>> {
         let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
         let visitor = make(&server.name, server.reach.http()?);
         let person = LoginPrompter { asker, context: Arc::downgrade(self), server: server.name.clone() };
@@ -115,11 +115,11 @@ impl Context {
 }
 
 /// The browser to use, and the marker of the open prompt.
-type LoginQuestion = (Arc<dyn Visitor>, PromptMarker);
+type LoginQuestion = (Arc<dyn LoginBrowser>, PromptMarker);
 
 /// Waits for a login: the prompted one, or another one, which has a different fingerprint.
 async fn wait_for_login(
-    context: &Weak<Context>,
+    context: &Weak<HostContext>,
     server: &Server,
     account: &dyn ServerAccount,
     (mark, question): (Option<u64>, Option<LoginQuestion>),
@@ -134,7 +134,12 @@ async fn wait_for_login(
 }
 
 /// Waits for the prompted login. Pends forever if there is no prompt or the login fails.
-async fn asked(context: &Weak<Context>, server: &Server, account: &dyn ServerAccount, question: Option<LoginQuestion>) {
+async fn asked(
+    context: &Weak<HostContext>,
+    server: &Server,
+    account: &dyn ServerAccount,
+    question: Option<LoginQuestion>,
+) {
     if let Some((visitor, asks)) = question {
         let login = account.log_in(visitor);
         // The marker is dropped before another login gets the turn.
@@ -166,7 +171,7 @@ async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
 
 /// A browser that asks for consent before each page.
 struct ConsentPromptingBrowser {
-    visitor: Arc<dyn Visitor>,
+    visitor: Arc<dyn LoginBrowser>,
     person: LoginPrompter,
 }
 
@@ -174,21 +179,21 @@ struct ConsentPromptingBrowser {
 #[derive(Clone)]
 struct LoginPrompter {
     asker: Arc<dyn Asker>,
-    context: Weak<Context>,
+    context: Weak<HostContext>,
     server: ServerName,
 }
 
 struct ConsentPromptingVisit {
-    visit: Box<dyn Visit>,
+    visit: Box<dyn BrowserVisit>,
     person: LoginPrompter,
 }
 
-impl Visitor for ConsentPromptingBrowser {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for ConsentPromptingBrowser {
+    fn prepare(&self) -> BoxedFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let (preparing, person) = (self.visitor.prepare(), self.person.clone());
-        Box::pin(
-            async move { Ok(Box::new(ConsentPromptingVisit { visit: preparing.await?, person }) as Box<dyn Visit>) },
-        )
+        Box::pin(async move {
+            Ok(Box::new(ConsentPromptingVisit { visit: preparing.await?, person }) as Box<dyn BrowserVisit>)
+        })
     }
 
     fn wants_device(&self) -> bool {
@@ -196,17 +201,17 @@ impl Visitor for ConsentPromptingBrowser {
     }
 }
 
-impl Visit for ConsentPromptingVisit {
+impl BrowserVisit for ConsentPromptingVisit {
     fn redirect_uri(&self) -> &str {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         let Self { visit, person } = *self;
         Box::pin(async move {
             match tokio::time::timeout(PATIENCE, person.agrees(&page)).await {
-                Ok(Consent::Given) => visit.go(page).await,
-                Ok(Consent::Refused) => Err(VisitError::Declined),
+                Ok(ConsentAnswer::Given) => visit.go(page).await,
+                Ok(ConsentAnswer::Refused) => Err(VisitError::Declined),
                 Err(_) => Err(VisitError::TooLate(PATIENCE.as_secs())),
             }
         })
@@ -219,14 +224,14 @@ impl Visit for ConsentPromptingVisit {
 
 impl LoginPrompter {
     /// Asks for consent to open the page. Dropping the future withdraws the question.
-    async fn agrees(&self, page: &Page) -> Consent {
+    async fn agrees(&self, page: &LoginPage) -> ConsentAnswer {
         let Self { asker, context, server } = self;
         if let Some(context) = context.upgrade() {
             context.crier.tell(Event::Asked { server: server.clone(), kind: "login" });
         }
         let (url, issuer, scope) = (page.url.clone(), page.issuer.clone(), page.scope.clone());
         let ask = LoginAsk { server: server.clone(), url, issuer, scope };
-        put(&**asker, |reply| Ask::Login(ask, reply)).await.unwrap_or(Consent::Refused)
+        put(&**asker, |reply| Ask::Login(ask, reply)).await.unwrap_or(ConsentAnswer::Refused)
     }
 }
 
@@ -248,12 +253,12 @@ mod tests {
 
     struct UnopenedVisit;
 
-    impl Visit for UnopenedVisit {
+    impl BrowserVisit for UnopenedVisit {
         fn redirect_uri(&self) -> &str {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+        fn go(self: Box<Self>, _page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
             panic!("nobody has said yes")
         }
     }
@@ -264,7 +269,7 @@ mod tests {
         let person =
             LoginPrompter { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };
         let visit = Box::new(ConsentPromptingVisit { visit: Box::new(UnopenedVisit), person });
-        let page = Page::new("https://login.example/authorize", "https://login.example", "state");
+        let page = LoginPage::new("https://login.example/authorize", "https://login.example", "state");
         assert_eq!(visit.go(page).await.unwrap_err(), VisitError::TooLate(300));
         let asked = asker.0.lock().unwrap();
         assert!(matches!(&asked[..], [Ask::Login(_, reply)] if !reply.is_wanted()));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::{ProcessLog, ProcessNote};
-use wharf_spec::{Shown, Timestamp};
+use wharf_spec::{EscapedText, Timestamp};
 use wharf_store::LogFile;
 
 /// Maximum number of queued lines per server. Further lines are lost.
@@ -110,7 +110,7 @@ impl ProcessLog for ServerLogs {
             ProcessNote::Wrote(line) => (LogSource::Server, line[..line.floor_char_boundary(LONGEST_LINE)].to_owned()),
             of_process => (LogSource::Wharf, of_process.to_string()),
         };
-        let text = Shown::line(&text, usize::MAX).to_string();
+        let text = EscapedText::line(&text, usize::MAX).to_string();
         let line = LogLine { time: &Timestamp(at).to_string(), voice, text: &text }.to_string();
         self.push(server, line);
     }
@@ -279,7 +279,7 @@ fn loss(lost: u64) -> String {
 mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
-    use wharf_client::Exit;
+    use wharf_client::ProcessExit;
 
     #[tokio::test]
     async fn what_happens_to_a_server_is_written_line_by_line() {
@@ -291,7 +291,7 @@ mod tests {
         for note in [
             ProcessNote::Started(7),
             ProcessNote::Wrote("  boom: \u{1b}[31mred\rline"),
-            ProcessNote::Ended(Exit::Code(3)),
+            ProcessNote::Ended(ProcessExit::Code(3)),
         ] {
             logs.note("../Ünsafe", at, note);
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 
 use crate::audit;
-use crate::stats::{Count, ToolStats};
+use crate::stats::{CallCounter, ToolStats};
 
 /// Maximum number of tools counted individually. Further tools share one entry.
 const MOST_TOOLS: usize = 10_000;
@@ -45,7 +45,7 @@ pub struct PastToolCalls {
 pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-    let mut counts: BTreeMap<(Option<String>, String), (Count, u64)> = BTreeMap::new();
+    let mut counts: BTreeMap<(Option<String>, String), (CallCounter, u64)> = BTreeMap::new();
     let mut strange = 0;
     let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<AuditLine>(entry) {
         Ok(AuditLine::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
@@ -58,7 +58,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
         Ok(_) => {}
         Err(_) => strange += 1,
     })?;
-    let told = |((server, tool), (count, last)): ((Option<String>, String), (Count, u64))| PastToolCalls {
+    let told = |((server, tool), (count, last)): ((Option<String>, String), (CallCounter, u64))| PastToolCalls {
         server,
         stats: count.read(&tool),
         last: UNIX_EPOCH + Duration::from_millis(last),

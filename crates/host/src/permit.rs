@@ -11,10 +11,10 @@ use wharf_spec::ToolId;
 use wharf_tools::{RefusalReason, ToolCaller};
 use wharf_wire::ToolResult;
 
-use crate::audit::Ended;
+use crate::audit::AuditedCallOutcome;
 use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::lane::CallDeadline;
 use crate::server::Server;
@@ -24,7 +24,7 @@ use crate::server::Server;
 ///
 /// It counts as a call until [`CallPermit::ended`]. Dropping it before that records the call as withdrawn.
 pub struct CallPermit {
-    context: Arc<Context>,
+    context: Arc<HostContext>,
     server: Arc<Server>,
     tool: Arc<CatalogTool>,
     arguments: RawJson,
@@ -40,14 +40,14 @@ pub struct CallPermit {
 /// A request for a permit.
 #[derive(Clone, Copy)]
 struct PermitRequest<'a> {
-    context: &'a Arc<Context>,
+    context: &'a Arc<HostContext>,
     arguments: &'a RawJson,
     options: &'a CallOptions,
 }
 
 impl CallPermit {
     pub(crate) async fn ask(
-        context: &Arc<Context>,
+        context: &Arc<HostContext>,
         id: &ToolId,
         arguments: &RawJson,
         options: &CallOptions,
@@ -73,21 +73,21 @@ impl CallPermit {
     /// Records the end of the call.
     pub fn ended(mut self, outcome: Result<&ToolResult, &CallError>) {
         match outcome {
-            Ok(result) if result.is_error => self.note(&Ended::ToolFailed),
-            Ok(_) => self.note(&Ended::Answered),
+            Ok(result) if result.is_error => self.note(&AuditedCallOutcome::ToolFailed),
+            Ok(_) => self.note(&AuditedCallOutcome::Answered),
             Err(error) => {
                 let error = self.server.failed(error.clone());
-                self.note(&Ended::Failed(&error));
+                self.note(&AuditedCallOutcome::Failed(&error));
             }
         }
     }
 
-    fn note(&mut self, ended: &Ended<'_>) {
+    fn note(&mut self, ended: &AuditedCallOutcome<'_>) {
         let took = self.began.elapsed();
         self.is_over = true;
         self.context.tell_called(&self.tool.id, &self.arguments, &self.caller, (ended, took));
-        if !matches!(ended, Ended::Withdrawn) {
-            self.server.stats.record(&self.tool.id.tool, took, matches!(ended, Ended::Answered));
+        if !matches!(ended, AuditedCallOutcome::Withdrawn) {
+            self.server.stats.record(&self.tool.id.tool, took, matches!(ended, AuditedCallOutcome::Answered));
         }
     }
 }
@@ -164,7 +164,7 @@ impl PermitRequest<'_> {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         if !self.is_over {
-            self.note(&Ended::Withdrawn);
+            self.note(&AuditedCallOutcome::Withdrawn);
         }
         self.server.usage.leave();
     }

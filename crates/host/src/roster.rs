@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_spec::{ServerEntry, ServerName};
 
 use crate::host::Host;
-use crate::server::{Reach, Server, Told};
+use crate::server::{Server, ServerEndpoint, Told};
 
 /// Result of a change of the server set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
             errors.push((name, "the name stands twice; the first one holds".to_owned()));
             continue;
         }
-        wanted.insert(name, Told { reach: Reach::Spec(Box::new(spec)), settings, by_hand: None });
+        wanted.insert(name, Told { reach: ServerEndpoint::Spec(Box::new(spec)), settings, by_hand: None });
     }
     (wanted, errors)
 }
@@ -50,8 +50,8 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> S
     let mut after: HashMap<ServerName, Arc<Server>> = HashMap::new();
     for (name, server) in before.iter() {
         match (&server.reach, wanted.get(name)) {
-            (Reach::Spec(_), None) => changes.removed.push(name.clone()),
-            (Reach::Local(_), Some(_)) => {
+            (ServerEndpoint::Spec(_), None) => changes.removed.push(name.clone()),
+            (ServerEndpoint::Local(_), Some(_)) => {
                 changes.errors.push((name.clone(), "a server in this process has that name".to_owned()));
                 after.insert(name.clone(), Arc::clone(server));
             }
@@ -60,7 +60,7 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> S
     }
     for (name, told) in wanted {
         match before.get(&name) {
-            Some(server) if matches!(server.reach, Reach::Local(_)) => {}
+            Some(server) if matches!(server.reach, ServerEndpoint::Local(_)) => {}
             // A server defined in another place is a different one, even if its spec is equal.
             Some(server) if server.reach.is_same(&told.reach) && server.origin() == told.settings.origin => {
                 let same = server.kept.load().is_told(&told.settings);

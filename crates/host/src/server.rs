@@ -9,22 +9,22 @@ use wharf_client::{CallError, ConnectOptions, Connection, LocalServer, connect_l
 use wharf_spec::{ActivationState, Glob, HttpSpec, ServerName, ServerOrigin, ServerSettings, ServerSpec};
 
 use crate::account::LoginState;
-use crate::catalog::Filter;
-use crate::context::Context;
+use crate::catalog::ToolFilter;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::results::ToolResultCache;
-use crate::stats::Stats;
-use crate::supervise::{Command, Keeping, Standing, State};
-use crate::trouble::Trouble;
-use crate::usage::Usage;
-use crate::watching::Watched;
+use crate::stats::ServerStats;
+use crate::supervise::{ServerSnapshot, ServerState, SupervisionPolicy, SupervisorCommand};
+use crate::trouble::ServerError;
+use crate::usage::ServerUsage;
+use crate::watching::ResourceSubscriptions;
 
 /// Creates an in-process server, once for every connection.
 pub type LocalFactory = Arc<dyn Fn() -> Result<Box<dyn LocalServer>, String> + Send + Sync>;
 
 /// The way to connect to a server.
 #[derive(Clone)]
-pub(crate) enum Reach {
+pub(crate) enum ServerEndpoint {
     /// Start or dial it.
     Spec(Box<ServerSpec>),
     /// Create it in this process.
@@ -34,7 +34,7 @@ pub(crate) enum Reach {
 /// Desired configuration of one server, from the builder or from [`Host::set_servers`](crate::host::Host::set_servers).
 #[derive(Clone)]
 pub(crate) struct Told {
-    pub reach: Reach,
+    pub reach: ServerEndpoint,
     pub settings: ServerSettings,
     /// Manual override inherited from the server that this one replaces.
     pub by_hand: Option<ActivationState>,
@@ -45,10 +45,10 @@ pub(crate) struct Server {
     pub name: ServerName,
     /// Distinguishes a server from its replacement of the same name.
     pub generation: u64,
-    pub reach: Reach,
-    pub kept: ArcSwap<Kept>,
+    pub reach: ServerEndpoint,
+    pub kept: ArcSwap<EffectiveSettings>,
     /// Messages to the supervisor. Unbounded, but limited by the rate of commands.
-    pub words: mpsc::UnboundedSender<Word>,
+    pub words: mpsc::UnboundedSender<SupervisorMessage>,
     /// Numbers of commands sent and completed.
     pub sent: Mutex<u64>,
     pub obeyed: watch::Sender<u64>,
@@ -56,22 +56,22 @@ pub(crate) struct Server {
     pub anew: Notify,
     /// Signals that a call needs the server.
     pub wanted: Notify,
-    pub standing: watch::Receiver<Standing>,
+    pub standing: watch::Receiver<ServerSnapshot>,
     /// Epoch whose tools are published. Calls wait for it.
     pub listed: watch::Sender<u64>,
     /// Epoch whose lists are all published.
     pub listed_all: watch::Sender<u64>,
-    pub usage: Usage,
-    pub stats: Stats,
-    pub watched: Watched,
+    pub usage: ServerUsage,
+    pub stats: ServerStats,
+    pub watched: ResourceSubscriptions,
     pub results: ToolResultCache,
     pub membership: LoginState,
 }
 
 /// A message to the supervisor.
 #[derive(Debug, Clone)]
-pub(crate) enum Word {
-    Do(Command),
+pub(crate) enum SupervisorMessage {
+    Do(SupervisorCommand),
     /// A call on the connection of this epoch was rejected for lack of a login.
     TurnedAway {
         epoch: u64,
@@ -84,25 +84,25 @@ pub(crate) enum Word {
 }
 
 /// Effective settings of a server, in the form that calls need.
-pub(crate) struct Kept {
+pub(crate) struct EffectiveSettings {
     /// Settings as configured.
     told: ServerSettings,
     /// Manual override, valid until the configured setting changes.
     by_hand: Option<ActivationState>,
     /// Settings in effect.
     pub settings: ServerSettings,
-    pub filter: Filter,
+    pub filter: ToolFilter,
     pub tool_timeouts: Vec<(Glob, Duration)>,
     pub slots: Option<Arc<Semaphore>>,
 }
 
-impl Kept {
+impl EffectiveSettings {
     pub fn new(told: ServerSettings, by_hand: Option<ActivationState>) -> Self {
         let mut settings = told.clone();
         if let (Some(admission), true) = (by_hand, told.admission != ActivationState::Unapproved) {
             settings.admission = admission;
         }
-        let filter = Filter::of(&settings);
+        let filter = ToolFilter::of(&settings);
         let tool_timeouts = settings.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
         let slots = settings.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
         Self { told, by_hand, settings, filter, tool_timeouts, slots }
@@ -125,13 +125,13 @@ impl Kept {
         own.or(self.settings.timeout)
     }
 
-    pub fn keeping(&self) -> Keeping {
+    pub fn keeping(&self) -> SupervisionPolicy {
         let ServerSettings { admission, lazy, reconnect, health_check, idle_stop, .. } = self.settings;
-        Keeping { admission, lazy, reconnect, health_check, idle_stop }
+        SupervisionPolicy { admission, lazy, reconnect, health_check, idle_stop }
     }
 }
 
-impl Reach {
+impl ServerEndpoint {
     /// Reports whether both connect to the same server. In-process factories are never equal, because they cannot be
     /// compared.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -153,7 +153,7 @@ impl Reach {
             Self::Local(_) => "in-process",
             Self::Spec(spec) => match &**spec {
                 ServerSpec::Stdio(_) => "stdio",
-                ServerSpec::Http(http) if http.form == wharf_spec::HttpForm::Sse => "sse",
+                ServerSpec::Http(http) if http.form == wharf_spec::HttpTransport::Sse => "sse",
                 ServerSpec::Http(_) => "http",
             },
         }
@@ -169,17 +169,17 @@ impl Server {
     /// Starts, dials or creates the server and negotiates a protocol revision.
     ///
     /// Dropping the future stops everything it has started.
-    pub async fn reach(&self, context: &Context) -> Result<Connection, Trouble> {
+    pub async fn reach(&self, context: &HostContext) -> Result<Connection, ServerError> {
         self.note_login(context).await;
         let options = self.connect_options(context);
         let connected = match &self.reach {
-            Reach::Spec(spec) => connect_to(spec, options).await,
-            Reach::Local(make) => connect_local(make().map_err(Trouble::NotMade)?, options).await,
+            ServerEndpoint::Spec(spec) => connect_to(spec, options).await,
+            ServerEndpoint::Local(make) => connect_local(make().map_err(ServerError::NotMade)?, options).await,
         };
-        connected.map_err(|error| Trouble::NotConnected(Arc::new(error)))
+        connected.map_err(|error| ServerError::NotConnected(Arc::new(error)))
     }
 
-    fn connect_options(&self, context: &Context) -> ConnectOptions {
+    fn connect_options(&self, context: &HostContext) -> ConnectOptions {
         let mut options = context.connect_options(self);
         let settings = &self.kept.load().settings;
         if let Some(time) = settings.startup_timeout {
@@ -193,27 +193,27 @@ impl Server {
     }
 
     /// Sends a command to the supervisor. Returns its number for [`Server::has_obeyed`].
-    pub fn command(&self, command: Command) -> u64 {
+    pub fn command(&self, command: SupervisorCommand) -> u64 {
         // Locked during the send, so that commands are processed in the order of their numbers.
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         *sent += 1;
         // Fails only if the server is being removed, and then the command is irrelevant.
-        let _ = self.words.send(Word::Do(command));
+        let _ = self.words.send(SupervisorMessage::Do(command));
         *sent
     }
 
     /// Tells the supervisor that a call was rejected for lack of a login or of a scope.
     pub fn turned_away(&self, epoch: u64, error: &CallError) {
         if error.needs_login() {
-            let _ = self.words.send(Word::TurnedAway { epoch, error: error.clone() });
+            let _ = self.words.send(SupervisorMessage::TurnedAway { epoch, error: error.clone() });
         } else if error.needs_scope().is_some() {
-            let _ = self.words.send(Word::WantsMore(error.clone()));
+            let _ = self.words.send(SupervisorMessage::WantsMore(error.clone()));
         }
     }
 
     /// Tells the supervisor to end permanently.
     pub fn leave(&self) {
-        let _ = self.words.send(Word::Leave);
+        let _ = self.words.send(SupervisorMessage::Leave);
     }
 
     /// Applies new settings.
@@ -229,14 +229,14 @@ impl Server {
 
     fn keep_as(&self, told: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
         let before = self.kept.load();
-        let mut kept = Kept::new(told, by_hand);
+        let mut kept = EffectiveSettings::new(told, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {
             // Share the semaphore, so that calls in progress count towards the limit.
             kept.slots = before.slots.clone();
         }
         let keeping = kept.keeping();
         self.kept.store(Arc::new(kept));
-        self.command(Command::Keep(keeping))
+        self.command(SupervisorCommand::Keep(keeping))
     }
 
     /// Waits until the supervisor has processed the command of this number.
@@ -258,9 +258,9 @@ impl Server {
     /// Waits for the current connection attempt, if there is one. Returns an error unless the server is ready.
     pub async fn attempted(&self) -> Result<(), HostError> {
         let mut standing = self.standing.clone();
-        let found = standing.wait_for(|standing| standing.state != State::Connecting).await;
+        let found = standing.wait_for(|standing| standing.state != ServerState::Connecting).await;
         let standing = found.map_err(|_| HostError::Closed)?.clone();
-        if standing.state == State::Ready { Ok(()) } else { Err(self.unavailable(&standing)) }
+        if standing.state == ServerState::Ready { Ok(()) } else { Err(self.unavailable(&standing)) }
     }
 
     /// Waits until the server's state is settled and its lists have been read.
@@ -271,7 +271,7 @@ impl Server {
             let (settled, learned) = {
                 let standing = standing.borrow_and_update();
                 let learned = *listed.borrow_and_update() >= standing.epoch;
-                (standing.state.is_settled(), learned || standing.state != State::Ready)
+                (standing.state.is_settled(), learned || standing.state != ServerState::Ready)
             };
             if settled && learned {
                 return;

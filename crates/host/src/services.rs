@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{ClientServices, Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
+use wharf_client::{BoxedFuture, ClientServices, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
 use wharf_spec::ServerName;
 use wharf_wire::{
     Elicitation, ElicitationResponse, JsonLimits, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest,
@@ -13,7 +13,7 @@ use wharf_wire::{
 };
 
 use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, put};
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::events::Event;
 
 /// Maximum number of tokens generated for one server per day.
@@ -21,7 +21,7 @@ const TOKENS_A_DAY: u64 = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
-pub(crate) fn services(context: &Arc<Context>) -> ClientServices {
+pub(crate) fn services(context: &Arc<HostContext>) -> ClientServices {
     let logs = EventLogSink(Arc::downgrade(context));
     let mut services = ClientServices::default().logs(LogLevel::Info, logs).tasks();
     if let Some(asker) = &context.asker {
@@ -39,7 +39,7 @@ pub(crate) fn services(context: &Arc<Context>) -> ClientServices {
 }
 
 /// Publishes servers' log messages as events.
-struct EventLogSink(Weak<Context>);
+struct EventLogSink(Weak<HostContext>);
 
 impl LogSink for EventLogSink {
     fn log(&self, server: &str, message: LogMessage) {
@@ -61,7 +61,7 @@ impl RootsSource for ConfiguredRoots {
 /// Forwards servers' elicitations to the asker.
 struct AskerElicitor {
     asker: Arc<dyn Asker>,
-    context: Weak<Context>,
+    context: Weak<HostContext>,
 }
 
 impl Elicitor for AskerElicitor {
@@ -69,7 +69,7 @@ impl Elicitor for AskerElicitor {
         self.asker.shows_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         Box::pin(async move {
             let Ok(server) = server else { return ElicitationResponse::Decline };
@@ -89,7 +89,7 @@ impl Elicitor for AskerElicitor {
         })
     }
 
-    fn page_done(&self, server: &str, _: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
         let (asker, server) = (Arc::clone(&self.asker), ServerName::new(server));
         Box::pin(async move {
             let Ok(server) = server else { return std::future::pending().await };
@@ -105,13 +105,13 @@ impl Elicitor for AskerElicitor {
 fn asks_for_secret(question: &Elicitation) -> Option<String> {
     let Elicitation::Form(form) = question else { return None };
     let field = form.secret_field()?;
-    Some(wharf_spec::Untrusted::new(field.name.as_str()).shortened(60).to_string())
+    Some(wharf_spec::UntrustedText::new(field.name.as_str()).shortened(60).to_string())
 }
 
 /// Forwards sampling requests to the asker, without tools or context and within a daily token budget.
 struct AskerSampler {
     asker: Arc<dyn Asker>,
-    context: Weak<Context>,
+    context: Weak<HostContext>,
     spent: Mutex<HashMap<ServerName, DailyTokenUsage>>,
 }
 
@@ -139,7 +139,7 @@ impl AskerSampler {
 }
 
 impl Sampler for AskerSampler {
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
+    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
         let allowed = server.as_ref().is_ok_and(|server| self.spend(server, request.max_tokens));
         Box::pin(async move {

@@ -10,7 +10,7 @@ use wharf_tools::{Registry, Tool};
 
 use crate::catalog::{Catalog, CatalogTool, ListFreshness, Section};
 use crate::server::Server;
-use crate::supervise::Way;
+use crate::supervise::Availability;
 
 /// Adapts a catalog tool to a registry tool.
 pub(crate) type ToolAdapter = Box<dyn Fn(&Arc<CatalogTool>) -> Arc<dyn Tool> + Send + Sync>;
@@ -27,7 +27,7 @@ pub(crate) enum PublishOutcome {
 }
 
 /// The published catalog of all servers. Reading takes no lock; a change takes a short one.
-pub(crate) struct Shelf {
+pub(crate) struct CatalogPublisher {
     catalog: ArcSwap<Catalog>,
     /// Generation of the server that published each name's section. A replaced server cannot unpublish its
     /// replacement's section.
@@ -37,7 +37,7 @@ pub(crate) struct Shelf {
     adapt: ToolAdapter,
 }
 
-impl Shelf {
+impl CatalogPublisher {
     pub fn new(registry: Arc<Registry>, adapt: ToolAdapter) -> Self {
         let catalog = ArcSwap::from_pointee(Catalog::default());
         Self { catalog, owners: Mutex::default(), version: watch::Sender::default(), registry, adapt }
@@ -79,7 +79,7 @@ impl Shelf {
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
             let standing = server.standing.borrow();
-            let old = section.freshness != ListFreshness::Live && matches!(standing.way, Way::Open(_));
+            let old = section.freshness != ListFreshness::Live && matches!(standing.way, Availability::Open(_));
             standing.epoch == epoch && standing.offers_tools() && !old
         };
         if !may {
@@ -113,7 +113,7 @@ mod tests {
     use wharf_spec::ServerSettings;
 
     use crate::host::Host;
-    use crate::server::{Reach, Told};
+    use crate::server::{ServerEndpoint, Told};
 
     use super::*;
 
@@ -128,7 +128,7 @@ mod tests {
         host.settled().await;
         let (context, first) = (host.context(), host.context().server("one").unwrap());
         assert_eq!(context.shelf.section_of(&first).unwrap().resources.len(), 1);
-        let reach = Reach::Local(Arc::new(|| Err("never".to_owned())));
+        let reach = ServerEndpoint::Local(Arc::new(|| Err("never".to_owned())));
         let second = host.begin(name, Told { reach, settings: ServerSettings::default(), by_hand: None }).await;
         assert!(context.shelf.section_of(&second).is_none());
         host.close().await;

@@ -6,12 +6,12 @@ use wharf_client::{Connection, Listing};
 use wharf_spec::ToolId;
 use wharf_wire::{ServerCapabilities, ToolDefinition};
 
-use crate::attend::{ListingMode, Lists};
-use crate::catalog::{ListFreshness, ListName, Listed, Section, SectionInput, fingerprint};
-use crate::context::Context;
+use crate::attend::{FetchedLists, ListingMode};
+use crate::catalog::{ListFreshness, ListName, Section, SectionInput, ServerLists, fingerprint};
+use crate::context::HostContext;
 use crate::disk;
 use crate::events::Event;
-use crate::server::{Reach, Server};
+use crate::server::{Server, ServerEndpoint};
 use crate::shelf::PublishOutcome;
 use wharf_inspect::{inspect, is_quarantined};
 
@@ -24,9 +24,15 @@ struct PublishSummary {
     withheld: usize,
 }
 
-impl Context {
+impl HostContext {
     /// Publishes the lists of a connected server. Lists that have not been requested yet keep their previous content.
-    pub async fn shelve(self: &Arc<Self>, server: &Arc<Server>, epoch: u64, lists: &Lists, connection: &Connection) {
+    pub async fn shelve(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        epoch: u64,
+        lists: &FetchedLists,
+        connection: &Connection,
+    ) {
         let mut listed = listed(lists, connection);
         let offered = &connection.facts().capabilities;
         if let Some(before) = self.shelf.section_of(server) {
@@ -86,7 +92,7 @@ impl Context {
         self: &Arc<Self>,
         server: &Arc<Server>,
         epoch: Option<u64>,
-        listed: Listed,
+        listed: ServerLists,
     ) -> Option<PublishSummary> {
         let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
         let (context, server) = (Arc::clone(self), Arc::clone(server));
@@ -100,7 +106,7 @@ impl Context {
         .await
     }
 
-    fn section(&self, server: &Server, listed: Listed) -> Section {
+    fn section(&self, server: &Server, listed: ServerLists) -> Section {
         let kept = server.kept.load();
         let inspector = |tool: &ToolDefinition| self.quarantined(server, tool);
         Section::build(SectionInput {
@@ -132,11 +138,11 @@ impl Context {
     }
 
     /// Caches a server's lists on disk, for the time when it is not running.
-    pub fn keep_listed(&self, server: &Server, lists: &Lists, connection: &Connection) {
-        if let (Some(disk), Reach::Spec(spec)) = (&self.disk, &server.reach)
+    pub fn keep_listed(&self, server: &Server, lists: &FetchedLists, connection: &Connection) {
+        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
             && lists.failed.is_empty()
         {
-            let server = disk::Listing { name: &server.name, origin: &server.origin(), spec };
+            let server = disk::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
             match self.options.attention {
                 ListingMode::Full => disk.keep_listed(&server, &listed(lists, connection)),
                 ListingMode::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
@@ -144,18 +150,18 @@ impl Context {
         }
     }
 
-    async fn listed_before(&self, server: &Server) -> Option<Listed> {
+    async fn listed_before(&self, server: &Server) -> Option<ServerLists> {
         match (&self.disk, &server.reach) {
-            (Some(disk), Reach::Spec(spec)) => {
-                disk.listed(&disk::Listing { name: &server.name, origin: &server.origin(), spec }).await
+            (Some(disk), ServerEndpoint::Spec(spec)) => {
+                disk.listed(&disk::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec }).await
             }
             _ => None,
         }
     }
 }
 
-fn listed(lists: &Lists, connection: &Connection) -> Listed {
-    let mut listed = Listed { freshness: ListFreshness::Live, ..Listed::default() };
+fn listed(lists: &FetchedLists, connection: &Connection) -> ServerLists {
+    let mut listed = ServerLists { freshness: ListFreshness::Live, ..ServerLists::default() };
     listed.instructions = connection.facts().instructions.clone();
     listed.tools = take(&lists.tools, ListName::Tools, &mut listed.withheld);
     listed.resources = take(&lists.resources, ListName::Resources, &mut listed.withheld);
@@ -167,7 +173,7 @@ fn listed(lists: &Lists, connection: &Connection) -> Listed {
 }
 
 /// Returns the lists that the server supports and that have not been requested yet.
-fn unasked(lists: &Lists, offered: &ServerCapabilities) -> Vec<ListName> {
+fn unasked(lists: &FetchedLists, offered: &ServerCapabilities) -> Vec<ListName> {
     let all = [
         (ListName::Resources, offered.resources && lists.resources.is_none()),
         (ListName::Templates, offered.resources && lists.templates.is_none()),
@@ -187,7 +193,7 @@ fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before:
 fn take<T: Clone>(
     listing: &Option<Listing<T>>,
     name: ListName,
-    withheld: &mut Vec<(ListName, wharf_client::Withheld)>,
+    withheld: &mut Vec<(ListName, wharf_client::WithheldEntry)>,
 ) -> Vec<T> {
     let Some(listing) = listing else { return Vec::new() };
     withheld.extend(listing.withheld.iter().map(|item| (name, item.clone())));

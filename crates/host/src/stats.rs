@@ -12,12 +12,12 @@ const MOST_TOOLS: usize = 4096;
 
 /// Statistics of one server.
 #[derive(Default)]
-pub(crate) struct Stats {
-    tools: RwLock<HashMap<Arc<str>, Arc<Count>>>,
+pub(crate) struct ServerStats {
+    tools: RwLock<HashMap<Arc<str>, Arc<CallCounter>>>,
 }
 
 /// Statistics of one tool. Recording takes no lock.
-pub(crate) struct Count {
+pub(crate) struct CallCounter {
     calls: AtomicU64,
     errors: AtomicU64,
     scale: [AtomicU64; STEPS],
@@ -41,20 +41,20 @@ pub struct ToolStats {
     pub p99_us: u64,
 }
 
-impl Default for Count {
+impl Default for CallCounter {
     fn default() -> Self {
         Self { calls: AtomicU64::new(0), errors: AtomicU64::new(0), scale: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
-impl Stats {
+impl ServerStats {
     /// Records a call.
     pub fn record(&self, tool: &Arc<str>, took: Duration, success: bool) {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(tool).map(Arc::clone);
         known.unwrap_or_else(|| self.begin(tool)).record(took, success);
     }
 
-    fn begin(&self, tool: &Arc<str>) -> Arc<Count> {
+    fn begin(&self, tool: &Arc<str>) -> Arc<CallCounter> {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         let name = if tools.len() < MOST_TOOLS { Arc::clone(tool) } else { Arc::from("…") };
         Arc::clone(tools.entry(name).or_default())
@@ -69,7 +69,7 @@ impl Stats {
     }
 }
 
-impl Count {
+impl CallCounter {
     /// Records a call.
     pub fn record(&self, took: Duration, success: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_what_was_counted() {
-        let stats = Stats::default();
+        let stats = ServerStats::default();
         let tool: Arc<str> = "t".into();
         for millis in 1..=100 {
             stats.record(&tool, Duration::from_millis(millis), millis != 7);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_server_that_names_tools_without_end_costs_no_more() {
-        let stats = Stats::default();
+        let stats = ServerStats::default();
         for n in 0..MOST_TOOLS + 50 {
             stats.record(&n.to_string().into(), Duration::ZERO, true);
         }

@@ -7,10 +7,10 @@ use wharf_spec::ServerName;
 use wharf_wire::{Implementation, Revision, ServerCapabilities};
 
 use crate::catalog::ListFreshness;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::server::Server;
-use crate::supervise::{State, Way};
-use crate::trouble::Trouble;
+use crate::supervise::{Availability, ServerState};
+use crate::trouble::ServerError;
 
 /// Number of stderr lines included.
 const STDERR_SHOWN: usize = 20;
@@ -24,11 +24,11 @@ pub struct ServerStatus {
     /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
     /// Current state.
-    pub state: State,
+    pub state: ServerState,
     /// Time of the last state change.
     pub since: SystemTime,
     /// The last error.
-    pub last_error: Option<std::sync::Arc<Trouble>>,
+    pub last_error: Option<std::sync::Arc<ServerError>>,
     /// Time at which the server last became ready.
     pub last_connected_at: Option<SystemTime>,
     /// Number of times the server has become ready again.
@@ -87,11 +87,11 @@ pub struct OfferStatus {
     pub freshness: ListFreshness,
 }
 
-pub(crate) fn status(context: &Context, server: &Server) -> ServerStatus {
+pub(crate) fn status(context: &HostContext, server: &Server) -> ServerStatus {
     let standing = server.standing.borrow().clone();
     let kept = server.kept.load();
     let connection = match &standing.way {
-        Way::Open(connection) => Some(connection),
+        Availability::Open(connection) => Some(connection),
         _ => None,
     };
     let stderr_tail = match connection {
@@ -129,7 +129,7 @@ fn connected(connection: &wharf_client::Connection) -> ConnectedStatus {
     }
 }
 
-fn offers(context: &Context, server: &Server) -> Option<OfferStatus> {
+fn offers(context: &HostContext, server: &Server) -> Option<OfferStatus> {
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str())?;
     Some(OfferStatus {

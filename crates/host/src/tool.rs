@@ -8,7 +8,7 @@ use wharf_tools::{BoxFuture, Tool, ToolDescription, ToolError, ToolErrorKind, To
 
 use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
-use crate::context::{Context, LARGE};
+use crate::context::{HostContext, LARGE};
 use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{limited, limited_blocking, visible};
@@ -16,11 +16,11 @@ use crate::results::{limited, limited_blocking, visible};
 /// A tool of a server. It holds only a weak reference to its host.
 pub(crate) struct ServerTool {
     tool: Arc<CatalogTool>,
-    context: Weak<Context>,
+    context: Weak<HostContext>,
 }
 
 impl ServerTool {
-    pub fn new(tool: Arc<CatalogTool>, context: Weak<Context>) -> Self {
+    pub fn new(tool: Arc<CatalogTool>, context: Weak<HostContext>) -> Self {
         Self { tool, context }
     }
 
@@ -50,7 +50,11 @@ impl ServerTool {
     }
 
     /// Returns a progress sink that publishes events and forwards progress to the caller's sink, if there is one.
-    fn progress(&self, context: &Arc<Context>, sink: Option<wharf_tools::ProgressSink>) -> wharf_client::ProgressSink {
+    fn progress(
+        &self,
+        context: &Arc<HostContext>,
+        sink: Option<wharf_tools::ProgressSink>,
+    ) -> wharf_client::ProgressSink {
         let (context, id) = (Arc::downgrade(context), self.tool.id.clone());
         Arc::new(move |progress| {
             if let Some(sink) = &sink {

@@ -3,16 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, ConnectTrace, Gone, NotAuthorized};
+use wharf_client::{
+    AuthRecovery, CallError, ConnectCause, ConnectError, ConnectTrace, DisconnectReport, NotAuthorized,
+};
 
 /// An error that makes a server unavailable, with its evidence.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ServerError {
     /// The server could not be started or dialled, or did not complete the handshake.
     NotConnected(Arc<ConnectError>),
     /// The connection was lost.
-    Lost(Arc<Gone>),
+    Lost(Arc<DisconnectReport>),
     /// A health check failed. Holds the error.
     Silent(String),
     /// An in-process server could not be created, or the connection task failed. Holds the reason.
@@ -21,7 +23,7 @@ pub enum Trouble {
     TurnedAway(CallError),
 }
 
-impl Trouble {
+impl ServerError {
     /// Reports whether a retry may help.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -84,7 +86,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotConnected(error) => {

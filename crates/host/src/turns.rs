@@ -6,18 +6,18 @@ use tokio::sync::watch;
 
 /// Logins of one account that are in progress.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct LoginLock {
     by_hand: watch::Sender<usize>,
     asked: watch::Sender<usize>,
 }
 
 /// A login in progress. Dropping it ends the login.
-pub(crate) struct Turn(watch::Sender<usize>);
+pub(crate) struct LoginTurn(watch::Sender<usize>);
 
-impl Turns {
+impl LoginLock {
     /// Begins a manual login or logout. Returns once all prompted logins have been cancelled.
-    pub async fn by_hand(&self) -> Turn {
-        let turn = Turn::among(&self.by_hand);
+    pub async fn by_hand(&self) -> LoginTurn {
+        let turn = LoginTurn::among(&self.by_hand);
         // Fails only if the sender is dropped, and then no prompted login is in progress.
         let _ = self.asked.subscribe().wait_for(|count| *count == 0).await;
         turn
@@ -25,7 +25,7 @@ impl Turns {
 
     /// Runs a prompted login. Returns `None` if a manual login is in progress or begins, which drops the future.
     pub async fn asked<T>(&self, login: impl Future<Output = T>) -> Option<T> {
-        let _turn = Turn::among(&self.asked);
+        let _turn = LoginTurn::among(&self.asked);
         // Dropped before the turn ends.
         let login = pin!(login);
         let mut by_hand = self.by_hand.subscribe();
@@ -37,14 +37,14 @@ impl Turns {
     }
 }
 
-impl Turn {
+impl LoginTurn {
     fn among(count: &watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(count.clone())
     }
 }
 
-impl Drop for Turn {
+impl Drop for LoginTurn {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_logs_in_by_hand_goes_first() {
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(LoginLock::default());
         let (held, mut given_up) = oneshot::channel::<()>();
         let asked = tokio::spawn({
             let turns = Arc::clone(&turns);

@@ -18,11 +18,11 @@ pub(crate) fn fits_any<'a>(uri: &str, templates: impl IntoIterator<Item = &'a st
 /// A piece of a template.
 enum UriTemplatePiece<'a> {
     Literal(&'a str),
-    Expression(Expression<'a>),
+    Expression(UriTemplateExpression<'a>),
 }
 
 /// An expression in braces.
-struct Expression<'a> {
+struct UriTemplateExpression<'a> {
     /// First character of a nonempty expansion.
     first: Option<char>,
     /// Characters that end the expansion.
@@ -81,14 +81,14 @@ fn pieces(template: &str) -> Option<Vec<UriTemplatePiece<'_>>> {
             return None;
         }
         pieces.push(UriTemplatePiece::Literal(literal));
-        pieces.push(UriTemplatePiece::Expression(Expression::parse(inside)?));
+        pieces.push(UriTemplatePiece::Expression(UriTemplateExpression::parse(inside)?));
         rest = behind;
     }
     pieces.push(UriTemplatePiece::Literal(rest));
     (!rest.contains('}')).then_some(pieces)
 }
 
-impl<'a> Expression<'a> {
+impl<'a> UriTemplateExpression<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let operator = text.chars().next().filter(|first| "+#./;?&".contains(*first));
         let variables: Vec<&str> = text[operator.map_or(0, char::len_utf8)..].split(',').collect();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::supervise::ServerActivity;
 
 /// Calls in progress on a server, and the time of its last use.
-pub(crate) struct Usage {
+pub(crate) struct ServerUsage {
     born: Instant,
     in_flight: AtomicUsize,
     held: AtomicUsize,
@@ -18,9 +18,9 @@ pub(crate) struct Usage {
 }
 
 /// A call in progress, counted until it is dropped.
-pub(crate) struct UsageGuard<'a>(&'a Usage);
+pub(crate) struct UsageGuard<'a>(&'a ServerUsage);
 
-impl Usage {
+impl ServerUsage {
     pub fn new() -> Self {
         Self {
             born: Instant::now(),

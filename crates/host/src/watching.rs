@@ -8,14 +8,14 @@ use tokio::sync::watch;
 const MOST: usize = 256;
 
 /// Requested and confirmed subscriptions of one server.
-pub(crate) struct Watched {
-    wanted: watch::Sender<Wanted>,
+pub(crate) struct ResourceSubscriptions {
+    wanted: watch::Sender<RequestedResources>,
     agreed: watch::Sender<ConfirmedResources>,
 }
 
 /// Requested resources, each with its number of subscribers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestedResources {
     pub version: u64,
     pub uris: BTreeMap<String, usize>,
 }
@@ -27,7 +27,7 @@ struct ConfirmedResources {
     uris: Vec<String>,
 }
 
-impl Watched {
+impl ResourceSubscriptions {
     pub fn new() -> Self {
         Self { wanted: watch::Sender::default(), agreed: watch::Sender::default() }
     }
@@ -74,7 +74,7 @@ impl Watched {
         self.wanted.borrow().uris.keys().any(|wanted| below(wanted) || below(wanted.trim_end_matches('/')))
     }
 
-    pub fn wanted(&self) -> watch::Receiver<Wanted> {
+    pub fn wanted(&self) -> watch::Receiver<RequestedResources> {
         self.wanted.subscribe()
     }
 
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_resource_is_watched_until_the_last_one_leaves() {
-        let watched = Watched::new();
+        let watched = ResourceSubscriptions::new();
         let first = watched.add("a:x").unwrap();
         assert_eq!(watched.add("a:x"), Some(first), "the second one changes nothing");
         watched.remove("a:x");
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn too_many_are_refused() {
-        let watched = Watched::new();
+        let watched = ResourceSubscriptions::new();
         assert!((0..MOST).all(|n| watched.add(&n.to_string()).is_some()));
         assert!(watched.add("one more").is_none() && watched.add("0").is_some());
     }

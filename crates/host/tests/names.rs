@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wharf::catalog::{Catalog, Filter, Listed, NameStyle, Section, SectionInput, name};
+use wharf::catalog::{Catalog, NameStyle, Section, SectionInput, ServerLists, ToolFilter, name};
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{ToolDefinition, View};
@@ -107,8 +107,8 @@ fn section(server: &ServerName, style: NameStyle, tools: &[&ToolId]) -> Arc<Sect
         let text = RawJson::of(&serde_json::json!({ "name": &*id.tool, "inputSchema": {"type": "object"} })).unwrap();
         ToolDefinition::view(text, &JsonLimits::default()).unwrap()
     };
-    let listed = Listed { tools: tools.iter().map(definition).collect(), ..Listed::default() };
-    let filter = &Filter::default();
+    let listed = ServerLists { tools: tools.iter().map(definition).collect(), ..ServerLists::default() };
+    let filter = &ToolFilter::default();
     Arc::new(Section::build(SectionInput { server, style, filter, trust: false, inspector: None, listed }))
 }
 

@@ -18,10 +18,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
 use wharf::spec::{
-    Backoff, EnvValue, Fingerprint, LaunchCheck, LaunchRefusal, Reconnect, ServerEntry, ServerName, ServerSpec,
-    StdioSpec, Surroundings, ToolId,
+    BackoffSettings, EnvValue, Environment, Fingerprint, LaunchCheck, LaunchRefusal, ReconnectPolicy, ServerEntry,
+    ServerName, ServerSpec, StdioSpec, ToolId,
 };
-use wharf::{CallError, CallOptions, Event, Heard, Host, HostError, RawJson, State};
+use wharf::{CallError, CallOptions, Event, EventDelivery, Host, HostError, RawJson, ServerState};
 use wharf_testkit::faultd;
 use wharf_testkit::oracle::{self, Ledger};
 
@@ -47,7 +47,7 @@ fn main() {
 
 /// What is killed under its calls comes back: each call ends once, none of them is made twice, the next one is answered.
 async fn lost(case: &str, victims: fn(&Scene) -> Vec<i32>) {
-    let scene = Scene::open("ok", Backoff::default()).await;
+    let scene = Scene::open("ok", BackoffSettings::default()).await;
     let calls = scene.under_way().await;
     let killed = Instant::now();
     for victim in victims(&scene) {
@@ -65,7 +65,7 @@ async fn lost(case: &str, victims: fn(&Scene) -> Vec<i32>) {
     assert_eq!(scene.echo("again").await.unwrap(), "again", "{case}");
     assert!(killed.elapsed() < SOON, "{case}: {:?}", killed.elapsed());
     let status = scene.host.status_of("one").unwrap();
-    assert_eq!((status.state, status.restarts), (State::Ready, 1), "{case}");
+    assert_eq!((status.state, status.restarts), (ServerState::Ready, 1), "{case}");
     let ledger = Ledger::read(&scene.ledger).unwrap();
     assert_eq!(ledger.duplicates(), Vec::<String>::new(), "{case}");
     assert_eq!(scene.arrived(), CALLS, "{case}");
@@ -75,13 +75,13 @@ async fn lost(case: &str, victims: fn(&Scene) -> Vec<i32>) {
 /// A server that exits whenever it is ready is started only so often.
 async fn a_crash_loop_is_given_up_and_calls_err_at_once() {
     let case = "crash loop";
-    let backoff = Backoff { attempts: 2, base: Duration::from_millis(1), max: Duration::from_millis(1) };
+    let backoff = BackoffSettings { attempts: 2, base: Duration::from_millis(1), max: Duration::from_millis(1) };
     let scene = Scene::open("S03", backoff).await;
     let mut events = scene.host.events();
-    while scene.host.status_of("one").unwrap().state != State::Failed {
+    while scene.host.status_of("one").unwrap().state != ServerState::Failed {
         let told = tokio::time::timeout(SOON, events.next()).await.expect(case);
         assert!(told.is_some(), "{case}: the host is gone");
-        if let Some(Heard::Event(told)) = told
+        if let Some(EventDelivery::Event(told)) = told
             && let Event::State { trouble: Some(trouble), .. } = told.event
         {
             assert!(trouble.to_string().contains("exited with code 1"), "{case}: {trouble}");
@@ -91,7 +91,7 @@ async fn a_crash_loop_is_given_up_and_calls_err_at_once() {
     assert_eq!(starts, 3, "{case}: once, and two attempts more");
     let asked = Instant::now();
     let refused = scene.echo("anybody").await;
-    assert!(matches!(refused, Err(HostError::Unavailable { state: State::Failed, .. })), "{case}: {refused:?}");
+    assert!(matches!(refused, Err(HostError::Unavailable { state: ServerState::Failed, .. })), "{case}: {refused:?}");
     assert!(asked.elapsed() < Duration::from_secs(1), "{case}: {:?}", asked.elapsed());
     scene.close(case).await;
 }
@@ -105,13 +105,13 @@ async fn an_approval_is_compared_before_every_start() {
         assert!(program.is_some(), "the program is named");
         if may.load(Ordering::SeqCst) { Ok(()) } else { Err(LaunchRefusal::NotApproved) }
     });
-    let scene = Scene::open_checked("ok", Backoff::default(), Some(check)).await;
+    let scene = Scene::open_checked("ok", BackoffSettings::default(), Some(check)).await;
     let starts = || Ledger::read(&scene.ledger).unwrap().opened("server/discover");
     assert_eq!(scene.echo("one").await.unwrap(), "one");
     approved.store(false, Ordering::SeqCst);
     let mut events = scene.host.events();
     kill_process(Pid::from_raw(scene.server()).unwrap(), Signal::KILL).unwrap();
-    while scene.host.status_of("one").unwrap().state != State::Failed {
+    while scene.host.status_of("one").unwrap().state != ServerState::Failed {
         tokio::time::timeout(SOON, events.next()).await.expect(case);
     }
     let trouble = scene.host.status_of("one").unwrap().last_error.unwrap();
@@ -134,11 +134,11 @@ struct Scene {
 }
 
 impl Scene {
-    async fn open(fault: &str, backoff: Backoff) -> Self {
+    async fn open(fault: &str, backoff: BackoffSettings) -> Self {
         Self::open_checked(fault, backoff, None).await
     }
 
-    async fn open_checked(fault: &str, backoff: Backoff, launch_check: Option<LaunchCheck>) -> Self {
+    async fn open_checked(fault: &str, backoff: BackoffSettings, launch_check: Option<LaunchCheck>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ledger, marker) = (folder.path().join("ledger"), folder.path().display().to_string());
         let program = std::env::current_exe().unwrap().into();
@@ -147,8 +147,8 @@ impl Scene {
         spec.args.push(ledger.clone().into());
         spec.env.push((oracle::MARKER.into(), EnvValue::Plain(marker.clone().into())));
         let mut entry = ServerEntry::new(name(), ServerSpec::Stdio(spec));
-        entry.settings.reconnect = Reconnect::Backoff(backoff);
-        let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: folder.path().to_owned() };
+        entry.settings.reconnect = ReconnectPolicy::Backoff(backoff);
+        let surroundings = Environment { env: std::env::vars_os().collect(), cwd: folder.path().to_owned() };
         let builder = Host::builder().servers([entry]).gate(Arc::new(wharf::tools::AllowAllGate));
         let host = builder.surroundings(surroundings).start().await.unwrap();
         Self { host, marker, ledger, _folder: folder }

@@ -1,9 +1,9 @@
 //! Detection of encoded text: Base64, hexadecimal, escapes.
 
-use super::{Add, FindingRule, FindingWeight, markup, words};
+use super::{FindingRule, FindingSink, FindingWeight, markup, words};
 
 /// Decodes one level of encoding and inspects the result. Instructions in it are certain, other prose is a suspicion.
-pub(super) fn read(text: &str, add: &mut Add<'_>) {
+pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
     for (run, hidden) in runs(text).filter_map(|run| Some((run, decode(run)?))).chain(unescaped(text)) {
         let mut weight = FindingWeight::Suspect;
         let mut raise = |_, found: FindingWeight, _: &str| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 /// One sign of prompt injection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Finding {
     /// The rule that matched.
     pub rule: FindingRule,
     /// Location of the text.
-    pub place: Place,
+    pub place: FindingLocation,
     /// The matching words, shortened and escaped for a terminal.
     pub excerpt: String,
     /// Certainty of the finding.
@@ -118,7 +118,7 @@ pub enum FindingWeight {
 /// Location of a text in a definition. Paths come from the server and are shortened and escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum FindingLocation {
     /// The name.
     Name,
     /// The title.
@@ -141,7 +141,7 @@ pub enum Place {
     Message,
 }
 
-impl Place {
+impl FindingLocation {
     /// Reports whether the text describes the whole definition.
     fn is_head(&self) -> bool {
         matches!(self, Self::Name | Self::Title | Self::Description)
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FindingLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Name => "name",
@@ -170,22 +170,22 @@ impl fmt::Display for Place {
 
 /// Collected findings. Keeps the first few of each rule, and any that is more certain.
 #[derive(Default)]
-pub(super) struct Report {
+pub(super) struct FindingCollector {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Report {
+impl FindingCollector {
     const MOST_OF_A_RULE: usize = 8;
     const LONGEST_EXCERPT: usize = 120;
 
-    pub(super) fn add(&mut self, place: Place, rule: FindingRule, weight: FindingWeight, excerpt: &str) {
+    pub(super) fn add(&mut self, place: FindingLocation, rule: FindingRule, weight: FindingWeight, excerpt: &str) {
         let same = || self.findings.iter().filter(|finding| finding.rule == rule);
         let is_known = same().any(|finding| finding.place == place && finding.weight >= weight);
         let is_surer = same().all(|finding| finding.weight < weight);
         if is_known || !is_surer && same().count() >= Self::MOST_OF_A_RULE {
             return;
         }
-        let excerpt = Untrusted::new(excerpt).shortened(Self::LONGEST_EXCERPT).to_string();
+        let excerpt = UntrustedText::new(excerpt).shortened(Self::LONGEST_EXCERPT).to_string();
         self.findings.retain(|finding| finding.rule != rule || finding.place != place);
         self.findings.push(Finding { rule, place, excerpt, weight });
     }

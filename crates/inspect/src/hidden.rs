@@ -1,10 +1,10 @@
 //! Detection of hidden text: invisible characters, text after much white space, letters of another script.
 
 use super::fold::{FoldedChar, fold, is_invisible};
-use super::{Add, FindingRule, FindingWeight};
+use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds text that a person does not see, or sees as something else.
-pub(super) fn read(text: &str, add: &mut Add<'_>) {
+pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
     if let Some(end) = blank_end(text) {
         add(FindingRule::BuriedText, FindingWeight::Certain, &text[end..]);
     }
@@ -41,7 +41,7 @@ fn blank_end(text: &str) -> Option<usize> {
 }
 
 /// Rates the invisible characters by kind and position.
-fn unseen(text: &str, add: &mut Add<'_>) {
+fn unseen(text: &str, add: &mut FindingSink<'_>) {
     let tags = tagged(text);
     if !tags.is_empty() {
         add(FindingRule::HiddenText, FindingWeight::Certain, &tags);
@@ -108,7 +108,7 @@ fn inside_words(text: &str) -> usize {
 }
 
 /// Finds words that mix letters of another script with Latin ones.
-fn look_alikes(text: &str, add: &mut Add<'_>) {
+fn look_alikes(text: &str, add: &mut FindingSink<'_>) {
     const ENOUGH: usize = 3;
     let is_mixed = |word: &&str| {
         let latin = word.chars().filter(char::is_ascii_alphabetic).count();

@@ -18,15 +18,15 @@ pub(super) type WordSetBits = [u64; 24];
 
 #[derive(Default)]
 pub(super) struct Lexicon {
-    words: HashMap<Hash, u16, BuildHasherDefault<IdentityHasher>>,
+    words: HashMap<WordHash, u16, BuildHasherDefault<IdentityHasher>>,
     /// Names of the multi-word classes.
     groups: Vec<&'static str>,
     /// Members of those classes, as class and words, indexed by the number of the first word.
     members: Vec<Vec<(usize, Vec<u16>)>>,
     /// Phrases indexed by their first word.
-    by_word: Vec<Vec<Pattern>>,
+    by_word: Vec<Vec<PhrasePattern>>,
     /// Phrases indexed by their first class.
-    by_group: [Vec<Pattern>; GROUPS],
+    by_group: [Vec<PhrasePattern>; GROUPS],
     /// Numbers of the word sets, by their source text.
     sets: HashMap<String, u16>,
     /// The sets that contain each word and each multi-word class.
@@ -39,46 +39,46 @@ pub(super) struct Lexicon {
     /// Combinations: a sentence matches if it has all of the first bits and none of the second.
     together: Vec<(FindingRule, FindingWeight, u64, u64)>,
     /// The words of a warning.
-    pub(super) warning: Warning,
+    pub(super) warning: WarningWords,
 }
 
 /// The words of `do not include passwords, unless …`.
 #[derive(Default)]
-pub(super) struct Warning {
+pub(super) struct WarningWords {
     /// Begins the warning.
-    pub(super) against: Step,
+    pub(super) against: PhraseStep,
     /// Acts that the warning forbids.
-    pub(super) refused: Step,
+    pub(super) refused: PhraseStep,
     /// Acts of disclosure that the warning covers.
-    pub(super) giving: Step,
+    pub(super) giving: PhraseStep,
     /// Ends the warning.
-    pub(super) turning: Step,
+    pub(super) turning: PhraseStep,
 }
 
 /// A phrase from its second word on.
 #[derive(Clone)]
-pub(super) struct Pattern {
+pub(super) struct PhrasePattern {
     pub(super) rule: FindingRule,
     pub(super) weight: FindingWeight,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PhraseStep>,
 }
 
 /// One word of a phrase, with up to `gap` other words before it. If forbidden, none of these words may match.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Step {
+pub(super) struct PhraseStep {
     pub(super) gap: u8,
     pub(super) is_forbidden: bool,
     set: u16,
 }
 
-impl Step {
+impl PhraseStep {
     /// Reports whether a word or class that is in these sets matches.
     pub(super) fn is_in(&self, sets: &WordSetBits) -> bool {
         sets[usize::from(self.set >> 6)] >> (self.set & 63) & 1 == 1
     }
 }
 
-impl Pattern {
+impl PhrasePattern {
     /// Reports whether words in these sets can contain the rest of the phrase at all.
     pub(super) fn is_possible(&self, sets: &WordSetBits) -> bool {
         self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
@@ -99,17 +99,17 @@ impl Lexicon {
     /// The number of filler words, which are skipped.
     pub(super) const FILLER: u16 = 1;
 
-    pub(super) fn word(&self, hash: Hash) -> u16 {
+    pub(super) fn word(&self, hash: WordHash) -> u16 {
         self.words.get(&hash).copied().unwrap_or(Self::UNKNOWN)
     }
 
     /// Returns the phrases that may begin with a word.
-    pub(super) fn beginning_with(&self, word: u16) -> &[Pattern] {
+    pub(super) fn beginning_with(&self, word: u16) -> &[PhrasePattern] {
         self.by_word.get(usize::from(word)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the phrases that may begin with a member of a class.
-    pub(super) fn beginning_in(&self, group: usize) -> &[Pattern] {
+    pub(super) fn beginning_in(&self, group: usize) -> &[PhrasePattern] {
         &self.by_group[group]
     }
 
@@ -150,7 +150,7 @@ impl Lexicon {
 
     fn compile() -> Self {
         let mut lexicon = Self::default();
-        lexicon.words.extend(FILLERS.split(' ').map(|word| (Hash::of(word), Self::FILLER)));
+        lexicon.words.extend(FILLERS.split(' ').map(|word| (WordHash::of(word), Self::FILLER)));
         for (name, members) in CLASSES.iter().filter(|(_, members)| members.contains(';')) {
             lexicon.add_group(name, members);
         }
@@ -171,8 +171,8 @@ impl Lexicon {
             }
             lexicon.together.push((*rule, *weight, wanted, unwanted));
         }
-        let mut step = |written| Step { set: lexicon.set(written), ..Step::default() };
-        lexicon.warning = Warning {
+        let mut step = |written| PhraseStep { set: lexicon.set(written), ..PhraseStep::default() };
+        lexicon.warning = WarningWords {
             against: step("@dont"),
             refused: step("@refused"),
             giving: step("@give|@send|log"),
@@ -216,12 +216,12 @@ impl Lexicon {
                 Some(number) => gap = number.parse().expect("the table writes gaps as numbers"),
                 None => {
                     let (choices, is_forbidden) = part.strip_prefix('!').map_or((part, false), |rest| (rest, true));
-                    steps.push(Step { gap: std::mem::take(&mut gap), is_forbidden, set: self.set(choices) });
+                    steps.push(PhraseStep { gap: std::mem::take(&mut gap), is_forbidden, set: self.set(choices) });
                 }
             }
         }
         let first = steps.remove(0);
-        let pattern = Pattern { rule, weight, steps };
+        let pattern = PhrasePattern { rule, weight, steps };
         self.by_word.resize_with(self.sets_of_word.len(), Vec::new);
         let starts = self.by_word.iter_mut().zip(&self.sets_of_word).filter(|(_, sets)| first.is_in(sets));
         starts.for_each(|(list, _)| list.push(pattern.clone()));
@@ -257,7 +257,7 @@ impl Lexicon {
     fn number(&mut self, word: &str) -> u16 {
         // Fillers share one number, so more numbers are free than words exist.
         let next = u16::try_from(self.words.len() + 2).expect("the table has some hundred words");
-        let number = *self.words.entry(Hash::of(word)).or_insert(next);
+        let number = *self.words.entry(WordHash::of(word)).or_insert(next);
         assert_ne!(number, Self::FILLER, "`{word}` is a filler and never seen");
         number
     }
@@ -274,9 +274,9 @@ fn class(name: &str) -> &'static str {
 
 /// The hash of a word's folded letters. Collisions are too rare to matter for a lint.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hash(u64);
+pub(super) struct WordHash(u64);
 
-impl Hash {
+impl WordHash {
     /// The hash of no letters.
     pub(super) const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
     /// The hash of a leading dot, as in file names.
@@ -295,7 +295,7 @@ impl Hash {
     }
 }
 
-impl std::hash::Hash for Hash {
+impl std::hash::Hash for WordHash {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0);
     }

@@ -22,9 +22,9 @@ use std::sync::LazyLock;
 use wharf_json::RawJson;
 use wharf_wire::ToolDefinition;
 
-pub use finding::{Finding, FindingRule, FindingWeight, Place};
+pub use finding::{Finding, FindingLocation, FindingRule, FindingWeight};
 
-use finding::Report;
+use finding::FindingCollector;
 use walk::StringPath;
 
 /// Builds the lookup tables, so that the first inspection does not wait for them. Takes milliseconds.
@@ -43,20 +43,20 @@ pub fn inspect(tool: &ToolDefinition) -> Vec<Finding> {
 /// Unknown members are inspected as well, and both values of a duplicate key. A definition that cannot be parsed is a
 /// finding.
 pub fn inspect_definition(definition: &RawJson) -> Vec<Finding> {
-    let mut report = Report::default();
+    let mut report = FindingCollector::default();
     let mut show = |spot: &StringPath, text: &str| {
         read(text, spot.is_name(), &mut |rule, weight, excerpt| report.add(spot.place(), rule, weight, excerpt));
     };
     if walk::every_string(definition, &mut show).is_err() {
-        report.add(Place::Member(String::new()), FindingRule::Unreadable, FindingWeight::Certain, "");
+        report.add(FindingLocation::Member(String::new()), FindingRule::Unreadable, FindingWeight::Certain, "");
     }
     report.findings
 }
 
 /// Inspects a single text, such as a server's instructions or an error message.
-pub fn inspect_text(place: Place, text: &str) -> Vec<Finding> {
-    let mut report = Report::default();
-    let is_name = place == Place::Name;
+pub fn inspect_text(place: FindingLocation, text: &str) -> Vec<Finding> {
+    let mut report = FindingCollector::default();
+    let is_name = place == FindingLocation::Name;
     read(text, is_name, &mut |rule, weight, excerpt| report.add(place.clone(), rule, weight, excerpt));
     report.findings
 }
@@ -69,7 +69,7 @@ pub fn is_quarantined(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.weight == FindingWeight::Certain) || suspicions.iter().any(is_borne_out)
 }
 
-fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
+fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
     hidden::read(text, add);
     markup::read(text, add);
     encoded::read(text, add);
@@ -77,7 +77,7 @@ fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
 }
 
 /// Receives a finding: the rule, its certainty, and the excerpt of the text.
-type Add<'a> = dyn FnMut(FindingRule, FindingWeight, &str) + 'a;
+type FindingSink<'a> = dyn FnMut(FindingRule, FindingWeight, &str) + 'a;
 
 #[cfg(test)]
 mod tests;

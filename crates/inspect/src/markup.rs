@@ -1,9 +1,9 @@
 //! Detection of tags and labels that impersonate another speaker.
 
-use super::{Add, FindingRule, FindingWeight};
+use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, chat-template markers, and comments.
-pub(super) fn read(text: &str, add: &mut Add<'_>) {
+pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
     let is_mark = |byte: &u8| matches!(byte, b'<' | b'[' | b'#' | b'\n' | b'{');
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| is_mark(byte)) {
         let rest = beginning(&text[at..]);

@@ -9,7 +9,7 @@ use super::phrases::SPELT;
 
 /// Matcher that follows only the letters of a text, past spaces, full stops and line breaks.
 pub(super) struct SpelledPhraseMatcher {
-    machine: &'static Machine,
+    machine: &'static PhraseAutomaton,
     state: u16,
 }
 
@@ -32,19 +32,19 @@ pub(super) fn shown(text: &str, at: usize) -> &str {
     &text[text.floor_char_boundary(at.saturating_sub(LONGEST))..text.ceil_char_boundary(at + 1)]
 }
 
-pub(super) static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::new);
+pub(super) static MACHINE: LazyLock<PhraseAutomaton> = LazyLock::new(PhraseAutomaton::new);
 
 /// Flag of a transition that completes a phrase.
 const COMPLETE: u16 = 1 << 15;
 
 /// Aho-Corasick automaton of all phrases: every missing transition leads to the longest suffix that is still a prefix.
-pub(super) struct Machine {
+pub(super) struct PhraseAutomaton {
     next: Vec<[u16; 26]>,
     /// The rule of the phrase that a state completes.
     rules: HashMap<u16, FindingRule>,
 }
 
-impl Machine {
+impl PhraseAutomaton {
     fn new() -> Self {
         let mut machine = Self { next: vec![[0; 26]], rules: HashMap::new() };
         for (rule, phrase) in SPELT {

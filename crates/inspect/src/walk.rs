@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use wharf_json::RawJson;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::Place;
+use super::FindingLocation;
 
 /// Passes every string and every key to `show` once, in order. The strings of one list are joined, one per line,
 /// because a sentence may be split over them.
@@ -34,16 +34,16 @@ impl StringPath<'_> {
     }
 
     /// Returns the location, derived from the first member of the path.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FindingLocation {
         const LONGEST: usize = 160;
-        let shown = || Untrusted::new(self.path.trim_start_matches('/')).shortened(LONGEST).to_string();
+        let shown = || UntrustedText::new(self.path.trim_start_matches('/')).shortened(LONGEST).to_string();
         match self.path.split('/').nth(1).unwrap_or_default() {
-            "name" if self.path == "/name" => Place::Name,
-            "title" if self.path == "/title" => Place::Title,
-            "description" if self.path == "/description" => Place::Description,
-            "inputSchema" | "outputSchema" => Place::Schema(shown()),
-            "annotations" => Place::Annotation(shown()),
-            _ => Place::Member(shown()),
+            "name" if self.path == "/name" => FindingLocation::Name,
+            "title" if self.path == "/title" => FindingLocation::Title,
+            "description" if self.path == "/description" => FindingLocation::Description,
+            "inputSchema" | "outputSchema" => FindingLocation::Schema(shown()),
+            "annotations" => FindingLocation::Annotation(shown()),
+            _ => FindingLocation::Member(shown()),
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::fold::{FoldedChar, fold};
-use super::lexicon::{GROUPS, Hash, LEXICON, Lexicon, Pattern, Step, Warning, WordSetBits};
+use super::lexicon::{GROUPS, LEXICON, Lexicon, PhrasePattern, PhraseStep, WarningWords, WordHash, WordSetBits};
 use super::spelt::{self, SpelledPhraseMatcher};
-use super::{Add, FindingRule, FindingWeight};
+use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds the phrases of the table. In a name, an upper-case letter after a lower-case one begins a word.
-pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
+pub(super) fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
     let lexicon = &*LEXICON;
     let mut tokens = Tokenizer::new(lexicon, is_name).read(text, add);
     mark_groups(lexicon, &mut tokens);
@@ -16,9 +16,9 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut Add<'_>) {
     let nearby = nearby(lexicon, &tokens);
     let mut suspicions = SuspicionTracker::default();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN) {
-        let mut try_all = |patterns: &[Pattern], end: usize| {
+        let mut try_all = |patterns: &[PhrasePattern], end: usize| {
             let possible =
-                |pattern: &&Pattern| pattern.is_possible(&nearby[token.sentence]) && token.may_begin(pattern);
+                |pattern: &&PhrasePattern| pattern.is_possible(&nearby[token.sentence]) && token.may_begin(pattern);
             for pattern in patterns.iter().filter(possible) {
                 let Some(last) = match_rest(lexicon, &pattern.steps, &tokens, end) else { continue };
                 let shown = &text[token.start..tokens[last].end];
@@ -59,7 +59,7 @@ struct SuspicionTracker(Vec<(FindingRule, Range<usize>, usize)>);
 impl SuspicionTracker {
     /// Raises a suspicion to certain if another one of the same rule precedes it closely, in different words. Two
     /// distant suspicions in a long text may be unrelated.
-    fn weigh(&mut self, pattern: &Pattern, words: Range<usize>, sentence: usize) -> FindingWeight {
+    fn weigh(&mut self, pattern: &PhrasePattern, words: Range<usize>, sentence: usize) -> FindingWeight {
         /// Number of sentences from which on two suspicions count as unrelated.
         const FAR: usize = 2;
         if pattern.weight != FindingWeight::Suspect || !pattern.rule.adds_up() {
@@ -78,7 +78,7 @@ impl SuspicionTracker {
 }
 
 /// Finds combinations of word classes within one sentence.
-fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut Add<'_>) {
+fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut FindingSink<'_>) {
     /// Maximum number of tokens considered together; longer sentences are split.
     const LONGEST: usize = 40;
     let sentences = tokens.chunk_by(|one, next| one.sentence == next.sentence);
@@ -114,14 +114,15 @@ fn mark_groups(lexicon: &Lexicon, tokens: &mut [Token]) {
 fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
     /// Maximum number of tokens that a warning covers.
     const REACH: usize = 40;
-    let Warning { against, refused, giving, turning } = &lexicon.warning;
+    let WarningWords { against, refused, giving, turning } = &lexicon.warning;
     for at in 0..tokens.len() {
         let Some(next) = tokens[at].fits(lexicon, against).map(|length| at + length) else { continue };
         let sentence = tokens[at].sentence;
         let rest = tokens[next..].iter().take(REACH).take_while(|token| token.sentence == sentence);
         let turn = rest.clone().position(|token| token.fits(lexicon, turning).is_some());
         let end = next + turn.unwrap_or_else(|| rest.clone().count());
-        let is_near = |step: &Step| tokens[next..end].iter().take(2).any(|token| token.fits(lexicon, step).is_some());
+        let is_near =
+            |step: &PhraseStep| tokens[next..end].iter().take(2).any(|token| token.fits(lexicon, step).is_some());
         let (is_refused, is_warning) = (is_near(refused), is_near(giving));
         tokens[next..end].iter_mut().take(2).for_each(|token| token.is_refused |= is_refused);
         tokens[next..end].iter_mut().for_each(|token| token.is_warned |= is_warning);
@@ -133,7 +134,7 @@ fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
 }
 
 /// Returns the last token of a phrase whose steps before `steps` have matched up to `at`.
-fn match_rest(lexicon: &Lexicon, steps: &[Step], tokens: &[Token], at: usize) -> Option<usize> {
+fn match_rest(lexicon: &Lexicon, steps: &[PhraseStep], tokens: &[Token], at: usize) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else { return Some(at) };
     let within = (at + 1)..tokens.len().min(at + 2 + usize::from(step.gap));
     // Words that must follow directly may do so across a full stop, which may have been inserted to separate them.
@@ -146,7 +147,7 @@ fn match_rest(lexicon: &Lexicon, steps: &[Step], tokens: &[Token], at: usize) ->
     }
 }
 
-fn unspaced(text: &str, add: &mut Add<'_>) {
+fn unspaced(text: &str, add: &mut FindingSink<'_>) {
     if text.is_ascii() {
         return;
     }
@@ -198,7 +199,7 @@ impl Token {
 
     /// Reports whether a phrase that begins here is meant literally. A warning of a theft is not a theft, and an
     /// example is not an instruction unless the phrase is certain.
-    fn may_begin(&self, pattern: &Pattern) -> bool {
+    fn may_begin(&self, pattern: &PhrasePattern) -> bool {
         let is_moot = self.is_warned && pattern.rule.is_theft()
             || self.is_refused && matches!(pattern.rule, FindingRule::Override | FindingRule::Secrecy)
             || self.is_example && pattern.weight < FindingWeight::Certain;
@@ -206,7 +207,7 @@ impl Token {
     }
 
     /// Returns the number of words that a step takes if it begins here.
-    fn fits(&self, lexicon: &Lexicon, step: &Step) -> Option<usize> {
+    fn fits(&self, lexicon: &Lexicon, step: &PhraseStep) -> Option<usize> {
         if step.is_in(lexicon.sets_of(self.word)) {
             return Some(1);
         }
@@ -233,7 +234,7 @@ struct Tokenizer<'a> {
 /// A word being read: its hash, its start, and whether it is in backticks.
 #[derive(Clone, Copy)]
 struct PartialWord {
-    hash: Hash,
+    hash: WordHash,
     start: usize,
     is_code: bool,
 }
@@ -243,7 +244,7 @@ impl<'a> Tokenizer<'a> {
         Self { lexicon, is_name, tokens: Vec::new(), sentence: 0, example: 0 }
     }
 
-    fn read(mut self, text: &str, add: &mut Add<'_>) -> Vec<Token> {
+    fn read(mut self, text: &str, add: &mut FindingSink<'_>) -> Vec<Token> {
         let mut speller = SpelledPhraseMatcher::new();
         let (mut word, mut before, mut is_code) = (None, ' ', false);
         for (at, character) in text.char_indices() {
@@ -253,7 +254,7 @@ impl<'a> Tokenizer<'a> {
                         self.end(word.take(), at);
                     }
                     let PartialWord { hash, start, is_code } =
-                        word.unwrap_or(PartialWord { hash: Hash::EMPTY, start: at, is_code });
+                        word.unwrap_or(PartialWord { hash: WordHash::EMPTY, start: at, is_code });
                     word = Some(PartialWord { hash: hash.with(letter), start, is_code });
                     if let Some(phrase) = speller.letter(letter) {
                         add(phrase, FindingWeight::Certain, spelt::shown(text, at));
@@ -272,7 +273,7 @@ impl<'a> Tokenizer<'a> {
                     self.sentence += usize::from(ends_sentence(before, character));
                     // A leading dot belongs to the word: `.env`, `~/.ssh`.
                     if character == '.' && !before.is_alphanumeric() && before != '.' {
-                        word = Some(PartialWord { hash: Hash::DOT, start: at, is_code });
+                        word = Some(PartialWord { hash: WordHash::DOT, start: at, is_code });
                     }
                 }
             }
@@ -285,7 +286,7 @@ impl<'a> Tokenizer<'a> {
     fn end(&mut self, word: Option<PartialWord>, end: usize) {
         let Some(PartialWord { hash, start, is_code }) = word else { return };
         let word = self.lexicon.word(hash);
-        if word != Lexicon::FILLER && hash != Hash::DOT {
+        if word != Lexicon::FILLER && hash != WordHash::DOT {
             let is_example = self.is_name || start < self.example;
             let (is_warned, is_refused) = (false, false);
             let (sentence, groups) = (self.sentence, [0; GROUPS]);

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::{Origin, Url};
 
 /// A boxed future. Dropping it cancels the operation.
-pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type AuthFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Supplies the credentials of requests, and renews them after a request is rejected.
 pub trait Authorizer: Send + Sync {
@@ -23,7 +23,7 @@ pub trait Authorizer: Send + Sync {
 
     /// Called after a request is rejected with 401 or 403. Returns `Ok` if the request should be retried. The
     /// implementation must limit the retries itself for a server that rejects every token.
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>>;
+    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>>;
 }
 
 /// Credentials of a request, available now or later.
@@ -31,14 +31,14 @@ pub enum RequestCredentials {
     /// No credentials are known to be needed.
     None,
     /// The credentials are available.
-    Ready(Carried),
+    Ready(CredentialHeaders),
     /// The credentials have to be loaded or renewed first.
-    Later(Pending<Result<Option<Carried>, NotAuthorized>>),
+    Later(AuthFuture<Result<Option<CredentialHeaders>, NotAuthorized>>),
 }
 
 /// Credential headers of a request.
 #[derive(Debug, Clone)]
-pub struct Carried {
+pub struct CredentialHeaders {
     /// The headers, marked as sensitive.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Identifies the version of the credentials. Changes when they are renewed.
@@ -47,7 +47,7 @@ pub struct Carried {
 
 /// A response that rejected a request.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct AuthRejection {
     /// The status, 401 or 403.
     pub status: u16,
     /// The response headers.
@@ -101,19 +101,19 @@ pub(crate) struct OriginAuthorizer {
 
 impl OriginAuthorizer {
     /// Returns the authorization of a request to this URL, or `None` if the URL has another origin.
-    pub fn bearer_for(&self, url: &Url) -> Option<Bearer<'_>> {
-        (url.origin() == self.origin).then(|| Bearer { authorizer: &*self.authorizer, serial: None })
+    pub fn bearer_for(&self, url: &Url) -> Option<RequestAuthorization<'_>> {
+        (url.origin() == self.origin).then(|| RequestAuthorization { authorizer: &*self.authorizer, serial: None })
     }
 }
 
 /// Authorization state of one request across its attempts.
-pub(crate) struct Bearer<'a> {
+pub(crate) struct RequestAuthorization<'a> {
     authorizer: &'a dyn Authorizer,
     /// Serial of the credentials that the last attempt carried.
     pub serial: Option<u64>,
 }
 
-impl Bearer<'_> {
+impl RequestAuthorization<'_> {
     /// Returns the credential headers for one attempt.
     ///
     /// Cancel-safe: no part of the request has been sent.
@@ -134,7 +134,7 @@ impl Bearer<'_> {
         }
     }
 
-    pub async fn refused(&self, refusal: Refusal) -> Result<(), NotAuthorized> {
+    pub async fn refused(&self, refusal: AuthRejection) -> Result<(), NotAuthorized> {
         self.authorizer.refused(refusal).await
     }
 }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 /// The body of a response, decompressed. Dropping it before its end closes the stream.
-pub struct Body {
+pub struct ResponseBody {
     answer: reqwest::Response,
 }
 
@@ -21,7 +21,7 @@ pub enum BodyError {
     },
 }
 
-impl Body {
+impl ResponseBody {
     pub(crate) fn new(answer: reqwest::Response) -> Self {
         Self { answer }
     }

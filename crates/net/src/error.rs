@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::StatusCode;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::authorize::NotAuthorized;
 
 /// An error of creating the connection pool.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum NetOpenError {
     /// The proxy URL is invalid.
     #[error("the proxy is not a URL that can be used")]
     Proxy,
@@ -89,7 +89,7 @@ struct RedirectTarget<'a>(&'a Option<String>);
 impl std::fmt::Display for RedirectTarget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(to) => write!(f, " to {}", Untrusted::new(to.as_str()).shortened(200)),
+            Some(to) => write!(f, " to {}", UntrustedText::new(to.as_str()).shortened(200)),
             None => Ok(()),
         }
     }
@@ -122,8 +122,8 @@ impl SendError {
         if stays { self } else { Self::Broken(self.to_string()) }
     }
 
-    pub(crate) fn of(error: &reqwest::Error, way: &Way) -> Self {
-        if let Some(unreachable) = causes(error).find_map(|cause| cause.downcast_ref::<Unreachable>()) {
+    pub(crate) fn of(error: &reqwest::Error, way: &ConnectRoute) -> Self {
+        if let Some(unreachable) = causes(error).find_map(|cause| cause.downcast_ref::<ResolveError>()) {
             return unreachable.clone().into();
         }
         let encryption = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
@@ -149,7 +149,7 @@ fn is_unstarted(error: &reqwest::Error) -> bool {
 
 /// Properties of the route that a request takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct ConnectRoute {
     pub connect_timeout: Duration,
     pub proxied: bool,
 }
@@ -173,18 +173,18 @@ fn turns_away(error: &rustls::Error) -> bool {
 
 /// An error of the resolver, passed through the HTTP library.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Unreachable {
+pub(crate) enum ResolveError {
     #[error("the name `{host}` cannot be resolved: {reason}")]
     Unknown { host: String, reason: String },
     #[error("the address {0} may not be dialled from here")]
     Blocked(IpAddr),
 }
 
-impl From<Unreachable> for SendError {
-    fn from(unreachable: Unreachable) -> Self {
+impl From<ResolveError> for SendError {
+    fn from(unreachable: ResolveError) -> Self {
         match unreachable {
-            Unreachable::Unknown { host, reason } => Self::Unresolved { host, reason },
-            Unreachable::Blocked(address) => Self::Blocked(address),
+            ResolveError::Unknown { host, reason } => Self::Unresolved { host, reason },
+            ResolveError::Blocked(address) => Self::Blocked(address),
         }
     }
 }
@@ -199,7 +199,7 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
 
 /// Escapes and shortens a text that may contain server-supplied parts.
 fn shown(text: &str) -> String {
-    Untrusted::new(text).shortened(300).to_string()
+    UntrustedText::new(text).shortened(300).to_string()
 }
 
 /// Iterates over an error and its causes. `source` of an `io::Error` skips the wrapped error, so that is unwrapped

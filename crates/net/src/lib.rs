@@ -14,10 +14,12 @@ mod reach;
 mod resolve;
 mod sse;
 
-pub use authorize::{AuthRecovery, Authorizer, Carried, NotAuthorized, Pending, Refusal, RequestCredentials};
-pub use body::{Body, BodyError};
-pub use error::{OpenError, SendError};
+pub use authorize::{
+    AuthFuture, AuthRecovery, AuthRejection, Authorizer, CredentialHeaders, NotAuthorized, RequestCredentials,
+};
+pub use body::{BodyError, ResponseBody};
+pub use error::{NetOpenError, SendError};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-pub use net::{Net, NetOptions, RedirectPolicy, Request, Response};
-pub use reach::{NetworkZone, Reach, literal};
+pub use net::{HttpRequest, HttpResponse, Net, NetOptions, RedirectPolicy};
+pub use reach::{AddressPolicy, NetworkZone, literal};
 pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -10,10 +10,12 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 use wharf_spec::{Secret, shown_url};
 
-use crate::authorize::{AuthRecovery, Authorizer, Bearer, NotAuthorized, OriginAuthorizer, Refusal};
-use crate::body::Body;
-use crate::error::{OpenError, SendError, Way};
-use crate::reach::{Reach, literal};
+use crate::authorize::{
+    AuthRecovery, AuthRejection, Authorizer, NotAuthorized, OriginAuthorizer, RequestAuthorization,
+};
+use crate::body::ResponseBody;
+use crate::error::{ConnectRoute, NetOpenError, SendError};
+use crate::reach::{AddressPolicy, literal};
 use crate::resolve::PolicyResolver;
 
 /// Maximum redirects of one request within its origin.
@@ -44,7 +46,7 @@ pub struct NetOptions {
     /// Timeout for name resolution, connection and TLS handshake together.
     pub connect_timeout: Duration,
     /// Addresses that may be connected to.
-    pub reach: Reach,
+    pub reach: AddressPolicy,
 }
 
 impl Default for NetOptions {
@@ -54,7 +56,7 @@ impl Default for NetOptions {
             extra_ca: Vec::new(),
             client_certificate: None,
             connect_timeout: Duration::from_secs(10),
-            reach: Reach::Anywhere,
+            reach: AddressPolicy::Anywhere,
         }
     }
 }
@@ -63,14 +65,14 @@ impl Default for NetOptions {
 #[derive(Clone)]
 pub struct Net {
     client: reqwest::Client,
-    reach: Reach,
-    way: Way,
+    reach: AddressPolicy,
+    way: ConnectRoute,
     authorized: Option<OriginAuthorizer>,
 }
 
 /// An HTTP request.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct HttpRequest {
     /// The HTTP method.
     pub method: Method,
     /// The URL.
@@ -93,7 +95,7 @@ pub enum RedirectPolicy {
 }
 
 /// A response with an unread body.
-pub struct Response {
+pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -101,15 +103,15 @@ pub struct Response {
     /// The URL after redirects.
     pub url: Url,
     /// The body.
-    pub body: Body,
+    pub body: ResponseBody,
     /// The authorization error, if an authorizer was consulted about a 401 or 403 and could not resolve it.
     pub not_authorized: Option<NotAuthorized>,
 }
 
 impl Net {
     /// Reads the certificates and creates the pool. Opens no connections.
-    pub async fn open(options: &NetOptions) -> Result<Self, OpenError> {
-        let way = Way { connect_timeout: options.connect_timeout, proxied: options.proxy.is_some() };
+    pub async fn open(options: &NetOptions) -> Result<Self, NetOpenError> {
+        let way = ConnectRoute { connect_timeout: options.connect_timeout, proxied: options.proxy.is_some() };
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
@@ -124,20 +126,20 @@ impl Net {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
             // With a proxy, only the proxy's own name is resolved, and the user configured it.
-            .dns_resolver(PolicyResolver::new(if way.proxied { Reach::Anywhere } else { options.reach }));
+            .dns_resolver(PolicyResolver::new(if way.proxied { AddressPolicy::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
             builder = builder.proxy(proxy_at(proxy)?);
         }
         for file in &options.extra_ca {
             let found = reqwest::Certificate::from_pem_bundle(&read(file).await?);
             let found = found.ok().filter(|found| !found.is_empty());
-            builder = builder.tls_certs_merge(found.ok_or_else(|| OpenError::NoCertificate(file.clone()))?);
+            builder = builder.tls_certs_merge(found.ok_or_else(|| NetOpenError::NoCertificate(file.clone()))?);
         }
         if let Some(file) = &options.client_certificate {
             let identity = reqwest::Identity::from_pem(&read(file).await?);
-            builder = builder.identity(identity.map_err(|_| OpenError::NoIdentity(file.clone()))?);
+            builder = builder.identity(identity.map_err(|_| NetOpenError::NoIdentity(file.clone()))?);
         }
-        let client = builder.build().map_err(|error| OpenError::Encryption(crate::error::reason(&error)))?;
+        let client = builder.build().map_err(|error| NetOpenError::Encryption(crate::error::reason(&error)))?;
         Ok(Self { client, reach: options.reach, way, authorized: None })
     }
 
@@ -152,7 +154,7 @@ impl Net {
     ///
     /// # Cancel safety
     /// If the future is dropped, the request may or may not have been sent.
-    pub async fn send(&self, request: Request) -> Result<Response, SendError> {
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, SendError> {
         match self.authorized.as_ref().and_then(|authorized| authorized.bearer_for(&request.url)) {
             // Boxed to keep the future of unauthorized requests small.
             Some(bearer) => Box::pin(self.send_as(bearer, &request)).await,
@@ -161,7 +163,11 @@ impl Net {
     }
 
     /// Retries a request while it is rejected and the authorizer can handle the rejection.
-    async fn send_as(&self, mut bearer: Bearer<'_>, request: &Request) -> Result<Response, SendError> {
+    async fn send_as(
+        &self,
+        mut bearer: RequestAuthorization<'_>,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, SendError> {
         let mut refusals = 0;
         loop {
             let answer = self.follow(request, Some(&mut bearer)).await;
@@ -170,7 +176,7 @@ impl Net {
             if !matches!(status, 401 | 403) {
                 return Ok(response);
             }
-            let refusal = Refusal { status, headers: response.headers.clone(), serial: bearer.serial };
+            let refusal = AuthRejection { status, headers: response.headers.clone(), serial: bearer.serial };
             let mended = if refusals < MOST_REFUSALS { bearer.refused(refusal).await } else { Err(never_content()) };
             if let Err(why) = mended {
                 response.not_authorized = Some(why);
@@ -185,7 +191,11 @@ impl Net {
     }
 
     /// Sends a request and follows its redirects.
-    async fn follow(&self, request: &Request, mut bearer: Option<&mut Bearer<'_>>) -> Result<Response, SendError> {
+    async fn follow(
+        &self,
+        request: &HttpRequest,
+        mut bearer: Option<&mut RequestAuthorization<'_>>,
+    ) -> Result<HttpResponse, SendError> {
         let mut url = request.url.clone();
         for redirects in 0..=MOST_REDIRECTS {
             let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
@@ -202,9 +212,9 @@ impl Net {
 
     async fn send_once(
         &self,
-        request: &Request,
+        request: &HttpRequest,
         url: Url,
-        mut bearer: Option<&mut Bearer<'_>>,
+        mut bearer: Option<&mut RequestAuthorization<'_>>,
     ) -> Result<reqwest::Response, SendError> {
         self.check(&url).await?;
         let mut outgoing = reqwest::Request::new(request.method.clone(), url);
@@ -232,7 +242,7 @@ impl Net {
         let host = url.host_str().unwrap_or_default();
         let refused = match literal(host) {
             Some(address) => Some(address).filter(|address| !self.reach.allows(*address)),
-            None if self.way.proxied && self.reach != Reach::Anywhere => self.refused_of(host).await,
+            None if self.way.proxied && self.reach != AddressPolicy::Anywhere => self.refused_of(host).await,
             None => None,
         };
         refused.map_or(Ok(()), |address| Err(SendError::Blocked(address)))
@@ -246,24 +256,24 @@ impl Net {
     }
 }
 
-fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, OpenError> {
+fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
     let scheme = url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme);
     // Another scheme would be accepted here and fail at the first request.
     if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-        return Err(OpenError::Proxy);
+        return Err(NetOpenError::Proxy);
     }
-    reqwest::Proxy::all(url.reveal()).map_err(|_| OpenError::Proxy)
+    reqwest::Proxy::all(url.reveal()).map_err(|_| NetOpenError::Proxy)
 }
 
-async fn read(file: &PathBuf) -> Result<Vec<u8>, OpenError> {
-    tokio::fs::read(file).await.map_err(|error| OpenError::Unreadable { file: file.clone(), error })
+async fn read(file: &PathBuf) -> Result<Vec<u8>, NetOpenError> {
+    tokio::fs::read(file).await.map_err(|error| NetOpenError::Unreadable { file: file.clone(), error })
 }
 
 fn keeps_the_request(status: StatusCode) -> bool {
     matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
-fn response(answer: reqwest::Response, url: Url) -> Result<Response, SendError> {
+fn response(answer: reqwest::Response, url: Url) -> Result<HttpResponse, SendError> {
     let status = answer.status();
     if let Some(problem) = problem_of(answer.headers()) {
         return Err(SendError::Broken(problem.to_owned()));
@@ -272,7 +282,7 @@ fn response(answer: reqwest::Response, url: Url) -> Result<Response, SendError> 
         return Err(SendError::Redirected { status, to: place(&answer, &url).as_ref().map(shown_url) });
     }
     let headers = answer.headers().clone();
-    Ok(Response { status, headers, url, body: Body::new(answer), not_authorized: None })
+    Ok(HttpResponse { status, headers, url, body: ResponseBody::new(answer), not_authorized: None })
 }
 
 fn never_content() -> NotAuthorized {

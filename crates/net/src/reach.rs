@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The set of addresses that may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum AddressPolicy {
     /// Any address: the user configured the target.
     Anywhere,
     /// Public addresses only: a server supplied the target.
@@ -26,7 +26,7 @@ pub enum NetworkZone {
     LinkLocal,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Reports whether this address may be connected to.
     pub fn allows(&self, address: IpAddr) -> bool {
         match self {
@@ -153,8 +153,8 @@ mod tests {
     fn check(host: &str) -> HostClass {
         let Ok(url) = Url::parse(&format!("https://{host}/x")) else { return Nothing };
         let Some(address) = literal(url.host_str().expect("an https URL has a host")) else { return Name };
-        assert!(Reach::Anywhere.allows(address), "{host}");
-        if Reach::PublicOnly.allows(address) { Public } else { Private }
+        assert!(AddressPolicy::Anywhere.allows(address), "{host}");
+        if AddressPolicy::PublicOnly.allows(address) { Public } else { Private }
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         ];
         for (addresses, expected) in [(&private[..], false), (&public[..], true)] {
             for address in addresses {
-                assert_eq!(Reach::PublicOnly.allows(address.parse().unwrap()), expected, "{address}");
+                assert_eq!(AddressPolicy::PublicOnly.allows(address.parse().unwrap()), expected, "{address}");
             }
         }
     }
@@ -379,7 +379,11 @@ mod tests {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(NetworkZone::of(address), expected, "{address}");
             for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
-                assert_eq!(Reach::PublicAnd(zone).allows(address), expected == Some(zone), "{address} from {zone:?}");
+                assert_eq!(
+                    AddressPolicy::PublicAnd(zone).allows(address),
+                    expected == Some(zone),
+                    "{address} from {zone:?}"
+                );
             }
         }
     }
@@ -390,7 +394,7 @@ mod tests {
             let address: IpAddr = address.parse().unwrap();
             assert_eq!(NetworkZone::of(address), None, "{address}");
             for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
-                assert!(Reach::PublicAnd(zone).allows(address), "{address} from {zone:?}");
+                assert!(AddressPolicy::PublicAnd(zone).allows(address), "{address} from {zone:?}");
             }
         }
     }

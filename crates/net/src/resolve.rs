@@ -2,15 +2,15 @@
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::error::Unreachable;
-use crate::reach::Reach;
+use crate::error::ResolveError;
+use crate::reach::AddressPolicy;
 
 pub(crate) struct PolicyResolver {
-    reach: Reach,
+    reach: AddressPolicy,
 }
 
 impl PolicyResolver {
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: AddressPolicy) -> Self {
         Self { reach }
     }
 }
@@ -23,13 +23,13 @@ impl Resolve for PolicyResolver {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await.map(Iterator::collect::<Vec<_>>);
             let found = match found {
                 Ok(found) => found,
-                Err(error) => return Err(Unreachable::Unknown { host, reason: error.to_string() }.into()),
+                Err(error) => return Err(ResolveError::Unknown { host, reason: error.to_string() }.into()),
             };
             let allowed: Vec<_> = found.iter().copied().filter(|address| reach.allows(address.ip())).collect();
             match (allowed.is_empty(), found.first()) {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
-                (true, Some(refused)) => Err(Unreachable::Blocked(refused.ip()).into()),
-                (true, None) => Err(Unreachable::Unknown { host, reason: "it has no address".to_owned() }.into()),
+                (true, Some(refused)) => Err(ResolveError::Blocked(refused.ip()).into()),
+                (true, None) => Err(ResolveError::Unknown { host, reason: "it has no address".to_owned() }.into()),
             }
         })
     }

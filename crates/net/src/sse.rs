@@ -46,7 +46,7 @@ pub struct SseParser {
     after_return: bool,
     at_start: bool,
     failed: bool,
-    draft: Draft,
+    draft: EventDraft,
     last_id: String,
     retry: Option<Duration>,
     activity: u64,
@@ -65,7 +65,7 @@ impl SseParser {
             after_return: false,
             at_start: true,
             failed: false,
-            draft: Draft::default(),
+            draft: EventDraft::default(),
             last_id: String::new(),
             retry: None,
             activity: 0,
@@ -164,14 +164,14 @@ impl SseParser {
 
     /// Ends the event at an empty line. Returns `None` for an event with neither data nor ID.
     fn dispatch(&mut self) -> Option<SseEvent> {
-        let Draft { event, id, data } = mem::take(&mut self.draft);
+        let EventDraft { event, id, data } = mem::take(&mut self.draft);
         if let Some(id) = &id {
             self.last_id.clone_from(id);
         }
         if data.is_none() && id.is_none() {
             return None;
         }
-        let data = data.map(Data::into_bytes).unwrap_or_default();
+        let data = data.map(SseData::into_bytes).unwrap_or_default();
         Some(SseEvent { event: Some(event).filter(|event| !event.is_empty()), id, data })
     }
 }
@@ -203,44 +203,44 @@ fn milliseconds(value: &[u8]) -> Option<Duration> {
 
 /// The event under construction.
 #[derive(Debug, Default)]
-struct Draft {
+struct EventDraft {
     event: String,
     id: Option<String>,
-    data: Option<Data>,
+    data: Option<SseData>,
 }
 
 #[derive(Debug)]
-enum Data {
+enum SseData {
     /// One line, shared with the chunk.
     Line(Bytes),
     /// Several lines, copied.
     Lines(Vec<u8>),
 }
 
-impl Draft {
+impl EventDraft {
     fn len(&self) -> usize {
         let data = match &self.data {
             None => 0,
-            Some(Data::Line(line)) => line.len(),
-            Some(Data::Lines(lines)) => lines.len(),
+            Some(SseData::Line(line)) => line.len(),
+            Some(SseData::Lines(lines)) => lines.len(),
         };
         data + self.event.len() + self.id.as_ref().map_or(0, String::len)
     }
 
     fn add(&mut self, line: Bytes) {
         self.data = Some(match self.data.take() {
-            None => Data::Line(line),
-            Some(Data::Line(first)) => Data::Lines([&first[..], &line[..]].join(&b'\n')),
-            Some(Data::Lines(mut lines)) => {
+            None => SseData::Line(line),
+            Some(SseData::Line(first)) => SseData::Lines([&first[..], &line[..]].join(&b'\n')),
+            Some(SseData::Lines(mut lines)) => {
                 lines.push(b'\n');
                 lines.extend_from_slice(&line);
-                Data::Lines(lines)
+                SseData::Lines(lines)
             }
         });
     }
 }
 
-impl Data {
+impl SseData {
     fn into_bytes(self) -> Bytes {
         match self {
             Self::Line(line) => line,

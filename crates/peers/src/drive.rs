@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use crate::{Options, Report, RuntimeFlavour, Stopwatch, WARM_UP, nanoseconds};
+use crate::{BenchOptions, BenchReport, BenchStopwatch, RuntimeFlavour, WARM_UP, nanoseconds};
 
 /// Runs `main` as a task on a new runtime of this flavour.
 ///
@@ -26,7 +26,7 @@ pub fn block_on<T: Send + 'static>(flavour: RuntimeFlavour, main: impl Future<Ou
 ///
 /// With `options.calls`, all callers together make exactly that many calls, without a warm-up. A failing call must
 /// panic, which ends the measurement.
-pub async fn drive<Call, Answer>(implementation: &str, options: &Options, call: Call) -> Report
+pub async fn drive<Call, Answer>(implementation: &str, options: &BenchOptions, call: Call) -> BenchReport
 where
     Call: Fn() -> Answer + Clone + Send + 'static,
     Answer: Future<Output = ()> + Send + 'static,
@@ -34,13 +34,13 @@ where
     if options.calls.is_none() {
         all_callers(options.conc, &call, &StopCondition::after(WARM_UP)).await;
     }
-    let stopwatch = Stopwatch::start();
+    let stopwatch = BenchStopwatch::start();
     let until = match options.calls {
         Some(calls) => StopCondition::Calls(calls, Arc::new(AtomicUsize::new(0))),
         None => StopCondition::after(options.time),
     };
     let latencies = all_callers(options.conc, &call, &until).await;
-    Report::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
+    BenchReport::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
 }
 
 /// The condition at which a caller stops.

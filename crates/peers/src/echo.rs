@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Protocol era the server supports.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Era {
+pub enum EchoEra {
     /// 2026-07-28 with `server/discover`; also accepts `initialize`.
     Modern,
     /// 2025-11-25 with the handshake; rejects `server/discover`.
@@ -16,7 +16,7 @@ pub enum Era {
 }
 
 /// Appends the response to a message; appends nothing for a notification.
-pub fn answer(message: &[u8], era: Era, answers: &mut Vec<u8>) {
+pub fn answer(message: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
     if echo(message, answers).is_none()
         && let Ok(message) = serde_json::from_slice::<Value>(message)
         && let Some(reply) = reply(&message, era)
@@ -65,10 +65,10 @@ fn id(part: &[u8]) -> Option<&[u8]> {
 }
 
 /// Answers all other messages; returns `None` for a notification.
-fn reply(message: &Value, era: Era) -> Option<Value> {
+fn reply(message: &Value, era: EchoEra) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
-        "server/discover" if era == Era::Modern => discovery(),
+        "server/discover" if era == EchoEra::Modern => discovery(),
         "initialize" => handshake(),
         "tools/list" => tools(),
         "ping" => json!({}),
@@ -122,7 +122,7 @@ mod tests {
 
     fn check(line: &str, id: Value, text: &str) {
         let mut answers = Vec::new();
-        answer(line.as_bytes(), Era::Modern, &mut answers);
+        answer(line.as_bytes(), EchoEra::Modern, &mut answers);
         let reply: Value = serde_json::from_slice(&answers).unwrap();
         assert_eq!(reply["id"], id, "{line}");
         assert_eq!(reply["result"]["content"][0]["text"], text, "{line}");
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn discovery_is_known_to_one_era_only() {
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
-        assert_eq!(reply(&ask, Era::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
-        assert_eq!(reply(&ask, Era::Legacy).unwrap()["error"]["code"], -32601);
-        assert_eq!(reply(&json!({"method": "notifications/initialized"}), Era::Modern), None);
+        assert_eq!(reply(&ask, EchoEra::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
+        assert_eq!(reply(&ask, EchoEra::Legacy).unwrap()["error"]["code"], -32601);
+        assert_eq!(reply(&json!({"method": "notifications/initialized"}), EchoEra::Modern), None);
     }
 }

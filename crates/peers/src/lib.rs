@@ -23,8 +23,8 @@ mod template;
 
 pub use drive::{block_on, drive};
 pub use inline::InlineEcho;
-pub use many::{Kind, allow, answered, entry, good_tool, host, named, small};
-pub use options::{Answers, Local, Options, RuntimeFlavour};
-pub use report::{Measured, Report, Stopwatch, WARM_UP, nanoseconds};
-pub use server::{HttpServer, Seen};
+pub use many::{ServerKind, allow, answered, entry, good_tool, host, named, small};
+pub use options::{BenchOptions, LocalServerKind, ResponseForm, RuntimeFlavour};
+pub use report::{BenchReport, BenchStopwatch, Measurements, WARM_UP, nanoseconds};
+pub use server::{HttpEchoServer, ServerTraffic};
 pub use template::Template;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, ToolId};
 use wharf::{CallOptions, Host, HostBuilder, RawJson};
 
 /// Behaviour of a `bench-host-server`; the names are its modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     /// Answers immediately.
     Good,
     /// Names a program that does not exist.
@@ -25,7 +25,7 @@ pub enum Kind {
     Stillborn,
 }
 
-impl Kind {
+impl ServerKind {
     /// Returns the name used as the server's mode and in server names.
     pub fn word(self) -> &'static str {
         match self {
@@ -42,21 +42,21 @@ impl Kind {
 /// Returns a host builder with the common settings, and a rule that allows each server's tools.
 pub fn host(servers: Vec<ServerEntry>) -> HostBuilder {
     let rules: Vec<SourcedRule> = servers.iter().map(|server| allow(&server.name, "*")).collect();
-    let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
+    let surroundings = Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
     Host::builder().servers(servers).rules(rules).surroundings(surroundings)
 }
 
 /// Returns a rule that allows a tool of a server.
 pub fn allow(server: &ServerName, tool: &str) -> SourcedRule {
-    let rule = Rule::new(format!("mcp__{server}__{tool}"), Action::Allow);
-    SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: Standing::User } }
+    let rule = Rule::new(format!("mcp__{server}__{tool}"), RuleAction::Allow);
+    SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: RuleAuthority::User } }
 }
 
 /// Returns the entry of the `number`-th server of a kind. With `starts`, each start appends a line to that file.
-pub fn entry(program: &Path, kind: Kind, number: usize, starts: Option<&Path>) -> ServerEntry {
+pub fn entry(program: &Path, kind: ServerKind, number: usize, starts: Option<&Path>) -> ServerEntry {
     let name = named(kind, number);
     let mut spec = StdioSpec { program: program.into(), ..StdioSpec::default() };
-    if kind == Kind::Missing {
+    if kind == ServerKind::Missing {
         spec.program = program.with_file_name("no-such-program").into();
     }
     spec.args.push(kind.word().into());
@@ -65,13 +65,13 @@ pub fn entry(program: &Path, kind: Kind, number: usize, starts: Option<&Path>) -
 }
 
 /// Returns the name of the `number`-th server of a kind.
-pub fn named(kind: Kind, number: usize) -> ServerName {
+pub fn named(kind: ServerKind, number: usize) -> ServerName {
     ServerName::new(&format!("{}-{number}", kind.word())).unwrap()
 }
 
 /// Returns the id of a tool of the `number`-th healthy server.
 pub fn good_tool(number: usize, tool: &str) -> ToolId {
-    ToolId::new(&named(Kind::Good, number), tool)
+    ToolId::new(&named(ServerKind::Good, number), tool)
 }
 
 /// Waits until each of the first `servers` healthy servers has answered a call.

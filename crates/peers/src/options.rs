@@ -25,7 +25,7 @@ impl RuntimeFlavour {
 
 /// The in-process server to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Local {
+pub enum LocalServerKind {
     /// A server made of closures.
     Closure,
     /// A handler of the Rust SDK.
@@ -34,14 +34,14 @@ pub enum Local {
 
 /// Form of the HTTP echo server's responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum ResponseForm {
     /// A JSON body.
     Json,
     /// An SSE stream of one event.
     Sse,
 }
 
-impl Answers {
+impl ResponseForm {
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -52,7 +52,7 @@ impl Answers {
 
 /// Command-line options.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// The echo server to start.
     pub server: PathBuf,
     /// Bytes of text in each call.
@@ -65,11 +65,11 @@ pub struct Options {
     pub calls: Option<usize>,
     pub flavour: RuntimeFlavour,
     /// Form of the server's responses; HTTP clients only.
-    pub answers: Answers,
+    pub answers: ResponseForm,
     /// File with the request to send; limit clients only.
     pub template: Option<PathBuf>,
     /// Server to call; the in-process client only.
-    pub local: Local,
+    pub local: LocalServerKind,
     /// Decode each result instead of leaving it raw; this client only.
     pub typed: bool,
     /// Configure an account that the server never requires; this client over HTTP only.
@@ -82,7 +82,7 @@ const USAGE: &str = "flags: --server PATH [--payload BYTES] [--conc CALLERS] [--
        [--calls N] [--rt current|multi] [--template FILE] [--typed] [--print-template]
        [--local closure|rmcp] [--answers json|sse] [--account]";
 
-impl Options {
+impl BenchOptions {
     /// Parses the process's arguments. On an error, prints the usage and exits with code 2.
     pub fn from_args() -> Self {
         Self::parse(std::env::args().skip(1)).unwrap_or_else(|complaint| {
@@ -99,9 +99,9 @@ impl Options {
             time: Duration::from_secs(1),
             calls: None,
             flavour: RuntimeFlavour::Current,
-            answers: Answers::Json,
+            answers: ResponseForm::Json,
             template: None,
-            local: Local::Closure,
+            local: LocalServerKind::Closure,
             typed: false,
             account: false,
             print_template: false,
@@ -159,18 +159,18 @@ fn flavour(value: &str) -> Result<RuntimeFlavour, String> {
     }
 }
 
-fn answers(value: &str) -> Result<Answers, String> {
+fn answers(value: &str) -> Result<ResponseForm, String> {
     match value {
-        "json" => Ok(Answers::Json),
-        "sse" => Ok(Answers::Sse),
+        "json" => Ok(ResponseForm::Json),
+        "sse" => Ok(ResponseForm::Sse),
         other => Err(format!("--answers is json or sse, not {other}")),
     }
 }
 
-fn local(value: &str) -> Result<Local, String> {
+fn local(value: &str) -> Result<LocalServerKind, String> {
     match value {
-        "closure" => Ok(Local::Closure),
-        "rmcp" => Ok(Local::Rmcp),
+        "closure" => Ok(LocalServerKind::Closure),
+        "rmcp" => Ok(LocalServerKind::Rmcp),
         other => Err(format!("--local is closure or rmcp, not {other}")),
     }
 }
@@ -184,8 +184,8 @@ fn eprintln_usage(complaint: &str) {
 mod tests {
     use super::*;
 
-    fn check(line: &str) -> Result<Options, String> {
-        Options::parse(line.split_whitespace().map(String::from))
+    fn check(line: &str) -> Result<BenchOptions, String> {
+        BenchOptions::parse(line.split_whitespace().map(String::from))
     }
 
     #[test]
@@ -199,13 +199,13 @@ mod tests {
         assert_eq!(options.calls, Some(7));
         assert_eq!(options.flavour, RuntimeFlavour::Multi);
         assert_eq!(options.template, Some("t".into()));
-        assert_eq!(options.local, Local::Rmcp);
+        assert_eq!(options.local, LocalServerKind::Rmcp);
     }
 
     #[test]
     fn answers_are_json_unless_they_are_to_be_streams() {
-        assert_eq!(check("--server s").unwrap().answers, Answers::Json);
-        assert_eq!(check("--server s --answers sse").unwrap().answers, Answers::Sse);
+        assert_eq!(check("--server s").unwrap().answers, ResponseForm::Json);
+        assert_eq!(check("--server s --answers sse").unwrap().answers, ResponseForm::Sse);
     }
 
     #[test]

@@ -3,29 +3,33 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::{Options, Seen};
+use crate::{BenchOptions, ServerTraffic};
 
 /// Warm-up time of every client before the measurement.
 pub const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measures wall time and the CPU time of this process.
-pub struct Stopwatch {
+pub struct BenchStopwatch {
     begun: Instant,
     processor: Duration,
 }
 
-impl Stopwatch {
+impl BenchStopwatch {
     pub fn start() -> Self {
         Self { begun: Instant::now(), processor: processor_time() }
     }
 
-    pub fn stop(self, latencies: Vec<u64>) -> Measured {
-        Measured { wall: self.begun.elapsed(), processor: processor_time().saturating_sub(self.processor), latencies }
+    pub fn stop(self, latencies: Vec<u64>) -> Measurements {
+        Measurements {
+            wall: self.begun.elapsed(),
+            processor: processor_time().saturating_sub(self.processor),
+            latencies,
+        }
     }
 }
 
 /// The measurements between start and stop.
-pub struct Measured {
+pub struct Measurements {
     pub wall: Duration,
     /// CPU time of all threads of this process, without the server.
     pub processor: Duration,
@@ -39,13 +43,13 @@ pub fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// The figures of one run.
-pub struct Report {
+pub struct BenchReport {
     line: String,
 }
 
-impl Report {
-    pub fn new(implementation: &str, runtime: &str, options: &Options, measured: Measured) -> Self {
-        let Measured { wall, processor, mut latencies } = measured;
+impl BenchReport {
+    pub fn new(implementation: &str, runtime: &str, options: &BenchOptions, measured: Measurements) -> Self {
+        let Measurements { wall, processor, mut latencies } = measured;
         assert!(!latencies.is_empty(), "not one call was answered");
         latencies.sort_unstable();
         let (calls, wall) = (latencies.len(), wall.as_secs_f64());
@@ -69,7 +73,7 @@ impl Report {
     }
 
     /// Adds the server's counts.
-    pub fn seen(mut self, Seen { connections, requests }: Seen) -> Self {
+    pub fn seen(mut self, ServerTraffic { connections, requests }: ServerTraffic) -> Self {
         self.line.truncate(self.line.len() - 1);
         self.line.push_str(&format!(r#","connections":{connections},"requests":{requests}}}"#));
         self

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::Options;
+use crate::BenchOptions;
 
 /// A running echo server.
-pub struct HttpServer {
+pub struct HttpEchoServer {
     pub url: String,
     child: Child,
     output: BufReader<ChildStdout>,
@@ -14,16 +14,16 @@ pub struct HttpServer {
 
 /// Connections and requests seen by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ServerTraffic {
     /// Connections opened.
     pub connections: usize,
     /// Requests of any kind.
     pub requests: usize,
 }
 
-impl HttpServer {
+impl HttpEchoServer {
     /// Starts the server and waits for its address.
-    pub fn start(options: &Options) -> Self {
+    pub fn start(options: &BenchOptions) -> Self {
         let mut child = Command::new(&options.server)
             .args(["--answers", options.answers.name()])
             .stdin(Stdio::piped())
@@ -38,7 +38,7 @@ impl HttpServer {
     }
 
     /// Stops the server and returns its counts.
-    pub fn stop(mut self) -> Seen {
+    pub fn stop(mut self) -> ServerTraffic {
         drop(self.child.stdin.take());
         let mut farewell = String::new();
         self.output.read_to_string(&mut farewell).unwrap();
@@ -47,6 +47,6 @@ impl HttpServer {
             let found = farewell.lines().find_map(|line| line.strip_prefix(what)?.trim().parse().ok());
             found.unwrap_or_else(|| panic!("the server says how many {what} there were"))
         };
-        Seen { connections: count("connections"), requests: count("requests") }
+        ServerTraffic { connections: count("connections"), requests: count("requests") }
     }
 }

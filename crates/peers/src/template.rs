@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Options;
+use crate::BenchOptions;
 
 /// Default template; a client's own template may be longer.
 const TEMPLATE: &str = concat!(
@@ -19,7 +19,7 @@ pub struct Template {
 }
 
 impl Template {
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &BenchOptions) -> Self {
         let template = match &options.template {
             Some(file) => read_to_string(file).unwrap(),
             None => TEMPLATE.to_owned(),

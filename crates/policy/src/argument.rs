@@ -12,34 +12,34 @@ const LONGEST: usize = 1 << 20;
 const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 
 /// The arguments of one attempt, decoded on first use.
-pub(crate) struct Arguments<'a> {
+pub(crate) struct LazyArguments<'a> {
     raw: &'a RawJson,
-    node: OnceCell<Option<Node<'a>>>,
+    node: OnceCell<Option<JsonNode<'a>>>,
 }
 
 /// A lossless JSON value: strings are decoded, numbers keep their original text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Node<'a> {
-    Object(Vec<(Cow<'a, str>, Node<'a>)>),
-    List(Vec<Node<'a>>),
+pub(crate) enum JsonNode<'a> {
+    Object(Vec<(Cow<'a, str>, JsonNode<'a>)>),
+    List(Vec<JsonNode<'a>>),
     Text(Cow<'a, str>),
     Number(&'a str),
     /// `true`, `false` or `null`.
     Word(&'a str),
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> LazyArguments<'a> {
     pub fn new(raw: &'a RawJson) -> Self {
         Self { raw, node: OnceCell::new() }
     }
 
     /// Returns the decoded value, or `None` if it exceeds the limits, is not JSON or has a duplicate key.
-    pub fn node(&self) -> Option<&Node<'a>> {
-        self.node.get_or_init(|| Node::read(self.raw.get())).as_ref()
+    pub fn node(&self) -> Option<&JsonNode<'a>> {
+        self.node.get_or_init(|| JsonNode::read(self.raw.get())).as_ref()
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     /// Decodes a text. Returns `None` if it exceeds the limits or is ambiguous.
     pub fn read(text: &'a str) -> Option<Self> {
         if text.len() > LONGEST || BOUNDS.check(text.as_bytes()).is_err() {
@@ -61,7 +61,7 @@ impl<'a> Node<'a> {
                 let list: Vec<&'a RawValue> = serde_json::from_str(text)?;
                 list.into_iter().map(Self::of).collect::<Result<_, _>>().map(Self::List)
             }
-            Some(b'"') => serde_json::from_str(text).map(|Text(text)| Self::Text(text)),
+            Some(b'"') => serde_json::from_str(text).map(|BorrowedText(text)| Self::Text(text)),
             Some(b't' | b'f' | b'n') => Ok(Self::Word(text)),
             _ => Ok(Self::Number(text)),
         }
@@ -113,7 +113,7 @@ fn quote(out: &mut String, text: &str) {
 }
 
 #[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -131,10 +131,10 @@ mod tests {
             (r#"{"a":1"#, None),
             ("", None),
         ] {
-            assert_eq!(Node::read(text).map(|node| node.canonical()).as_deref(), expected, "{text}");
+            assert_eq!(JsonNode::read(text).map(|node| node.canonical()).as_deref(), expected, "{text}");
         }
         let (deep, wide) = ("[".repeat(33) + &"]".repeat(33), format!("[0{}]", ",0".repeat(20_000)));
         let long = format!("\"{}\"", "x".repeat(LONGEST));
-        assert_eq!((Node::read(&deep), Node::read(&wide), Node::read(&long)), (None, None, None));
+        assert_eq!((JsonNode::read(&deep), JsonNode::read(&wide), JsonNode::read(&long)), (None, None, None));
     }
 }

@@ -10,7 +10,7 @@ use crate::{GrantLifetime, SourcedRule};
 
 /// A tool call that is about to be made, or another use of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
+pub struct CallAttempt<'a> {
     /// Server of the tool. `None` for a tool that belongs to no server.
     pub server: Option<&'a ServerName>,
     /// Origin of that server's definition.
@@ -22,7 +22,7 @@ pub struct Attempt<'a> {
     /// Allows the server's tools if no rule matches.
     pub trust: bool,
     /// Highest risk of the call.
-    pub risk: Risk,
+    pub risk: RiskLevel,
     /// Kind of use: a tool call, or another access to a server.
     pub kind: AttemptKind,
 }
@@ -40,22 +40,30 @@ pub enum AttemptKind {
 
 /// Highest risk of a call. A server's own hints do not affect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Risk {
+pub enum RiskLevel {
     /// Harmless. Needs no permission unless a rule matches.
     Low,
     /// May have any effect.
     High,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> CallAttempt<'a> {
     /// Creates a call of a tool of one of the user's own servers, with high risk and without trust.
     pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a RawJson) -> Self {
         let origin = ServerOrigin::USER;
-        Self { server: Some(server), origin, tool, arguments, trust: false, risk: Risk::High, kind: AttemptKind::Call }
+        Self {
+            server: Some(server),
+            origin,
+            tool,
+            arguments,
+            trust: false,
+            risk: RiskLevel::High,
+            kind: AttemptKind::Call,
+        }
     }
 
     /// Creates a call of a tool that belongs to no server, by its plain name.
-    pub fn plain(tool: &'a str, arguments: &'a RawJson, risk: Risk) -> Self {
+    pub fn plain(tool: &'a str, arguments: &'a RawJson, risk: RiskLevel) -> Self {
         let (origin, kind) = (ServerOrigin::USER, AttemptKind::Call);
         Self { server: None, origin, tool, arguments, trust: false, risk, kind }
     }
@@ -65,7 +73,7 @@ impl<'a> Attempt<'a> {
         (server, origin): (&'a ServerName, &'a ServerOrigin),
         tool: &'a str,
         arguments: &'a RawJson,
-        risk: Risk,
+        risk: RiskLevel,
     ) -> Self {
         let (server, kind) = (Some(server), AttemptKind::Access);
         Self { server, origin, tool, arguments, trust: false, risk, kind }
@@ -74,11 +82,11 @@ impl<'a> Attempt<'a> {
 
 /// A verdict of the rules and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct PolicyDecision {
     /// The verdict.
     pub verdict: Verdict,
     /// The reason for the verdict.
-    pub reason: Reason,
+    pub reason: DecisionReason,
 }
 
 /// The verdict on an attempt.
@@ -95,7 +103,7 @@ pub enum Verdict {
 /// The reason for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum DecisionReason {
     /// A rule matches.
     Rule(Arc<SourcedRule>),
     /// The attempt would be allowed, but resembles one that this rule denies: another case or width, or unusual
@@ -125,7 +133,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for DecisionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => write!(f, "rule {rule}"),

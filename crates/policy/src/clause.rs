@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use wharf_spec::{Glob, ServerOrigin};
 
-use crate::argument::Arguments;
+use crate::argument::LazyArguments;
 use crate::fold::fold;
-use crate::pattern::Pattern;
-use crate::scope::Scope;
-use crate::target::{Name, Reading};
-use crate::{Action, Rule, SourcedRule};
+use crate::pattern::ArgumentPattern;
+use crate::scope::RuleScope;
+use crate::target::{NameReading, ToolNamePattern};
+use crate::{Rule, RuleAction, SourcedRule};
 
 /// One reading of a rule, for a server that is already known to match.
 #[derive(Debug)]
 pub(crate) struct RuleClause {
     pub rule: Arc<SourcedRule>,
-    tool: Name,
-    pattern: Option<Arc<Pattern>>,
+    tool: ToolNamePattern,
+    pattern: Option<Arc<ArgumentPattern>>,
     precision: ClausePrecision,
     twin: FoldedPattern,
-    scope: Scope,
+    scope: RuleScope,
 }
 
 /// Precision of a clause, compared field by field. The most precise clause takes precedence.
@@ -46,16 +46,16 @@ struct FoldedPattern {
 
 impl RuleClause {
     /// Creates the clause of a rule in one of its readings.
-    pub fn new(rule: &Arc<SourcedRule>, reading: &Reading, pattern: Option<Arc<Pattern>>) -> Self {
+    pub fn new(rule: &Arc<SourcedRule>, reading: &NameReading, pattern: Option<Arc<ArgumentPattern>>) -> Self {
         let name = reading.server.literals() + reading.tool.literals();
-        let scope = Scope::new(&rule.rule, Some(reading));
+        let scope = RuleScope::new(&rule.rule, Some(reading));
         Self { scope, ..Self::with(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
     }
 
     /// Creates the clause of a rule about plain names, or of the rest of such a name after a matched prefix.
-    pub fn plain(rule: &Arc<SourcedRule>, rest: &str, pattern: Option<Arc<Pattern>>) -> Self {
-        let tool = Name::new(rest);
-        let is_exact = rest == rule.rule.tool && matches!(tool, Name::Exact(_));
+    pub fn plain(rule: &Arc<SourcedRule>, rest: &str, pattern: Option<Arc<ArgumentPattern>>) -> Self {
+        let tool = ToolNamePattern::new(rest);
+        let is_exact = rest == rule.rule.tool && matches!(tool, ToolNamePattern::Exact(_));
         let literals = tool.literals();
         Self::with(rule, tool, (is_exact, literals), pattern)
     }
@@ -64,22 +64,27 @@ impl RuleClause {
     /// not the user's own, with the highest precedence after denies. The rule's intended denials are unknown.
     pub fn in_doubt(rule: &SourcedRule) -> Self {
         let rule = Arc::new(SourcedRule {
-            rule: Rule { action: Action::Ask, ..rule.rule.clone() },
+            rule: Rule { action: RuleAction::Ask, ..rule.rule.clone() },
             origin: rule.origin.clone(),
         });
-        Self { scope: Scope::NotUser, ..Self::with(&rule, Name::Any, (true, usize::MAX), None) }
+        Self { scope: RuleScope::NotUser, ..Self::with(&rule, ToolNamePattern::Any, (true, usize::MAX), None) }
     }
 
-    fn with(rule: &Arc<SourcedRule>, tool: Name, (exact, name): (bool, usize), pattern: Option<Arc<Pattern>>) -> Self {
+    fn with(
+        rule: &Arc<SourcedRule>,
+        tool: ToolNamePattern,
+        (exact, name): (bool, usize),
+        pattern: Option<Arc<ArgumentPattern>>,
+    ) -> Self {
         let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literals());
         let precision = ClausePrecision { exact, name, argued: pattern.is_some(), arguments };
         let text = tool.text();
         let folded = fold(&text);
         let twin = FoldedPattern { is_same: folded == text, folded: Glob::new(&folded) };
-        Self { rule: rule.clone(), tool, pattern, precision, twin, scope: Scope::new(&rule.rule, None) }
+        Self { rule: rule.clone(), tool, pattern, precision, twin, scope: RuleScope::new(&rule.rule, None) }
     }
 
-    pub fn action(&self) -> Action {
+    pub fn action(&self) -> RuleAction {
         self.rule.rule.action
     }
 
@@ -95,7 +100,7 @@ impl RuleClause {
 
     /// Reports whether the clause applies to every tool of its server.
     pub fn names_every_tool(&self) -> bool {
-        matches!(self.tool, Name::Any)
+        matches!(self.tool, ToolNamePattern::Any)
     }
 
     /// Reports whether the clause applies regardless of the arguments.
@@ -109,22 +114,22 @@ impl RuleClause {
     }
 
     /// Reports whether the clause matches a call. Unreadable arguments match a deny or ask, but never an allow.
-    pub fn holds(&self, tool: &str, arguments: &Arguments<'_>) -> bool {
+    pub fn holds(&self, tool: &str, arguments: &LazyArguments<'_>) -> bool {
         if !self.names(tool) {
             return false;
         }
         let Some(pattern) = &self.pattern else { return true };
         match (self.action(), arguments.node()) {
-            (Action::Allow, Some(node)) => pattern.admits(node),
-            (Action::Allow, None) => false,
-            (Action::Ask | Action::Deny, Some(node)) => pattern.meets(node),
-            (Action::Ask | Action::Deny, None) => true,
+            (RuleAction::Allow, Some(node)) => pattern.admits(node),
+            (RuleAction::Allow, None) => false,
+            (RuleAction::Ask | RuleAction::Deny, Some(node)) => pattern.meets(node),
+            (RuleAction::Ask | RuleAction::Deny, None) => true,
         }
     }
 
     /// Reports whether a clause that does not match would match a different spelling of the call. Returns true if in
     /// doubt.
-    pub fn nearly_holds(&self, tool: &str, folded: &str, arguments: &Arguments<'_>) -> bool {
+    pub fn nearly_holds(&self, tool: &str, folded: &str, arguments: &LazyArguments<'_>) -> bool {
         let could_differ = !self.twin.is_same || folded != tool;
         let looks_alike = !folded.is_ascii() || (could_differ && self.twin.folded.matches(folded));
         match &self.pattern {
@@ -140,7 +145,7 @@ impl RuleClause {
         list.sort_by_cached_key(|clause| {
             let action = clause.action();
             let spelling = (clause.tool.text(), clause.rule.rule.pattern.clone());
-            (action != Action::Deny, Reverse(clause.precision), action == Action::Allow, spelling)
+            (action != RuleAction::Deny, Reverse(clause.precision), action == RuleAction::Allow, spelling)
         });
     }
 }

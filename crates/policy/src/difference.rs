@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::argument::Node;
+use crate::argument::JsonNode;
 
 /// Maximum number of reported changes.
 const MOST_CHANGES: usize = 40;
@@ -22,14 +22,14 @@ const LONGEST_PATH: usize = 300;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionDiff {
     /// Changes, sorted by path.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DefinitionChange>,
     /// Number of further changes that are not listed.
     pub omitted: usize,
 }
 
 /// A changed member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct DefinitionChange {
     /// Path of the member, such as `inputSchema.properties.path`. Empty for the definition itself.
     pub path: String,
     /// Kind of change.
@@ -56,7 +56,7 @@ pub enum DefinitionChangeKind {
 /// JSON is compared as text.
 pub fn difference(before: &str, after: &str) -> DefinitionDiff {
     let mut difference = DefinitionDiff::default();
-    match (Node::read(before), Node::read(after)) {
+    match (JsonNode::read(before), JsonNode::read(after)) {
         (Some(before), Some(after)) => difference.compare("", &before, &after),
         _ if before != after => difference.change("", before, after),
         _ => {}
@@ -65,10 +65,10 @@ pub fn difference(before: &str, after: &str) -> DefinitionDiff {
 }
 
 impl DefinitionDiff {
-    fn compare(&mut self, path: &str, before: &Node<'_>, after: &Node<'_>) {
+    fn compare(&mut self, path: &str, before: &JsonNode<'_>, after: &JsonNode<'_>) {
         match (before, after) {
-            (Node::Object(old), Node::Object(new)) => self.members(path, &by_key(old), &by_key(new)),
-            (Node::List(old), Node::List(new)) => self.members(path, &by_place(old), &by_place(new)),
+            (JsonNode::Object(old), JsonNode::Object(new)) => self.members(path, &by_key(old), &by_key(new)),
+            (JsonNode::List(old), JsonNode::List(new)) => self.members(path, &by_place(old), &by_place(new)),
             _ => {
                 let (before, after) = (before.canonical(), after.canonical());
                 if before != after {
@@ -110,7 +110,7 @@ impl DefinitionDiff {
 
     fn push(&mut self, path: String, kind: DefinitionChangeKind) {
         if self.changes.len() < MOST_CHANGES {
-            self.changes.push(Change { path, kind });
+            self.changes.push(DefinitionChange { path, kind });
         } else {
             self.omitted += 1;
         }
@@ -120,7 +120,7 @@ impl DefinitionDiff {
 /// A member of an object, or an item of a list with its index.
 struct DiffMember<'n> {
     key: DiffKey<'n>,
-    value: &'n Node<'n>,
+    value: &'n JsonNode<'n>,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +133,7 @@ impl DiffMember<'_> {
     fn under(&self, path: &str) -> String {
         let dot = if path.is_empty() { "" } else { "." };
         let longer = match self.key {
-            DiffKey::Name(name) => format!("{path}{dot}{}", Untrusted::new(name).shortened(LONGEST_KEY)),
+            DiffKey::Name(name) => format!("{path}{dot}{}", UntrustedText::new(name).shortened(LONGEST_KEY)),
             DiffKey::Place(place) => format!("{path}[{place}]"),
         };
         // Cut the front: the end distinguishes deeply nested members.
@@ -144,13 +144,13 @@ impl DiffMember<'_> {
     }
 }
 
-fn by_key<'n>(members: &'n [(Cow<'n, str>, Node<'n>)]) -> Vec<DiffMember<'n>> {
+fn by_key<'n>(members: &'n [(Cow<'n, str>, JsonNode<'n>)]) -> Vec<DiffMember<'n>> {
     let mut list: Vec<_> = members.iter().map(|(key, value)| DiffMember { key: DiffKey::Name(key), value }).collect();
     list.sort_by(|one, other| one.key.cmp(&other.key));
     list
 }
 
-fn by_place<'n>(items: &'n [Node<'n>]) -> Vec<DiffMember<'n>> {
+fn by_place<'n>(items: &'n [JsonNode<'n>]) -> Vec<DiffMember<'n>> {
     items.iter().enumerate().map(|(place, value)| DiffMember { key: DiffKey::Place(place), value }).collect()
 }
 
@@ -166,7 +166,7 @@ fn parting(before: &str, after: &str) -> (String, String) {
 /// Formats a value for display and appends the number of omitted characters.
 fn shown(text: &str) -> String {
     let hidden = text.chars().count().saturating_sub(LONGEST_VALUE);
-    let start = Untrusted::new(text).shortened(LONGEST_VALUE).to_string();
+    let start = UntrustedText::new(text).shortened(LONGEST_VALUE).to_string();
     if hidden == 0 { start } else { format!("{start} ({hidden} more characters)") }
 }
 
@@ -187,7 +187,7 @@ impl fmt::Display for DefinitionDiff {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for DefinitionChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() { "the definition" } else { &self.path };
         match &self.kind {

@@ -8,8 +8,8 @@ use std::time::Instant;
 use wharf_json::RawJson;
 use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
-use crate::argument::Node;
-use crate::{Action, Attempt, Fingerprint, Rule, RuleWriteError};
+use crate::argument::JsonNode;
+use crate::{CallAttempt, Fingerprint, Rule, RuleAction, RuleWriteError};
 
 /// Maximum grants per tool. The oldest is dropped first.
 const MOST_PER_TOOL: usize = 64;
@@ -57,7 +57,7 @@ impl GrantScope {
     /// Creates a scope of exactly these arguments. Ignores the order of members and the escaping of strings. Arguments
     /// that cannot be decoded are compared as text.
     pub fn exactly(arguments: &RawJson) -> Self {
-        let canonical = Node::read(arguments.get()).map(|node| RawJson::known(node.canonical()));
+        let canonical = JsonNode::read(arguments.get()).map(|node| RawJson::known(node.canonical()));
         Self::Exactly(canonical.unwrap_or_else(|| arguments.clone()))
     }
 }
@@ -69,7 +69,7 @@ impl Grant {
     /// Returns [`RuleWriteError`] if no rule expresses the grant.
     pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, RuleWriteError> {
         match self.arguments {
-            GrantScope::Any => Rule::naming(&self.tool, Action::Allow, servers)?.of_origin(&self.origin),
+            GrantScope::Any => Rule::naming(&self.tool, RuleAction::Allow, servers)?.of_origin(&self.origin),
             GrantScope::Exactly(_) => Err(RuleWriteError::Arguments),
         }
     }
@@ -100,12 +100,17 @@ impl GrantSet {
     }
 
     /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
-    pub fn covers(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
+    pub fn covers(&self, attempt: &CallAttempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
         Some(self.find(attempt, definition, now)?.1)
     }
 
     /// Like [`GrantSet::covers`], for a call that is made now. Uses up a grant for one call.
-    pub fn spend(&mut self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
+    pub fn spend(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        definition: &Fingerprint,
+        now: Instant,
+    ) -> Option<GrantLifetime> {
         let (at, lifetime) = self.find(attempt, definition, now)?;
         if lifetime == GrantLifetime::Once
             && let Some(list) = self.list_mut(attempt)
@@ -137,7 +142,12 @@ impl GrantSet {
         tools.retain(|_, list| !list.is_empty());
     }
 
-    fn find(&self, attempt: &Attempt<'_>, definition: &Fingerprint, now: Instant) -> Option<(usize, GrantLifetime)> {
+    fn find(
+        &self,
+        attempt: &CallAttempt<'_>,
+        definition: &Fingerprint,
+        now: Instant,
+    ) -> Option<(usize, GrantLifetime)> {
         let list = self.servers.get(attempt.server?)?.get(attempt.tool)?;
         // Computed at most once, and only if a grant is limited to certain arguments.
         let exactly = LazyCell::new(|| GrantScope::exactly(attempt.arguments));
@@ -151,7 +161,7 @@ impl GrantSet {
         })
     }
 
-    fn list_mut(&mut self, attempt: &Attempt<'_>) -> Option<&mut Vec<Grant>> {
+    fn list_mut(&mut self, attempt: &CallAttempt<'_>) -> Option<&mut Vec<Grant>> {
         self.servers.get_mut(attempt.server?)?.get_mut(attempt.tool)
     }
 }
@@ -192,7 +202,7 @@ mod tests {
             let mut grants = GrantSet::default();
             grants.add(grant(GrantScope::exactly(&raw(granted)), GrantLifetime::Session));
             let arguments = raw(attempted);
-            let found = grants.covers(&Attempt::mcp(&server, "push", &arguments), &SEEN, now);
+            let found = grants.covers(&CallAttempt::mcp(&server, "push", &arguments), &SEEN, now);
             assert_eq!(found.is_some(), expected, "{granted} {attempted}");
         }
     }
@@ -200,12 +210,12 @@ mod tests {
     #[test]
     fn a_grant_holds_as_long_as_it_says_and_for_nothing_else() {
         let (server, now, arguments) = (server(), Instant::now(), raw("{}"));
-        let attempt = Attempt::mcp(&server, "push", &arguments);
+        let attempt = CallAttempt::mcp(&server, "push", &arguments);
         let mut grants = GrantSet::default();
         grants.add(grant(GrantScope::Any, GrantLifetime::Once));
         assert_eq!(grants.covers(&attempt, &Fingerprint([2; 32]), now), None);
-        assert_eq!(grants.covers(&Attempt::mcp(&server, "Push", &arguments), &SEEN, now), None);
-        assert_eq!(grants.covers(&Attempt { server: None, ..attempt }, &SEEN, now), None);
+        assert_eq!(grants.covers(&CallAttempt::mcp(&server, "Push", &arguments), &SEEN, now), None);
+        assert_eq!(grants.covers(&CallAttempt { server: None, ..attempt }, &SEEN, now), None);
         assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Once));
         assert_eq!(grants.spend(&attempt, &SEEN, now), None);
 
@@ -225,7 +235,7 @@ mod tests {
     #[test]
     fn only_a_grant_for_any_arguments_is_a_rule() {
         let always = grant(GrantScope::Any, GrantLifetime::Always);
-        let rule = Rule::new("mcp__git__push", Action::Allow);
+        let rule = Rule::new("mcp__git__push", RuleAction::Allow);
         assert_eq!(always.as_rule(&[server()]), Ok(rule));
         let exact = grant(GrantScope::exactly(&raw("{}")), GrantLifetime::Always);
         assert_eq!(exact.as_rule(&[server()]), Err(RuleWriteError::Arguments));

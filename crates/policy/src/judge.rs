@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::{Attempt, AttemptKind, Decision, Fingerprint, GrantSet, PinSet, PinState, Policy, Reason, Verdict};
+use crate::{
+    AttemptKind, CallAttempt, DecisionReason, Fingerprint, GrantSet, PinSet, PinState, Policy, PolicyDecision, Verdict,
+};
 
 /// Rules, grants and pins at one moment.
 #[derive(Debug)]
@@ -24,21 +26,21 @@ pub enum CallDecision {
     /// The call is made.
     Allow {
         /// Reason for the decision.
-        why: Reason,
+        why: DecisionReason,
         /// Set if no definition of the tool has been approved before. The caller approves this one.
         first_seen: bool,
     },
     /// The user is asked.
     Ask {
         /// Reason for the decision. If only the changed definition requires the question, the reason to allow.
-        why: Reason,
+        why: DecisionReason,
         /// The definition approved last, if the tool now has another one.
         changed: Option<Arc<str>>,
     },
     /// The call is not made.
     Deny {
         /// Reason for the decision.
-        why: Reason,
+        why: DecisionReason,
     },
 }
 
@@ -48,8 +50,8 @@ impl PermissionEvaluator<'_> {
     /// Checks in this order: a deny of the policy is final. A definition that differs from every approved one results
     /// in an ask, even if the policy allows the call or a grant covers it. An allow of the policy stands. A grant turns
     /// an ask of the policy into an allow. A grant for one call is used up by the decision that relies on it.
-    pub fn judge(&mut self, attempt: &Attempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
-        let Decision { verdict, reason: why } = self.policy.decide(attempt);
+    pub fn judge(&mut self, attempt: &CallAttempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
+        let PolicyDecision { verdict, reason: why } = self.policy.decide(attempt);
         if verdict == Verdict::Deny {
             return CallDecision::Deny { why };
         }
@@ -65,19 +67,19 @@ impl PermissionEvaluator<'_> {
             return CallDecision::Allow { why, first_seen };
         }
         match self.grants.spend(attempt, definition, self.now) {
-            Some(lifetime) => CallDecision::Allow { why: Reason::Grant(lifetime), first_seen },
+            Some(lifetime) => CallDecision::Allow { why: DecisionReason::Grant(lifetime), first_seen },
             None => CallDecision::Ask { why, changed: None },
         }
     }
 }
 
 /// Decides without a definition. Changes cannot be detected then, which matters only for calls of a server's tools.
-fn undescribed(attempt: &Attempt<'_>, verdict: Verdict, why: Reason) -> CallDecision {
+fn undescribed(attempt: &CallAttempt<'_>, verdict: Verdict, why: DecisionReason) -> CallDecision {
     match verdict {
         Verdict::Allow if attempt.server.is_none() || attempt.kind == AttemptKind::Access => {
             CallDecision::Allow { why, first_seen: false }
         }
-        Verdict::Allow => CallDecision::Ask { why: Reason::Undescribed, changed: None },
+        Verdict::Allow => CallDecision::Ask { why: DecisionReason::Undescribed, changed: None },
         Verdict::Ask | Verdict::Deny => CallDecision::Ask { why, changed: None },
     }
 }

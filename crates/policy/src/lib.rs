@@ -28,12 +28,12 @@ mod pattern;
 mod shape;
 mod target;
 
-pub use attempt::{Attempt, AttemptKind, Decision, Reason, Risk, Verdict};
-pub use difference::{Change, DefinitionChangeKind, DefinitionDiff, difference};
+pub use attempt::{AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, Verdict};
+pub use difference::{DefinitionChange, DefinitionChangeKind, DefinitionDiff, difference};
 pub use grant::{Grant, GrantLifetime, GrantScope, GrantSet};
 pub use judge::{CallDecision, PermissionEvaluator};
 pub use pin::{PinLimitReached, PinSet, PinState};
 pub use policy::Policy;
-pub use problem::{Problem, RuleProblemKind};
-pub use rule::{Action, Rule, RuleOrigin, RuleWriteError, SourcedRule, Standing};
+pub use problem::{RuleProblem, RuleProblemKind};
+pub use rule::{Rule, RuleAction, RuleAuthority, RuleOrigin, RuleWriteError, SourcedRule};
 pub use wharf_spec::Fingerprint;

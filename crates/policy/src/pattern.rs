@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use wharf_spec::Glob;
 
-use crate::argument::Node;
+use crate::argument::JsonNode;
 use crate::fold::{fold, same_key};
 use crate::number::spellings;
 use crate::problem::RuleProblemKind;
@@ -17,7 +17,7 @@ const LONGEST: usize = 1024;
 
 /// A pattern for arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern {
+pub(crate) struct ArgumentPattern {
     keyed: Option<KeyedPattern>,
     /// The whole text as a pattern for any value. Applies if there is no key. Strict rules apply it in addition to the
     /// key.
@@ -37,7 +37,7 @@ struct ValuePattern {
     folded: Glob,
 }
 
-impl Pattern {
+impl ArgumentPattern {
     /// Parses a pattern. The text before the first `=` is a key if it has the form of one.
     pub fn parse(text: &str) -> Result<Self, RuleProblemKind> {
         if text.is_empty() {
@@ -57,17 +57,17 @@ impl Pattern {
     }
 
     /// Reports whether any selected value matches, as a strict rule requires.
-    pub fn meets(&self, arguments: &Node<'_>) -> bool {
+    pub fn meets(&self, arguments: &JsonNode<'_>) -> bool {
         self.some(arguments, |pattern, text| pattern.glob.matches(text))
     }
 
     /// Reports whether any selected value matches if case and width are ignored.
-    pub fn nearly_meets(&self, arguments: &Node<'_>) -> bool {
+    pub fn nearly_meets(&self, arguments: &JsonNode<'_>) -> bool {
         self.some(arguments, |pattern, text| pattern.folded.matches(&fold(text)))
     }
 
     /// Reports whether the selected values exist and all match, as an allow rule requires.
-    pub fn admits(&self, arguments: &Node<'_>) -> bool {
+    pub fn admits(&self, arguments: &JsonNode<'_>) -> bool {
         let Some(KeyedPattern { path, value }) = &self.keyed else {
             return all(arguments, &|text| self.whole.glob.matches(text));
         };
@@ -86,7 +86,7 @@ impl Pattern {
         }
     }
 
-    fn some(&self, arguments: &Node<'_>, matches: impl Fn(&ValuePattern, &str) -> bool) -> bool {
+    fn some(&self, arguments: &JsonNode<'_>, matches: impl Fn(&ValuePattern, &str) -> bool) -> bool {
         let by_key = self.keyed.as_ref().is_some_and(|KeyedPattern { path, value }| {
             chosen(arguments, path).iter().any(|choice| any(choice.node, &|text| matches(value, text)))
         });
@@ -123,24 +123,24 @@ fn key(text: &str) -> Option<(Vec<String>, &str)> {
 
 /// A value selected by a key.
 struct SelectedValue<'n, 'a> {
-    node: &'n Node<'a>,
+    node: &'n JsonNode<'a>,
     /// Set if every key on the path is spelled exactly as in the pattern.
     exact: bool,
 }
 
 /// Returns every value that a server may read under a key. Descends into lists, ignores case and width, and tries `a.b`
 /// as a single key as well.
-fn chosen<'n, 'a>(node: &'n Node<'a>, path: &[String]) -> Vec<SelectedValue<'n, 'a>> {
+fn chosen<'n, 'a>(node: &'n JsonNode<'a>, path: &[String]) -> Vec<SelectedValue<'n, 'a>> {
     let mut found = Vec::new();
     choose(node, path, true, &mut found);
     found
 }
 
-fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut Vec<SelectedValue<'n, 'a>>) {
+fn choose<'n, 'a>(node: &'n JsonNode<'a>, path: &[String], exact: bool, found: &mut Vec<SelectedValue<'n, 'a>>) {
     match node {
         _ if path.is_empty() => found.push(SelectedValue { node, exact }),
-        Node::List(items) => items.iter().for_each(|item| choose(item, path, exact, found)),
-        Node::Object(members) => {
+        JsonNode::List(items) => items.iter().for_each(|item| choose(item, path, exact, found)),
+        JsonNode::Object(members) => {
             for taken in 1..=path.len() {
                 let key = if taken == 1 { Cow::Borrowed(&*path[0]) } else { Cow::Owned(path[..taken].join(".")) };
                 for (name, value) in members.iter().filter(|(name, _)| same_key(name, &key)) {
@@ -148,31 +148,31 @@ fn choose<'n, 'a>(node: &'n Node<'a>, path: &[String], exact: bool, found: &mut 
                 }
             }
         }
-        Node::Text(_) | Node::Number(_) | Node::Word(_) => {}
+        JsonNode::Text(_) | JsonNode::Number(_) | JsonNode::Word(_) => {}
     }
 }
 
 /// Reports whether any spelling of any scalar value inside matches.
-fn any(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+fn any(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     match node {
-        Node::Object(members) if !members.is_empty() => members.iter().any(|(_, value)| any(value, matches)),
-        Node::List(items) if !items.is_empty() => items.iter().any(|item| any(item, matches)),
-        Node::Number(text) => spellings(text).iter().any(|text| matches(text)),
+        JsonNode::Object(members) if !members.is_empty() => members.iter().any(|(_, value)| any(value, matches)),
+        JsonNode::List(items) if !items.is_empty() => items.iter().any(|item| any(item, matches)),
+        JsonNode::Number(text) => spellings(text).iter().any(|text| matches(text)),
         single => matches(text_of(single)),
     }
 }
 
 /// Reports whether all spellings of all scalar values inside match.
-fn all(node: &Node<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+fn all(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     !any(node, &|text: &str| !matches(text))
 }
 
-fn text_of<'n>(single: &'n Node<'_>) -> &'n str {
+fn text_of<'n>(single: &'n JsonNode<'_>) -> &'n str {
     match single {
-        Node::Text(text) => text,
-        Node::Number(text) | Node::Word(text) => text,
-        Node::Object(_) => "{}",
-        Node::List(_) => "[]",
+        JsonNode::Text(text) => text,
+        JsonNode::Number(text) | JsonNode::Word(text) => text,
+        JsonNode::Object(_) => "{}",
+        JsonNode::List(_) => "[]",
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     /// Checks the result for a strict rule, for a strict rule that ignores case, and for an allow rule.
     fn check(pattern: &str, arguments: &str, expected: [bool; 3]) {
-        let (parsed, node) = (Pattern::parse(pattern).unwrap(), Node::read(arguments).unwrap());
+        let (parsed, node) = (ArgumentPattern::parse(pattern).unwrap(), JsonNode::read(arguments).unwrap());
         let found = [parsed.meets(&node), parsed.nearly_meets(&node), parsed.admits(&node)];
         assert_eq!(found, expected, "{pattern} on {arguments}");
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_pattern_that_says_nothing_is_refused() {
         for text in ["", "=x", "a..b=x", ".a=x", "a.=x", &"x".repeat(1025)] {
-            assert!(Pattern::parse(text).is_err(), "{text}");
+            assert!(ArgumentPattern::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use wharf_spec::{ServerName, ServerOrigin, ToolId};
 
-use crate::argument::Arguments;
+use crate::argument::LazyArguments;
 use crate::clause::RuleClause;
 use crate::fold::with_folded;
-use crate::pattern::Pattern;
+use crate::pattern::ArgumentPattern;
 use crate::shape::{covers, rests};
-use crate::target::{Reading, Target, admitted};
+use crate::target::{NameReading, RuleTarget, admitted};
 use crate::{
-    Action, Attempt, AttemptKind, Decision, Problem, Reason, Risk, RuleProblemKind, SourcedRule, Standing, Verdict,
+    AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, RuleAction, RuleAuthority, RuleProblem,
+    RuleProblemKind, SourcedRule, Verdict,
 };
 
 /// A set of rules, compiled for the configured servers.
@@ -27,7 +28,7 @@ pub struct Policy {
     rules: Vec<CompiledRule>,
     servers: HashMap<ServerName, Vec<Arc<RuleClause>>>,
     plain: Vec<Arc<RuleClause>>,
-    problems: Vec<Problem>,
+    problems: Vec<RuleProblem>,
     /// Unreadable rules of a project.
     doubts: Vec<Arc<SourcedRule>>,
 }
@@ -37,8 +38,8 @@ pub struct Policy {
 struct CompiledRule {
     index: usize,
     rule: Arc<SourcedRule>,
-    target: Target,
-    pattern: Option<Arc<Pattern>>,
+    target: RuleTarget,
+    pattern: Option<Arc<ArgumentPattern>>,
 }
 
 impl Policy {
@@ -59,7 +60,7 @@ impl Policy {
     }
 
     /// Returns the problems of the rules, in rule order.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[RuleProblem] {
         &self.problems
     }
 
@@ -67,7 +68,7 @@ impl Policy {
     ///
     /// Decodes the arguments only if a rule for the tool has a pattern, and does not allocate otherwise. For a server
     /// that the rules were not compiled for, no allow rule applies.
-    pub fn decide(&self, attempt: &Attempt<'_>) -> Decision {
+    pub fn decide(&self, attempt: &CallAttempt<'_>) -> PolicyDecision {
         match (attempt.server, attempt.kind) {
             (None, _) => decide_by(&self.plain, attempt),
             (Some(server), AttemptKind::Call) => decide_by(&self.clauses_of(server), attempt),
@@ -88,7 +89,7 @@ impl Policy {
 
     /// Returns the denies that apply to every tool of a server.
     fn whole_denies(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
-        let is_whole = |clause: &&Arc<RuleClause>| clause.action() == Action::Deny && clause.names_every_tool();
+        let is_whole = |clause: &&Arc<RuleClause>| clause.action() == RuleAction::Deny && clause.names_every_tool();
         self.clauses_of(server).iter().filter(is_whole).cloned().collect()
     }
 
@@ -102,27 +103,28 @@ impl Policy {
     /// Returns the allow rules that apply to tools of a server of this origin. Another rule may still ask or deny.
     pub fn allows(&self, server: &ServerName, origin: &ServerOrigin) -> Vec<Arc<SourcedRule>> {
         let clauses = self.servers.get(server).into_iter().flatten();
-        let allows = clauses.filter(|clause| clause.action() == Action::Allow && clause.reaches(origin));
+        let allows = clauses.filter(|clause| clause.action() == RuleAction::Allow && clause.reaches(origin));
         allows.map(|clause| clause.rule.clone()).collect()
     }
 
     /// Returns a problem for each rule about a configured server that matches none of these tools. `tools` must be
     /// complete, or rules for tools that are not listed yet are reported as well.
-    pub fn unmatched(&self, tools: &[ToolId]) -> Vec<Problem> {
+    pub fn unmatched(&self, tools: &[ToolId]) -> Vec<RuleProblem> {
         let mut idle: Vec<&CompiledRule> =
-            self.rules.iter().filter(|rule| matches!(rule.target, Target::Mcp(_))).collect();
+            self.rules.iter().filter(|rule| matches!(rule.target, RuleTarget::Mcp(_))).collect();
         idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
         idle.retain(|rule| !tools.iter().any(|tool| rule.names(tool)));
         idle.into_iter().map(|rule| rule.problem(RuleProblemKind::NoTool)).collect()
     }
 
     fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
-        let mut compiled = CompiledRule { index, rule, target: Target::Plain, pattern: None };
+        let mut compiled = CompiledRule { index, rule, target: RuleTarget::Plain, pattern: None };
         let found = compiled.read(servers);
         self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
         if found.iter().all(|kind| compiled.survives(kind)) {
             self.rules.push(compiled);
-        } else if compiled.rule.origin.standing == Standing::Project && found.iter().any(RuleProblemKind::is_unreadable)
+        } else if compiled.rule.origin.standing == RuleAuthority::Project
+            && found.iter().any(RuleProblemKind::is_unreadable)
         {
             self.doubts.push(compiled.rule);
         }
@@ -133,7 +135,7 @@ impl Policy {
         for rule in &self.rules {
             let kind = match &rule.target {
                 // A server that is defined in a file is not configured in every directory.
-                Target::Mcp(readings)
+                RuleTarget::Mcp(readings)
                     if rule.rule.rule.defined_in.is_none() && !readings.iter().any(|reading| reading.fits(servers)) =>
                 {
                     RuleProblemKind::NoServer
@@ -149,7 +151,7 @@ impl Policy {
 
     /// Returns all clauses for a server except the allows.
     fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
-        let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != Action::Allow);
+        let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != RuleAction::Allow);
         let doubts = self.doubts.iter().map(|rule| RuleClause::in_doubt(rule));
         sorted(strict.flat_map(|rule| rule.clauses_for(server)).chain(doubts))
     }
@@ -161,25 +163,28 @@ fn sorted(clauses: impl Iterator<Item = RuleClause>) -> Vec<Arc<RuleClause>> {
     list
 }
 
-fn decide_by(clauses: &[Arc<RuleClause>], attempt: &Attempt<'_>) -> Decision {
-    let arguments = Arguments::new(attempt.arguments);
+fn decide_by(clauses: &[Arc<RuleClause>], attempt: &CallAttempt<'_>) -> PolicyDecision {
+    let arguments = LazyArguments::new(attempt.arguments);
     let holds = |clause: &&Arc<RuleClause>| clause.holds(attempt.tool, &arguments);
     let deciding = clauses.iter().filter(|clause| clause.reaches(attempt.origin)).find(holds);
     let (verdict, reason) = match deciding {
-        Some(clause) => (verdict(clause.action()), Reason::Rule(clause.rule.clone())),
-        None if attempt.trust => (Verdict::Allow, Reason::Trust),
-        None if attempt.risk == Risk::Low => (Verdict::Allow, Reason::LowRisk),
+        Some(clause) => (verdict(clause.action()), DecisionReason::Rule(clause.rule.clone())),
+        None if attempt.trust => (Verdict::Allow, DecisionReason::Trust),
+        None if attempt.risk == RiskLevel::Low => (Verdict::Allow, DecisionReason::LowRisk),
         None => {
-            let elsewhere = clauses.iter().filter(|clause| clause.action() == Action::Allow).find(holds);
-            (Verdict::Ask, elsewhere.map_or(Reason::Default, |clause| Reason::Elsewhere(clause.rule.clone())))
+            let elsewhere = clauses.iter().filter(|clause| clause.action() == RuleAction::Allow).find(holds);
+            (
+                Verdict::Ask,
+                elsewhere.map_or(DecisionReason::Default, |clause| DecisionReason::Elsewhere(clause.rule.clone())),
+            )
         }
     };
     if verdict == Verdict::Allow
         && let Some(near) = near_deny(clauses, deciding, attempt, &arguments)
     {
-        return Decision { verdict: Verdict::Ask, reason: Reason::NearDeny(near.rule.clone()) };
+        return PolicyDecision { verdict: Verdict::Ask, reason: DecisionReason::NearDeny(near.rule.clone()) };
     }
-    Decision { verdict, reason }
+    PolicyDecision { verdict, reason }
 }
 
 /// Returns a deny that an attempt avoids only by its spelling. If an allow rule names the tool exactly, the tool's name
@@ -187,11 +192,11 @@ fn decide_by(clauses: &[Arc<RuleClause>], attempt: &Attempt<'_>) -> Decision {
 fn near_deny<'c>(
     clauses: &'c [Arc<RuleClause>],
     deciding: Option<&Arc<RuleClause>>,
-    attempt: &Attempt<'_>,
-    arguments: &Arguments<'_>,
+    attempt: &CallAttempt<'_>,
+    arguments: &LazyArguments<'_>,
 ) -> Option<&'c Arc<RuleClause>> {
-    let Attempt { tool, origin, .. } = *attempt;
-    let denies = clauses.iter().take_while(|clause| clause.action() == Action::Deny);
+    let CallAttempt { tool, origin, .. } = *attempt;
+    let denies = clauses.iter().take_while(|clause| clause.action() == RuleAction::Deny);
     let mut denies = denies.filter(|clause| clause.reaches(origin)).peekable();
     denies.peek()?;
     let by_name = deciding.is_some_and(|clause| clause.is_exact());
@@ -200,18 +205,18 @@ fn near_deny<'c>(
     })
 }
 
-fn verdict(action: Action) -> Verdict {
+fn verdict(action: RuleAction) -> Verdict {
     match action {
-        Action::Allow => Verdict::Allow,
-        Action::Ask => Verdict::Ask,
-        Action::Deny => Verdict::Deny,
+        RuleAction::Allow => Verdict::Allow,
+        RuleAction::Ask => Verdict::Ask,
+        RuleAction::Deny => Verdict::Deny,
     }
 }
 
 impl CompiledRule {
     /// Parses the rule and returns its problems.
     fn read(&mut self, servers: &[ServerName]) -> Vec<RuleProblemKind> {
-        match Target::parse(&self.rule.rule.tool) {
+        match RuleTarget::parse(&self.rule.rule.tool) {
             Ok(target) => self.target = target,
             Err(kind) => return vec![kind],
         }
@@ -219,11 +224,11 @@ impl CompiledRule {
         if self.rule.rule.defined_in.as_ref().is_some_and(|file| !Path::new(file).is_absolute()) {
             found.push(RuleProblemKind::BadFile("`definedIn` is not an absolute path"));
         }
-        match self.rule.rule.pattern.as_deref().map(Pattern::parse).transpose() {
+        match self.rule.rule.pattern.as_deref().map(ArgumentPattern::parse).transpose() {
             Ok(pattern) => self.pattern = pattern.map(Arc::new),
             Err(kind) => found.push(kind),
         }
-        if self.rule.rule.action == Action::Allow {
+        if self.rule.rule.action == RuleAction::Allow {
             found.extend(self.narrow(servers));
         }
         found
@@ -233,7 +238,7 @@ impl CompiledRule {
     /// an allow would be wider.
     fn survives(&self, kind: &RuleProblemKind) -> bool {
         match kind {
-            RuleProblemKind::BadPattern(_) => self.rule.rule.action != Action::Allow,
+            RuleProblemKind::BadPattern(_) => self.rule.rule.action != RuleAction::Allow,
             RuleProblemKind::PlainAllow => true,
             _ => false,
         }
@@ -241,19 +246,21 @@ impl CompiledRule {
 
     /// Restricts an allow rule to one reading, or returns the problem that makes it invalid.
     fn narrow(&mut self, servers: &[ServerName]) -> Option<RuleProblemKind> {
-        if self.rule.origin.standing == Standing::Project {
+        if self.rule.origin.standing == RuleAuthority::Project {
             return Some(RuleProblemKind::ProjectAllow);
         }
         match &self.target {
-            Target::Plain => (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(RuleProblemKind::PlainAllow),
-            Target::Mcp(readings) => match admitted(readings, servers).cloned() {
+            RuleTarget::Plain => {
+                (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(RuleProblemKind::PlainAllow)
+            }
+            RuleTarget::Mcp(readings) => match admitted(readings, servers).cloned() {
                 Ok(reading) => {
-                    self.target = Target::Mcp(vec![reading]);
+                    self.target = RuleTarget::Mcp(vec![reading]);
                     None
                 }
                 // The server is not configured here. The rule applies where the defining file is in use.
                 Err(RuleProblemKind::NoServer) if self.rule.rule.defined_in.is_some() => {
-                    self.target = Target::Mcp(Vec::new());
+                    self.target = RuleTarget::Mcp(Vec::new());
                     None
                 }
                 Err(kind) => Some(kind),
@@ -265,12 +272,12 @@ impl CompiledRule {
     /// names (`mcp__server__tool`), so that a deny of `*` denies all tools.
     fn clauses_for(&self, server: &ServerName) -> Vec<RuleClause> {
         match &self.target {
-            Target::Mcp(readings) => {
+            RuleTarget::Mcp(readings) => {
                 let fitting = readings.iter().filter(|reading| reading.server.matches(server.as_str()));
                 fitting.map(|reading| RuleClause::new(&self.rule, reading, self.pattern.clone())).collect()
             }
-            Target::Plain if self.rule.rule.action == Action::Allow => Vec::new(),
-            Target::Plain => {
+            RuleTarget::Plain if self.rule.rule.action == RuleAction::Allow => Vec::new(),
+            RuleTarget::Plain => {
                 let rests = rests(&self.rule.rule.tool, &format!("mcp__{server}__"));
                 rests.into_iter().map(|rest| RuleClause::plain(&self.rule, rest, self.pattern.clone())).collect()
             }
@@ -279,7 +286,7 @@ impl CompiledRule {
 
     /// Returns the clause of the rule for tools that belong to no server.
     fn plain_clause(&self) -> Option<RuleClause> {
-        let holds = matches!(self.target, Target::Plain) || self.rule.rule.action != Action::Allow;
+        let holds = matches!(self.target, RuleTarget::Plain) || self.rule.rule.action != RuleAction::Allow;
         holds.then(|| RuleClause::plain(&self.rule, &self.rule.rule.tool, self.pattern.clone()))
     }
 
@@ -297,30 +304,30 @@ impl CompiledRule {
             return false;
         }
         match (own.action, others.action) {
-            (Action::Deny, Action::Allow | Action::Ask) => {
+            (RuleAction::Deny, RuleAction::Allow | RuleAction::Ask) => {
                 (self.pattern.is_none() || same_pattern) && self.covers(other, servers)
             }
-            (Action::Ask, Action::Allow) => same_pattern && own.tool == others.tool,
+            (RuleAction::Ask, RuleAction::Allow) => same_pattern && own.tool == others.tool,
             _ => false,
         }
     }
 
     fn covers(&self, other: &Self, servers: &[ServerName]) -> bool {
         match (&self.target, &other.target) {
-            (Target::Mcp(mine), Target::Mcp(others)) => {
-                let is_covered = |reading: &Reading| mine.iter().any(|own| own.covers(reading));
+            (RuleTarget::Mcp(mine), RuleTarget::Mcp(others)) => {
+                let is_covered = |reading: &NameReading| mine.iter().any(|own| own.covers(reading));
                 others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
             }
-            (Target::Plain, Target::Mcp(others)) => {
-                let is_covered = |reading: &Reading| covers(&self.rule.rule.tool, &reading.spelling());
+            (RuleTarget::Plain, RuleTarget::Mcp(others)) => {
+                let is_covered = |reading: &NameReading| covers(&self.rule.rule.tool, &reading.spelling());
                 others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
             }
-            (Target::Plain, Target::Plain) => covers(&self.rule.rule.tool, &other.rule.rule.tool),
-            (Target::Mcp(_), Target::Plain) => false,
+            (RuleTarget::Plain, RuleTarget::Plain) => covers(&self.rule.rule.tool, &other.rule.rule.tool),
+            (RuleTarget::Mcp(_), RuleTarget::Plain) => false,
         }
     }
 
-    fn problem(&self, kind: RuleProblemKind) -> Problem {
-        Problem { index: self.index, rule: self.rule.clone(), kind }
+    fn problem(&self, kind: RuleProblemKind) -> RuleProblem {
+        RuleProblem { index: self.index, rule: self.rule.clone(), kind }
     }
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{SourcedRule, Standing};
+use crate::{RuleAuthority, SourcedRule};
 
 /// A rule that may not have the intended effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct RuleProblem {
     /// Index of the rule in the order of input.
     pub index: usize,
     /// The rule.
@@ -40,11 +40,11 @@ pub enum RuleProblemKind {
     Shadowed(Arc<SourcedRule>),
 }
 
-impl Problem {
+impl RuleProblem {
     /// Reports whether the program must not start without this rule: it is the user's own and cannot be interpreted as
     /// intended. For an unreadable rule of a project, calls of the project's servers require a question instead.
     pub fn is_fatal(&self) -> bool {
-        self.is_unreadable() && self.rule.origin.standing == Standing::User
+        self.is_unreadable() && self.rule.origin.standing == RuleAuthority::User
     }
 
     /// Reports whether the rule cannot be interpreted as intended.
@@ -60,7 +60,7 @@ impl RuleProblemKind {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RuleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.rule, self.kind)
     }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, Untrusted};
+use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, UntrustedText};
 
-use crate::target::{Target, admitted};
+use crate::target::{RuleTarget, admitted};
 
 /// Maximum displayed characters of each part of a rule.
 const SHOWN: usize = 200;
@@ -20,7 +20,7 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Action for matching calls.
-    pub action: Action,
+    pub action: RuleAction,
     /// File that defines the server. Without a file, an allow that names a server applies to the user's own server of
     /// that name, and a deny or ask applies to all origins.
     #[serde(default, rename = "definedIn", skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct Rule {
 /// Action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum RuleAction {
     /// The call is made.
     Allow,
     /// The user is asked.
@@ -54,12 +54,12 @@ pub struct RuleOrigin {
     /// File and line for display, such as `config.json:12`.
     pub place: String,
     /// Owner of the file.
-    pub standing: Standing,
+    pub standing: RuleAuthority,
 }
 
 /// Owner of the file that contains a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RuleAuthority {
     /// The user.
     User,
     /// A project. Its rules may only deny and ask.
@@ -91,7 +91,7 @@ pub enum RuleWriteError {
 
 impl Rule {
     /// Creates a rule for these tools with any arguments.
-    pub fn new(tool: impl Into<String>, action: Action) -> Self {
+    pub fn new(tool: impl Into<String>, action: RuleAction) -> Self {
         Self { tool: tool.into(), pattern: None, action, defined_in: None }
     }
 
@@ -107,15 +107,15 @@ impl Rule {
     ///
     /// # Errors
     /// Returns [`RuleWriteError`] if the server is unknown, the name is too long, or the spelling is still ambiguous.
-    pub fn naming(tool: &ToolId, action: Action, servers: &[ServerName]) -> Result<Self, RuleWriteError> {
+    pub fn naming(tool: &ToolId, action: RuleAction, servers: &[ServerName]) -> Result<Self, RuleWriteError> {
         if !servers.contains(&tool.server) {
             return Err(RuleWriteError::NoServer(tool.server.clone()));
         }
         let spelling = spelling(tool);
-        let Ok(Target::Mcp(readings)) = Target::parse(&spelling) else { return Err(RuleWriteError::TooLong) };
+        let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(&spelling) else { return Err(RuleWriteError::TooLong) };
         match admitted(&readings, servers) {
             Ok(reading) if reading.is_exactly(tool) => Ok(Self::new(spelling, action)),
-            _ => Err(RuleWriteError::Ambiguous { spelling: Untrusted::new(spelling).shortened(SHOWN).to_string() }),
+            _ => Err(RuleWriteError::Ambiguous { spelling: UntrustedText::new(spelling).shortened(SHOWN).to_string() }),
         }
     }
 }
@@ -137,7 +137,7 @@ fn spelling(tool: &ToolId) -> String {
     spelt
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allow => "allow",
@@ -150,12 +150,12 @@ impl fmt::Display for Action {
 /// Displays as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.action, Untrusted::new(&*self.tool).shortened(SHOWN))?;
+        write!(f, "{} `{}`", self.action, UntrustedText::new(&*self.tool).shortened(SHOWN))?;
         if let Some(pattern) = &self.pattern {
-            write!(f, " where `{}`", Untrusted::new(&**pattern).shortened(SHOWN))?;
+            write!(f, " where `{}`", UntrustedText::new(&**pattern).shortened(SHOWN))?;
         }
         match &self.defined_in {
-            Some(file) => write!(f, " as defined in `{}`", Untrusted::new(&**file).shortened(SHOWN)),
+            Some(file) => write!(f, " as defined in `{}`", UntrustedText::new(&**file).shortened(SHOWN)),
             None => Ok(()),
         }
     }
@@ -164,7 +164,7 @@ impl fmt::Display for Rule {
 /// Displays the rule and its location.
 impl fmt::Display for SourcedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rule, Untrusted::new(&*self.origin.place).shortened(SHOWN))
+        write!(f, "{} ({})", self.rule, UntrustedText::new(&*self.origin.place).shortened(SHOWN))
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
     fn a_rule_has_one_form_in_a_file() {
         let text = r#"{"tool":"mcp__fs__write","pattern":"path=/etc/*","action":"deny"}"#;
         let rule: Rule = serde_json::from_str(text).unwrap();
-        assert_eq!(rule.action, Action::Deny);
+        assert_eq!(rule.action, RuleAction::Deny);
         assert_eq!(serde_json::to_string(&rule).unwrap(), text);
         for text in [
             r#"{"tool":"x","action":"Deny"}"#,
@@ -208,7 +208,7 @@ mod tests {
             (&["git"], "git", "ﬁnd ü", Some("mcp__git__ﬁnd ü")),
         ] {
             let tool = ToolId::new(&ServerName::new(server).unwrap(), tool);
-            let rule = Rule::naming(&tool, Action::Allow, &servers(configured));
+            let rule = Rule::naming(&tool, RuleAction::Allow, &servers(configured));
             assert_eq!(rule.ok().map(|rule| rule.tool).as_deref(), expected, "{tool}");
         }
     }

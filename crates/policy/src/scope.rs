@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use wharf_spec::ServerOrigin;
 
-use crate::target::Reading;
-use crate::{Action, Rule};
+use crate::target::NameReading;
+use crate::{Rule, RuleAction};
 
 /// The server origins that a rule applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum RuleScope {
     /// Every origin.
     Everywhere,
     /// One origin.
@@ -18,16 +18,16 @@ pub(crate) enum Scope {
     NotUser,
 }
 
-impl Scope {
+impl RuleScope {
     /// Returns the scope of a rule in one of its readings. `None` stands for a plain name.
     ///
     /// A deny or ask applies to all origins unless it names a file. An allow without a file does so only if it leaves
     /// the server open. Otherwise it applies to the user's own server.
-    pub fn new(rule: &Rule, reading: Option<&Reading>) -> Self {
+    pub fn new(rule: &Rule, reading: Option<&NameReading>) -> Self {
         let names_server = || !reading.is_some_and(|reading| reading.is_about_every_server());
         match &rule.defined_in {
             Some(file) => Self::Only(ServerOrigin::File(Arc::from(file.as_ref()))),
-            None if rule.action == Action::Allow && names_server() => Self::Only(ServerOrigin::User),
+            None if rule.action == RuleAction::Allow && names_server() => Self::Only(ServerOrigin::User),
             None => Self::Everywhere,
         }
     }

@@ -2,22 +2,22 @@
 
 /// One element of a glob pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum GlobPiece {
     One(char),
     AnyOne,
     AnyRun,
 }
 
 /// Splits a pattern into elements with their byte offsets. Same syntax as [`wharf_spec::Glob`].
-pub(crate) fn pieces(text: &str) -> Vec<(usize, Piece)> {
+pub(crate) fn pieces(text: &str) -> Vec<(usize, GlobPiece)> {
     let mut characters = text.char_indices();
     let mut list = Vec::new();
     while let Some((at, character)) = characters.next() {
         let piece = match character {
-            '*' => Piece::AnyRun,
-            '?' => Piece::AnyOne,
-            '\\' => Piece::One(characters.next().map_or('\\', |(_, escaped)| escaped)),
-            other => Piece::One(other),
+            '*' => GlobPiece::AnyRun,
+            '?' => GlobPiece::AnyOne,
+            '\\' => GlobPiece::One(characters.next().map_or('\\', |(_, escaped)| escaped)),
+            other => GlobPiece::One(other),
         };
         list.push((at, piece));
     }
@@ -33,12 +33,14 @@ pub(crate) fn covers(general: &str, specific: &str) -> bool {
     let mut retry: Option<(usize, usize)> = None;
     loop {
         match (general.get(at).map(|piece| piece.1), specific.get(seen).map(|piece| piece.1)) {
-            (Some(Piece::AnyRun), _) => {
+            (Some(GlobPiece::AnyRun), _) => {
                 at += 1;
                 retry = Some((at, seen));
             }
-            (Some(Piece::AnyOne), Some(Piece::One(_) | Piece::AnyOne)) => (at, seen) = (at + 1, seen + 1),
-            (Some(Piece::One(wanted)), Some(Piece::One(found))) if wanted == found => (at, seen) = (at + 1, seen + 1),
+            (Some(GlobPiece::AnyOne), Some(GlobPiece::One(_) | GlobPiece::AnyOne)) => (at, seen) = (at + 1, seen + 1),
+            (Some(GlobPiece::One(wanted)), Some(GlobPiece::One(found))) if wanted == found => {
+                (at, seen) = (at + 1, seen + 1)
+            }
             (None, None) => return true,
             _ => {
                 let Some((part, longer)) = &mut retry else { return false };
@@ -59,24 +61,24 @@ pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
     skip_runs(&list, &mut places);
     for character in beginning.chars() {
         let step = |&at: &usize| match list.get(at)?.1 {
-            Piece::One(wanted) => (wanted == character).then_some(at + 1),
-            Piece::AnyOne => Some(at + 1),
-            Piece::AnyRun => Some(at),
+            GlobPiece::One(wanted) => (wanted == character).then_some(at + 1),
+            GlobPiece::AnyOne => Some(at + 1),
+            GlobPiece::AnyRun => Some(at),
         };
         places = places.iter().filter_map(step).collect();
         skip_runs(&list, &mut places);
     }
     // The rest that starts at a run includes the rest that starts right after it.
-    let after_run = |at: usize| at > 0 && list[at - 1].1 == Piece::AnyRun;
+    let after_run = |at: usize| at > 0 && list[at - 1].1 == GlobPiece::AnyRun;
     places.iter().filter(|&&at| !after_run(at)).filter_map(|&at| Some(&pattern[list.get(at)?.0..])).collect()
 }
 
 /// Adds the positions after runs, which may be empty, then sorts and removes duplicates.
-fn skip_runs(list: &[(usize, Piece)], places: &mut Vec<usize>) {
+fn skip_runs(list: &[(usize, GlobPiece)], places: &mut Vec<usize>) {
     let mut next = 0;
     while let Some(&at) = places.get(next) {
         next += 1;
-        if matches!(list.get(at), Some((_, Piece::AnyRun))) {
+        if matches!(list.get(at), Some((_, GlobPiece::AnyRun))) {
             places.push(at + 1);
         }
     }

@@ -3,7 +3,7 @@
 use wharf_spec::{Glob, ServerName, ToolId};
 
 use crate::problem::RuleProblemKind;
-use crate::shape::{Piece, covers, pieces};
+use crate::shape::{GlobPiece, covers, pieces};
 
 /// Prefix of all names of server tools in a rule.
 const MCP: &str = "mcp__";
@@ -12,32 +12,32 @@ const LONGEST: usize = 1024;
 
 /// The tools that a rule applies to.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
+pub(crate) enum RuleTarget {
     /// Tools of servers. Holds every reading of the text.
-    Mcp(Vec<Reading>),
+    Mcp(Vec<NameReading>),
     /// Tools that belong to no server, by plain name.
     Plain,
 }
 
 /// One way to split the text after `mcp__` into server and tool.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading {
+pub(crate) struct NameReading {
     pub server: Glob,
-    pub tool: Name,
+    pub tool: ToolNamePattern,
     /// Set if the server part has wildcards and contains a possible separator between server and tool.
     crossing: bool,
 }
 
 /// A pattern for tool names.
 #[derive(Debug, Clone)]
-pub(crate) enum Name {
+pub(crate) enum ToolNamePattern {
     Any,
     Exact(Box<str>),
     /// A glob, with the literal prefix of all its matches. Most names fail the prefix check.
     Glob(Glob, Box<str>),
 }
 
-impl Target {
+impl RuleTarget {
     /// Parses the tool name of a rule.
     pub fn parse(text: &str) -> Result<Self, RuleProblemKind> {
         if text.is_empty() {
@@ -54,7 +54,7 @@ impl Target {
     }
 }
 
-fn plain(text: &str) -> Result<Target, RuleProblemKind> {
+fn plain(text: &str) -> Result<RuleTarget, RuleProblemKind> {
     let begins_alike = text.get(..MCP.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP));
     if begins_alike {
         return Err(RuleProblemKind::BadName("tools of servers begin with a lower-case `mcp__`"));
@@ -62,27 +62,29 @@ fn plain(text: &str) -> Result<Target, RuleProblemKind> {
     if text.contains(['(', ')']) {
         return Err(RuleProblemKind::BadName("what a rule says of arguments stands in its `pattern`"));
     }
-    Ok(Target::Plain)
+    Ok(RuleTarget::Plain)
 }
 
 /// Returns the text as a server name alone, and split at each unescaped `__` between two non-empty parts.
-fn readings(rest: &str) -> Vec<Reading> {
+fn readings(rest: &str) -> Vec<NameReading> {
     let split = |mark: usize| (&rest[..mark], &rest[mark + 2..]);
     let both = |(server, tool): &(&str, &str)| !server.is_empty() && !tool.is_empty();
     let splits = marks(rest).into_iter().map(split).filter(both);
-    let alone = Reading::new(rest, Name::Any);
-    std::iter::once(alone).chain(splits.map(|(server, tool)| Reading::new(server, Name::new(tool)))).collect()
+    let alone = NameReading::new(rest, ToolNamePattern::Any);
+    std::iter::once(alone)
+        .chain(splits.map(|(server, tool)| NameReading::new(server, ToolNamePattern::new(tool))))
+        .collect()
 }
 
 /// Returns the positions of two consecutive unescaped underscores.
 fn marks(text: &str) -> Vec<usize> {
     let list = pieces(text);
-    let is_plain = |(at, piece): (usize, Piece)| piece == Piece::One('_') && text.as_bytes()[at] == b'_';
+    let is_plain = |(at, piece): (usize, GlobPiece)| piece == GlobPiece::One('_') && text.as_bytes()[at] == b'_';
     list.windows(2).filter(|pair| is_plain(pair[0]) && is_plain(pair[1])).map(|pair| pair[0].0).collect()
 }
 
-impl Reading {
-    fn new(server: &str, tool: Name) -> Self {
+impl NameReading {
+    fn new(server: &str, tool: ToolNamePattern) -> Self {
         let glob = Glob::new(server);
         let crossing = !glob.is_exact() && !marks(server).is_empty();
         Self { server: glob, tool, crossing }
@@ -90,7 +92,7 @@ impl Reading {
 
     /// Reports whether the reading names exactly this tool.
     pub fn is_exactly(&self, tool: &ToolId) -> bool {
-        let same_tool = matches!(&self.tool, Name::Exact(name) if **name == *tool.tool);
+        let same_tool = matches!(&self.tool, ToolNamePattern::Exact(name) if **name == *tool.tool);
         same_tool && self.server.is_exact() && self.server.matches(tool.server.as_str())
     }
 
@@ -101,7 +103,7 @@ impl Reading {
 
     /// Reports whether the reading names one tool of one server.
     pub fn is_exact(&self) -> bool {
-        self.server.is_exact() && matches!(self.tool, Name::Exact(_))
+        self.server.is_exact() && matches!(self.tool, ToolNamePattern::Exact(_))
     }
 
     /// Reports whether the reading includes everything that another matches.
@@ -133,23 +135,27 @@ impl Reading {
 ///
 /// # Errors
 /// Returns [`RuleProblemKind::NoServer`] or [`RuleProblemKind::Ambiguous`] if there is no such reading.
-pub(crate) fn admitted<'a>(readings: &'a [Reading], servers: &[ServerName]) -> Result<&'a Reading, RuleProblemKind> {
-    let fitting: Vec<&Reading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
+pub(crate) fn admitted<'a>(
+    readings: &'a [NameReading],
+    servers: &[ServerName],
+) -> Result<&'a NameReading, RuleProblemKind> {
+    let fitting: Vec<&NameReading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
     if fitting.iter().all(|reading| reading.crossing) {
         return Err(RuleProblemKind::NoServer);
     }
-    let holds_all = |one: &&&Reading| fitting.iter().all(|other| one.covers_on(other, servers));
+    let holds_all = |one: &&&NameReading| fitting.iter().all(|other| one.covers_on(other, servers));
     fitting.iter().filter(|reading| !reading.crossing).find(holds_all).copied().ok_or(RuleProblemKind::Ambiguous)
 }
 
-impl Name {
+impl ToolNamePattern {
     /// Parses a pattern for tool names.
     pub fn new(text: &str) -> Self {
         if text.bytes().all(|byte| byte == b'*') {
             return Self::Any;
         }
         let steps = pieces(text);
-        let fixed = steps.iter().map_while(|(_, piece)| if let Piece::One(one) = piece { Some(*one) } else { None });
+        let fixed =
+            steps.iter().map_while(|(_, piece)| if let GlobPiece::One(one) = piece { Some(*one) } else { None });
         let beginning: String = fixed.collect();
         if beginning.chars().count() == steps.len() {
             return Self::Exact(beginning.into());
@@ -193,7 +199,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
-        let Ok(Target::Mcp(readings)) = Target::parse(text) else { return Vec::new() };
+        let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(text) else { return Vec::new() };
         readings.iter().map(|reading| format!("{} / {}", reading.server, reading.tool.text())).collect()
     }
 
@@ -231,7 +237,7 @@ mod tests {
             ("mcp__A", &["a"], Err(RuleProblemKind::NoServer)),
         ] {
             let servers: Vec<_> = configured.iter().map(|name| ServerName::new(name).unwrap()).collect();
-            let Ok(Target::Mcp(readings)) = Target::parse(text) else { panic!("{text}") };
+            let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(text) else { panic!("{text}") };
             let found = admitted(&readings, &servers);
             let found = found.map(|reading| format!("{} / {}", reading.server, reading.tool.text()));
             assert_eq!(found, expected.map(str::to_owned), "{text} on {configured:?}");

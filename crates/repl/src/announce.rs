@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use wharf::{Event, Heard, Host, State, Trouble};
-use wharf_spec::{ServerName, Untrusted};
+use wharf::{Event, EventDelivery, Host, ServerError, ServerState};
+use wharf_spec::{ServerName, UntrustedText};
 
-use wharf_terminal::fleet::{Known, Reloaded};
-use wharf_terminal::session::Session;
+use wharf_terminal::fleet::{LoadedConfig, ReloadReport};
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap;
 
 /// Failed servers that the user has been notified about.
 #[derive(Default)]
-pub struct Announced(HashMap<String, NoticeState>);
+pub struct ServerNotices(HashMap<String, NoticeState>);
 
 /// State of a server's failure notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,74 +22,80 @@ enum NoticeState {
     Outdated,
 }
 
-impl Announced {
+impl ServerNotices {
     /// Announces servers that could not be resolved before startup.
-    pub fn begin(&mut self, known: &Known, session: &Session) {
+    pub fn begin(&mut self, known: &LoadedConfig, session: &CommandSession) {
         for (server, failure) in &known.failures {
             self.unavailable(server, &failure.error.message, "wharf validate", session);
         }
     }
 
     /// Announces the current state of all servers, for events that were missed.
-    pub fn catch_up(&mut self, host: &Host, session: &Session) {
+    pub fn catch_up(&mut self, host: &Host, session: &CommandSession) {
         for status in host.status() {
             self.state(&status.name, status.state, status.last_error.as_deref(), session);
         }
     }
 
     /// Handles a configuration reload: servers it changes are announced again.
-    pub fn changed(&mut self, changes: &Reloaded, host: &Host, session: &Session) {
+    pub fn changed(&mut self, changes: &ReloadReport, host: &Host, session: &CommandSession) {
         self.outdate(changes);
         // They may have failed already.
         self.catch_up(host, session);
     }
 
-    pub fn heard(&mut self, heard: &Heard, host: &Host, session: &Session) {
+    pub fn heard(&mut self, heard: &EventDelivery, host: &Host, session: &CommandSession) {
         let told = match heard {
-            Heard::Event(told) => told,
+            EventDelivery::Event(told) => told,
             // The missed events are unknown.
-            Heard::Missed(_) => return self.catch_up(host, session),
+            EventDelivery::Missed(_) => return self.catch_up(host, session),
         };
         match &told.event {
             Event::State { server, state, trouble } => self.state(server, *state, trouble.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in at {}", paint(NAME, server))),
             Event::Warning { server, text } => session.console.aside(format_args!("{server}: {text}")),
             Event::AuditFailed { text } | Event::NotKept { text } => {
-                session.console.warn(Untrusted::new(text.as_str()))
+                session.console.warn(UntrustedText::new(text.as_str()))
             }
             _ => {}
         }
     }
 
-    fn state(&mut self, server: &ServerName, state: State, trouble: Option<&Trouble>, session: &Session) {
+    fn state(
+        &mut self,
+        server: &ServerName,
+        state: ServerState,
+        trouble: Option<&ServerError>,
+        session: &CommandSession,
+    ) {
         match state {
-            State::Failed => {
+            ServerState::Failed => {
                 let why = trouble.map(ToString::to_string).unwrap_or_else(|| "it failed".to_owned());
-                let next = match trouble.is_some_and(Trouble::needs_approval) {
+                let next = match trouble.is_some_and(ServerError::needs_approval) {
                     true => format!("wharf approve {server}"),
                     false => format!("/mcp reconnect {server}"),
                 };
                 self.unavailable(server.as_str(), &why, &next, session);
             }
-            State::AuthRequired if self.is_news(server.as_str()) => {
+            ServerState::AuthRequired if self.is_news(server.as_str()) => {
                 session.console.say(format_args!("MCP server `{server}` wants a login; /mcp auth {server}"));
             }
-            State::Ready if self.0.remove(server.as_str()).is_some() => {
+            ServerState::Ready if self.0.remove(server.as_str()).is_some() => {
                 session.console.say(format_args!("MCP server `{server}` is ready"));
             }
             _ => {}
         }
     }
 
-    fn unavailable(&mut self, server: &str, why: &str, next: &str, session: &Session) {
+    fn unavailable(&mut self, server: &str, why: &str, next: &str, session: &CommandSession) {
         if self.is_news(server) {
-            let why = Untrusted::new(why);
+            let why = UntrustedText::new(why);
             let text = format!("MCP server `{server}` unavailable: {}; {next}", why.shortened(300));
             session.console.say(wrap(&text, session.console.talk_width()));
         }
     }
 
-    fn outdate(&mut self, changes: &Reloaded) {
+    fn outdate(&mut self, changes: &ReloadReport) {
         self.0.retain(|server, _| !changes.removed.contains(server));
         for server in changes.added.iter().chain(&changes.changed) {
             self.0.entry(server.clone()).and_modify(|heeded| *heeded = NoticeState::Outdated);
@@ -103,20 +109,20 @@ impl Announced {
 }
 
 /// Announces the changes of an automatic configuration reload, if any.
-pub fn followed(session: &Session, reloaded: &Reloaded) {
+pub fn followed(session: &CommandSession, reloaded: &ReloadReport) {
     if reloaded.is_any() {
         tell(session, reloaded, &reloaded.news);
     }
 }
 
 /// Announces the changes of a requested configuration reload and all of its problems.
-pub fn reloaded(session: &Session, reloaded: &Reloaded) {
+pub fn reloaded(session: &CommandSession, reloaded: &ReloadReport) {
     tell(session, reloaded, &reloaded.problems);
 }
 
-fn tell(session: &Session, reloaded: &Reloaded, problems: &[String]) {
+fn tell(session: &CommandSession, reloaded: &ReloadReport, problems: &[String]) {
     for problem in problems {
-        session.console.warn(Untrusted::new(problem.as_str()));
+        session.console.warn(UntrustedText::new(problem.as_str()));
     }
     session.console.say(format_args!("configuration read again: {}", reloaded.words()));
 }
@@ -135,17 +141,17 @@ mod tests {
             let (host, session) = (&post.fleet.host, post.fleet.session);
             perform("mcp enable off", post).await.unwrap();
             host.settled().await;
-            let mut announced = Announced::default();
-            announced.heard(&Heard::Missed(3), host, session);
+            let mut announced = ServerNotices::default();
+            announced.heard(&EventDelivery::Missed(3), host, session);
             assert!(!announced.is_news("off"));
         });
     }
 
     #[test]
     fn a_server_that_is_another_one_is_told_of_again() {
-        let (name, mut announced) = (vec!["off".to_owned()], Announced::default());
-        let edited = Reloaded { changed: name.clone(), ..Reloaded::default() };
-        let removed = Reloaded { removed: name, ..Reloaded::default() };
+        let (name, mut announced) = (vec!["off".to_owned()], ServerNotices::default());
+        let edited = ReloadReport { changed: name.clone(), ..ReloadReport::default() };
+        let removed = ReloadReport { removed: name, ..ReloadReport::default() };
         for changes in [&edited, &removed] {
             assert!(announced.is_news("off"));
             assert!(!announced.is_news("off"));

@@ -5,14 +5,14 @@ use std::pin::Pin;
 use wharf_agent::TurnBlock;
 
 use super::ReplSession;
-use wharf_terminal::chat::models::{Chosen, Models};
+use wharf_terminal::chat::models::{ModelCatalog, SelectedModel};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, paint};
 
 /// A model selection in progress. Dropping it abandons the selection.
 pub struct ModelSelection {
-    found: Pin<Box<dyn Future<Output = Result<Box<Chosen>, Failure>>>>,
-    why: Why,
+    found: Pin<Box<dyn Future<Output = Result<Box<SelectedModel>, Failure>>>>,
+    why: SelectionTrigger,
     /// The model's name, if known.
     pub called: Option<String>,
     /// The model's context size in tokens, if known.
@@ -23,7 +23,7 @@ pub struct ModelSelection {
 
 /// Trigger of a model selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum SelectionTrigger {
     /// The model was named at program start. A failure ends the program.
     Started,
     /// The default model at program start. A failure is reported when the user first sends a message.
@@ -36,7 +36,7 @@ pub enum Why {
 
 impl ModelSelection {
     /// Waits for the result of the selection. Never resolves if none is in progress. Cancel-safe.
-    pub async fn next(choosing: &mut Option<Self>) -> Result<Box<Chosen>, Failure> {
+    pub async fn next(choosing: &mut Option<Self>) -> Result<Box<SelectedModel>, Failure> {
         match choosing {
             Some(choosing) => choosing.found.as_mut().await,
             None => std::future::pending().await,
@@ -46,22 +46,22 @@ impl ModelSelection {
 
 impl ReplSession<'_> {
     /// Returns the models of the current configuration.
-    pub(super) fn models(&self) -> Models {
-        Models::of(self.session, &self.fleet.known().config)
+    pub(super) fn models(&self) -> ModelCatalog {
+        ModelCatalog::of(self.session, &self.fleet.known().config)
     }
 
     /// Starts a model selection that replaces one in progress and takes over its pending input.
-    pub(super) fn choose(&mut self, name: Option<String>, why: Why) {
+    pub(super) fn choose(&mut self, name: Option<String>, why: SelectionTrigger) {
         let said = self.choosing.take().and_then(|choosing| choosing.said);
         self.look_for(name, why, said);
     }
 
     /// Starts the selection of the default model and queues input for it.
     pub(super) fn choose_for(&mut self, said: Vec<TurnBlock>) {
-        self.look_for(None, Why::Needed, Some(said));
+        self.look_for(None, SelectionTrigger::Needed, Some(said));
     }
 
-    fn look_for(&mut self, name: Option<String>, why: Why, said: Option<Vec<TurnBlock>>) {
+    fn look_for(&mut self, name: Option<String>, why: SelectionTrigger, said: Option<Vec<TurnBlock>>) {
         let models = self.models();
         let (called, context) = (models.called(name.as_deref()), models.context(name.as_deref()));
         let found = Box::pin(async move { models.choose(name.as_deref()).await.map(Box::new) });
@@ -71,26 +71,26 @@ impl ReplSession<'_> {
     /// Withdraws the input queued for the selection. Returns whether there was any.
     pub(super) fn unsay(&mut self) -> bool {
         let said = self.choosing.as_mut().and_then(|choosing| choosing.said.take());
-        self.choosing.take_if(|choosing| choosing.why == Why::Needed);
+        self.choosing.take_if(|choosing| choosing.why == SelectionTrigger::Needed);
         said.is_some()
     }
 
     /// Applies the result of a selection.
-    pub(super) fn chosen(&mut self, chosen: Result<Box<Chosen>, Failure>) -> Result<(), Failure> {
+    pub(super) fn chosen(&mut self, chosen: Result<Box<SelectedModel>, Failure>) -> Result<(), Failure> {
         let Some(ModelSelection { why, said, .. }) = self.choosing.take() else { return Ok(()) };
         match (chosen, why) {
             (Ok(chosen), _) => {
-                if why == Why::Asked {
+                if why == SelectionTrigger::Asked {
                     self.session.console.say(format_args!("the model is {}", paint(NAME, &chosen.name)));
                 }
                 self.desk.lend(Some(chosen.model.clone()));
                 self.chat.choose(*chosen);
                 said.into_iter().for_each(|said| self.begin(said));
             }
-            (Err(failure), Why::Started) => return Err(failure),
-            (Err(_), Why::Usual) => self.desk.lend(None),
-            (Err(failure), Why::Needed) => self.tell(failure),
-            (Err(failure), Why::Asked) => {
+            (Err(failure), SelectionTrigger::Started) => return Err(failure),
+            (Err(_), SelectionTrigger::Usual) => self.desk.lend(None),
+            (Err(failure), SelectionTrigger::Needed) => self.tell(failure),
+            (Err(failure), SelectionTrigger::Asked) => {
                 self.tell(failure);
                 // The queued input was meant for the previous model.
                 said.into_iter().for_each(|said| self.begin(said));

@@ -16,26 +16,26 @@ use wharf_spec::acts;
 use wharf_wire::Reference;
 
 use crate::slash;
-use known::Known;
-use plan::{CandidateQuery, Owner, Plan, plan};
+use known::CompletableNames;
+use plan::{ArgumentOwner, CandidateQuery, CompletionPlan, plan};
 use wharf_terminal::editor::{Candidate, LineCompleter, starting_with};
 
 /// Completion source, called on the editor's thread.
 #[derive(Clone)]
-pub struct Completions {
+pub struct CompletionSource {
     /// Set once the host has started.
     pub host: Arc<OnceLock<Host>>,
     pub runtime: Handle,
     /// Source of names that do not come from a server.
-    pub others: Option<Others>,
+    pub others: Option<LocalNameSource>,
 }
 
 /// Lists names of a kind. Called on the editor's thread.
-pub type Others = Arc<dyn Fn(Other) -> Vec<String> + Send + Sync>;
+pub type LocalNameSource = Arc<dyn Fn(LocalNameKind) -> Vec<String> + Send + Sync>;
 
 /// A kind of name that does not come from a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Other {
+pub enum LocalNameKind {
     Models,
     Conversations,
 }
@@ -47,11 +47,11 @@ const LONGEST: usize = 1_024;
 /// Timeout for argument values from a server.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-impl LineCompleter for Completions {
+impl LineCompleter for CompletionSource {
     /// Returns the candidates for the end of a line and the byte offset they replace it from.
     fn candidates(&self, typed: &str) -> (usize, Vec<Candidate>) {
-        let known = self.host.get().map(Known::of).unwrap_or_default();
-        let Some(Plan { start, sought }) = plan(&slash::grammar(), &known, typed) else {
+        let known = self.host.get().map(CompletableNames::of).unwrap_or_default();
+        let Some(CompletionPlan { start, sought }) = plan(&slash::grammar(), &known, typed) else {
             return (typed.len(), Vec::new());
         };
         let found = match sought {
@@ -63,19 +63,19 @@ impl LineCompleter for Completions {
     }
 }
 
-impl Completions {
-    fn others(&self, kind: Other, word: &str) -> Vec<Candidate> {
+impl CompletionSource {
+    fn others(&self, kind: LocalNameKind, word: &str) -> Vec<Candidate> {
         let names = self.others.as_ref().map(|others| others(kind)).unwrap_or_default();
         starting_with(word, names.iter().map(String::as_str)).map(Candidate::word).collect()
     }
 
     /// Asks a server for argument values. Returns none on an error or a timeout.
-    fn values(&self, values: &plan::Values<'_>) -> Vec<Candidate> {
+    fn values(&self, values: &plan::ArgumentQuery<'_>) -> Vec<Candidate> {
         let suggested = || {
             let connection = self.host.get()?.connection(values.server).ok()?;
             let reference = match values.owner {
-                Owner::Prompt(name) => Reference::Prompt(name),
-                Owner::Template(text) => Reference::Template(text),
+                ArgumentOwner::Prompt(name) => Reference::Prompt(name),
+                ArgumentOwner::Template(text) => Reference::Template(text),
             };
             let asking = connection.complete_argument(reference, values.argument, values.value, &values.given);
             let answer = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, asking).await });
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_waits_for_a_host_that_is_not_there() {
         let host = Arc::new(OnceLock::new());
-        let completions = Completions { host, runtime: Handle::current(), others: None };
+        let completions = CompletionSource { host, runtime: Handle::current(), others: None };
         assert_eq!(completions.candidates("@").1, []);
     }
 }

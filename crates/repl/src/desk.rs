@@ -20,27 +20,27 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use wharf::{
-    Ask, AskReply, Asker, Consent, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, RawJson,
+    Ask, AskReply, Asker, ConsentAnswer, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, RawJson,
     SamplingAsk,
 };
 use wharf_agent::Model;
 use wharf_client::SamplingError;
-use wharf_config::{Config, Configured};
-use wharf_spec::Untrusted;
+use wharf_config::{Config, ConfiguredServer};
+use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use approvals::is_same_entry;
 use pace::{ApprovalRateLimit, RateDecision};
-use queue::{Open, Question, Queue, Said};
+use queue::{DialogQuestion, PendingQuestion, QuestionQueue, QueueReply};
 use wharf_terminal::approval::Waiting;
-use wharf_terminal::editor::Field;
+use wharf_terminal::editor::InputField;
 use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::fleet::ManagedHost;
 use wharf_terminal::question::{
-    self, ApprovalDialog, FormDialog, Heard, Link, LinkDialog, LoginDialog, PageVisitDialog, PermissionDialog, Room,
-    UrlOpener,
+    self, ApprovalDialog, BrowserLink, DialogInput, FormDialog, LinkDialog, LoginDialog, PageVisitDialog,
+    PermissionDialog, ScreenSize, UrlOpener,
 };
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::table::wrap;
 
@@ -50,17 +50,17 @@ pub use rules::rule_sink;
 const MOST: usize = 100;
 
 /// Receives all questions from servers and from the agent.
-pub struct Desk<'a> {
-    session: &'a Session,
-    queue: Queue,
+pub struct QuestionDesk<'a> {
+    session: &'a CommandSession,
+    queue: QuestionQueue,
     inbox: mpsc::Receiver<DeskMessage>,
-    slot: Slot,
+    slot: QuestionSender,
     lent: Option<Model>,
-    works: JoinSet<Outcome>,
+    works: JoinSet<DeskTaskResult>,
     /// Project servers with an open approval question, and the tasks that wait for the answers.
-    approving: Vec<(Configured, AbortHandle)>,
+    approving: Vec<(ConfiguredServer, AbortHandle)>,
     /// Project servers with an approval question in preparation, each with the latest round that named it.
-    requested: Vec<(Configured, u64)>,
+    requested: Vec<(ConfiguredServer, u64)>,
     /// Number of approval rounds so far.
     round: u64,
     changes: ApprovalRateLimit,
@@ -77,7 +77,7 @@ pub enum DeskEvent {
 
 /// Sender of questions to the desk.
 #[derive(Clone)]
-struct Slot {
+struct QuestionSender {
     inbox: mpsc::Sender<DeskMessage>,
     /// True if servers may request sampling.
     samples: Arc<AtomicBool>,
@@ -87,34 +87,34 @@ struct Slot {
 enum DeskMessage {
     Ask(Box<Ask>),
     /// A question from a task of the desk.
-    Question(Box<dyn Open>),
+    Question(Box<dyn PendingQuestion>),
 }
 
 /// Result of a task of the desk.
-enum Outcome {
+enum DeskTaskResult {
     /// Nothing to report.
     Over,
     /// Servers that need approval, found in this round.
     Waiting(u64, Result<Vec<Waiting>, Failure>),
-    Decided(Box<approvals::Decided>),
+    Decided(Box<approvals::ApprovalResult>),
     LoggedIn(String, Result<(), HostError>),
 }
 
 /// An event of the desk's loop.
-enum Happened {
+enum DeskInput {
     Arrived(DeskMessage),
-    Withdrawn(Said),
-    Done(Outcome),
+    Withdrawn(QueueReply),
+    Done(DeskTaskResult),
 }
 
-impl<'a> Desk<'a> {
+impl<'a> QuestionDesk<'a> {
     /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::samples`] once on creation, so a model to
     /// be declared must be lent or promised before.
-    pub fn new(session: &'a Session) -> (Self, Arc<dyn Asker>) {
+    pub fn new(session: &'a CommandSession) -> (Self, Arc<dyn Asker>) {
         let (sender, inbox) = mpsc::channel(MOST);
-        let slot = Slot { inbox: sender, samples: Arc::default() };
+        let slot = QuestionSender { inbox: sender, samples: Arc::default() };
         let asker = Arc::new(slot.clone());
-        let (queue, works) = (Queue::default(), JoinSet::new());
+        let (queue, works) = (QuestionQueue::default(), JoinSet::new());
         let (approving, requested, changes) = (Vec::new(), Vec::new(), ApprovalRateLimit::default());
         (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
     }
@@ -136,23 +136,23 @@ impl<'a> Desk<'a> {
         let (host, server) = (fleet.host.clone(), server.to_owned());
         self.works.spawn(async move {
             let outcome = host.log_in(&server, visitor).await;
-            Outcome::LoggedIn(server, outcome)
+            DeskTaskResult::LoggedIn(server, outcome)
         });
     }
 
     /// Asks for approval of project servers. Replaces earlier questions about the same servers.
-    pub fn ask_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
+    pub fn ask_approvals(&mut self, servers: Vec<ConfiguredServer>, config: Arc<Config>) {
         self.round += 1;
         let round = self.round;
         self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
         self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
         let find = approvals::finder(self.session, servers, config);
-        self.works.spawn_blocking(move || Outcome::Waiting(round, find()));
+        self.works.spawn_blocking(move || DeskTaskResult::Waiting(round, find()));
     }
 
     /// Asks for approval of changed project servers, subject to a rate limit: a project could otherwise repeat the
     /// question until the user gives in.
-    pub fn ask_changed_approvals(&mut self, servers: Vec<Configured>, config: Arc<Config>) {
+    pub fn ask_changed_approvals(&mut self, servers: Vec<ConfiguredServer>, config: Arc<Config>) {
         match self.changes.decide(Instant::now()) {
             RateDecision::Asked => self.ask_approvals(servers, config),
             RateDecision::Paused => self.session.console.warn(
@@ -164,7 +164,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Withdraws stale approval questions. An answer to one would overwrite newer information about the server.
-    pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&Configured) -> bool) {
+    pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&ConfiguredServer) -> bool) {
         self.requested.retain(|(server, _)| !is_stale(server));
         self.approving.retain(|(server, asked)| {
             let is_stale = is_stale(server);
@@ -179,9 +179,9 @@ impl<'a> Desk<'a> {
     pub async fn next(&mut self) -> DeskEvent {
         loop {
             let news = match self.happening().await {
-                Happened::Arrived(arrival) => self.take_in(arrival),
-                Happened::Withdrawn(said) => self.tell(said),
-                Happened::Done(outcome) => self.conclude(outcome),
+                DeskInput::Arrived(arrival) => self.take_in(arrival),
+                DeskInput::Withdrawn(said) => self.tell(said),
+                DeskInput::Done(outcome) => self.conclude(outcome),
             };
             if let Some(news) = news {
                 return news;
@@ -189,14 +189,14 @@ impl<'a> Desk<'a> {
         }
     }
 
-    async fn happening(&mut self) -> Happened {
+    async fn happening(&mut self) -> DeskInput {
         loop {
             tokio::select! {
                 // The desk holds a sender, so the inbox never closes.
-                Some(arrival) = self.inbox.recv() => return Happened::Arrived(arrival),
-                said = self.queue.withdrawn() => return Happened::Withdrawn(said),
+                Some(arrival) = self.inbox.recv() => return DeskInput::Arrived(arrival),
+                said = self.queue.withdrawn() => return DeskInput::Withdrawn(said),
                 Some(done) = self.works.join_next() => match done {
-                    Ok(outcome) => return Happened::Done(outcome),
+                    Ok(outcome) => return DeskInput::Done(outcome),
                     Err(error) if error.is_cancelled() => {}
                     Err(error) => tracing::warn!("a task of the desk's was lost: {error}"),
                 },
@@ -205,7 +205,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Returns the input field of the open question, if any.
-    pub fn field(&self) -> Option<Field> {
+    pub fn field(&self) -> Option<InputField> {
         self.queue.field()
     }
 
@@ -216,7 +216,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Passes input to the open question.
-    pub fn hear(&mut self, heard: Heard) -> DeskEvent {
+    pub fn hear(&mut self, heard: DialogInput) -> DeskEvent {
         let said = self.queue.hear(heard);
         self.tell(said);
         DeskEvent::Table
@@ -235,13 +235,13 @@ impl<'a> Desk<'a> {
             Ask::Elicitation(ask, reply) => self.elicit(&ask, reply),
             Ask::Page(ask, reply) => {
                 let name = ask.server.as_str();
-                self.put(Box::new(Question::new(name, PageVisitDialog::new(name), reply)))
+                self.put(Box::new(DialogQuestion::new(name, PageVisitDialog::new(name), reply)))
             }
             Ask::Sampling(ask, reply) => self.sample(ask, reply),
             Ask::Login(ask, reply) => self.ask_login(&ask, reply),
             Ask::Approval(ask, reply) => {
                 let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
-                self.put(Box::new(Question::new(ask.server.as_str(), talk, reply)))
+                self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply)))
             }
             // Dropping an unknown kind of question refuses it.
             _ => None,
@@ -251,15 +251,15 @@ impl<'a> Desk<'a> {
     fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
         let file = rules::file(self.session).map(|file| shown_path(&file, &self.session.surroundings));
         let talk = PermissionDialog::new(ask, file.as_deref(), room());
-        self.put(Box::new(Question::new(ask.id.server.as_str(), talk, reply)))
+        self.put(Box::new(DialogQuestion::new(ask.id.server.as_str(), talk, reply)))
     }
 
     fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
         let server = ask.server.as_str();
         match &ask.question {
             Elicitation::Form(form) => {
-                let talk = FormDialog::new(&Untrusted::new(server).to_string(), form);
-                self.put(Box::new(Question::new(server, talk, reply)))
+                let talk = FormDialog::new(&UntrustedText::new(server).to_string(), form);
+                self.put(Box::new(DialogQuestion::new(server, talk, reply)))
             }
             Elicitation::Url(request) => self.ask_link(server, request, reply),
         }
@@ -271,7 +271,7 @@ impl<'a> Desk<'a> {
         request: &UrlRequest,
         reply: AskReply<ElicitationResponse>,
     ) -> Option<DeskEvent> {
-        let link = match Link::read(&request.url) {
+        let link = match BrowserLink::read(&request.url) {
             Ok(link) => link,
             Err(reason) => {
                 question::warn_of_link(&self.session.console, server, &request.url, &reason);
@@ -279,21 +279,21 @@ impl<'a> Desk<'a> {
                 return None;
             }
         };
-        let talk = LinkDialog::new(&Untrusted::new(server).to_string(), &request.message, &link);
+        let talk = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
         let (console, opener) = (self.session.console.clone(), UrlOpener::of(&self.session.surroundings));
         let open = move |answer: &ElicitationResponse| {
             if let ElicitationResponse::Accept(_) = answer {
                 question::open(&console, &opener, &link);
             }
         };
-        self.put(Box::new(Question::new(server, talk, reply).then(open)))
+        self.put(Box::new(DialogQuestion::new(server, talk, reply).then(open)))
     }
 
-    fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<Consent>) -> Option<DeskEvent> {
+    fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<ConsentAnswer>) -> Option<DeskEvent> {
         match LoginDialog::new(ask) {
-            Ok(talk) => self.put(Box::new(Question::new(ask.server.as_str(), talk, reply))),
+            Ok(talk) => self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
             Err(error) => {
-                let server = Untrusted::new(ask.server.as_str());
+                let server = UntrustedText::new(ask.server.as_str());
                 self.session.console.warn(format_args!("{server} wants a login, which is refused: {error}"));
                 None
             }
@@ -309,13 +309,13 @@ impl<'a> Desk<'a> {
         let (slot, console) = (self.slot.clone(), self.session.console.clone());
         self.works.spawn(async move {
             sampling::sample(&slot, &console, &model, &ask, reply).await;
-            Outcome::Over
+            DeskTaskResult::Over
         });
         None
     }
 
     /// Appends a question to the queue. A question that has been withdrawn is dropped.
-    fn put(&mut self, question: Box<dyn Open>) -> Option<DeskEvent> {
+    fn put(&mut self, question: Box<dyn PendingQuestion>) -> Option<DeskEvent> {
         if !question.is_wanted() {
             return None;
         }
@@ -327,7 +327,7 @@ impl<'a> Desk<'a> {
         self.tell(said)
     }
 
-    fn tell(&mut self, said: Said) -> Option<DeskEvent> {
+    fn tell(&mut self, said: QueueReply) -> Option<DeskEvent> {
         if !said.text.is_empty() {
             let console = &self.session.console;
             console.say(wrap(&said.text, console.talk_width()));
@@ -335,12 +335,14 @@ impl<'a> Desk<'a> {
         said.is_table_changed.then_some(DeskEvent::Table)
     }
 
-    fn conclude(&mut self, outcome: Outcome) -> Option<DeskEvent> {
+    fn conclude(&mut self, outcome: DeskTaskResult) -> Option<DeskEvent> {
         match outcome {
-            Outcome::Over => None,
-            Outcome::Waiting(round, waiting) => self.put_approvals(round, waiting),
-            Outcome::Decided(decided) => approvals::told(&self.session.console, *decided).map(DeskEvent::Approved),
-            Outcome::LoggedIn(server, outcome) => {
+            DeskTaskResult::Over => None,
+            DeskTaskResult::Waiting(round, waiting) => self.put_approvals(round, waiting),
+            DeskTaskResult::Decided(decided) => {
+                approvals::told(&self.session.console, *decided).map(DeskEvent::Approved)
+            }
+            DeskTaskResult::LoggedIn(server, outcome) => {
                 self.session.console.say(login::told(&server, outcome));
                 None
             }
@@ -355,7 +357,7 @@ impl<'a> Desk<'a> {
         });
         let mut news = None;
         let (current, rest) = std::mem::take(&mut self.requested).into_iter().partition(|(_, named)| *named == round);
-        let current: Vec<(Configured, u64)> = current;
+        let current: Vec<(ConfiguredServer, u64)> = current;
         self.requested = rest;
         for one in waiting {
             let server = one.server.clone();
@@ -364,7 +366,7 @@ impl<'a> Desk<'a> {
             }
             self.withdraw_approvals(|asked| is_same_entry(asked, &server));
             let (question, deciding) = approvals::asked(self.session, one);
-            let asked = self.works.spawn(async move { Outcome::Decided(Box::new(deciding.await)) });
+            let asked = self.works.spawn(async move { DeskTaskResult::Decided(Box::new(deciding.await)) });
             self.approving.push((server, asked));
             news = self.put(question).or(news);
         }
@@ -372,22 +374,22 @@ impl<'a> Desk<'a> {
     }
 }
 
-impl Slot {
+impl QuestionSender {
     /// Queues a question of a desk task and waits for the answer. Returns `None` if the desk is gone. Dropping the
     /// future withdraws the question.
     async fn put<T>(&self, server: &str, talk: T) -> Option<T::Answer>
     where
-        T: question::Talk + Send + 'static,
+        T: question::Dialog + Send + 'static,
         T::Answer: Send,
     {
         let (reply, answer) = AskReply::pair();
-        let question = DeskMessage::Question(Box::new(Question::new(server, talk, reply)));
+        let question = DeskMessage::Question(Box::new(DialogQuestion::new(server, talk, reply)));
         self.inbox.send(question).await.ok()?;
         answer.await.ok()
     }
 }
 
-impl Asker for Slot {
+impl Asker for QuestionSender {
     fn ask(&self, ask: Ask) {
         // If the inbox is full, the question is dropped, which refuses it.
         let _ = self.inbox.try_send(DeskMessage::Ask(Box::new(ask)));
@@ -403,9 +405,9 @@ impl Asker for Slot {
 }
 
 /// Returns the current screen size.
-fn room() -> Room {
+fn room() -> ScreenSize {
     let size = terminal_size_of(io::stderr());
-    Room::of(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
+    ScreenSize::of(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
 }
 
 #[cfg(test)]

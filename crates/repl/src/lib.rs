@@ -22,27 +22,27 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
-use wharf::{Events, Heard, Host};
+use wharf::{EventDelivery, EventReceiver, Host};
 use wharf_agent::{AgentRun, RunEvent};
 
-use self::announce::Announced;
+use self::announce::ServerNotices;
 use self::choosing::ModelSelection;
-use self::desk::{Desk, DeskEvent};
-use self::show::Show;
-use self::slash::Done;
+use self::desk::{DeskEvent, QuestionDesk};
+use self::show::RunRenderer;
+use self::slash::ActionResult;
 use self::start::ModelNames;
 use self::ticks::SpinnerInterval;
-use self::turns::{ConversationHolder, Turns};
-use wharf_terminal::chat::Chat;
-use wharf_terminal::chat::models::Chosen;
-use wharf_terminal::control::{Control, Order};
-use wharf_terminal::editor::{Editor, Typed};
-use wharf_terminal::errands::Errands;
-use wharf_terminal::failure::{Ending, Failure, Kind};
+use self::turns::{ConversationHolder, TurnQueue};
+use wharf_terminal::chat::ChatSession;
+use wharf_terminal::chat::models::SelectedModel;
+use wharf_terminal::control::{ControlSocket, PendingControlRequest};
+use wharf_terminal::editor::{EditorInput, InputEditor};
+use wharf_terminal::errands::LocalTasks;
+use wharf_terminal::failure::{CommandEnding, Failure, FailureKind};
 use wharf_terminal::fleet::ManagedHost;
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 
-pub use start::{Args, run};
+pub use start::{ReplArgs, run};
 
 /// Maximum delay of the next prompt after a command, so that short output appears before the prompt.
 const FIRST_WORDS: Duration = Duration::from_millis(150);
@@ -52,23 +52,23 @@ const LONGEST_STREAK: u32 = 200;
 
 /// State of one interactive session.
 struct ReplSession<'a> {
-    session: &'a Session,
+    session: &'a CommandSession,
     fleet: &'a ManagedHost<'a>,
     /// Model names for completion.
     model_names: ModelNames,
-    editor: Editor,
-    desk: Desk<'a>,
-    chat: Chat<'a>,
-    show: Show,
-    errands: Errands<'a, Done>,
+    editor: InputEditor,
+    desk: QuestionDesk<'a>,
+    chat: ChatSession<'a>,
+    show: RunRenderer,
+    errands: LocalTasks<'a, ActionResult>,
     /// Queued user input and commands that change the conversation.
-    turns: Turns<'a>,
+    turns: TurnQueue<'a>,
     choosing: Option<ModelSelection>,
-    events: Events,
+    events: EventReceiver,
     /// Signals changes of the configuration files.
     configs: mpsc::Receiver<()>,
-    control: Option<Control>,
-    announced: Announced,
+    control: Option<ControlSocket>,
+    announced: ServerNotices,
     run: Option<AgentRun>,
     ticks: SpinnerInterval,
     /// Number of consecutive run events.
@@ -80,29 +80,29 @@ struct ReplSession<'a> {
     /// Set at end of input.
     over: bool,
     /// Kind of the last failure, for the exit code.
-    went_wrong: Option<Kind>,
+    went_wrong: Option<FailureKind>,
 }
 
 /// An event of the REPL loop.
-enum News {
-    Typed(Typed),
+enum ReplEvent {
+    Typed(EditorInput),
     PromptDue,
     Desk(DeskEvent),
     Run(Option<RunEvent>),
     /// The run has sent its maximum of consecutive events, and no other event is pending.
     NobodyElse,
     Tick,
-    Errand(Done),
-    Turn(Done),
-    Chosen(Result<Box<Chosen>, Failure>),
-    Host(Option<Heard>),
+    Errand(ActionResult),
+    Turn(ActionResult),
+    Chosen(Result<Box<SelectedModel>, Failure>),
+    Host(Option<EventDelivery>),
     Configured,
-    Ordered(Order),
+    Ordered(PendingControlRequest),
 }
 
 /// Decision to continue or exit the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum LoopControl {
     GoOn,
     Leave,
 }
@@ -113,10 +113,10 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Runs the event loop until the user exits.
-    async fn live(&mut self) -> Result<Ending, Failure> {
+    async fn live(&mut self) -> Result<CommandEnding, Failure> {
         loop {
             let news = self.next().await;
-            if self.handle(news).await? == Next::Leave {
+            if self.handle(news).await? == LoopControl::Leave {
                 break;
             }
             if self.over && self.is_idle() {
@@ -128,11 +128,11 @@ impl<'a> ReplSession<'a> {
         self.chat.farewell(run, |_| ()).await;
         // A terminal user has seen the failure; a script needs the exit code.
         let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
-        Ok(told.map_or(Ending::Fine, Ending::Told))
+        Ok(told.map_or(CommandEnding::Fine, CommandEnding::Told))
     }
 
     /// Waits for the next event. [`ReplSession::handle`] handles it.
-    async fn next(&mut self) -> News {
+    async fn next(&mut self) -> ReplEvent {
         // Piped input is handled one line at a time.
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
@@ -141,43 +141,43 @@ impl<'a> ReplSession<'a> {
         tokio::select! {
             // Order matters: run events come before the run's questions, up to the streak limit.
             biased;
-            typed = self.editor.next(), if listens => News::Typed(typed),
-            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => News::PromptDue,
-            () = self.ticks.next(), if runs => News::Tick,
-            event = next_of(&mut self.run), if has_patience => News::Run(event),
-            news = self.desk.next() => News::Desk(news),
-            done = self.errands.next() => News::Errand(done),
-            chosen = ModelSelection::next(&mut self.choosing) => News::Chosen(chosen),
-            done = self.turns.next(holder) => News::Turn(done),
-            heard = self.events.next() => News::Host(heard),
-            Some(()) = self.configs.recv() => News::Configured,
-            order = ordered(&mut self.control) => News::Ordered(order),
-            () = std::future::ready(()), if !has_patience => News::NobodyElse,
+            typed = self.editor.next(), if listens => ReplEvent::Typed(typed),
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => ReplEvent::PromptDue,
+            () = self.ticks.next(), if runs => ReplEvent::Tick,
+            event = next_of(&mut self.run), if has_patience => ReplEvent::Run(event),
+            news = self.desk.next() => ReplEvent::Desk(news),
+            done = self.errands.next() => ReplEvent::Errand(done),
+            chosen = ModelSelection::next(&mut self.choosing) => ReplEvent::Chosen(chosen),
+            done = self.turns.next(holder) => ReplEvent::Turn(done),
+            heard = self.events.next() => ReplEvent::Host(heard),
+            Some(()) = self.configs.recv() => ReplEvent::Configured,
+            order = ordered(&mut self.control) => ReplEvent::Ordered(order),
+            () = std::future::ready(()), if !has_patience => ReplEvent::NobodyElse,
         }
     }
 
-    async fn handle(&mut self, news: News) -> Result<Next, Failure> {
+    async fn handle(&mut self, news: ReplEvent) -> Result<LoopControl, Failure> {
         self.heard_of_run = match news {
-            News::Run(_) => self.heard_of_run + 1,
+            ReplEvent::Run(_) => self.heard_of_run + 1,
             // A tick does not end a streak.
-            News::Tick => self.heard_of_run,
+            ReplEvent::Tick => self.heard_of_run,
             _ => 0,
         };
         match news {
-            News::Typed(typed) => return self.typed(typed).await,
-            News::PromptDue => self.prompt(),
-            News::Desk(news) => self.asked(news),
-            News::Run(event) => self.ran(event).await?,
-            News::NobodyElse => {}
-            News::Tick => self.tick(),
-            News::Errand(done) | News::Turn(done) => return Ok(self.done(done).await),
-            News::Chosen(chosen) => self.chosen(chosen)?,
-            News::Host(None) => return Ok(Next::Leave),
-            News::Host(Some(heard)) => self.announced.heard(&heard, self.host(), self.session),
-            News::Configured => self.catch_up(),
-            News::Ordered(order) => self.ordered(order),
+            ReplEvent::Typed(typed) => return self.typed(typed).await,
+            ReplEvent::PromptDue => self.prompt(),
+            ReplEvent::Desk(news) => self.asked(news),
+            ReplEvent::Run(event) => self.ran(event).await?,
+            ReplEvent::NobodyElse => {}
+            ReplEvent::Tick => self.tick(),
+            ReplEvent::Errand(done) | ReplEvent::Turn(done) => return Ok(self.done(done).await),
+            ReplEvent::Chosen(chosen) => self.chosen(chosen)?,
+            ReplEvent::Host(None) => return Ok(LoopControl::Leave),
+            ReplEvent::Host(Some(heard)) => self.announced.heard(&heard, self.host(), self.session),
+            ReplEvent::Configured => self.catch_up(),
+            ReplEvent::Ordered(order) => self.ordered(order),
         }
-        Ok(Next::GoOn)
+        Ok(LoopControl::GoOn)
     }
 
     /// Updates the status line, or clears it while a question is open.
@@ -228,7 +228,7 @@ async fn next_of(run: &mut Option<AgentRun>) -> Option<RunEvent> {
     }
 }
 
-async fn ordered(control: &mut Option<Control>) -> Order {
+async fn ordered(control: &mut Option<ControlSocket>) -> PendingControlRequest {
     match control {
         Some(control) => control.next().await,
         None => std::future::pending().await,

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_agent::{AgentRun, RunEvent};
 
-use super::mention::{self, Room};
-use super::slash::{self, ChatSummary, Done, Post, Wish, perform};
-use super::turns::Turn;
-use super::{FIRST_WORDS, Next, ReplSession};
+use super::mention::{self, AttachmentBudget};
+use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, perform};
+use super::turns::TurnKind;
+use super::{FIRST_WORDS, LoopControl, ReplSession};
 use wharf_terminal::chat::ended;
-use wharf_terminal::editor::{Field, LineStart, Typed};
-use wharf_terminal::failure::{Failure, Kind, render};
+use wharf_terminal::editor::{EditorInput, InputField, LineStart};
+use wharf_terminal::failure::{Failure, FailureKind, render};
 use wharf_terminal::fleet::ManagedHost;
-use wharf_terminal::question::Heard;
+use wharf_terminal::question::DialogInput;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
@@ -24,18 +24,18 @@ const STARTING: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(5);
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn typed(&mut self, typed: Typed) -> Result<Next, Failure> {
+    pub(super) async fn typed(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
         let interrupted = self.interrupted.take();
         match (typed, self.desk.field()) {
-            (Typed::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
-            (Typed::Line { text, began: LineStart::After }, Some(_)) => self.answer(Heard::Line(text)),
-            (Typed::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => self.too_early(),
-            (Typed::Line { text, .. }, _) => self.line(&text),
-            (Typed::Interrupt, _) => return Ok(self.interrupt(interrupted)),
-            (Typed::End, Some(_)) => self.answer(Heard::End),
-            (Typed::End, None) => return Ok(self.end()),
+            (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
+            (EditorInput::Line { text, began: LineStart::After }, Some(_)) => self.answer(DialogInput::Line(text)),
+            (EditorInput::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => self.too_early(),
+            (EditorInput::Line { text, .. }, _) => self.line(&text),
+            (EditorInput::Interrupt, _) => return Ok(self.interrupt(interrupted)),
+            (EditorInput::End, Some(_)) => self.answer(DialogInput::End),
+            (EditorInput::End, None) => return Ok(self.end()),
         }
-        Ok(Next::GoOn)
+        Ok(LoopControl::GoOn)
     }
 
     /// Rejects an answer begun before the question was shown.
@@ -44,7 +44,7 @@ impl<'a> ReplSession<'a> {
         self.prompt();
     }
 
-    fn answer(&mut self, heard: Heard) {
+    fn answer(&mut self, heard: DialogInput) {
         let news = self.desk.hear(heard);
         self.asked(news);
         self.prompt();
@@ -60,7 +60,7 @@ impl<'a> ReplSession<'a> {
     }
 
     fn command(&mut self, line: String) {
-        let (turn, post) = (slash::turn(&line), Post { fleet: self.fleet, facts: self.facts() });
+        let (turn, post) = (slash::turn(&line), CommandContext { fleet: self.fleet, facts: self.facts() });
         let errand = async move { perform(&line, &post).await };
         self.prompt_due = Some(Instant::now() + FIRST_WORDS);
         match turn {
@@ -88,23 +88,23 @@ impl<'a> ReplSession<'a> {
     /// Sends a message to the agent after resolving its mentions. Waits briefly for servers that are starting, since
     /// the model would not see their tools.
     fn say(&mut self, text: String) {
-        let (fleet, room) = (self.fleet, Room::within(self.context()));
-        self.take_turn(Turn::Message, async move {
+        let (fleet, room) = (self.fleet, AttachmentBudget::within(self.context()));
+        self.take_turn(TurnKind::Message, async move {
             let _ = tokio::time::timeout(STARTING, fleet.settled()).await;
             if mentions_whom_it_awaits(&text, fleet) {
                 fleet.caught_up().await;
             }
-            mention::attach(&text, &fleet.host, room).await.map(Wish::Say)
+            mention::attach(&text, &fleet.host, room).await.map(ReplAction::Say)
         });
         self.prompt();
     }
 
     /// Queues a turn behind earlier ones and reports it if it has to wait.
-    fn take_turn(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
+    fn take_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
         if self.run.is_some() || !self.turns.is_empty() {
             let words = match turn {
-                Turn::Message => "(it is said once what is under way is over; Ctrl-C cancels both)",
-                Turn::Change => "(it is done once what is under way is over; Ctrl-C cancels that)",
+                TurnKind::Message => "(it is said once what is under way is over; Ctrl-C cancels both)",
+                TurnKind::Change => "(it is done once what is under way is over; Ctrl-C cancels that)",
             };
             self.session.console.say(paint(QUIET, words));
         }
@@ -113,20 +113,20 @@ impl<'a> ReplSession<'a> {
 
     /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
     /// question; otherwise, or on the second press, exits.
-    fn interrupt(&mut self, before: Option<Instant>) -> Next {
+    fn interrupt(&mut self, before: Option<Instant>) -> LoopControl {
         if is_again(before) {
-            return Next::Leave;
+            return LoopControl::Leave;
         }
         let refuses = self.run.is_none() && self.desk.field().is_some();
         self.interrupted = (!refuses).then(Instant::now);
         if refuses {
-            let news = self.desk.hear(Heard::End);
+            let news = self.desk.hear(DialogInput::End);
             self.asked(news);
         } else if !self.stop() {
             self.session.console.say("Ctrl-C again leaves, and so do /exit and Ctrl-D");
         }
         self.prompt();
-        Next::GoOn
+        LoopControl::GoOn
     }
 
     /// Cancels the run and drops queued messages. Returns whether there was anything to cancel.
@@ -141,9 +141,9 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Handles Ctrl-D or end of input. Piped input lets pending work finish first.
-    fn end(&mut self) -> Next {
+    fn end(&mut self) -> LoopControl {
         self.over = true;
-        if self.editor.is_terminal() { Next::Leave } else { Next::GoOn }
+        if self.editor.is_terminal() { LoopControl::Leave } else { LoopControl::GoOn }
     }
 
     pub(super) async fn ran(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
@@ -163,7 +163,7 @@ impl<'a> ReplSession<'a> {
         }
         let kind = match event {
             Some(RunEvent::Ended(ending)) => ended::failure(&ending).map(|failure| failure.kind),
-            _ => Some(Kind::Other),
+            _ => Some(FailureKind::Other),
         };
         self.went_wrong = kind.or(self.went_wrong);
     }
@@ -190,7 +190,7 @@ fn is_again(before: Option<Instant>) -> bool {
 
 /// Reports whether a line is a command although a question is open: it must not be a possible answer. If some answers
 /// begin with a slash, only a known command qualifies.
-fn is_command(text: &str, field: &Field) -> bool {
+fn is_command(text: &str, field: &InputField) -> bool {
     let is_choice = field.choices.iter().any(|choice| choice == text.trim());
     let has_slashes = field.choices.iter().any(|choice| choice.starts_with('/'));
     text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
@@ -204,7 +204,7 @@ fn is_answer(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_terminal::editor::Echo;
+    use wharf_terminal::editor::EchoMode;
 
     #[tokio::test(start_paused = true)]
     async fn a_second_ctrl_c_leaves_unless_it_comes_much_later() {
@@ -230,7 +230,7 @@ mod tests {
             (&["/help", "/home"], "/help", false),
         ] {
             let choices: Vec<String> = choices.iter().map(|choice| (*choice).to_owned()).collect();
-            let field = Field { echo: Echo::Shown, check: None, choices };
+            let field = InputField { echo: EchoMode::Shown, check: None, choices };
             assert_eq!(is_command(text, &field), expected, "{text} of {:?}", field.choices);
         }
     }

@@ -10,7 +10,7 @@ mod wrap;
 
 use anstyle::Style;
 
-use lines::{Fence, Kind, closes, kind};
+use lines::{CodeFence, LineKind, closes, kind};
 use render::{ListNumbering, render};
 use wharf_terminal::style::{QUIET, paint};
 use wrap::escaped;
@@ -22,29 +22,29 @@ pub struct MarkdownRenderer {
     pending: String,
     /// Offset in `pending` at which the unfinished line begins.
     line_start: usize,
-    block: Block,
+    block: OpenBlock,
     /// True if the previous line was empty.
     after_blank: bool,
-    shown: Shown,
+    shown: LastOutput,
 }
 
 /// The current block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Block {
+enum OpenBlock {
     None,
     /// Any block that ends with an empty line.
     Plain,
     /// A list item, with the code fence open in it, if any.
     Item {
-        fence: Option<Fence>,
+        fence: Option<CodeFence>,
     },
     /// Fenced code, shown line by line.
-    Code(Fence),
+    Code(CodeFence),
 }
 
 /// The last output, which decides on the spacing before the next block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum LastOutput {
     Nothing,
     Block,
     /// A list item and its number.
@@ -63,7 +63,7 @@ impl MarkdownRenderer {
     pub fn new(width: usize) -> Self {
         let pending = String::new();
         let width = width.max(NARROWEST);
-        Self { width, pending, line_start: 0, block: Block::None, after_blank: false, shown: Shown::Nothing }
+        Self { width, pending, line_start: 0, block: OpenBlock::None, after_blank: false, shown: LastOutput::Nothing }
     }
 
     /// Takes more text and returns the output that is complete.
@@ -99,24 +99,26 @@ impl MarkdownRenderer {
     fn take_line(&mut self, out: &mut String) {
         let line = self.pending.split_off(self.line_start);
         match (&mut self.block, kind(&line)) {
-            (Block::Code(fence), _) if closes(fence, &line) => self.block = Block::None,
-            (Block::Code(_), _) => code_line(out, &line),
-            (Block::Item { fence: Some(fence) }, _) if closes(fence, &line) => {
-                self.block = Block::Item { fence: None };
+            (OpenBlock::Code(fence), _) if closes(fence, &line) => self.block = OpenBlock::None,
+            (OpenBlock::Code(_), _) => code_line(out, &line),
+            (OpenBlock::Item { fence: Some(fence) }, _) if closes(fence, &line) => {
+                self.block = OpenBlock::Item { fence: None };
                 self.keep(&line);
             }
-            (Block::Item { fence: Some(_) }, _) => self.keep(&line),
-            (_, Kind::Blank) => self.blank(&line),
-            (Block::Item { fence }, Kind::Fence(inner)) if inner.indent >= 2 => {
+            (OpenBlock::Item { fence: Some(_) }, _) => self.keep(&line),
+            (_, LineKind::Blank) => self.blank(&line),
+            (OpenBlock::Item { fence }, LineKind::Fence(inner)) if inner.indent >= 2 => {
                 *fence = Some(inner);
                 self.keep(&line);
             }
-            (_, Kind::Fence(fence)) => self.open(fence, out),
-            (Block::Item { .. }, Kind::Indented) => self.keep(&line),
-            (Block::Item { .. } | Block::Plain, Kind::Text | Kind::Indented) if !self.after_blank => self.keep(&line),
+            (_, LineKind::Fence(fence)) => self.open(fence, out),
+            (OpenBlock::Item { .. }, LineKind::Indented) => self.keep(&line),
+            (OpenBlock::Item { .. } | OpenBlock::Plain, LineKind::Text | LineKind::Indented) if !self.after_blank => {
+                self.keep(&line)
+            }
             (_, kind) => self.begin(&kind, &line, out),
         }
-        self.after_blank = line.trim().is_empty() && !matches!(self.block, Block::Code(_));
+        self.after_blank = line.trim().is_empty() && !matches!(self.block, OpenBlock::Code(_));
     }
 
     fn keep(&mut self, line: &str) {
@@ -126,64 +128,64 @@ impl MarkdownRenderer {
 
     /// Handles an empty line, which belongs to the block only if the block continues after it.
     fn blank(&mut self, line: &str) {
-        if self.block != Block::None {
+        if self.block != OpenBlock::None {
             self.keep(line);
         }
     }
 
     /// Starts a block with this line.
-    fn begin(&mut self, kind: &Kind, line: &str, out: &mut String) {
+    fn begin(&mut self, kind: &LineKind, line: &str, out: &mut String) {
         let is_after_blank = self.after_blank;
-        let was_item = matches!(self.block, Block::Item { .. }) || matches!(self.shown, Shown::Item { .. });
+        let was_item = matches!(self.block, OpenBlock::Item { .. }) || matches!(self.shown, LastOutput::Item { .. });
         self.end_block(out);
-        let is_item = matches!(kind, Kind::Item);
+        let is_item = matches!(kind, LineKind::Item);
         let is_apart = is_after_blank || !(was_item && is_item);
         match (self.shown, is_item) {
-            (Shown::Nothing, _) => {}
-            (Shown::Item { .. }, true) if !is_apart => {}
+            (LastOutput::Nothing, _) => {}
+            (LastOutput::Item { .. }, true) if !is_apart => {}
             _ => out.push('\n'),
         }
         if !is_item {
-            self.shown = Shown::Block;
+            self.shown = LastOutput::Block;
         }
         self.keep(line);
-        self.block = if is_item { Block::Item { fence: None } } else { Block::Plain };
-        if matches!(kind, Kind::Heading) {
+        self.block = if is_item { OpenBlock::Item { fence: None } } else { OpenBlock::Plain };
+        if matches!(kind, LineKind::Heading) {
             self.end_block(out);
         }
     }
 
-    fn open(&mut self, fence: Fence, out: &mut String) {
+    fn open(&mut self, fence: CodeFence, out: &mut String) {
         self.end_block(out);
-        if self.shown != Shown::Nothing {
+        if self.shown != LastOutput::Nothing {
             out.push('\n');
         }
         if !fence.language.is_empty() {
             let language = format!("{INDENT}[{}]", escaped(&fence.language));
             out.push_str(&format!("{}\n", paint(QUIET, language)));
         }
-        (self.shown, self.block) = (Shown::Block, Block::Code(fence));
+        (self.shown, self.block) = (LastOutput::Block, OpenBlock::Code(fence));
     }
 
     /// Renders the current block.
     fn end_block(&mut self, out: &mut String) {
         let text = std::mem::take(&mut self.pending);
         self.line_start = 0;
-        let block = std::mem::replace(&mut self.block, Block::None);
+        let block = std::mem::replace(&mut self.block, OpenBlock::None);
         let before = match self.shown {
-            Shown::Item { number } => number,
-            Shown::Nothing | Shown::Block => None,
+            LastOutput::Item { number } => number,
+            LastOutput::Nothing | LastOutput::Block => None,
         };
         match block {
-            Block::None | Block::Code(_) => {}
-            Block::Plain => {
+            OpenBlock::None | OpenBlock::Code(_) => {}
+            OpenBlock::Plain => {
                 out.push_str(&render(&text, self.width, &mut ListNumbering::default()));
-                self.shown = Shown::Block;
+                self.shown = LastOutput::Block;
             }
-            Block::Item { .. } => {
+            OpenBlock::Item { .. } => {
                 let mut numbering = ListNumbering { last: before };
                 out.push_str(&render(&text, self.width, &mut numbering));
-                self.shown = Shown::Item { number: numbering.last };
+                self.shown = LastOutput::Item { number: numbering.last };
             }
         }
     }

@@ -5,11 +5,11 @@ use wharf::tools::ToolCaller;
 use wharf::{Host, HostError};
 use wharf_agent::{AgentLimits, TurnBlock};
 use wharf_client::{CallOptions, Connection};
-use wharf_spec::{ServerName, Shown};
+use wharf_spec::{EscapedText, ServerName};
 use wharf_wire::ResourceContents;
 
 use wharf_terminal::content::resource_text;
-use wharf_terminal::failure::{Failure, Kind};
+use wharf_terminal::failure::{Failure, FailureKind};
 use wharf_terminal::nearest::suggestion;
 
 /// Maximum bytes of one resource's text.
@@ -33,7 +33,7 @@ struct ResourceMention<'a> {
 }
 
 /// Remaining budget for server content in a message.
-pub struct Room {
+pub struct AttachmentBudget {
     text: usize,
     images: usize,
 }
@@ -43,7 +43,7 @@ pub struct Room {
 /// # Errors
 ///
 /// Fails before anything is sent if a resource cannot be read.
-pub async fn attach(text: &str, host: &Host, mut room: Room) -> Result<Vec<TurnBlock>, Failure> {
+pub async fn attach(text: &str, host: &Host, mut room: AttachmentBudget) -> Result<Vec<TurnBlock>, Failure> {
     let statuses = host.status();
     let mentions =
         mentions(text, |word| statuses.iter().find(|status| status.name.as_str() == word).map(|it| it.name.clone()));
@@ -97,10 +97,12 @@ async fn read(mention: &ResourceMention<'_>, host: &Host) -> Result<Vec<Resource
     if let Err(HostError::Refused(refusal)) =
         host.permit_read(&mention.server, mention.uri, &ToolCaller::person()).await
     {
-        return Err(Failure::of(Kind::Denied, refusal).about(server));
+        return Err(Failure::of(FailureKind::Denied, refusal).about(server));
     }
     let connection = host.ready(server).await.map_err(|error| {
-        Failure::of(Kind::Unreachable, error).about(server).hint(format_args!("/mcp {server} shows what is wrong"))
+        Failure::of(FailureKind::Unreachable, error)
+            .about(server)
+            .hint(format_args!("/mcp {server} shows what is wrong"))
     })?;
     match connection.read_resource(mention.uri, CallOptions::default()).await {
         Ok(read) => Ok(read.contents),
@@ -122,13 +124,16 @@ fn unread(
     let catalog = host.catalog();
     let listed = catalog.section(mention.server.as_str()).map(|section| &section.resources[..]).unwrap_or_default();
     let hint = suggestion(mention.uri, listed.iter().map(|resource| resource.uri.as_str()));
-    failure.hint(format_args!("no resource `{}` could be read; {hint}", Shown::line(mention.uri, SHOWN)))
+    failure.hint(format_args!("no resource `{}` could be read; {hint}", EscapedText::line(mention.uri, SHOWN)))
 }
 
 /// Returns the content blocks of a resource, with a note about omitted parts.
-fn pieces(mention: &ResourceMention<'_>, contents: &[ResourceContents], room: &mut Room) -> Vec<TurnBlock> {
-    let head =
-        format!("Resource `{}` of server `{}`, not the user's words:", Shown::line(mention.uri, SHOWN), mention.server);
+fn pieces(mention: &ResourceMention<'_>, contents: &[ResourceContents], room: &mut AttachmentBudget) -> Vec<TurnBlock> {
+    let head = format!(
+        "Resource `{}` of server `{}`, not the user's words:",
+        EscapedText::line(mention.uri, SHOWN),
+        mention.server
+    );
     let piece = |contents: &_| resource(&head, Some(mention.uri), contents, room);
     let (mut blocks, left_out) = fitting(contents, MOST_PIECES, piece);
     if left_out > 0 {
@@ -151,7 +156,7 @@ pub fn resource(
     head: &str,
     asked: Option<&str>,
     contents: &ResourceContents,
-    room: &mut Room,
+    room: &mut AttachmentBudget,
 ) -> Option<Vec<TurnBlock>> {
     let picture = match (&contents.text, &contents.blob, &contents.mime_type) {
         (None, Some(blob), Some(kind)) => room.image(kind, blob),
@@ -162,12 +167,12 @@ pub fn resource(
         return Some(vec![TurnBlock::Relayed(head.to_owned()), picture]);
     }
     let other =
-        (asked != Some(&contents.uri)).then(|| format!("[it is called {}]\n", Shown::line(&contents.uri, SHOWN)));
+        (asked != Some(&contents.uri)).then(|| format!("[it is called {}]\n", EscapedText::line(&contents.uri, SHOWN)));
     let said = format!("{}{}", other.unwrap_or_default(), resource_text(contents));
     room.quoted(head, &said).map(|block| vec![block])
 }
 
-impl Room {
+impl AttachmentBudget {
     /// Budget of a quarter of the model's context size in tokens, or of the default context size.
     pub fn within(context: Option<u64>) -> Self {
         // A token is about four bytes, so a quarter of the tokens is about as many bytes as the context has tokens.
@@ -259,8 +264,8 @@ mod tests {
         host
     }
 
-    fn room() -> Room {
-        Room::within(None)
+    fn room() -> AttachmentBudget {
+        AttachmentBudget::within(None)
     }
 
     #[tokio::test]
@@ -279,7 +284,7 @@ mod tests {
     async fn no_more_is_attached_than_a_share_of_the_context() {
         let host = host().await;
         for (context, most) in [(Some(8_000), 8_000), (None, 200_000), (Some(10_000_000), 256 << 10)] {
-            let blocks = attach("@notes:note://long", &host, Room::within(context)).await.unwrap();
+            let blocks = attach("@notes:note://long", &host, AttachmentBudget::within(context)).await.unwrap();
             let TurnBlock::Relayed(long) = &blocks[1] else { panic!("{:?}", blocks.len()) };
             assert!((most..most + 200).contains(&long.len()), "{} of {most}", long.len());
             assert!(long.ends_with("\n> [cut: the whole has 307200 bytes]"));
@@ -295,7 +300,7 @@ mod tests {
         let (blob, mime_type) = (Some("aGk=".to_owned()), Some("image/png".to_owned()));
         let picture = ResourceContents { uri: "a:b".to_owned(), blob, mime_type, ..ResourceContents::default() };
         for piece in [named, picture] {
-            let mut room = Room { text: 7_000, images: LARGEST_OF_ALL };
+            let mut room = AttachmentBudget { text: 7_000, images: LARGEST_OF_ALL };
             let blocks = pieces(&mention, &vec![piece; MOST_PIECES * 2], &mut room);
             let size = |block: &TurnBlock| match block {
                 TurnBlock::Relayed(text) => text.len(),
@@ -337,22 +342,22 @@ mod tests {
 
     #[tokio::test]
     async fn what_rules_deny_is_not_attached() {
-        use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+        use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
         let deny = |tool: &str, pattern: Option<&str>| SourcedRule {
-            rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, Action::Deny) },
-            origin: RuleOrigin { place: "config.json:1".to_owned(), standing: Standing::User },
+            rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, RuleAction::Deny) },
+            origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User },
         };
         let host = host().await;
         for rule in [deny("mcp__notes", None), deny("mcp__*", None), deny("ReadMcpResource", Some("uri=note://o*"))] {
             host.set_rules(vec![rule.clone()]).unwrap();
             let failure = attach("see @notes:note://one", &host, room()).await.unwrap_err();
-            assert_eq!(failure.kind, Kind::Denied, "{rule}");
+            assert_eq!(failure.kind, FailureKind::Denied, "{rule}");
             assert!(failure.error.message.contains("config.json:1"), "{failure:?}");
         }
         // A resource that the server does not list can still be named by the user.
         host.set_rules(Vec::new()).unwrap();
         let failure = attach("see @notes:note://other", &host, room()).await.unwrap_err();
-        assert_ne!(failure.kind, Kind::Denied, "{failure:?}");
+        assert_ne!(failure.kind, FailureKind::Denied, "{failure:?}");
         host.close().await;
     }
 
@@ -366,14 +371,14 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_much_and_no_more() {
-        let mut room = Room { text: 5, images: 0 };
+        let mut room = AttachmentBudget { text: 5, images: 0 };
         assert_eq!(room.text("abc").as_deref(), Some("abc"));
         assert_eq!(room.text("defgh").as_deref(), Some("de…\n[cut: the whole has 5 bytes]"));
         assert_eq!((room.text(""), room.quoted("", "")), (None, None));
-        let lines = Room { text: 3000, images: 0 }.text(&"\n".repeat(3000)).unwrap();
+        let lines = AttachmentBudget { text: 3000, images: 0 }.text(&"\n".repeat(3000)).unwrap();
         assert_eq!(lines.matches('\n').count(), 1001);
         for (text, images) in [(2 * TurnBlock::PICTURE_SIZE, 4), (TurnBlock::PICTURE_SIZE, 8)] {
-            let mut room = Room { text, images };
+            let mut room = AttachmentBudget { text, images };
             assert_eq!(room.image("image/svg+xml", "AAAA"), None);
             assert!(room.image("image/png", "AAAA").is_some() && room.image("image/png", "AAAA").is_none());
         }

@@ -2,39 +2,39 @@
 
 use serde_json::json;
 
-use super::slash::Wish;
+use super::slash::ReplAction;
 use super::{ReplSession, announce};
-use wharf_terminal::control::{Order, Request, rows};
-use wharf_terminal::fleet::Look;
+use wharf_terminal::control::{ControlRequest, PendingControlRequest, rows};
+use wharf_terminal::fleet::ReloadTrigger;
 
 impl ReplSession<'_> {
-    pub(super) fn ordered(&mut self, order: Order) {
+    pub(super) fn ordered(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            Request::List => order.reply(rows::list(self.fleet)),
-            Request::One(id) => order.reply(rows::one(self.fleet, &id)),
-            Request::Reload => self.reload_for(order),
-            Request::Cancel => self.cancel_for(order),
+            ControlRequest::List => order.reply(rows::list(self.fleet)),
+            ControlRequest::One(id) => order.reply(rows::one(self.fleet, &id)),
+            ControlRequest::Reload => self.reload_for(order),
+            ControlRequest::Cancel => self.cancel_for(order),
         }
     }
 
     /// Reloads the configuration and replies with the changes.
-    fn reload_for(&mut self, order: Order) {
+    fn reload_for(&mut self, order: PendingControlRequest) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
-            let reloaded = match fleet.reload(Look::Asked).await {
+            let reloaded = match fleet.reload(ReloadTrigger::Asked).await {
                 Ok(reloaded) => reloaded,
                 Err(failure) => {
                     order.refuse(&failure);
-                    return Ok(Wish::Nothing);
+                    return Ok(ReplAction::Nothing);
                 }
             };
             announce::reloaded(session, &reloaded);
             order.answer(json!(reloaded));
-            Ok(Wish::Reloaded(reloaded))
+            Ok(ReplAction::Reloaded(reloaded))
         });
     }
 
-    fn cancel_for(&mut self, order: Order) {
+    fn cancel_for(&mut self, order: PendingControlRequest) {
         let cancelled = self.stop();
         order.answer(json!({ "cancelled": cancelled }));
     }

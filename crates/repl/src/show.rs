@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf::tools::{CallProgress, Registry};
 use wharf_agent::{CallReport, ModelError, ResultBlock, RunEnding, RunEvent};
-use wharf_spec::{Shown, Untrusted};
+use wharf_spec::{EscapedText, UntrustedText};
 
 use super::markdown::MarkdownRenderer;
 use wharf_terminal::chat::room::{pictures_left_out, shortened};
@@ -24,12 +24,12 @@ const RESULT_LINES: usize = 3;
 const WIDTH: usize = 80;
 
 /// Renders the runs of a conversation.
-pub struct Show {
+pub struct RunRenderer {
     console: Arc<Console>,
     registry: Arc<Registry>,
     /// Renders the response. `None` if stdout is a pipe, which gets the plain text.
     markdown: Option<MarkdownRenderer>,
-    calls: Vec<Calling>,
+    calls: Vec<CallInProgress>,
     /// Start of the wait for the model.
     asked: Option<Instant>,
     frame: usize,
@@ -38,7 +38,7 @@ pub struct Show {
 }
 
 /// A call in progress.
-struct Calling {
+struct CallInProgress {
     id: String,
     /// Server and tool, escaped.
     name: String,
@@ -46,7 +46,7 @@ struct Calling {
     progress: Option<CallProgress>,
 }
 
-impl Show {
+impl RunRenderer {
     pub fn new(console: Arc<Console>, registry: Arc<Registry>) -> Self {
         let (markdown, calls) = (None, Vec::new());
         Self { console, registry, markdown, calls, asked: None, frame: 0, ended: true }
@@ -103,14 +103,14 @@ impl Show {
     }
 
     fn waiting(&self, time: Duration, because: &ModelError) {
-        let why = Untrusted::new(chain(because));
+        let why = UntrustedText::new(chain(because));
         self.console.say(paint(QUIET, format_args!("({why}; asking again in {})", line::time(time))));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
         let shown = match &mut self.markdown {
             Some(markdown) => markdown.push(text),
-            None => Shown::lines(text, usize::MAX).to_string(),
+            None => EscapedText::lines(text, usize::MAX).to_string(),
         };
         self.write(&shown)
     }
@@ -137,9 +137,9 @@ impl Show {
     fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
         let name = self.name(tool);
         let room = self.width().saturating_sub(name.chars().count() + 3);
-        let arguments = cut(&Shown::line(arguments, 2_000).to_string(), room);
+        let arguments = cut(&EscapedText::line(arguments, 2_000).to_string(), room);
         self.console.say(format_args!("{} {} {}", paint(QUIET, "▸"), paint(NAME, &name), paint(QUIET, arguments)));
-        self.calls.push(Calling { id: id.to_owned(), name, since: Instant::now(), progress: None });
+        self.calls.push(CallInProgress { id: id.to_owned(), name, since: Instant::now(), progress: None });
     }
 
     fn progress(&mut self, id: &str, progress: &CallProgress) {
@@ -163,7 +163,7 @@ impl Show {
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let mut shown = String::new();
         for text in lines.iter().take(RESULT_LINES) {
-            let text = cut(&Shown::line(text, 2_000).to_string(), width);
+            let text = cut(&EscapedText::line(text, 2_000).to_string(), width);
             shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
         }
         if let Some(more) = lines.len().checked_sub(RESULT_LINES).filter(|more| *more > 0) {
@@ -174,8 +174,8 @@ impl Show {
     }
 
     fn noted(&self, from: &str, text: &str) {
-        let text = cut(&Shown::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
-        self.console.say(paint(QUIET, format_args!("  note from {}: {text}", Untrusted::new(from))));
+        let text = cut(&EscapedText::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
+        self.console.say(paint(QUIET, format_args!("  note from {}: {text}", UntrustedText::new(from))));
     }
 
     fn aside(&self, text: &str) {
@@ -198,7 +198,7 @@ impl Show {
             RunEnding::TooLong => "the answer is longer than the model may speak; say \"go on\"".to_owned(),
             RunEnding::Looping => "ended: the model made the same call over and over".to_owned(),
             RunEnding::OutOfRequests => "ended: as many requests as one run may make; say \"go on\"".to_owned(),
-            RunEnding::Failed(error) => Untrusted::new(chain(error)).to_string(),
+            RunEnding::Failed(error) => UntrustedText::new(chain(error)).to_string(),
             _ => "ended".to_owned(),
         };
         self.console.say(format_args!("{} {word}", paint(BAD, "error:")));

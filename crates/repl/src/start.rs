@@ -6,28 +6,28 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use wharf::{Asker, PromptPolicy};
 use wharf_agent::SavedConversation;
-use wharf_config::{Config, Configured, Watch};
+use wharf_config::{Config, ConfigWatcher, ConfiguredServer};
 use wharf_spec::ActivationState;
 
 use super::ReplSession;
-use super::announce::Announced;
-use super::choosing::Why;
-use super::complete::{Completions, Other, Others};
-use super::desk::{Desk, rule_sink};
-use super::show::Show;
-use super::slash::{Done, Wish};
+use super::announce::ServerNotices;
+use super::choosing::SelectionTrigger;
+use super::complete::{CompletionSource, LocalNameKind, LocalNameSource};
+use super::desk::{QuestionDesk, rule_sink};
+use super::show::RunRenderer;
+use super::slash::{ActionResult, ReplAction};
 use super::ticks::SpinnerInterval;
-use super::turns::Turns;
-use wharf_terminal::chat::models::Models;
-use wharf_terminal::chat::{self, Chat};
+use super::turns::TurnQueue;
+use wharf_terminal::chat::models::ModelCatalog;
+use wharf_terminal::chat::{self, ChatSession};
 use wharf_terminal::configured::refers_to_secret;
-use wharf_terminal::control::Control;
-use wharf_terminal::editor::{Editor, EditorOptions};
-use wharf_terminal::errands::Errands;
-use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Known, ManagedHost, follow};
-use wharf_terminal::hosting::{Standing, start_standing};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::control::ControlSocket;
+use wharf_terminal::editor::{EditorOptions, InputEditor};
+use wharf_terminal::errands::LocalTasks;
+use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::fleet::{LoadedConfig, ManagedHost, follow};
+use wharf_terminal::hosting::{ManagedHostOptions, start_standing};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 
 /// Maximum time the first line of a script waits for servers that are starting.
@@ -39,7 +39,7 @@ const LISTED: usize = 20;
 /// Arguments of `wharf` without a subcommand.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Conversation")]
-pub struct Args {
+pub struct ReplArgs {
     /// Talk to this model: `provider/model`
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -55,7 +55,7 @@ pub struct Args {
 #[derive(Clone, Default)]
 pub struct ModelNames(Arc<Mutex<Vec<String>>>);
 
-impl Args {
+impl ReplArgs {
     /// Reports whether any argument was given.
     pub fn is_any(&self) -> bool {
         self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
@@ -67,12 +67,12 @@ impl Args {
 }
 
 /// Runs the REPL to its end. The prompt appears first; input typed during startup waits.
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
     let (known_host, model_names) = (Arc::new(OnceLock::new()), ModelNames::default());
-    let editor = Editor::start(EditorOptions {
+    let editor = InputEditor::start(EditorOptions {
         console: session.console.clone(),
         history: session.configuration.state.as_ref().map(|state| state.join("history")),
-        completions: Arc::new(Completions {
+        completions: Arc::new(CompletionSource {
             host: Arc::clone(&known_host),
             runtime: Handle::current(),
             others: Some(others(session, model_names.clone())),
@@ -80,9 +80,9 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     })?;
     let watch = watch(session).await?;
     let config = session.configuration.config()?;
-    let models = Models::of(session, config);
+    let models = ModelCatalog::of(session, config);
     model_names.set(&models);
-    let (mut desk, asker) = Desk::new(session);
+    let (mut desk, asker) = QuestionDesk::new(session);
     let model = models.called(args.model.as_deref());
     if model.is_some() {
         // Must precede the creation of the host, which declares its capabilities to servers.
@@ -101,17 +101,17 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session,
         fleet: &fleet,
         model_names,
-        show: Show::new(session.console.clone(), Arc::clone(host.registry())),
+        show: RunRenderer::new(session.console.clone(), Arc::clone(host.registry())),
         editor,
         desk,
-        chat: Chat::new(session, &host),
-        errands: Errands::default(),
-        turns: Turns::default(),
+        chat: ChatSession::new(session, &host),
+        errands: LocalTasks::default(),
+        turns: TurnQueue::default(),
         choosing: None,
         events: host.events(),
         configs: follow(watch),
-        control: Control::open(session),
-        announced: Announced::default(),
+        control: ControlSocket::open(session),
+        announced: ServerNotices::default(),
         run: None,
         ticks: SpinnerInterval::begin(),
         heard_of_run: 0,
@@ -125,12 +125,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 impl ReplSession<'_> {
-    async fn begin_with(&mut self, args: &Args) {
+    async fn begin_with(&mut self, args: &ReplArgs) {
         self.announced.begin(&self.fleet.known(), self.session);
         self.announced.catch_up(self.host(), self.session);
         let patience = if self.editor.is_terminal() { Duration::ZERO } else { SETTLING };
         self.errands.send(start_others(self.fleet, patience));
-        let why = if args.model.is_some() { Why::Started } else { Why::Usual };
+        let why = if args.model.is_some() { SelectionTrigger::Started } else { SelectionTrigger::Usual };
         self.choose(args.model.clone(), why);
         if let Some(id) = &args.resume {
             self.resume(Some(id.clone()).filter(|id| id != "last")).await;
@@ -138,17 +138,17 @@ impl ReplSession<'_> {
     }
 }
 
-async fn watch(session: &Session) -> Result<Watch, Failure> {
+async fn watch(session: &CommandSession) -> Result<ConfigWatcher, Failure> {
     let reader = session.configuration.reader.clone();
-    tokio::task::spawn_blocking(|| Watch::new(reader)).await.map_err(Failure::other)
+    tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await.map_err(Failure::other)
 }
 
 /// Returns the source of completion names that do not come from a server.
-fn others(session: &Session, models: ModelNames) -> Others {
+fn others(session: &CommandSession, models: ModelNames) -> LocalNameSource {
     let conversations = chat::directory(session);
     Arc::new(move |kind| match kind {
-        Other::Models => models.read(),
-        Other::Conversations => {
+        LocalNameKind::Models => models.read(),
+        LocalNameKind::Conversations => {
             let directory = conversations.as_deref();
             let saved = directory.and_then(|directory| SavedConversation::list(directory, LISTED).ok());
             saved.unwrap_or_default().into_iter().map(|saved| saved.id).collect()
@@ -157,8 +157,13 @@ fn others(session: &Session, models: ModelNames) -> Others {
 }
 
 /// Returns the host options. Without a terminal the host has no asker and no rule sink.
-fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Editor) -> Standing {
-    Standing {
+fn standing(
+    args: &ReplArgs,
+    session: &CommandSession,
+    asker: Arc<dyn Asker>,
+    editor: &InputEditor,
+) -> ManagedHostOptions {
+    ManagedHostOptions {
         asker: editor.is_terminal().then_some(asker),
         when_asked: if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask },
         sink: editor.is_terminal().then(|| rule_sink(session)),
@@ -167,28 +172,28 @@ fn standing(args: &Args, session: &Session, asker: Arc<dyn Asker>, editor: &Edit
 
 /// Loads the servers that need no secret lookup. The other servers start later, so that a slow secret program delays
 /// only its own server.
-async fn without_secrets(session: &Session, config: &Arc<Config>) -> Known {
+async fn without_secrets(session: &CommandSession, config: &Arc<Config>) -> LoadedConfig {
     let mut at_once = Config::clone(config);
     at_once.servers.retain(|server| !refers_to_secret(server));
-    Known { config: Arc::clone(config), ..Known::resolve(session, Arc::new(at_once), &[]).await }
+    LoadedConfig { config: Arc::clone(config), ..LoadedConfig::resolve(session, Arc::new(at_once), &[]).await }
 }
 
 /// Starts the servers that need a secret lookup, then waits up to `patience` for all servers: a script cannot repeat
 /// its input.
-async fn start_others(fleet: &ManagedHost<'_>, patience: Duration) -> Done {
+async fn start_others(fleet: &ManagedHost<'_>, patience: Duration) -> ActionResult {
     if fleet.known().config.servers.iter().any(refers_to_secret) {
         fleet.bring_up().await;
     }
     let _ = tokio::time::timeout(patience, fleet.host.settled()).await;
-    Ok(Wish::Started)
+    Ok(ReplAction::Started)
 }
 
 /// Prints the greeting: the version, the number of servers, the model and the help command.
-fn greet(session: &Session, fleet: &ManagedHost<'_>, model: Option<String>) {
+fn greet(session: &CommandSession, fleet: &ManagedHost<'_>, model: Option<String>) {
     if !session.console.has_status() {
         return;
     }
-    let is_on = |server: &&Configured| server.admission() == ActivationState::Enabled;
+    let is_on = |server: &&ConfiguredServer| server.admission() == ActivationState::Enabled;
     let servers = match fleet.known().config.servers.iter().filter(is_on).count() {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
@@ -201,7 +206,7 @@ fn greet(session: &Session, fleet: &ManagedHost<'_>, model: Option<String>) {
 
 impl ModelNames {
     /// Replaces the names.
-    pub fn set(&self, models: &Models) {
+    pub fn set(&self, models: &ModelCatalog) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = models.names();
     }
 

@@ -5,15 +5,15 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use super::slash::Done;
+use super::slash::ActionResult;
 
 /// Queued turns. The first one is being prepared. Dropping the queue cancels them all.
 #[derive(Default)]
-pub struct Turns<'a>(VecDeque<QueuedTurn<'a>>);
+pub struct TurnQueue<'a>(VecDeque<QueuedTurn<'a>>);
 
 /// Kind of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum TurnKind {
     /// A message to the agent.
     Message,
     /// A change to another conversation.
@@ -29,18 +29,18 @@ pub enum ConversationHolder {
 }
 
 struct QueuedTurn<'a> {
-    turn: Turn,
+    turn: TurnKind,
     errand: TurnPreparation<'a>,
 }
 
 enum TurnPreparation<'a> {
-    UnderWay(Pin<Box<dyn Future<Output = Done> + 'a>>),
-    Done(Done),
+    UnderWay(Pin<Box<dyn Future<Output = ActionResult> + 'a>>),
+    Done(ActionResult),
 }
 
-impl<'a> Turns<'a> {
+impl<'a> TurnQueue<'a> {
     /// Appends a turn. Its future is not polled before it is first in the queue.
-    pub fn put(&mut self, turn: Turn, errand: impl Future<Output = Done> + 'a) {
+    pub fn put(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
         self.0.push_back(QueuedTurn { turn, errand: TurnPreparation::UnderWay(Box::pin(errand)) });
     }
 
@@ -52,13 +52,13 @@ impl<'a> Turns<'a> {
     /// cancelling a run does not cancel a requested change.
     pub fn drop_messages(&mut self) -> usize {
         let before = self.0.len();
-        self.0.retain(|waiting| waiting.turn != Turn::Message);
+        self.0.retain(|waiting| waiting.turn != TurnKind::Message);
         before - self.0.len()
     }
 
     /// Waits until the first turn is prepared and the conversation is free, and returns its result. A failure is
     /// returned without waiting for the conversation. Never resolves while the queue is empty. Cancel-safe.
-    pub async fn next(&mut self, holder: ConversationHolder) -> Done {
+    pub async fn next(&mut self, holder: ConversationHolder) -> ActionResult {
         poll_fn(|context| {
             let Some(first) = self.0.front_mut() else { return Poll::Pending };
             if let TurnPreparation::UnderWay(errand) = &mut first.errand {
@@ -83,15 +83,15 @@ mod tests {
     use wharf_agent::TurnBlock;
 
     use super::*;
-    use crate::slash::Wish;
+    use crate::slash::ReplAction;
     use wharf_terminal::failure::Failure;
 
-    fn said(text: &str) -> Wish {
-        Wish::Say(vec![TurnBlock::Text(text.to_owned())])
+    fn said(text: &str) -> ReplAction {
+        ReplAction::Say(vec![TurnBlock::Text(text.to_owned())])
     }
 
     /// Returns a result that is ready without waiting.
-    async fn now(turns: &mut Turns<'_>, holder: ConversationHolder) -> Option<Done> {
+    async fn now(turns: &mut TurnQueue<'_>, holder: ConversationHolder) -> Option<ActionResult> {
         tokio::select! {
             biased;
             done = turns.next(holder) => Some(done),
@@ -102,14 +102,14 @@ mod tests {
     #[tokio::test]
     async fn nobody_overtakes() {
         let (slow, waits) = oneshot::channel();
-        let mut turns = Turns::default();
-        turns.put(Turn::Message, async { waits.await.map_err(Failure::other) });
-        turns.put(Turn::Message, async { Ok(said("second")) });
-        turns.put(Turn::Change, async { Ok(Wish::Clear) });
-        turns.put(Turn::Message, async { Ok(said("third")) });
+        let mut turns = TurnQueue::default();
+        turns.put(TurnKind::Message, async { waits.await.map_err(Failure::other) });
+        turns.put(TurnKind::Message, async { Ok(said("second")) });
+        turns.put(TurnKind::Change, async { Ok(ReplAction::Clear) });
+        turns.put(TurnKind::Message, async { Ok(said("third")) });
         assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         slow.send(said("first")).unwrap();
-        for expected in [said("first"), said("second"), Wish::Clear, said("third")] {
+        for expected in [said("first"), said("second"), ReplAction::Clear, said("third")] {
             assert!(now(&mut turns, ConversationHolder::Run).await.is_none());
             assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(expected));
         }
@@ -118,22 +118,22 @@ mod tests {
 
     #[tokio::test]
     async fn messages_are_dropped_and_changes_stay() {
-        let (_slow, waits) = oneshot::channel::<Wish>();
-        let mut turns = Turns::default();
-        turns.put(Turn::Message, async { waits.await.map_err(Failure::other) });
-        turns.put(Turn::Change, async { Ok(Wish::Clear) });
-        turns.put(Turn::Message, async { Ok(said("never")) });
+        let (_slow, waits) = oneshot::channel::<ReplAction>();
+        let mut turns = TurnQueue::default();
+        turns.put(TurnKind::Message, async { waits.await.map_err(Failure::other) });
+        turns.put(TurnKind::Change, async { Ok(ReplAction::Clear) });
+        turns.put(TurnKind::Message, async { Ok(said("never")) });
         assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         assert_eq!(turns.drop_messages(), 2);
-        assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(Wish::Clear));
+        assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(ReplAction::Clear));
         assert!(turns.is_empty());
     }
 
     #[tokio::test]
     async fn what_fails_is_told_during_a_run() {
-        let mut turns = Turns::default();
-        turns.put(Turn::Message, async { Err(Failure::usage("no such resource")) });
-        turns.put(Turn::Message, async { Ok(said("good")) });
+        let mut turns = TurnQueue::default();
+        turns.put(TurnKind::Message, async { Err(Failure::usage("no such resource")) });
+        turns.put(TurnKind::Message, async { Ok(said("good")) });
         assert!(turns.next(ConversationHolder::Run).await.is_err());
         assert!(now(&mut turns, ConversationHolder::Run).await.is_none());
         assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(said("good")));

@@ -3,47 +3,47 @@
 use std::sync::Arc;
 
 use wharf_agent::TurnBlock;
-use wharf_config::Configured;
-use wharf_spec::Untrusted;
+use wharf_config::ConfiguredServer;
+use wharf_spec::UntrustedText;
 
-use super::choosing::Why;
-use super::slash::{Done, Wish};
-use super::{Next, ReplSession, announce};
-use wharf_terminal::failure::{Failure, Kind, LOG_IN};
-use wharf_terminal::fleet::{Look, ManagedHost, Reloaded, is_written_alike};
-use wharf_terminal::session::Session;
+use super::choosing::SelectionTrigger;
+use super::slash::{ActionResult, ReplAction};
+use super::{LoopControl, ReplSession, announce};
+use wharf_terminal::failure::{Failure, FailureKind, LOG_IN};
+use wharf_terminal::fleet::{ManagedHost, ReloadReport, ReloadTrigger, is_written_alike};
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn done(&mut self, done: Done) -> Next {
+    pub(super) async fn done(&mut self, done: ActionResult) -> LoopControl {
         let next = match done {
             Ok(wish) => self.fulfil(wish).await,
             Err(failure) => {
                 self.tell(failure);
-                Next::GoOn
+                LoopControl::GoOn
             }
         };
-        if next == Next::GoOn && self.prompt_due.is_some() {
+        if next == LoopControl::GoOn && self.prompt_due.is_some() {
             self.prompt();
         }
         next
     }
 
-    async fn fulfil(&mut self, wish: Wish) -> Next {
+    async fn fulfil(&mut self, wish: ReplAction) -> LoopControl {
         match wish {
-            Wish::Nothing => {}
-            Wish::Leave => return Next::Leave,
-            Wish::Clear => self.clear().await,
-            Wish::Resume(id) => self.resume(id).await,
-            Wish::Model(name) => self.choose(Some(name), Why::Asked),
-            Wish::Cancel => self.cancel(),
-            Wish::Reload => self.reload(),
-            Wish::Reloaded(reloaded) => self.reloaded(&reloaded),
-            Wish::Started => self.announced.begin(&self.fleet.known(), self.session),
-            Wish::LogIn(server) => self.log_in(&server),
-            Wish::Say(said) => self.begin(said),
+            ReplAction::Nothing => {}
+            ReplAction::Leave => return LoopControl::Leave,
+            ReplAction::Clear => self.clear().await,
+            ReplAction::Resume(id) => self.resume(id).await,
+            ReplAction::Model(name) => self.choose(Some(name), SelectionTrigger::Asked),
+            ReplAction::Cancel => self.cancel(),
+            ReplAction::Reload => self.reload(),
+            ReplAction::Reloaded(reloaded) => self.reloaded(&reloaded),
+            ReplAction::Started => self.announced.begin(&self.fleet.known(), self.session),
+            ReplAction::LogIn(server) => self.log_in(&server),
+            ReplAction::Say(said) => self.begin(said),
         }
-        Next::GoOn
+        LoopControl::GoOn
     }
 
     /// Starts a run. The conversation is free: messages are queued until it is.
@@ -73,7 +73,7 @@ impl<'a> ReplSession<'a> {
         if self.editor.is_terminal() {
             return self.desk.log_in(self.fleet, server);
         }
-        let failure = Failure::of(Kind::LoginNeeded, "logging in needs a terminal").about(server);
+        let failure = Failure::of(FailureKind::LoginNeeded, "logging in needs a terminal").about(server);
         self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
     }
 
@@ -93,7 +93,7 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Handles a configuration reload: updates notices, approval questions and model names.
-    fn reloaded(&mut self, reloaded: &Reloaded) {
+    fn reloaded(&mut self, reloaded: &ReloadReport) {
         self.announced.changed(reloaded, self.host(), self.session);
         let known = self.fleet.known();
         self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_written_alike(server, asked)));
@@ -103,27 +103,27 @@ impl<'a> ReplSession<'a> {
 
     /// Reloads the configuration on request.
     pub(super) fn reload(&mut self) {
-        self.reload_by(Look::Asked, announce::reloaded);
+        self.reload_by(ReloadTrigger::Asked, announce::reloaded);
     }
 
     /// Reloads the configuration after a change. Another reload may already have applied it.
     pub(super) fn catch_up(&mut self) {
-        self.reload_by(Look::Noticed, announce::followed);
+        self.reload_by(ReloadTrigger::Noticed, announce::followed);
     }
 
-    fn reload_by(&mut self, look: Look, tell: fn(&Session, &Reloaded)) {
+    fn reload_by(&mut self, look: ReloadTrigger, tell: fn(&CommandSession, &ReloadReport)) {
         let (session, fleet) = (self.session, self.fleet);
         self.errands.send(async move {
             let reloaded = fleet.reload(look).await?;
             tell(session, &reloaded);
-            Ok(Wish::Reloaded(reloaded))
+            Ok(ReplAction::Reloaded(reloaded))
         });
     }
 
     /// Asks for approval of these project servers, at a terminal only.
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
-            let is_named = |server: &&Configured| names.iter().any(|name| server.name.as_str() == name);
+            let is_named = |server: &&ConfiguredServer| names.iter().any(|name| server.name.as_str() == name);
             let known = self.fleet.known();
             let servers = known.unapproved().filter(is_named).cloned().collect();
             self.desk.ask_changed_approvals(servers, Arc::clone(&known.config));
@@ -132,9 +132,9 @@ impl<'a> ReplSession<'a> {
 }
 
 /// Connects a server of a resumed conversation. The event listener announces the result.
-async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> Done {
+async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> ActionResult {
     if fleet.known().config.server(&server).is_none() {
-        let server = Untrusted::new(server.as_str());
+        let server = UntrustedText::new(server.as_str());
         fleet
             .session
             .console
@@ -142,5 +142,5 @@ async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> Done {
     }
     fleet.caught_up().await;
     let _ = fleet.host.ready(&server).await;
-    Ok(Wish::Nothing)
+    Ok(ReplAction::Nothing)
 }

@@ -12,7 +12,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::{RoleServer, transport::Transport};
-use wharf_client::{Incoming, Outbox, ServerEnd};
+use wharf_client::{ClientSender, LocalMessage, ServerEnd};
 
 /// Nesting depth of in-process calls at which a message was sent. Travels in the message's extensions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct CallDepth(pub usize);
 
 pub(crate) struct RmcpTransport {
     end: ServerEnd,
-    outbox: Outbox,
+    outbox: ClientSender,
     era: ClientLifecycle,
     /// Error responses to server requests that this era does not allow. Delivered before any incoming message.
     refusals: VecDeque<ClientJsonRpcMessage>,
@@ -40,7 +40,7 @@ impl RmcpTransport {
         Self { outbox: end.outbox(), end, era: ClientLifecycle::Open, refusals: VecDeque::new() }
     }
 
-    fn read(&mut self, incoming: &Incoming) -> Option<ClientJsonRpcMessage> {
+    fn read(&mut self, incoming: &LocalMessage) -> Option<ClientJsonRpcMessage> {
         let mut message = match serde_json::from_slice(&incoming.text) {
             Ok(message) => message,
             Err(error) => {
@@ -72,7 +72,7 @@ impl RmcpTransport {
         }
     }
 
-    fn unreadable(&self, incoming: &Incoming, error: &serde_json::Error) {
+    fn unreadable(&self, incoming: &LocalMessage, error: &serde_json::Error) {
         tracing::warn!(%error, "a message the SDK cannot read");
         let envelope = wharf_wire::scan(&incoming.text).ok().filter(|envelope| envelope.method.is_some());
         let id = envelope.and_then(|envelope| envelope.id).map(|id| id.of(&incoming.text));

@@ -2,7 +2,7 @@
 
 use rmcp::ServerHandler;
 use rmcp::service::serve_server;
-use wharf_client::{LocalServer, Pending, ServerEnd, Workers};
+use wharf_client::{BoxedFuture, LocalServer, ServerEnd, Workers};
 
 use crate::line::RmcpTransport;
 use crate::service::WorkerService;
@@ -20,7 +20,7 @@ impl<H: ServerHandler> RmcpServer<H> {
 impl<H: ServerHandler> LocalServer for RmcpServer<H> {
     /// Serves until the client disconnects or the SDK ends the session. Dropping the future cancels all requests in
     /// progress.
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         let service = WorkerService::new(self.0, workers);
         Box::pin(async move {
             match serve_server(service, RmcpTransport::new(end)).await {

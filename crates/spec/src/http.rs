@@ -15,7 +15,7 @@ pub struct HttpSpec {
     /// URL of the server: `http` or `https`.
     pub url: Url,
     /// HTTP transport that the server speaks.
-    pub form: HttpForm,
+    pub form: HttpTransport,
     /// Headers sent with every request, after those that the protocol requires.
     pub headers: Vec<(String, Secret)>,
     /// Proxy URL for all requests. Proxy variables in the environment are ignored.
@@ -49,7 +49,7 @@ pub enum ServerSpec {
 
 /// Transports that the protocol defines over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HttpForm {
+pub enum HttpTransport {
     /// Detected from the server's responses.
     #[default]
     Automatic,
@@ -64,7 +64,7 @@ impl HttpSpec {
     pub fn new(url: Url) -> Self {
         Self {
             url,
-            form: HttpForm::Automatic,
+            form: HttpTransport::Automatic,
             headers: Vec::new(),
             proxy: None,
             extra_ca: Vec::new(),

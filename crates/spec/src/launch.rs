@@ -84,13 +84,13 @@ impl fmt::Display for LaunchRefusal {
             Self::OtherProgram { approved: Some(approved), found } => write!(
                 f,
                 "`{}` would be started, and you approved `{}`",
-                crate::Untrusted::new(found.to_string_lossy()),
-                crate::Untrusted::new(approved.to_string_lossy())
+                crate::UntrustedText::new(found.to_string_lossy()),
+                crate::UntrustedText::new(approved.to_string_lossy())
             ),
             Self::OtherProgram { approved: None, found } => write!(
                 f,
                 "`{}` would be started, and there was no such program when you approved it",
-                crate::Untrusted::new(found.to_string_lossy())
+                crate::UntrustedText::new(found.to_string_lossy())
             ),
             Self::Unreadable(why) => write!(f, "the approvals cannot be read: {why}"),
         }

@@ -28,14 +28,14 @@ pub struct AuthSettings {
     /// Loopback port for the login callback. `None` selects any free port.
     pub callback_port: Option<u16>,
     /// Grant by which tokens are obtained.
-    pub grant: Grant,
+    pub grant: TokenGrant,
     /// Setting for DPoP-bound tokens.
-    pub dpop: Dpop,
+    pub dpop: DpopMode,
 }
 
 /// A way to obtain tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Grant {
+pub enum TokenGrant {
     /// A user logs in.
     #[default]
     Person,
@@ -77,7 +77,7 @@ pub enum AssertionSource {
 
 /// Mode of DPoP, the binding of tokens to a client key (RFC 9449).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Dpop {
+pub enum DpopMode {
     /// Only if the server or its authorization server requires it.
     #[default]
     Automatic,
@@ -91,10 +91,10 @@ impl AuthSettings {
     /// Returns every secret in these settings.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let of_grant = match &self.grant {
-            Grant::Person | Grant::ClientSecret => [None, None],
-            Grant::ClientKey { key, .. } => [Some(key), None],
-            Grant::Enterprise { client_secret, id_token, .. } => [client_secret.as_ref(), id_token.given()],
-            Grant::Workload { assertion } => [assertion.given(), None],
+            TokenGrant::Person | TokenGrant::ClientSecret => [None, None],
+            TokenGrant::ClientKey { key, .. } => [Some(key), None],
+            TokenGrant::Enterprise { client_secret, id_token, .. } => [client_secret.as_ref(), id_token.given()],
+            TokenGrant::Workload { assertion } => [assertion.given(), None],
         };
         self.client_secret.iter().chain(of_grant.into_iter().flatten())
     }

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::Surroundings;
+use crate::Environment;
 
 /// The error number of a file that is neither a binary nor a script with an interpreter.
 const ENOEXEC: i32 = 8;
@@ -40,7 +40,7 @@ pub fn find_program(
     program: &OsStr,
     path: &OsStr,
     base: &Path,
-    surroundings: &Surroundings,
+    surroundings: &Environment,
 ) -> Result<PathBuf, ProgramError> {
     let given = Path::new(program);
     if program.is_empty() {
@@ -56,7 +56,7 @@ pub fn find_program(
     search(given, path, surroundings)
 }
 
-fn search(name: &Path, path: &OsStr, surroundings: &Surroundings) -> Result<PathBuf, ProgramError> {
+fn search(name: &Path, path: &OsStr, surroundings: &Environment) -> Result<PathBuf, ProgramError> {
     let searched: Vec<PathBuf> = trusted_entries(path, surroundings).collect();
     let mut refused = None;
     for file in searched.iter().map(|entry| entry.join(name)) {
@@ -73,12 +73,12 @@ fn search(name: &Path, path: &OsStr, surroundings: &Surroundings) -> Result<Path
 }
 
 /// Returns a search path without the entries that [`find_program`] skips. Servers inherit this path.
-pub fn trusted_path(path: &OsStr, surroundings: &Surroundings) -> OsString {
+pub fn trusted_path(path: &OsStr, surroundings: &Environment) -> OsString {
     // Joining fails only for entries that contain a colon. Entries produced by splitting do not.
     std::env::join_paths(trusted_entries(path, surroundings)).unwrap_or_default()
 }
 
-fn trusted_entries(path: &OsStr, surroundings: &Surroundings) -> impl Iterator<Item = PathBuf> {
+fn trusted_entries(path: &OsStr, surroundings: &Environment) -> impl Iterator<Item = PathBuf> {
     let project = untrusted_directory(surroundings);
     std::env::split_paths(path)
         .filter(move |entry| entry.is_absolute() && !project.is_some_and(|project| entry.starts_with(project)))
@@ -86,7 +86,7 @@ fn trusted_entries(path: &OsStr, surroundings: &Surroundings) -> impl Iterator<I
 
 /// Returns the directory from which programs are not found by name: the working directory, unless it is the home
 /// directory or one of its ancestors, where users keep their own programs.
-fn untrusted_directory(surroundings: &Surroundings) -> Option<&Path> {
+fn untrusted_directory(surroundings: &Environment) -> Option<&Path> {
     let home = surroundings.var("HOME").map(Path::new);
     let is_home = home.is_some_and(|home| home.starts_with(&surroundings.cwd));
     (!is_home && surroundings.cwd.parent().is_some()).then_some(surroundings.cwd.as_path())
@@ -116,8 +116,8 @@ fn check_executable(file: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn surroundings(home: &str, cwd: &Path) -> Surroundings {
-        Surroundings { env: vec![("HOME".into(), home.into())], cwd: cwd.to_owned() }
+    fn surroundings(home: &str, cwd: &Path) -> Environment {
+        Environment { env: vec![("HOME".into(), home.into())], cwd: cwd.to_owned() }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::http::escaped;
 use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
-use crate::{EnvValue, HttpSpec, ServerSpec, StdioSpec, Surroundings};
+use crate::{EnvValue, Environment, HttpSpec, ServerSpec, StdioSpec};
 
 /// Minimum length of a secret. Redacting shorter values would remove ordinary words.
 const SHORTEST: usize = 6;
@@ -38,7 +38,7 @@ pub struct Redactor {
 
 impl Redactor {
     /// Creates a redactor for the secrets in a server's environment, headers, arguments, URL, proxy and login settings.
-    pub fn new(spec: &ServerSpec, around: &Surroundings) -> Self {
+    pub fn new(spec: &ServerSpec, around: &Environment) -> Self {
         match spec {
             ServerSpec::Stdio(spec) => Self::for_process(spec, around),
             ServerSpec::Http(spec) => Self::for_address(spec),
@@ -46,7 +46,7 @@ impl Redactor {
     }
 
     /// Creates a redactor for the secrets of a local server.
-    pub fn for_process(spec: &StdioSpec, around: &Surroundings) -> Self {
+    pub fn for_process(spec: &StdioSpec, around: &Environment) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.env {
             let announced = sounds_secret(&name.to_string_lossy());
@@ -290,7 +290,7 @@ fn unescaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AssertionSource, Grant, Secret};
+    use crate::{AssertionSource, Secret, TokenGrant};
 
     fn known(value: &str) -> Redactor {
         let mut redactor = Redactor::default();
@@ -360,9 +360,9 @@ mod tests {
 
     #[test]
     fn a_process_has_its_secrets_in_its_variables_and_arguments() {
-        let around = Surroundings {
+        let around = Environment {
             env: [("MY_TOKEN", "inherited1"), ("LANG", "inherited2")].map(|(k, v)| (k.into(), v.into())).to_vec(),
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let mut spec = StdioSpec { args: ["--api-key", "argument1"].map(Into::into).to_vec(), ..StdioSpec::default() };
         spec.env = vec![
@@ -388,7 +388,7 @@ mod tests {
         spec.proxy = Some(Secret::new("http://proxyuser:proxypass@proxy:1"));
         spec.hidden.push(Secret::new("hidden-1?"));
         spec.login.client_secret = Some(Secret::new("client-pass"));
-        spec.login.grant = Grant::Enterprise {
+        spec.login.grant = TokenGrant::Enterprise {
             token_url: "https://idp/token".to_owned(),
             client_id: "public".to_owned(),
             client_secret: Some(Secret::new("idp-pass")),
@@ -402,7 +402,7 @@ mod tests {
         ]
         .map(|(name, value)| (name.to_owned(), Secret::new(value)))
         .to_vec();
-        let redactor = Redactor::new(&ServerSpec::Http(spec), &Surroundings::default());
+        let redactor = Redactor::new(&ServerSpec::Http(spec), &Environment::default());
         let text = "url-pass url%2Dpass query 1 query%201 proxyuser proxypass bearer-token Bearer header-key username \
                     password1 dXNlcm5hbWU6cGFzc3dvcmQx bWU6dXJsLXBhc3M hidden-1 client-pass idp-pass identity-token \
                     application/json";

@@ -60,14 +60,14 @@ pub enum EnvValue {
 
 /// The environment variables and the working directory, read once at startup and passed down as values.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Environment {
     /// All environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// Working directory.
     pub cwd: PathBuf,
 }
 
-impl Surroundings {
+impl Environment {
     /// Returns the value of a variable.
     pub fn var(&self, name: &str) -> Option<&OsString> {
         self.env.iter().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -75,7 +75,7 @@ impl Surroundings {
 }
 
 /// Shows only the number of variables, because their values may be secret.
-impl std::fmt::Debug for Surroundings {
+impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("env", &self.env.len()).field("cwd", &self.cwd).finish()
     }

@@ -40,7 +40,7 @@ pub struct ServerSettings {
     /// Maximum number of concurrent calls. 1 serializes them.
     pub max_concurrent: Option<usize>,
     /// Behaviour after the connection is lost or fails.
-    pub reconnect: Reconnect,
+    pub reconnect: ReconnectPolicy,
     /// Idle time after which a health check is sent.
     pub health_check: Option<Duration>,
     /// Idle time after which a lazy server is stopped.
@@ -63,16 +63,16 @@ pub enum ActivationState {
 
 /// Behaviour after a connection to a server is lost or cannot be established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reconnect {
+pub enum ReconnectPolicy {
     /// The server stays disconnected until it is connected explicitly.
     Off,
     /// The connection is retried.
-    Backoff(Backoff),
+    Backoff(BackoffSettings),
 }
 
 /// Number and timing of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backoff {
+pub struct BackoffSettings {
     /// Maximum number of consecutive attempts.
     pub attempts: u32,
     /// Upper bound of the wait before the second attempt. Doubles with each attempt.
@@ -101,7 +101,7 @@ impl Default for ServerSettings {
             tool_timeouts: Vec::new(),
             startup_timeout: None,
             max_concurrent: None,
-            reconnect: Reconnect::Backoff(Backoff::default()),
+            reconnect: ReconnectPolicy::Backoff(BackoffSettings::default()),
             health_check: None,
             idle_stop: Some(Duration::from_secs(600)),
             keep_results: None,
@@ -109,7 +109,7 @@ impl Default for ServerSettings {
     }
 }
 
-impl Default for Backoff {
+impl Default for BackoffSettings {
     fn default() -> Self {
         Self { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(60) }
     }

@@ -8,9 +8,9 @@ use std::fmt::{self, Write as _};
 /// Displayed on one line and unable to move the cursor, change colours, reorder or hide text: such characters are
 /// escaped as `\n`, `\t` or `\u{1b}`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Untrusted<'a>(Cow<'a, str>);
+pub struct UntrustedText<'a>(Cow<'a, str>);
 
-impl<'a> Untrusted<'a> {
+impl<'a> UntrustedText<'a> {
     /// Marks a text as untrusted.
     pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
         Self(text.into())
@@ -22,13 +22,13 @@ impl<'a> Untrusted<'a> {
     }
 
     /// Displays the text with its line breaks, tabs and emoji joiners. Everything else is escaped.
-    pub fn block(&self) -> Shown<'_> {
-        Shown { text: &self.0, lines: true, limit: usize::MAX }
+    pub fn block(&self) -> EscapedText<'_> {
+        EscapedText { text: &self.0, lines: true, limit: usize::MAX }
     }
 
     /// Displays at most this many characters, with `…` if the text is longer.
-    pub fn shortened(&self, limit: usize) -> Shown<'_> {
-        Shown { text: &self.0, lines: false, limit }
+    pub fn shortened(&self, limit: usize) -> EscapedText<'_> {
+        EscapedText { text: &self.0, lines: false, limit }
     }
 
     /// Returns the unescaped text, for forwarding but not for display.
@@ -37,13 +37,13 @@ impl<'a> Untrusted<'a> {
     }
 }
 
-impl fmt::Display for Untrusted<'_> {
+impl fmt::Display for UntrustedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shortened(usize::MAX).fmt(f)
     }
 }
 
-impl fmt::Debug for Untrusted<'_> {
+impl fmt::Debug for UntrustedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
     }
@@ -51,13 +51,13 @@ impl fmt::Debug for Untrusted<'_> {
 
 /// A view of untrusted text that escapes it on display.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct EscapedText<'a> {
     text: &'a str,
     lines: bool,
     limit: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> EscapedText<'a> {
     /// Displays the text on one line, limited to this many characters.
     pub fn line(text: &'a str, limit: usize) -> Self {
         Self { text, lines: false, limit }
@@ -69,7 +69,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, character) in self.text.chars().enumerate() {
             if n == self.limit {
@@ -114,11 +114,11 @@ mod tests {
             ("\u{9b}31m\u{7f}", "\\u{9b}31m\\u{7f}"),
             ("s\u{200b}e\u{e0041}", "s\\u{200b}e\\u{e0041}"),
         ] {
-            assert_eq!(Untrusted::new(text).to_string(), line);
+            assert_eq!(UntrustedText::new(text).to_string(), line);
         }
-        assert_eq!(Untrusted::new("a\nb\u{1b}\r").block().to_string(), "a\nb\\u{1b}\\r");
-        assert_eq!(Untrusted::new("abcdef").shortened(3).to_string(), "abc…");
-        assert_eq!(Untrusted::new("abc").shortened(3).to_string(), "abc");
-        assert_eq!(Untrusted::from_bytes(b"a\xffb").to_string(), "a\u{fffd}b");
+        assert_eq!(UntrustedText::new("a\nb\u{1b}\r").block().to_string(), "a\nb\\u{1b}\\r");
+        assert_eq!(UntrustedText::new("abcdef").shortened(3).to_string(), "abc…");
+        assert_eq!(UntrustedText::new("abc").shortened(3).to_string(), "abc");
+        assert_eq!(UntrustedText::from_bytes(b"a\xffb").to_string(), "a\u{fffd}b");
     }
 }

@@ -22,15 +22,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use error::{JournalAppendError, OpenError};
+pub use error::{JournalAppendError, JournalOpenError};
 pub use read::entries;
 pub use verify::{Broken, CorruptionKind, JournalSummary, JournalVerifyError, verify};
 
-use crate::lock::Held;
+use crate::lock::FileLockGuard;
 use files::JournalFiles;
-use head::Head;
-use line::Line;
-use tail::Tail;
+use head::JournalHead;
+use line::JournalLine;
+use tail::JournalTail;
 
 /// Timeout for locks held by other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails if another user could write to the journal, as for a private document, or on an I/O error.
-    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalOpenError> {
         let files = JournalFiles::make(path)?;
         let head = files.open_head()?;
         Ok(Self { files, options, head: Mutex::new(head) })
@@ -78,8 +78,9 @@ impl Journal {
         let entry = serde_json::value::to_raw_value(entry).map_err(JournalAppendError::NotJson)?;
         // The guarded state is on disk and consistent even after a panic.
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        let _held = Held::take(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
-        let mut tail = Tail::find(&self.files, &head)?;
+        let _held =
+            FileLockGuard::take(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
+        let mut tail = JournalTail::find(&self.files, &head)?;
         let mut line = self.compose(&tail, &entry)?;
         if tail.size > 0 && tail.size + line.len() as u64 > self.options.max_bytes {
             tail = self.rotate(&head, tail).map_err(|error| self.files.unwritten(error))?;
@@ -93,10 +94,10 @@ impl Journal {
         self.files.open_current()?.sync_data()
     }
 
-    fn compose(&self, tail: &Tail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, JournalAppendError> {
+    fn compose(&self, tail: &JournalTail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, JournalAppendError> {
         let is_first = tail.size == 0;
         let after = if is_first { self.files.newest().map_err(|error| self.files.unwritten(error))? } else { None };
-        let line = Line { is_first, link: &tail.link, after: after.as_deref(), torn: tail.torn, entry };
+        let line = JournalLine { is_first, link: &tail.link, after: after.as_deref(), torn: tail.torn, entry };
         let text = line.compose().map_err(JournalAppendError::NotJson)?;
         match text.len() as u64 {
             length if length <= self.options.max_bytes => Ok(text),
@@ -105,10 +106,10 @@ impl Journal {
     }
 
     /// Writes a line and then the head. Truncates the file again if either write fails.
-    fn put(&self, head: &File, mut tail: Tail, line: &[u8]) -> io::Result<()> {
+    fn put(&self, head: &File, mut tail: JournalTail, line: &[u8]) -> io::Result<()> {
         let size = tail.size + line.len() as u64;
         let link = tail.link.next(&line[..line.len() - 1]);
-        let written = tail.file.write_all(line).and_then(|()| Head { link, size }.write(head));
+        let written = tail.file.write_all(line).and_then(|()| JournalHead { link, size }.write(head));
         if written.is_err() {
             let _ = tail.file.set_len(tail.size);
         }
@@ -116,10 +117,10 @@ impl Journal {
     }
 
     /// Renames the full file and starts the next. After a crash in between, [`Tail::find`] continues from the head.
-    fn rotate(&self, head: &File, full: Tail) -> io::Result<Tail> {
+    fn rotate(&self, head: &File, full: JournalTail) -> io::Result<JournalTail> {
         full.file.sync_data()?;
         self.files.set_aside(self.options.keep_files)?;
-        Head { link: full.link.clone(), size: 0 }.write(head)?;
-        Ok(Tail { file: self.files.open_current()?, size: 0, ..full })
+        JournalHead { link: full.link.clone(), size: 0 }.write(head)?;
+        Ok(JournalTail { file: self.files.open_current()?, size: 0, ..full })
     }
 }

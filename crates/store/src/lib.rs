@@ -26,10 +26,10 @@ pub use document::{
 };
 pub use folder::make_private_directory;
 pub use journal::{
-    Broken, CorruptionKind, Journal, JournalAppendError, JournalOptions, JournalSummary, JournalVerifyError, OpenError,
-    entries, verify,
+    Broken, CorruptionKind, Journal, JournalAppendError, JournalOpenError, JournalOptions, JournalSummary,
+    JournalVerifyError, entries, verify,
 };
 pub use lock::{LockError, LockFile};
 pub use log::LogFile;
-pub use privacy::{Flaw, Unsafe};
+pub use privacy::{PathViolation, UnsafePath};
 pub use spill::{FileTotals, SpillDir, SpillError, SpillExtension, SpillLimits, SpilledFile};

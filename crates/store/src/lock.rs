@@ -84,9 +84,9 @@ impl Drop for LockFile {
 /// A lock on an open file, released on drop.
 ///
 /// Threads that share the file also share the lock and need separate synchronization.
-pub(crate) struct Held<'a>(&'a File);
+pub(crate) struct FileLockGuard<'a>(&'a File);
 
-impl<'a> Held<'a> {
+impl<'a> FileLockGuard<'a> {
     pub(crate) fn take(file: &'a File, path: &Path, patience: Duration) -> Result<Self, LockError> {
         match wait(file, Instant::now() + patience) {
             Ok(true) => Ok(Self(file)),
@@ -96,7 +96,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for FileLockGuard<'_> {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -125,11 +125,11 @@ fn is_current(folder: &DirHandle, name: &OsStr, file: &File) -> io::Result<bool>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::ScratchDir;
 
     #[test]
     fn a_lock_is_held_by_one_and_leaves_no_file() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("refresh.lock");
         let lock = LockFile::take(&path, Duration::ZERO).unwrap();
         assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Held { .. })));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_link_is_not_locked_through() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("lock");
         std::os::unix::fs::symlink(scratch.path("elsewhere"), &path).unwrap();
         assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Io { .. })));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("lock");
         let counter = scratch.path("counter");
         std::fs::write(&counter, "0").unwrap();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::folder::{DirHandle, if_found};
-use crate::lock::Held;
+use crate::lock::FileLockGuard;
 use crate::privacy::{check_file, check_unshared_folder};
 
 /// Timeout for another process that is rotating the file.
@@ -81,7 +81,7 @@ impl LogFile {
     /// Rotates the full file. Checks again under the lock, so that only one process rotates.
     fn set_aside(&mut self, more: usize) -> io::Result<()> {
         let path = self.folder.path().join(&self.name);
-        let held = Held::take(&self.file, &path, PATIENCE).map_err(io::Error::other)?;
+        let held = FileLockGuard::take(&self.file, &path, PATIENCE).map_err(io::Error::other)?;
         if self.is_current()? && self.is_full(more)? {
             let mut older = self.name.clone();
             older.push(".1");
@@ -107,7 +107,7 @@ fn open_own(folder: &DirHandle, name: &OsStr) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::ScratchDir;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn mode(path: &Path) -> u32 {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_log_is_private_and_keeps_one_older_generation() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("logs/a.log");
         let mut log = LogFile::open(&path, 10).unwrap();
         for line in ["one", "two", "three", "four", "a line longer than the bound"] {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_not_our_own_is_not_written() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         std::os::unix::fs::symlink(scratch.path("elsewhere"), scratch.path("link.log")).unwrap();
         assert!(LogFile::open(&scratch.path("link.log"), 10).is_err());
         assert!(!scratch.path("elsewhere").exists());
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn many_writers_tear_no_line_and_lose_only_what_is_old() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("shared.log");
         std::thread::scope(|scope| {
             for writer in 0..8 {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_log_that_was_removed_begins_anew() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("a.log");
         let mut log = LogFile::open(&path, 100).unwrap();
         log.append("one").unwrap();
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_log_whose_directory_was_removed_begins_anew() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("state/logs/a.log");
         let mut log = LogFile::open(&path, 100).unwrap();
         log.append("one").unwrap();

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 /// A file or directory that other users could read, change or replace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not safe: {flaw}", .path.display())]
-pub struct Unsafe {
+pub struct UnsafePath {
     /// Path of the unsafe file, or of an unsafe directory above it.
     pub path: PathBuf,
     /// Kind of violation.
-    pub flaw: Flaw,
+    pub flaw: PathViolation,
 }
 
 /// A violation that makes a file or directory unsafe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum PathViolation {
     /// The path is a symbolic link.
     Link,
     /// The path is not a regular file.
@@ -42,24 +42,26 @@ pub enum Flaw {
     Writable(u32),
 }
 
-impl Unsafe {
+impl UnsafePath {
     /// Returns the remedy: a shell command where possible.
     pub fn fix(&self) -> String {
         let path = ShellQuoted(&self.path);
         match self.flaw {
-            Flaw::Link => {
+            PathViolation::Link => {
                 format!("put the file itself in place of the link: cp {path} {path}.own && mv {path}.own {path}")
             }
-            Flaw::NotAFile | Flaw::NotADirectory => format!("move it out of the way: mv {path} {path}.old"),
-            Flaw::Owner { expected, .. } => format!("sudo chown {expected} {path}"),
-            Flaw::HardLinks(_) => format!("cp -p {path} {path}.own && mv {path}.own {path}"),
-            Flaw::Exposed(_) => format!("chmod go-rwx {path}"),
-            Flaw::Writable(_) => format!("chmod go-w {path}"),
+            PathViolation::NotAFile | PathViolation::NotADirectory => {
+                format!("move it out of the way: mv {path} {path}.old")
+            }
+            PathViolation::Owner { expected, .. } => format!("sudo chown {expected} {path}"),
+            PathViolation::HardLinks(_) => format!("cp -p {path} {path}.own && mv {path}.own {path}"),
+            PathViolation::Exposed(_) => format!("chmod go-rwx {path}"),
+            PathViolation::Writable(_) => format!("chmod go-w {path}"),
         }
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for PathViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link => f.write_str("it is a symbolic link"),
@@ -90,31 +92,32 @@ impl fmt::Display for ShellQuoted<'_> {
 /// An error of checking a path.
 #[derive(Debug)]
 pub(crate) enum PathCheckError {
-    Unsafe(Unsafe),
+    Unsafe(UnsafePath),
     Io(io::Error),
 }
 
 /// Checks that an open file is accessible only to this user.
-pub(crate) fn check_file(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
-    judge_file(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+pub(crate) fn check_file(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    judge_file(&FileAttributes::of(metadata), us()).map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that an open directory is accessible only to this user.
-pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
-    judge_own_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    judge_own_folder(&FileAttributes::of(metadata), us()).map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that an open directory is writable only by this user. Other users may read it.
-pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<(), Unsafe> {
-    judge_unshared_folder(&Facts::of(metadata), us()).map_err(|flaw| Unsafe { path: path.to_owned(), flaw })
+pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    judge_unshared_folder(&FileAttributes::of(metadata), us())
+        .map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that no other user can replace any directory on the path. The path must not contain symbolic links.
 pub(crate) fn check_way(folder: &Path) -> Result<(), PathCheckError> {
     for above in folder.ancestors() {
         let metadata = std::fs::symlink_metadata(above).map_err(PathCheckError::Io)?;
-        judge_way(&Facts::of(&metadata), us())
-            .map_err(|flaw| PathCheckError::Unsafe(Unsafe { path: above.to_owned(), flaw }))?;
+        judge_way(&FileAttributes::of(&metadata), us())
+            .map_err(|flaw| PathCheckError::Unsafe(UnsafePath { path: above.to_owned(), flaw }))?;
     }
     Ok(())
 }
@@ -125,7 +128,7 @@ fn us() -> u32 {
 
 /// Metadata that the checks depend on.
 #[derive(Debug, Clone, Copy)]
-struct Facts {
+struct FileAttributes {
     kind: FileKind,
     mode: u32,
     owner: u32,
@@ -139,7 +142,7 @@ enum FileKind {
     Other,
 }
 
-impl Facts {
+impl FileAttributes {
     fn of(metadata: &Metadata) -> Self {
         let kind = match metadata.file_type() {
             kind if kind.is_file() => FileKind::File,
@@ -150,40 +153,42 @@ impl Facts {
     }
 }
 
-fn judge_file(facts: &Facts, us: u32) -> Result<(), Flaw> {
+fn judge_file(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
-        Facts { kind, .. } if kind != FileKind::File => Err(Flaw::NotAFile),
-        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
-        Facts { links, .. } if links > 1 => Err(Flaw::HardLinks(links)),
-        Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
+        FileAttributes { kind, .. } if kind != FileKind::File => Err(PathViolation::NotAFile),
+        FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
+        FileAttributes { links, .. } if links > 1 => Err(PathViolation::HardLinks(links)),
+        FileAttributes { mode, .. } if mode & 0o077 != 0 => Err(PathViolation::Exposed(mode)),
         _ => Ok(()),
     }
 }
 
-fn judge_own_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
+fn judge_own_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
-        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
-        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
-        Facts { mode, .. } if mode & 0o077 != 0 => Err(Flaw::Exposed(mode)),
+        FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
+        FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
+        FileAttributes { mode, .. } if mode & 0o077 != 0 => Err(PathViolation::Exposed(mode)),
         _ => Ok(()),
     }
 }
 
-fn judge_unshared_folder(facts: &Facts, us: u32) -> Result<(), Flaw> {
+fn judge_unshared_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
-        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
-        Facts { owner, .. } if owner != us => Err(Flaw::Owner { found: owner, expected: us }),
-        Facts { mode, .. } if mode & 0o022 != 0 => Err(Flaw::Writable(mode)),
+        FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
+        FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
+        FileAttributes { mode, .. } if mode & 0o022 != 0 => Err(PathViolation::Writable(mode)),
         _ => Ok(()),
     }
 }
 
 /// With the sticky bit set, other users can add entries but replace only their own.
-fn judge_way(facts: &Facts, us: u32) -> Result<(), Flaw> {
+fn judge_way(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
-        Facts { kind, .. } if kind != FileKind::Directory => Err(Flaw::NotADirectory),
-        Facts { owner, .. } if owner != us && owner != 0 => Err(Flaw::Owner { found: owner, expected: us }),
-        Facts { mode, .. } if mode & 0o022 != 0 && mode & 0o1000 == 0 => Err(Flaw::Writable(mode)),
+        FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
+        FileAttributes { owner, .. } if owner != us && owner != 0 => {
+            Err(PathViolation::Owner { found: owner, expected: us })
+        }
+        FileAttributes { mode, .. } if mode & 0o022 != 0 && mode & 0o1000 == 0 => Err(PathViolation::Writable(mode)),
         _ => Ok(()),
     }
 }
@@ -194,17 +199,17 @@ mod tests {
 
     const US: u32 = 1000;
 
-    type AttributeCase = (FileKind, u32, u32, u64, Result<(), Flaw>);
+    type AttributeCase = (FileKind, u32, u32, u64, Result<(), PathViolation>);
 
-    fn check(judge: fn(&Facts, u32) -> Result<(), Flaw>, cases: &[AttributeCase]) {
+    fn check(judge: fn(&FileAttributes, u32) -> Result<(), PathViolation>, cases: &[AttributeCase]) {
         for &(kind, mode, owner, links, expected) in cases {
-            let facts = Facts { kind, mode, owner, links };
+            let facts = FileAttributes { kind, mode, owner, links };
             assert_eq!(judge(&facts, US), expected, "{facts:?}");
         }
     }
 
-    fn foreign(found: u32) -> Result<(), Flaw> {
-        Err(Flaw::Owner { found, expected: US })
+    fn foreign(found: u32) -> Result<(), PathViolation> {
+        Err(PathViolation::Owner { found, expected: US })
     }
 
     #[test]
@@ -212,15 +217,15 @@ mod tests {
         let cases = [
             (FileKind::File, 0o600, US, 1, Ok(())),
             (FileKind::File, 0o400, US, 1, Ok(())),
-            (FileKind::File, 0o640, US, 1, Err(Flaw::Exposed(0o640))),
-            (FileKind::File, 0o604, US, 1, Err(Flaw::Exposed(0o604))),
-            (FileKind::File, 0o620, US, 1, Err(Flaw::Exposed(0o620))),
-            (FileKind::File, 0o601, US, 1, Err(Flaw::Exposed(0o601))),
-            (FileKind::File, 0o600, US, 2, Err(Flaw::HardLinks(2))),
+            (FileKind::File, 0o640, US, 1, Err(PathViolation::Exposed(0o640))),
+            (FileKind::File, 0o604, US, 1, Err(PathViolation::Exposed(0o604))),
+            (FileKind::File, 0o620, US, 1, Err(PathViolation::Exposed(0o620))),
+            (FileKind::File, 0o601, US, 1, Err(PathViolation::Exposed(0o601))),
+            (FileKind::File, 0o600, US, 2, Err(PathViolation::HardLinks(2))),
             (FileKind::File, 0o600, 0, 1, foreign(0)),
             (FileKind::File, 0o600, 1001, 1, foreign(1001)),
-            (FileKind::Directory, 0o700, US, 2, Err(Flaw::NotAFile)),
-            (FileKind::Other, 0o600, US, 1, Err(Flaw::NotAFile)),
+            (FileKind::Directory, 0o700, US, 2, Err(PathViolation::NotAFile)),
+            (FileKind::Other, 0o600, US, 1, Err(PathViolation::NotAFile)),
         ];
         check(judge_file, &cases);
     }
@@ -229,31 +234,31 @@ mod tests {
     fn a_directory_is_ours_alone_or_safe_to_pass() {
         let own = [
             (FileKind::Directory, 0o700, US, 2, Ok(())),
-            (FileKind::Directory, 0o750, US, 2, Err(Flaw::Exposed(0o750))),
-            (FileKind::Directory, 0o1777, US, 2, Err(Flaw::Exposed(0o1777))),
+            (FileKind::Directory, 0o750, US, 2, Err(PathViolation::Exposed(0o750))),
+            (FileKind::Directory, 0o1777, US, 2, Err(PathViolation::Exposed(0o1777))),
             (FileKind::Directory, 0o700, 0, 2, foreign(0)),
-            (FileKind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::File, 0o600, US, 1, Err(PathViolation::NotADirectory)),
         ];
         check(judge_own_folder, &own);
         let unshared = [
             (FileKind::Directory, 0o700, US, 2, Ok(())),
             (FileKind::Directory, 0o755, US, 2, Ok(())),
-            (FileKind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
-            (FileKind::Directory, 0o1777, US, 2, Err(Flaw::Writable(0o1777))),
+            (FileKind::Directory, 0o775, US, 2, Err(PathViolation::Writable(0o775))),
+            (FileKind::Directory, 0o1777, US, 2, Err(PathViolation::Writable(0o1777))),
             (FileKind::Directory, 0o700, 0, 2, foreign(0)),
             (FileKind::Directory, 0o700, 1001, 2, foreign(1001)),
-            (FileKind::File, 0o600, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::File, 0o600, US, 1, Err(PathViolation::NotADirectory)),
         ];
         check(judge_unshared_folder, &unshared);
         let passed = [
             (FileKind::Directory, 0o755, US, 2, Ok(())),
             (FileKind::Directory, 0o755, 0, 2, Ok(())),
             (FileKind::Directory, 0o1777, 0, 2, Ok(())),
-            (FileKind::Directory, 0o777, 0, 2, Err(Flaw::Writable(0o777))),
-            (FileKind::Directory, 0o775, US, 2, Err(Flaw::Writable(0o775))),
-            (FileKind::Directory, 0o702, US, 2, Err(Flaw::Writable(0o702))),
+            (FileKind::Directory, 0o777, 0, 2, Err(PathViolation::Writable(0o777))),
+            (FileKind::Directory, 0o775, US, 2, Err(PathViolation::Writable(0o775))),
+            (FileKind::Directory, 0o702, US, 2, Err(PathViolation::Writable(0o702))),
             (FileKind::Directory, 0o755, 1001, 2, foreign(1001)),
-            (FileKind::Other, 0o777, US, 1, Err(Flaw::NotADirectory)),
+            (FileKind::Other, 0o777, US, 1, Err(PathViolation::NotADirectory)),
         ];
         check(judge_way, &passed);
     }
@@ -261,11 +266,11 @@ mod tests {
     #[test]
     fn fixes_can_be_pasted() {
         for (path, flaw, expected) in [
-            ("/a/b.json", Flaw::Exposed(0o644), "chmod go-rwx /a/b.json"),
-            ("/a b/it's", Flaw::Writable(0o777), r"chmod go-w '/a b/it'\''s'"),
-            ("/a/b", Flaw::Owner { found: 0, expected: 7 }, "sudo chown 7 /a/b"),
+            ("/a/b.json", PathViolation::Exposed(0o644), "chmod go-rwx /a/b.json"),
+            ("/a b/it's", PathViolation::Writable(0o777), r"chmod go-w '/a b/it'\''s'"),
+            ("/a/b", PathViolation::Owner { found: 0, expected: 7 }, "sudo chown 7 /a/b"),
         ] {
-            assert_eq!(Unsafe { path: path.into(), flaw }.fix(), expected);
+            assert_eq!(UnsafePath { path: path.into(), flaw }.fix(), expected);
         }
     }
 }

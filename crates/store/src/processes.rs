@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use crate::scratch::{Scratch, names};
+use crate::scratch::{ScratchDir, names};
 use crate::*;
 
 /// Environment variable with the task: name, path and number, one per line.
@@ -95,7 +95,7 @@ fn count(document: &Document) {
 
 #[test]
 fn of_many_updates_none_is_lost() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     run_many(PROCESSES, "count", &scratch.path("count"), 25);
     assert_eq!(load(&scratch.path("count")), json!(PROCESSES * 25));
     assert_eq!(scratch.names(), ["count"]);
@@ -113,7 +113,7 @@ fn fill(round: u64) -> usize {
 
 #[test]
 fn a_document_is_whole_whenever_its_writer_is_killed() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let path = scratch.path("document");
     for steps in 1..=24 {
         run_and_kill("rewrite", &path, steps);
@@ -140,7 +140,7 @@ fn cut(path: &Path, bytes: u64) {
 
 #[test]
 fn a_document_is_whole_whichever_byte_its_writer_ends_at() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let path = scratch.path("document");
     for bytes in 0..=10 {
         document(&path).write(b"\"old\"").unwrap();
@@ -161,7 +161,7 @@ fn append(journal: &Journal, step: u64) {
 
 #[test]
 fn of_many_entries_none_is_lost_or_torn() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     run_many(PROCESSES, "append", &scratch.path("log"), 50);
     let verified = verify(&scratch.path("log")).unwrap();
     assert_eq!((verified.entries, verified.first, verified.torn), (PROCESSES * 50, 0, 0));
@@ -170,7 +170,7 @@ fn of_many_entries_none_is_lost_or_torn() {
 
 #[test]
 fn a_journal_survives_its_writers() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let path = scratch.path("log");
     let mut reported = 0;
     for steps in 1..=16 {
@@ -195,7 +195,7 @@ fn spill(path: &Path, number: u64) {
 
 #[test]
 fn a_quota_holds_for_all_processes_together() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     run_many(8, "spill", &scratch.path("spill"), 20);
     assert_eq!(names(&scratch.path("spill")).len(), 50);
 }
@@ -230,7 +230,7 @@ fn starve(folder: &Path) {
 
 #[test]
 fn want_is_an_error_and_passes() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     // With SIGXFSZ ignored, the write fails with an error as on a full disk.
     let through = ["sh", "-c", r#"trap "" XFSZ; exec "$0" "$@""#];
     let output = start(&through, "starve", &scratch.path(""), 0).wait_with_output().unwrap();
@@ -250,7 +250,7 @@ fn umask(folder: &Path) {
 
 #[test]
 fn what_is_private_is_so_under_any_umask() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let output = start(&[], "umask", &scratch.path(""), 0).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     for (name, expected) in [

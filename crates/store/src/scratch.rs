@@ -4,9 +4,9 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct ScratchDir(PathBuf);
 
-impl Scratch {
+impl ScratchDir {
     pub(crate) fn new() -> Self {
         let name = format!("wharf-store-{:016x}", getrandom::u64().unwrap());
         let path = std::fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
@@ -32,7 +32,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let removed = std::fs::remove_dir_all(&self.0);
         if !std::thread::panicking() {

@@ -25,10 +25,10 @@ pub use error::SpillError;
 pub use extension::SpillExtension;
 
 use crate::folder::{DirHandle, if_found};
-use crate::lock::Held;
-use crate::privacy::{Flaw, PathCheckError, Unsafe, check_own_folder, check_way};
-use pieces::Pieces;
-use room::Room;
+use crate::lock::FileLockGuard;
+use crate::privacy::{PathCheckError, PathViolation, UnsafePath, check_own_folder, check_way};
+use pieces::ConcatReader;
+use room::RemainingQuota;
 
 /// Timeout for locks held by other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ impl SpillDir {
     pub fn open(path: &Path, limits: SpillLimits) -> Result<Self, SpillError> {
         let failed = |source| SpillError::Io { path: path.to_owned(), source };
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
-            return Err(Unsafe { path: path.to_owned(), flaw: Flaw::Link }.into());
+            return Err(UnsafePath { path: path.to_owned(), flaw: PathViolation::Link }.into());
         }
         let folder = DirHandle::make_private(path).map_err(failed)?;
         check_own_folder(folder.path(), &folder.metadata().map_err(failed)?)?;
@@ -113,9 +113,9 @@ impl SpillDir {
     /// be fast.
     pub fn write(&self, kind: SpillExtension, mut from: impl Read) -> Result<SpilledFile, SpillError> {
         let locked = self.folder.reopened().map_err(|error| self.failed(error))?;
-        let _held = Held::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
+        let _held = FileLockGuard::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
         let used = self.sweep(SystemTime::now())?.left;
-        let room = Room::of(&self.limits, &used)?;
+        let room = RemainingQuota::of(&self.limits, &used)?;
         let name = name(kind).map_err(|error| self.failed(error))?;
         let file = self.folder.create_private(&name).map_err(|error| self.failed(error))?;
         match self.copy(&mut from, file, &room) {
@@ -133,7 +133,7 @@ impl SpillDir {
         kind: SpillExtension,
         pieces: impl IntoIterator<Item = P>,
     ) -> Result<SpilledFile, SpillError> {
-        self.write(kind, Pieces::of(pieces.into_iter()))
+        self.write(kind, ConcatReader::of(pieces.into_iter()))
     }
 
     /// Decodes base64 into a new file, chunk by chunk. Removes the file if the text is not valid base64.
@@ -175,7 +175,7 @@ impl SpillDir {
         Ok(Some((u64::try_from(stat.st_size).unwrap_or(0), UNIX_EPOCH + written)))
     }
 
-    fn copy(&self, from: &mut impl Read, mut file: File, room: &Room) -> Result<u64, SpillError> {
+    fn copy(&self, from: &mut impl Read, mut file: File, room: &RemainingQuota) -> Result<u64, SpillError> {
         let mut chunk = vec![0; CHUNK];
         let mut bytes = 0;
         loop {

@@ -14,12 +14,12 @@ use wharf_net::NetOptions;
 use wharf_spec::HttpSpec;
 
 pub use browser::{LoginPageMode, visitor, visitors};
-pub use vault::{LazyVault, Place};
+pub use vault::{LazyVault, LoginLocation};
 
 use crate::configured::ConfigContext;
 
 /// Login accounts of one command. The vault is read only when a server is dialled and a login exists.
-pub struct Accounts {
+pub struct ServerAccounts {
     /// Value of `--account`.
     named: Option<String>,
     /// `None` if no user configuration path is known.
@@ -29,7 +29,7 @@ pub struct Accounts {
     handed: Mutex<Vec<Account>>,
 }
 
-impl Accounts {
+impl ServerAccounts {
     pub fn new(configuration: Arc<ConfigContext>, named: Option<String>) -> Self {
         let vault = file(&configuration).map(|path| Arc::new(LazyVault::new(path, configuration.clone())));
         Self { named, vault, configuration, handed: Mutex::default() }
@@ -88,7 +88,7 @@ impl Accounts {
     }
 }
 
-/// Reports whether the server entry carries its own credentials: an `AuthorizationId` header or userinfo in the URL. No
+/// Reports whether the server entry carries its own credentials: an `Authorization` header or userinfo in the URL. No
 /// login is sent to such a server.
 pub fn has_own(spec: &HttpSpec) -> bool {
     let is_named = spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));

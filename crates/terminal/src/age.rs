@@ -19,9 +19,9 @@ impl fmt::Display for AgeText {
 }
 
 /// Formats an expiry time: `in 59m`, or `5m ago`.
-pub struct Ends(pub SystemTime);
+pub struct ExpiryText(pub SystemTime);
 
-impl fmt::Display for Ends {
+impl fmt::Display for ExpiryText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.duration_since(SystemTime::now()) {
             Ok(left) => {
@@ -74,8 +74,8 @@ mod tests {
             assert_eq!(AgeText(SystemTime::now() - Duration::from_secs(seconds)).to_string(), expected);
         }
         assert_eq!(AgeText(SystemTime::now() + Duration::from_secs(100)).to_string(), "0s ago");
-        assert_eq!(Ends(SystemTime::now() + Duration::from_secs(7300)).to_string(), "in 2h");
-        assert_eq!(Ends(SystemTime::now() - Duration::from_secs(61)).to_string(), "1m ago");
+        assert_eq!(ExpiryText(SystemTime::now() + Duration::from_secs(7300)).to_string(), "in 2h");
+        assert_eq!(ExpiryText(SystemTime::now() - Duration::from_secs(61)).to_string(), "1m ago");
         for (text, seconds) in [("90s", 90), ("15m", 900), ("7d", 604_800), ("2w", 1_209_600)] {
             assert_eq!(period(text), Ok(Duration::from_secs(seconds)));
         }

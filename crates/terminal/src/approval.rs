@@ -4,20 +4,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use wharf::Consent;
+use wharf::ConsentAnswer;
 use wharf_config::{
-    Approval, ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Config, Configured, Described,
+    ApprovalKey, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError, Config, ConfiguredServer,
+    ServerApproval, ServerDefinition,
 };
-use wharf_spec::{ServerName, Surroundings};
+use wharf_spec::{Environment, ServerName};
 
 use crate::approval_effects::ApprovalEffects;
 use crate::failure::{Failure, gutter};
-use crate::session::Session;
+use crate::session::CommandSession;
 use crate::style::{GOOD, HEADING, QUIET, paint};
 
 /// A server that awaits approval.
 pub struct Waiting {
-    pub server: Configured,
+    pub server: ConfiguredServer,
     key: ApprovalKey,
     pub what: ApprovalSubject,
     /// Lines of the version approved before, if there is one.
@@ -31,14 +32,14 @@ pub struct Waiting {
 ///
 /// Fails if the stored approvals cannot be read.
 pub fn waiting<'a>(
-    servers: impl IntoIterator<Item = &'a Configured>,
+    servers: impl IntoIterator<Item = &'a ConfiguredServer>,
     approvals: &ApprovalStore,
     project: &Path,
-    around: &Surroundings,
+    around: &Environment,
 ) -> Result<Vec<Waiting>, Failure> {
     let known = approvals.load().map_err(approvals_failed)?;
     let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
-        let described: &Described = server.described.as_ref().ok()?;
+        let described: &ServerDefinition = server.described.as_ref().ok()?;
         let what = ApprovalSubject::of(described, around);
         let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
         let before = match known.state(&key, what.digest()) {
@@ -50,11 +51,11 @@ pub fn waiting<'a>(
     Ok(servers.collect())
 }
 
-pub fn waits(server: &Configured) -> bool {
-    matches!(server.approval, Approval::Needed | Approval::Changed)
+pub fn waits(server: &ConfiguredServer) -> bool {
+    matches!(server.approval, ServerApproval::Needed | ServerApproval::Changed)
 }
 
-pub fn approvals(session: &Session) -> Result<ApprovalStore, Failure> {
+pub fn approvals(session: &CommandSession) -> Result<ApprovalStore, Failure> {
     let path = &session.configuration.places.approvals;
     if path.as_os_str().is_empty() {
         let failure = Failure::other("there is no place to keep approvals in");
@@ -69,10 +70,10 @@ pub fn approvals_failed(error: ApprovalsError) -> Failure {
 }
 
 /// Returns the line that reports the user's decision.
-pub fn told(name: &ServerName, consent: Consent) -> String {
+pub fn told(name: &ServerName, consent: ConsentAnswer) -> String {
     match consent {
-        Consent::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
-        Consent::Refused => format!("{name} stays unapproved."),
+        ConsentAnswer::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
+        ConsentAnswer::Refused => format!("{name} stays unapproved."),
     }
 }
 

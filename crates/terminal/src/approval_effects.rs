@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wharf_config::{Config, Configured, Place};
+use wharf_config::{Config, ConfiguredServer, SourceLocation};
 use wharf_policy::Policy;
 use wharf_spec::ServerName;
 
@@ -16,14 +16,14 @@ const MAX_RULES: usize = 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalEffects {
     /// Location of the server definition that this one replaces.
-    pub replaces: Option<Place>,
+    pub replaces: Option<SourceLocation>,
     /// Rules that already allow its tools, and the entry's own `trust`. Escaped.
     pub allowed_by: Vec<String>,
 }
 
 impl ApprovalEffects {
     /// Computes the effects of approving a server of this configuration. Reads the file system.
-    pub fn new(server: &Configured, config: &Config) -> Self {
+    pub fn new(server: &ConfiguredServer, config: &Config) -> Self {
         // The server of that name currently in effect. It is replaced only if its layer is lower.
         let current = config.server(server.name.as_str()).filter(|current| current.layer < server.layer);
         let names: Vec<ServerName> = config.servers.iter().map(|server| server.name.clone()).collect();
@@ -57,8 +57,8 @@ impl ApprovalEffects {
 mod tests {
     use std::path::Path;
 
-    use wharf_config::{Places, load};
-    use wharf_spec::Surroundings;
+    use wharf_config::{ConfigPaths, load};
+    use wharf_spec::Environment;
 
     use super::*;
 
@@ -68,9 +68,12 @@ mod tests {
         std::fs::create_dir_all(&project_directory).unwrap();
         std::fs::write(directory.join("config.json"), user).unwrap();
         std::fs::write(project_directory.join(".mcp.json"), project).unwrap();
-        let places =
-            Places { user: directory.join("config.json"), project: project_directory.clone(), ..Places::default() };
-        let config = load(&places, &Surroundings { env: Vec::new(), cwd: project_directory });
+        let places = ConfigPaths {
+            user: directory.join("config.json"),
+            project: project_directory.clone(),
+            ..ConfigPaths::default()
+        };
+        let config = load(&places, &Environment { env: Vec::new(), cwd: project_directory });
         let mut all = config.servers.iter().chain(&config.beside);
         let waiting = all.find(|server| server.layer.needs_approval() && server.name.as_str() == "docs").unwrap();
         ApprovalEffects::new(waiting, &config)

@@ -15,22 +15,22 @@ use wharf_wire::{JsonLimits, RawJson, members};
 
 use crate::failure::Failure;
 
-use check::Check;
+use check::ArgumentChecker;
 
-pub use described::{Help, example};
-pub use schema::Schema;
-pub use words::Typed;
+pub use described::{ToolHelp, example};
+pub use schema::InputSchema;
+pub use words::TypedWords;
 
 /// One argument as typed.
 #[derive(Debug, PartialEq)]
-pub struct Given {
+pub struct TypedArgument {
     pub name: String,
-    pub value: Value,
+    pub value: ArgumentValue,
 }
 
 /// The typed value of an argument.
 #[derive(Debug, PartialEq)]
-pub enum Value {
+pub enum ArgumentValue {
     /// Text that is typed by the tool's schema.
     Text(String),
     /// JSON that is sent unchanged and not checked against the schema.
@@ -44,11 +44,11 @@ pub enum Value {
 /// # Errors
 ///
 /// Fails if a word has another form, holds invalid JSON, or names an unreadable file.
-pub fn read_words(words: &[String], cwd: &Path) -> Result<Vec<Given>, Failure> {
+pub fn read_words(words: &[String], cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
     words.iter().map(|word| read_word(word, cwd)).collect()
 }
 
-fn read_word(word: &str, cwd: &Path) -> Result<Given, Failure> {
+fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
     let Some((name, text)) = word.split_once('=').filter(|(name, _)| !name.is_empty() && *name != ":") else {
         let failure = Failure::usage(format_args!("`{word}` is no argument"));
         return Err(failure.hint("arguments are written name=value, name:=JSON or name=@FILE"));
@@ -58,9 +58,9 @@ fn read_word(word: &str, cwd: &Path) -> Result<Given, Failure> {
         None => text.to_owned(),
     };
     match name.strip_suffix(':') {
-        None => Ok(Given { name: name.to_owned(), value: Value::Text(text) }),
+        None => Ok(TypedArgument { name: name.to_owned(), value: ArgumentValue::Text(text) }),
         Some(name) => match RawJson::parse(text) {
-            Ok(json) => Ok(Given { name: name.to_owned(), value: Value::Json(json) }),
+            Ok(json) => Ok(TypedArgument { name: name.to_owned(), value: ArgumentValue::Json(json) }),
             Err(error) => Err(Failure::usage(format_args!("the value of `{name}` is {error}"))
                 .hint(format_args!("quote it for the shell, as in '{name}:={{\"a\":[1,2]}}'"))),
         },
@@ -79,13 +79,13 @@ fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
 /// # Errors
 ///
 /// Fails if the text is not a JSON object, or has duplicate members.
-pub fn read_object(text: String) -> Result<Vec<Given>, Failure> {
+pub fn read_object(text: String) -> Result<Vec<TypedArgument>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--args must be a JSON object: {error}"));
     let object = RawJson::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
     let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
-    let given = |(name, value): (std::borrow::Cow<'_, str>, RawJson)| Given {
+    let given = |(name, value): (std::borrow::Cow<'_, str>, RawJson)| TypedArgument {
         name: name.into_owned(),
-        value: Value::Member(value),
+        value: ArgumentValue::Member(value),
     };
     Ok(members.into_iter().map(given).collect())
 }
@@ -102,13 +102,17 @@ pub struct ComposedArguments {
 /// # Errors
 ///
 /// Fails with all problems at once if the schema rejects arguments or requires others.
-pub fn compose(given: Vec<Given>, tool: &str, schema: Option<&Schema>) -> Result<ComposedArguments, Failure> {
-    let mut last: Vec<Given> = Vec::new();
+pub fn compose(
+    given: Vec<TypedArgument>,
+    tool: &str,
+    schema: Option<&InputSchema>,
+) -> Result<ComposedArguments, Failure> {
+    let mut last: Vec<TypedArgument> = Vec::new();
     for next in given {
         last.retain(|other| other.name != next.name);
         last.push(next);
     }
-    let mut check = Check::new(tool, schema);
+    let mut check = ArgumentChecker::new(tool, schema);
     let mut object = String::from("{");
     for given in last {
         let comma = if object.len() > 1 { "," } else { "" };
@@ -135,7 +139,7 @@ mod tests {
 
     #[track_caller]
     fn check(words: &[&str], expected: Result<&str, &str>) {
-        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
+        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let composed = read_words(&words, Path::new("/"))
             .and_then(|given| compose(given, "tool", Some(&schema)))
@@ -187,7 +191,7 @@ mod tests {
         given.extend(read_words(&["b=x".to_owned()], Path::new("/")).unwrap());
         let composed = compose(given, "tool", None).unwrap();
         assert_eq!(composed.arguments.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
-        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
+        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
         let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
         let message = "`text` must be a text, not `1`; `n` must be an integer, not `\"x\"`";
         assert_eq!(mistyped.unwrap_err().error.message, message);
@@ -205,7 +209,7 @@ mod tests {
         ] {
             let given = read_words(&["txt=a".to_owned()], Path::new("/")).unwrap();
             let warnings =
-                compose(given, "tool", Some(&Schema::read(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
+                compose(given, "tool", Some(&InputSchema::read(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
             let expected = "the tool `tool` says nothing of an argument `txt`; did you mean `text`?";
             assert_eq!(warnings, if warns { vec![expected] } else { Vec::new() }, "{schema}");
         }

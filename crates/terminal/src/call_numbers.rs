@@ -5,11 +5,16 @@ use std::time::Duration;
 use wharf::ToolStats;
 
 use crate::clock::DurationText;
-use crate::columns::Side;
+use crate::columns::ColumnAlignment;
 
 /// Headings of [`numbers`].
-pub const NUMBERS: [(&str, Side); 5] =
-    [("CALLS", Side::Right), ("ERRORS", Side::Right), ("P50", Side::Right), ("P90", Side::Right), ("P99", Side::Right)];
+pub const NUMBERS: [(&str, ColumnAlignment); 5] = [
+    ("CALLS", ColumnAlignment::Right),
+    ("ERRORS", ColumnAlignment::Right),
+    ("P50", ColumnAlignment::Right),
+    ("P90", ColumnAlignment::Right),
+    ("P99", ColumnAlignment::Right),
+];
 
 /// Returns the statistics of a tool as table cells.
 pub fn numbers(stats: &ToolStats) -> [String; 5] {

@@ -12,20 +12,20 @@ const LEAST: usize = 10;
 
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ColumnAlignment {
     Left,
     Right,
 }
 
 /// Returns left-aligned headings.
-pub fn left<const N: usize>(headings: [&str; N]) -> [(&str, Side); N] {
-    headings.map(|heading| (heading, Side::Left))
+pub fn left<const N: usize>(headings: [&str; N]) -> [(&str, ColumnAlignment); N] {
+    headings.map(|heading| (heading, ColumnAlignment::Left))
 }
 
 /// Renders escaped rows under their headings. If the width is too small, the last columns are truncated, then omitted.
 /// `dress` styles a finished cell.
 pub fn columns<const N: usize>(
-    headings: [(&str, Side); N],
+    headings: [(&str, ColumnAlignment); N],
     rows: &[[String; N]],
     width: Option<usize>,
     dress: impl Fn(usize, &str) -> String,
@@ -34,7 +34,7 @@ pub fn columns<const N: usize>(
         .map(|at| rows.iter().map(|row| row[at].width()).chain([headings[at].0.width()]).max().unwrap_or_default())
         .collect();
     let widths = fitted(&natural, width);
-    let columns: Vec<(usize, Side)> = widths.into_iter().zip(headings.map(|(_, side)| side)).collect();
+    let columns: Vec<(usize, ColumnAlignment)> = widths.into_iter().zip(headings.map(|(_, side)| side)).collect();
     let titles = headings.map(|(title, _)| title.to_owned());
     let mut text = line(&titles, &columns, |_, cell| paint(QUIET, cell).to_string());
     for row in rows {
@@ -63,13 +63,13 @@ fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
     widths
 }
 
-fn line(cells: &[String], columns: &[(usize, Side)], dress: impl Fn(usize, &str) -> String) -> String {
+fn line(cells: &[String], columns: &[(usize, ColumnAlignment)], dress: impl Fn(usize, &str) -> String) -> String {
     let mut text = String::new();
     let mut missing = 0;
     for (at, (cell, (width, side))) in cells.iter().zip(columns).enumerate() {
         let cell = cut(cell, *width);
         let gap = width.saturating_sub(cell.width());
-        let (before, after) = if *side == Side::Left { (0, gap) } else { (gap, 0) };
+        let (before, after) = if *side == ColumnAlignment::Left { (0, gap) } else { (gap, 0) };
         if !cell.is_empty() {
             text.push_str(&" ".repeat(missing + before));
             text.push_str(&dress(at, &cell));

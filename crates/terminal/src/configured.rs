@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use tokio::sync::oneshot;
 use wharf_config::{
-    Approval, Config, Configured, GlobalSettings, Places, Problem, ProblemSeverity, Reader, ReferenceTarget, Resolving,
-    RuleText, SecretStore,
+    Config, ConfigPaths, ConfigProblem, ConfigReader, ConfiguredServer, GlobalSettings, ProblemSeverity,
+    ReferenceTarget, ResolveContext, RuleText, SecretStore, ServerApproval,
 };
-use wharf_policy::{Action, Policy, Rule, RuleOrigin, SourcedRule, Standing};
-use wharf_spec::{ActivationState, ServerEntry, ServerSpec, Surroundings};
+use wharf_policy::{Policy, Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+use wharf_spec::{ActivationState, Environment, ServerEntry, ServerSpec};
 
 use crate::console::Console;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::nearest::suggestion;
 use crate::servers::shown_word;
 
@@ -46,23 +46,23 @@ impl ConfigArgs {
 
 /// The configuration, loaded on first use.
 pub struct ConfigContext {
-    pub places: Places,
+    pub places: ConfigPaths,
     /// State directory. `None` without a home directory.
     pub state: Option<PathBuf>,
-    pub around: Surroundings,
+    pub around: Environment,
     /// Value of `--account`, which overrides the entries.
     pub account: Option<String>,
     /// Shared reader of the files. It remembers the last valid content of each.
-    pub reader: Reader,
+    pub reader: ConfigReader,
     console: Arc<Console>,
     strict: bool,
     loaded: OnceLock<Arc<Config>>,
 }
 
 impl ConfigContext {
-    pub fn new(args: ConfigArgs, around: &Surroundings, console: Arc<Console>) -> Self {
+    pub fn new(args: ConfigArgs, around: &Environment, console: Arc<Console>) -> Self {
         let (places, state) = whereabouts(&args, around);
-        let (reader, strict) = (Reader::new(places.clone(), around.clone()), args.strict_config);
+        let (reader, strict) = (ConfigReader::new(places.clone(), around.clone()), args.strict_config);
         Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
     }
 
@@ -89,7 +89,7 @@ impl ConfigContext {
         }
         if is_new {
             let of_files =
-                |problem: &&Problem| problem.server.is_none() || problem.severity == ProblemSeverity::Warning;
+                |problem: &&ConfigProblem| problem.server.is_none() || problem.severity == ProblemSeverity::Warning;
             for problem in config.problems.iter().filter(of_files) {
                 self.console.warn(told(problem));
             }
@@ -98,7 +98,7 @@ impl ConfigContext {
     }
 
     /// Returns the failure of strict mode.
-    fn strictly(&self, first: &Problem, count: usize) -> Failure {
+    fn strictly(&self, first: &ConfigProblem, count: usize) -> Failure {
         let failure = broken(first);
         match count {
             1 => failure,
@@ -120,7 +120,7 @@ impl ConfigContext {
     /// # Errors
     ///
     /// Fails if it is disabled, invalid or not approved, or cannot be resolved.
-    pub async fn entry_of(&self, server: &Configured) -> Result<ServerEntry, Failure> {
+    pub async fn entry_of(&self, server: &ConfiguredServer) -> Result<ServerEntry, Failure> {
         let config = self.config()?;
         if let Some(failure) = refusal(server) {
             return Err(failure);
@@ -134,7 +134,7 @@ impl ConfigContext {
     /// # Errors
     ///
     /// Fails if there is no such server.
-    pub fn find(&self, name: &str) -> Result<&Configured, Failure> {
+    pub fn find(&self, name: &str) -> Result<&ConfiguredServer, Failure> {
         let config = self.config()?;
         config.server(name).ok_or_else(|| {
             let failure = Failure::usage(format_args!("there is no server `{}`", shown_word(name)));
@@ -166,7 +166,11 @@ impl ConfigContext {
 
     /// Resolves servers, in their order. A server with a secret is resolved on its own thread, because the secret
     /// command may take long and must not delay the others.
-    pub async fn resolve(&self, servers: Vec<Configured>, config: Arc<Config>) -> Vec<Result<ServerEntry, Failure>> {
+    pub async fn resolve(
+        &self,
+        servers: Vec<ConfiguredServer>,
+        config: Arc<Config>,
+    ) -> Vec<Result<ServerEntry, Failure>> {
         let mut waiting = Vec::new();
         for server in servers {
             let needs_secret = refers_to_secret(&server);
@@ -198,7 +202,7 @@ impl ConfigContext {
     /// Returns the servers with `debug` in their entries or the settings. Does not load the configuration.
     pub fn debugging(&self) -> Vec<String> {
         let Some(config) = self.loaded.get() else { return Vec::new() };
-        let says_so = |server: &&Configured| {
+        let says_so = |server: &&ConfiguredServer| {
             config.settings.debug || server.described.as_ref().is_ok_and(|described| described.debug)
         };
         config.servers.iter().filter(says_so).map(|server| server.name.to_string()).collect()
@@ -238,8 +242,8 @@ pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
         // The rules of the unreadable file are unknown, so deny every call until it is fixed.
         let place = "a file of yours that cannot be read: wharf validate".to_owned();
         rules.push(SourcedRule {
-            rule: Rule::new("mcp__*", Action::Deny),
-            origin: RuleOrigin { place, standing: Standing::User },
+            rule: Rule::new("mcp__*", RuleAction::Deny),
+            origin: RuleOrigin { place, standing: RuleAuthority::User },
         });
     }
     rules
@@ -249,27 +253,27 @@ pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
 pub fn unreadable_rules(settings: &GlobalSettings) -> Vec<String> {
     let policy = Policy::compile(rules_of(settings), &[]);
     // A rule without a tool name was reported when its file was loaded.
-    let is_named = |problem: &&wharf_policy::Problem| !problem.rule.rule.tool.is_empty();
+    let is_named = |problem: &&wharf_policy::RuleProblem| !problem.rule.rule.tool.is_empty();
     let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
     let unreadable = unreadable.filter(is_named);
-    let told = |problem: &wharf_policy::Problem| {
+    let told = |problem: &wharf_policy::RuleProblem| {
         format!("{problem}; it cannot be read, so that every call of the project's own servers is asked about")
     };
     unreadable.map(told).collect()
 }
 
 /// Reports whether an entry refers to a stored secret.
-pub fn refers_to_secret(server: &Configured) -> bool {
+pub fn refers_to_secret(server: &ConfiguredServer) -> bool {
     server.described.as_ref().is_ok_and(|described| {
         described.references().iter().any(|reference| matches!(reference.to, ReferenceTarget::Secret(_)))
     })
 }
 
 fn expanded(
-    server: &Configured,
+    server: &ConfiguredServer,
     config: &Config,
-    places: &Places,
-    around: &Surroundings,
+    places: &ConfigPaths,
+    around: &Environment,
     store: Option<&SecretStore>,
 ) -> Result<ServerEntry, Failure> {
     let secrets = |name: &str| match store.map(|store| store.lookup(name)) {
@@ -277,7 +281,7 @@ fn expanded(
         Some(Err(error)) => Err(error.to_string()),
         None => Err("nobody was asked".to_owned()),
     };
-    let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
+    let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
 }
 
@@ -286,7 +290,7 @@ const PROJECT: &str = "project:";
 
 /// Returns the login key of a server, if it is not its name. A project's server has its own logins, separate from those
 /// of a user's server with the same name.
-pub fn login_key(server: &Configured) -> Option<String> {
+pub fn login_key(server: &ConfiguredServer) -> Option<String> {
     let key = || format!("{PROJECT}{}", filed_key(&server.place.file, server.name.as_str()));
     server.layer.needs_approval().then(key)
 }
@@ -322,7 +326,7 @@ pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
         },
         origin: RuleOrigin {
             place: text.place.to_string(),
-            standing: if text.from_project { Standing::Project } else { Standing::User },
+            standing: if text.from_project { RuleAuthority::Project } else { RuleAuthority::User },
         },
     };
     rules.iter().map(rule).collect()
@@ -332,33 +336,33 @@ pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
 pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
 
 /// Returns the configuration paths and the state directory.
-pub fn whereabouts(args: &ConfigArgs, around: &Surroundings) -> (Places, Option<PathBuf>) {
+pub fn whereabouts(args: &ConfigArgs, around: &Environment) -> (ConfigPaths, Option<PathBuf>) {
     let state = directory(around, "XDG_STATE_HOME", ".local/state");
     (places(args, around, state.as_deref()), state)
 }
 
-fn directory(around: &Surroundings, variable: &str, under: &str) -> Option<PathBuf> {
+fn directory(around: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
     let named = around.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
 }
 
 /// Returns the home directory. Ignores a relative one, which would make files of the project pass for the user's own.
-pub fn home(around: &Surroundings) -> Option<PathBuf> {
+pub fn home(around: &Environment) -> Option<PathBuf> {
     around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// Returns the variables that are ignored because they name a directory by a relative path.
-pub fn ignored_variables(around: &Surroundings) -> impl Iterator<Item = (&'static str, PathBuf)> {
+pub fn ignored_variables(around: &Environment) -> impl Iterator<Item = (&'static str, PathBuf)> {
     ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].into_iter().filter_map(|name| {
         let path = around.var(name).map(PathBuf::from)?;
         (path.is_relative() && !path.as_os_str().is_empty()).then_some((name, path))
     })
 }
 
-fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Places {
+fn places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> ConfigPaths {
     let named = around.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| around.cwd.join(path));
     let usual = || directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
-    Places {
+    ConfigPaths {
         home: home(around).map(|home| home.join(".mcp.json")),
         user_was_named: named.is_some(),
         user: named.or_else(usual).unwrap_or_default(),
@@ -375,16 +379,16 @@ fn places(args: &ConfigArgs, around: &Surroundings, state: Option<&Path>) -> Pla
 }
 
 /// Converts an action, which was validated on loading.
-fn action(word: &str) -> Action {
+fn action(word: &str) -> RuleAction {
     match word {
-        "allow" => Action::Allow,
-        "ask" => Action::Ask,
-        _ => Action::Deny,
+        "allow" => RuleAction::Allow,
+        "ask" => RuleAction::Ask,
+        _ => RuleAction::Deny,
     }
 }
 
 /// Returns the reason that a server may not be used, if there is one.
-pub fn refusal(server: &Configured) -> Option<Failure> {
+pub fn refusal(server: &ConfiguredServer) -> Option<Failure> {
     let name = &server.name;
     if let Err(problems) = &server.described {
         return Some(problems_of(name.as_str(), problems));
@@ -394,17 +398,18 @@ pub fn refusal(server: &Configured) -> Option<Failure> {
         (ActivationState::Disabled, _) => {
             Failure::usage("it is switched off").hint(format_args!("wharf enable {name}"))
         }
-        (ActivationState::Unapproved, Approval::Changed) => {
-            Failure::of(Kind::Denied, "it has changed since you approved it").hint(format_args!("wharf approve {name}"))
+        (ActivationState::Unapproved, ServerApproval::Changed) => {
+            Failure::of(FailureKind::Denied, "it has changed since you approved it")
+                .hint(format_args!("wharf approve {name}"))
         }
-        (ActivationState::Unapproved, _) => Failure::of(Kind::Denied, unapproved(server))
+        (ActivationState::Unapproved, _) => Failure::of(FailureKind::Denied, unapproved(server))
             .hint(format_args!("wharf approve {name} shows what it would run and asks you")),
     };
     Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))
 }
 
 /// Returns the reason that a server needs approval.
-pub fn unapproved(server: &Configured) -> &'static str {
+pub fn unapproved(server: &ConfiguredServer) -> &'static str {
     match server.layer.needs_approval() {
         true => "the project brings it along, and you have not approved it",
         false => "it gets the project's directory (`${project}`), and you have not approved that for this one",
@@ -412,7 +417,7 @@ pub fn unapproved(server: &Configured) -> &'static str {
 }
 
 /// Formats a problem on one line: location, text and fix.
-pub fn told(problem: &Problem) -> String {
+pub fn told(problem: &ConfigProblem) -> String {
     match &problem.fix {
         Some(fix) => format!("{problem}; {fix}"),
         None => problem.to_string(),
@@ -420,14 +425,14 @@ pub fn told(problem: &Problem) -> String {
 }
 
 /// Converts a problem to a failure.
-pub fn broken(problem: &Problem) -> Failure {
+pub fn broken(problem: &ConfigProblem) -> Failure {
     let failure = Failure::usage(problem);
     let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
     problem.server.iter().fold(failure, |failure, server| failure.about(server))
 }
 
 /// Converts the problems of a server to a failure.
-pub fn problems_of(server: &str, problems: &[Problem]) -> Failure {
+pub fn problems_of(server: &str, problems: &[ConfigProblem]) -> Failure {
     match problems.split_first() {
         None => Failure::usage("it cannot be read").about(server),
         Some((first, others)) => others.iter().fold(broken(first), |failure, other| failure.hint(told(other))),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::failure::Failure;
 use crate::style::{WARNING, paint};
@@ -20,7 +20,7 @@ use crate::table::cut;
 
 /// Output settings of a command.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct OutputMode {
     /// Print data as JSON documents.
     pub json: bool,
     /// Show wire messages and internal steps.
@@ -30,7 +30,7 @@ pub struct Manner {
 
 /// The single output path of the program.
 pub struct Console {
-    pub manner: Manner,
+    pub manner: OutputMode,
     data_terminal: bool,
     talk_terminal: bool,
     status: Mutex<StatusLine>,
@@ -71,7 +71,7 @@ const STATUS_EVERY: Duration = Duration::from_millis(80);
 const MOST_KEPT: usize = 1_000;
 
 impl Console {
-    pub fn new(manner: Manner) -> Self {
+    pub fn new(manner: OutputMode) -> Self {
         Self {
             manner,
             data_terminal: io::stdout().is_terminal(),
@@ -286,7 +286,7 @@ fn harmless(json: &str) -> String {
         let acts = (letter == '\x7f' || !letter.is_ascii()) && {
             let mut buffer = [0; 4];
             let whole: &str = letter.encode_utf8(&mut buffer);
-            Untrusted::new(whole).to_string() != whole
+            UntrustedText::new(whole).to_string() != whole
         };
         if acts {
             let mut units = [0; 2];
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_is_said_goes_above_a_line_that_is_edited() {
-        let manner = Manner { json: false, debug: false, color: ColorChoice::Never };
+        let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
         let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
         let notes = Arc::new(RecordingOverlay::default());
         console.attach(notes.clone());
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_question_keeps_the_floor() {
-        let console = Console::new(Manner { json: false, debug: false, color: ColorChoice::Never });
+        let console = Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never });
         let floor = console.take_floor();
         let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
         console.aside("later");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wharf_wire::{Content, ResourceContents};
 
 use crate::failure::Failure;
-use crate::saving::Shelf;
+use crate::saving::SaveDirectory;
 
 /// Returns the text of all blocks, separated by line breaks. Other content becomes a reference with type and size.
 ///
@@ -19,7 +19,7 @@ pub fn text_view(blocks: &[Content]) -> String {
 /// # Errors
 ///
 /// Fails if a file cannot be written.
-pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     let texts = blocks.iter().map(|block| {
         let file = saved_block(block, shelf.as_deref_mut())?;
         Ok(with_file(block_text(block), file))
@@ -32,7 +32,10 @@ pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut Shelf>) -> Result<
 /// # Errors
 ///
 /// Fails if a file cannot be written.
-pub fn resources_saving(contents: &[ResourceContents], mut shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+pub fn resources_saving(
+    contents: &[ResourceContents],
+    mut shelf: Option<&mut SaveDirectory>,
+) -> Result<String, Failure> {
     let texts = contents.iter().map(|contents| {
         let file = saved_resource(contents, shelf.as_deref_mut())?;
         Ok(with_file(resource_text(contents), file))
@@ -40,7 +43,7 @@ pub fn resources_saving(contents: &[ResourceContents], mut shelf: Option<&mut Sh
     Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
 }
 
-fn saved_block(block: &Content, shelf: Option<&mut Shelf>) -> Result<Option<PathBuf>, Failure> {
+fn saved_block(block: &Content, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
     let Some(shelf) = shelf else { return Ok(None) };
     match block {
         Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {
@@ -51,7 +54,7 @@ fn saved_block(block: &Content, shelf: Option<&mut Shelf>) -> Result<Option<Path
     }
 }
 
-fn saved_resource(contents: &ResourceContents, shelf: Option<&mut Shelf>) -> Result<Option<PathBuf>, Failure> {
+fn saved_resource(contents: &ResourceContents, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
     match (&contents.blob, shelf) {
         (Some(blob), Some(shelf)) if contents.text.is_none() => {
             shelf.save(blob, contents.mime_type.as_deref()).map(|path| Some(path.to_owned()))

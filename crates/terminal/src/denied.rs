@@ -3,12 +3,12 @@
 //! A command typed by the user is consent, so there is no prompt. Deny rules still apply.
 
 use serde_json::{Value, json};
-use wharf_policy::{Attempt, Policy, Risk, Verdict};
+use wharf_policy::{CallAttempt, Policy, RiskLevel, Verdict};
 use wharf_spec::ServerEntry;
 use wharf_wire::RawJson;
 
-use crate::failure::{Failure, Kind};
-use crate::session::Session;
+use crate::failure::{Failure, FailureKind};
+use crate::session::CommandSession;
 
 /// Fails if a rule denies the tool of this name with these arguments. The tools are those that a model has for the same
 /// purpose, such as `ReadMcpResource`.
@@ -16,7 +16,12 @@ use crate::session::Session;
 /// # Errors
 ///
 /// Fails if a rule denies the access, or if the rules cannot be compiled.
-pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, arguments: &Value) -> Result<(), Failure> {
+pub fn refuse_denied(
+    session: &CommandSession,
+    server: &ServerEntry,
+    tool: &str,
+    arguments: &Value,
+) -> Result<(), Failure> {
     let policy = Policy::compile(session.configuration.rules()?, std::slice::from_ref(&server.name));
     if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
         return Err(Failure::usage(problem).hint("`wharf validate` shows where it stands"));
@@ -24,11 +29,11 @@ pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, argume
     let mut arguments = arguments.clone();
     arguments["server"] = json!(server.name.as_str());
     let arguments = RawJson::known(arguments.to_string());
-    let attempt = Attempt::access((&server.name, &server.settings.origin), tool, &arguments, Risk::Low);
+    let attempt = CallAttempt::access((&server.name, &server.settings.origin), tool, &arguments, RiskLevel::Low);
     let decision = policy.decide(&attempt);
     match decision.verdict {
         Verdict::Deny => {
-            let failure = Failure::of(Kind::Denied, format_args!("denied: {}", decision.reason));
+            let failure = Failure::of(FailureKind::Denied, format_args!("denied: {}", decision.reason));
             Err(failure.about(server.name.as_str()).hint("change the rule in `permissions` of that file"))
         }
         Verdict::Allow | Verdict::Ask => Ok(()),
@@ -40,6 +45,6 @@ pub fn refuse_denied(session: &Session, server: &ServerEntry, tool: &str, argume
 /// # Errors
 ///
 /// Fails if a rule denies the listing, or if the rules cannot be compiled.
-pub fn refuse_listing(session: &Session, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
+pub fn refuse_listing(session: &CommandSession, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
     refuse_denied(session, server, tool, &json!({}))
 }

@@ -17,14 +17,14 @@ use tokio::sync::mpsc;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use asked::Asked;
+use asked::PromptState;
 pub use completion::{Candidate, LineCompleter, starting_with};
 pub use mode::give_back;
-use terminal::Terminal;
+use terminal::EditorTerminal;
 
 /// One unit of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed {
+pub enum EditorInput {
     /// One or more lines without the last newline.
     Line { text: String, began: LineStart },
     /// Ctrl-C. The current line is discarded.
@@ -42,20 +42,20 @@ pub enum LineStart {
 
 /// Input field of the open question.
 #[derive(Clone)]
-pub struct Field {
-    pub echo: Echo,
+pub struct InputField {
+    pub echo: EchoMode,
     /// Validates the text typed so far. The error is shown next to the line.
-    pub check: Option<Check>,
+    pub check: Option<InputCheck>,
     /// Accepted values for completion, escaped.
     pub choices: Vec<String>,
 }
 
 /// Validates a text. The error is escaped.
-pub type Check = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+pub type InputCheck = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// Visibility of typed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Echo {
+pub enum EchoMode {
     Shown,
     Hidden,
 }
@@ -69,21 +69,21 @@ pub struct EditorOptions {
 }
 
 /// Reads lines on a dedicated thread. Dropping it restores the terminal.
-pub struct Editor {
-    typed: mpsc::Receiver<Typed>,
+pub struct InputEditor {
+    typed: mpsc::Receiver<EditorInput>,
     again: blocking::Sender<()>,
-    asked: Asked,
+    asked: PromptState,
     /// `None` if input is not a terminal.
-    terminal: Option<Terminal>,
+    terminal: Option<EditorTerminal>,
 }
 
 /// Channel ends of the reader thread. The thread waits on `again` before each line but the first.
-struct Ends {
-    typed: mpsc::Sender<Typed>,
+struct ReaderChannels {
+    typed: mpsc::Sender<EditorInput>,
     again: blocking::Receiver<()>,
 }
 
-impl Editor {
+impl InputEditor {
     /// Starts the editor. On a terminal the prompt is drawn before this returns, and console output appears above it.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Editor {
     pub fn start(options: EditorOptions) -> Result<Self, Failure> {
         let (typed, heard) = mpsc::channel(1);
         let (again, permitted) = blocking::channel();
-        let (asked, ends) = (Asked::default(), Ends { typed, again: permitted });
+        let (asked, ends) = (PromptState::default(), ReaderChannels { typed, again: permitted });
         let system = |error| Failure::other(format_args!("the terminal cannot be used: {error}"));
         let terminal = match terminal::prepare(&options.console) {
             Some(prepared) => Some(prepared.start(options, asked.clone(), ends).map_err(system)?),
@@ -111,8 +111,8 @@ impl Editor {
 
     /// Waits for the next input. No further input follows until [`Editor::again`], so that its result is shown first.
     /// Cancel-safe.
-    pub async fn next(&mut self) -> Typed {
-        self.typed.recv().await.unwrap_or(Typed::End)
+    pub async fn next(&mut self) -> EditorInput {
+        self.typed.recv().await.unwrap_or(EditorInput::End)
     }
 
     /// Allows the next line to be typed.
@@ -123,7 +123,7 @@ impl Editor {
 
     /// Sets the question that the line answers, or none, and redraws the prompt. Call it for every new question, but
     /// not again for an unchanged one: a line begun before the call is not an answer.
-    pub fn asks(&self, field: Option<Field>) {
+    pub fn asks(&self, field: Option<InputField>) {
         self.asked.ask(field);
         if let Some(terminal) = &self.terminal {
             terminal.redraw();
@@ -131,9 +131,9 @@ impl Editor {
     }
 }
 
-impl Ends {
+impl ReaderChannels {
     /// Sends the input and waits until the next line is requested. Returns `false` if the editor is gone.
-    fn hand_over(&self, typed: Typed) -> bool {
+    fn hand_over(&self, typed: EditorInput) -> bool {
         // Discard surplus requests: they refer to the previous line.
         while self.again.try_recv().is_ok() {}
         self.typed.blocking_send(typed).is_ok() && self.again.recv().is_ok()

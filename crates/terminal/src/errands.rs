@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::Poll;
 
 /// Pending futures of one task. Dropping the set cancels them.
-pub struct Errands<'a, T>(Vec<Pin<Box<dyn Future<Output = T> + 'a>>>);
+pub struct LocalTasks<'a, T>(Vec<Pin<Box<dyn Future<Output = T> + 'a>>>);
 
-impl<T> Default for Errands<'_, T> {
+impl<T> Default for LocalTasks<'_, T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'a, T> Errands<'a, T> {
+impl<'a, T> LocalTasks<'a, T> {
     pub fn send(&mut self, errand: impl Future<Output = T> + 'a) {
         self.0.push(Box::pin(errand));
     }
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_is_done_first_is_told_first() {
-        let mut errands = Errands::default();
+        let mut errands = LocalTasks::default();
         let (slow, waits) = oneshot::channel();
         errands.send(async { waits.await.unwrap() });
         errands.send(async { 2 });
@@ -57,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_that_are_done_keep_their_order() {
-        let mut errands = Errands::default();
+        let mut errands = LocalTasks::default();
         (1..=4).for_each(|number| errands.send(async move { number }));
         for expected in 1..=4 {
             assert_eq!(errands.next().await, expected);

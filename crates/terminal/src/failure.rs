@@ -11,33 +11,33 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wharf_client::Exit;
+use wharf_client::ProcessExit;
 
 pub use explain::{LOG_IN, chain, login_words};
-pub use show::{Told, gutter, render};
+pub use show::{ErrorDocument, gutter, render};
 
 /// Result of a command.
-pub type Outcome = Result<Ending, Failure>;
+pub type CommandResult = Result<CommandEnding, Failure>;
 
 /// Ending of a command with nothing more to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum CommandEnding {
     Fine,
     /// Failed, and the output already reports it. Determines only the exit code.
-    Told(Kind),
+    Told(FailureKind),
 }
 
 /// Failure of a command.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    pub kind: Kind,
-    pub error: Box<Report>,
+    pub kind: FailureKind,
+    pub error: Box<FailureReport>,
     pub hints: Vec<String>,
 }
 
 /// Details of a failure. All texts are untrusted.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct FailureReport {
     /// A lower-case fragment without a full stop.
     pub message: String,
     /// The affected server.
@@ -45,7 +45,7 @@ pub struct Report {
     /// The connection step that failed.
     pub step: Option<&'static str>,
     /// Exit status of the server's process.
-    pub exit: Option<Exit>,
+    pub exit: Option<ProcessExit>,
     /// Last lines of the server's stderr.
     pub stderr: Vec<String>,
 }
@@ -53,7 +53,7 @@ pub struct Report {
 /// Kind of a failure. Several kinds can share an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FailureKind {
     Other,
     /// The server does not support the request.
     Unsupported,
@@ -74,7 +74,7 @@ pub enum Kind {
     OutputClosed,
 }
 
-impl Kind {
+impl FailureKind {
     /// Returns the exit code.
     pub fn code(self) -> u8 {
         match self {
@@ -91,7 +91,7 @@ impl Kind {
     }
 }
 
-impl Ending {
+impl CommandEnding {
     pub fn exit_code(self) -> ExitCode {
         match self {
             Self::Fine => ExitCode::SUCCESS,
@@ -102,34 +102,38 @@ impl Ending {
 
 impl Failure {
     /// Creates a failure of this kind.
-    pub fn of(kind: Kind, message: impl Display) -> Self {
-        Self { kind, error: Box::new(Report { message: message.to_string(), ..Report::default() }), hints: Vec::new() }
+    pub fn of(kind: FailureKind, message: impl Display) -> Self {
+        Self {
+            kind,
+            error: Box::new(FailureReport { message: message.to_string(), ..FailureReport::default() }),
+            hints: Vec::new(),
+        }
     }
 
     /// Creates a usage failure.
     pub fn usage(message: impl Display) -> Self {
-        Self::of(Kind::Usage, message)
+        Self::of(FailureKind::Usage, message)
     }
 
     /// Creates a failure for a request that the server does not support.
     pub fn unsupported(message: impl Display) -> Self {
-        Self::of(Kind::Unsupported, message)
+        Self::of(FailureKind::Unsupported, message)
     }
 
     /// Creates a failure of no particular kind.
     pub fn other(message: impl Display) -> Self {
-        Self::of(Kind::Other, message)
+        Self::of(FailureKind::Other, message)
     }
 
     /// Creates the failure of an interrupted command.
     pub fn interrupted() -> Self {
-        Self::of(Kind::Interrupted, "interrupted")
+        Self::of(FailureKind::Interrupted, "interrupted")
     }
 
     /// Creates the failure of writing to stdout.
     pub fn stdout(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::of(Kind::OutputClosed, "the output was closed"),
+            io::ErrorKind::BrokenPipe => Self::of(FailureKind::OutputClosed, "the output was closed"),
             _ => Self::other(format_args!("the output cannot be written: {error}")),
         }
     }

@@ -9,32 +9,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
 use wharf::{Host, HostError};
 use wharf_auth::AuthSettings;
-use wharf_config::{Config, Configured, Watch};
+use wharf_config::{Config, ConfigWatcher, ConfiguredServer};
 use wharf_spec::{ActivationState, ServerEntry, ServerName, ServerSpec};
 
 use crate::configured::rules_of;
 use crate::failure::Failure;
 use crate::hosting::OneShotHost;
-use crate::session::Session;
-use crate::status::gathered::{Gathered, Row, gather};
+use crate::session::CommandSession;
+use crate::status::gathered::{StatusInputs, StatusRow, gather};
 
-pub use reloaded::Reloaded;
+pub use reloaded::ReloadReport;
 
 /// A host together with the configuration it runs.
 pub struct ManagedHost<'a> {
-    pub session: &'a Session,
+    pub session: &'a CommandSession,
     pub host: Host,
     /// Names of the selected servers. Empty selects all.
     ids: Vec<String>,
     /// Servers enabled for this session, overriding their files.
     switched_on: Mutex<BTreeSet<ServerName>>,
-    known: Mutex<Arc<Known>>,
+    known: Mutex<Arc<LoadedConfig>>,
     changing: Semaphore,
 }
 
 /// Cause of a configuration reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum ReloadTrigger {
     /// The user or a client requested it.
     Asked,
     /// The file watcher reported a change. A missing file may be about to be replaced.
@@ -42,7 +42,7 @@ pub enum Look {
 }
 
 /// The loaded configuration and the result of resolving it.
-pub struct Known {
+pub struct LoadedConfig {
     pub config: Arc<Config>,
     pub entries: Vec<ServerEntry>,
     /// Errors of enabled servers that could not be resolved. If an earlier load resolved an identical definition, its
@@ -50,14 +50,14 @@ pub struct Known {
     pub failures: Vec<(String, Arc<Failure>)>,
 }
 
-impl Known {
+impl LoadedConfig {
     /// Resolves the enabled and approved servers, or those of them that `ids` names.
-    pub async fn resolve(session: &Session, config: Arc<Config>, ids: &[String]) -> Self {
-        let is_wanted = |server: &&Configured| {
+    pub async fn resolve(session: &CommandSession, config: Arc<Config>, ids: &[String]) -> Self {
+        let is_wanted = |server: &&ConfiguredServer| {
             server.admission() == ActivationState::Enabled
                 && (ids.is_empty() || ids.iter().any(|id| server.name.as_str() == id))
         };
-        let wanted: Vec<Configured> = config.servers.iter().filter(is_wanted).cloned().collect();
+        let wanted: Vec<ConfiguredServer> = config.servers.iter().filter(is_wanted).cloned().collect();
         let names: Vec<String> = wanted.iter().map(|server| server.name.to_string()).collect();
         let (mut entries, mut failures) = (Vec::new(), Vec::new());
         for (name, resolved) in names.into_iter().zip(session.configuration.resolve(wanted, config.clone()).await) {
@@ -89,22 +89,22 @@ impl Known {
     }
 
     /// Project servers that await approval.
-    pub fn unapproved(&self) -> impl Iterator<Item = &Configured> {
+    pub fn unapproved(&self) -> impl Iterator<Item = &ConfiguredServer> {
         let waits =
-            |server: &&Configured| server.admission() == ActivationState::Unapproved && server.described.is_ok();
+            |server: &&ConfiguredServer| server.admission() == ActivationState::Unapproved && server.described.is_ok();
         self.config.servers.iter().chain(&self.config.beside).filter(waits)
     }
 }
 
 /// Reports whether two entries have the same name, layer, file and text, regardless of their position in the file.
-pub fn is_written_alike(one: &Configured, other: &Configured) -> bool {
+pub fn is_written_alike(one: &ConfiguredServer, other: &ConfiguredServer) -> bool {
     (&one.name, one.layer, &one.place.file, &one.written)
         == (&other.name, other.layer, &other.place.file, &other.written)
 }
 
 impl<'a> ManagedHost<'a> {
     /// Creates a managed host from a host started with `known`.
-    pub fn new(session: &'a Session, host: Host, known: Known, ids: &[String]) -> Self {
+    pub fn new(session: &'a CommandSession, host: Host, known: LoadedConfig, ids: &[String]) -> Self {
         Self {
             session,
             host,
@@ -116,15 +116,15 @@ impl<'a> ManagedHost<'a> {
     }
 
     /// Returns the current configuration.
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known(&self) -> Arc<LoadedConfig> {
         Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns one status row per server.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<StatusRow> {
         let known = self.known();
-        let Known { config, entries, failures } = &*known;
-        gather(&Gathered { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
+        let LoadedConfig { config, entries, failures } = &*known;
+        gather(&StatusInputs { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
     }
 
     /// Waits until the host has received the current configuration and tried to start every server.
@@ -140,7 +140,7 @@ impl<'a> ManagedHost<'a> {
     }
 
     /// Reports whether a server is not in the host yet because its configuration is still being resolved.
-    pub fn awaits(&self, server: &Configured) -> bool {
+    pub fn awaits(&self, server: &ConfiguredServer) -> bool {
         let (known, name) = (self.known(), server.name.as_str());
         server.admission() == ActivationState::Enabled
             && self.changing.available_permits() == 0
@@ -152,12 +152,12 @@ impl<'a> ManagedHost<'a> {
     ///
     /// Reloads are serialized, so the last read wins. If the permission rules are invalid, nothing changes: servers
     /// never run without the rules configured with them.
-    pub async fn reload(&self, look: Look) -> Result<Reloaded, Failure> {
+    pub async fn reload(&self, look: ReloadTrigger) -> Result<ReloadReport, Failure> {
         let _changing = self.changing.acquire().await;
         let reader = self.session.configuration.reader.clone();
         let read = move || match look {
-            Look::Asked => reader.read_anew(),
-            Look::Noticed => reader.read(),
+            ReloadTrigger::Asked => reader.read_anew(),
+            ReloadTrigger::Noticed => reader.read(),
         };
         let config = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
         Ok(self.take_over(Arc::new(config)).await)
@@ -170,15 +170,15 @@ impl<'a> ManagedHost<'a> {
         self.take_over(config).await;
     }
 
-    async fn take_over(&self, config: Arc<Config>) -> Reloaded {
+    async fn take_over(&self, config: Arc<Config>) -> ReloadReport {
         let before = self.known();
-        let known = Known::resolve(self.session, self.switched(config), &self.ids).await.keeping(&before);
+        let known = LoadedConfig::resolve(self.session, self.switched(config), &self.ids).await.keeping(&before);
         if let Err(rule) = self.host.set_rules(rules_of(&known.config.settings)) {
-            return Reloaded::refused(&before, &known, &rule);
+            return ReloadReport::refused(&before, &known, &rule);
         }
         let (entries, known) = (known.entries.clone(), Arc::new(known));
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&known);
-        Reloaded::new(&before, &known, &self.host.set_servers(entries).await)
+        ReloadReport::new(&before, &known, &self.host.set_servers(entries).await)
     }
 
     /// Enables a server for this session, even if its file disables it.
@@ -220,7 +220,7 @@ impl<'a> ManagedHost<'a> {
 
 /// Spawns a task that watches the configuration files and sends a message on every change. The receiver reads the
 /// files. A busy host does not delay the watcher.
-pub fn follow(mut watch: Watch) -> mpsc::Receiver<()> {
+pub fn follow(mut watch: ConfigWatcher) -> mpsc::Receiver<()> {
     let (sender, changes) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {

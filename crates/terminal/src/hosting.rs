@@ -8,17 +8,18 @@ use tokio::time::Instant;
 use url::Url;
 use wharf::catalog::NameStyle;
 use wharf::{
-    Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, StartError, State, Trouble,
+    Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, ServerError, ServerState,
+    StartError,
 };
 use wharf_client::{ClientServices, ConnectOptions, Connection};
-use wharf_spec::{Reconnect, ServerEntry, ServerName};
+use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
 use wharf_wire::Root;
 
 use crate::accounts::{LoginPageMode, visitors};
 use crate::configured::unreadable_rules;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::servers::while_starting;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Start time of a host's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum StartMode {
 /// A host for one command, and its servers.
 pub struct OneShotHost<'a> {
     pub host: Host,
-    session: &'a Session,
+    session: &'a CommandSession,
     entries: Vec<ServerEntry>,
 }
 
@@ -42,7 +43,7 @@ impl<'a> OneShotHost<'a> {
     ///
     /// Fails if the configuration or its rules are invalid.
     pub async fn start(
-        session: &'a Session,
+        session: &'a CommandSession,
         entries: Vec<ServerEntry>,
         services: ClientServices,
         begin: StartMode,
@@ -53,7 +54,7 @@ impl<'a> OneShotHost<'a> {
     }
 
     /// Wraps a host that outlives the command.
-    pub fn over(session: &'a Session, host: Host, entries: Vec<ServerEntry>) -> Self {
+    pub fn over(session: &'a CommandSession, host: Host, entries: Vec<ServerEntry>) -> Self {
         Self { host, session, entries }
     }
 
@@ -79,35 +80,35 @@ impl<'a> OneShotHost<'a> {
             | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble(name, trouble, &error),
             HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
                 Ok(connection) => self.session.in_full(Failure::calling(&connection, failed.clone())),
-                Err(_) => Failure::of(Kind::Unreachable, failed).about(name.as_str()),
+                Err(_) => Failure::of(FailureKind::Unreachable, failed).about(name.as_str()),
             },
             HostError::Refused(refusal) => refused(refusal).about(name.as_str()),
             HostError::NotInTime { .. } => {
-                Failure::of(Kind::TimedOut, &error).hint("--timeout SECONDS waits longer").about(name.as_str())
+                Failure::of(FailureKind::TimedOut, &error).hint("--timeout SECONDS waits longer").about(name.as_str())
             }
-            HostError::Unavailable { state: State::Unapproved, .. } => {
-                Failure::of(Kind::Denied, &error).about(name.as_str()).hint(format_args!("wharf approve {name}"))
+            HostError::Unavailable { state: ServerState::Unapproved, .. } => {
+                Failure::of(FailureKind::Denied, &error).about(name.as_str()).hint(format_args!("wharf approve {name}"))
             }
             HostError::UnknownServer { .. } | HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
                 Failure::usage(&error)
             }
-            _ => Failure::of(Kind::Unreachable, &error).about(name.as_str()),
+            _ => Failure::of(FailureKind::Unreachable, &error).about(name.as_str()),
         }
     }
 
-    fn trouble(&self, name: &ServerName, trouble: &Trouble, error: &HostError) -> Failure {
+    fn trouble(&self, name: &ServerName, trouble: &ServerError, error: &HostError) -> Failure {
         let entry = self.entries.iter().find(|entry| entry.name == *name);
         let mut failure = match (trouble, entry) {
-            (Trouble::NotConnected(error), Some(entry)) => {
+            (ServerError::NotConnected(error), Some(entry)) => {
                 let around = &self.session.surroundings;
                 return Failure::connecting(name.as_str(), &entry.spec, around, Arc::clone(error));
             }
-            (Trouble::Lost(gone), _) => {
-                let mut failure = Failure::of(Kind::Unreachable, gone);
+            (ServerError::Lost(gone), _) => {
+                let mut failure = Failure::of(FailureKind::Unreachable, gone);
                 failure.error.exit = gone.exit;
                 failure
             }
-            _ => Failure::of(Kind::Unreachable, error),
+            _ => Failure::of(FailureKind::Unreachable, error),
         };
         failure.error.stderr = trouble.stderr().to_vec();
         failure.about(name.as_str())
@@ -120,7 +121,7 @@ impl<'a> OneShotHost<'a> {
 /// # Errors
 ///
 /// Fails if the configuration or its rules are invalid.
-pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
+pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
     let rules = session.configuration.rules()?;
     let settings = &session.configuration.config()?.settings;
     let style = settings.tool_names.as_deref().and_then(NameStyle::of).unwrap_or_default();
@@ -150,7 +151,7 @@ pub async fn start_host(session: &Session, builder: impl Fn() -> HostBuilder) ->
 }
 
 /// Options of a host that keeps running.
-pub struct Standing {
+pub struct ManagedHostOptions {
     /// Asks the user for permission. `None` if there is no terminal.
     pub asker: Option<Arc<dyn Asker>>,
     pub when_asked: PromptPolicy,
@@ -163,7 +164,11 @@ pub struct Standing {
 /// # Errors
 ///
 /// Fails if the configuration or its rules are invalid.
-pub async fn start_standing(session: &Session, entries: &[ServerEntry], with: Standing) -> Result<Host, Failure> {
+pub async fn start_standing(
+    session: &CommandSession,
+    entries: &[ServerEntry],
+    with: ManagedHostOptions,
+) -> Result<Host, Failure> {
     let settings = session.configuration.config()?.settings.clone();
     let visitors = visitors(session, LoginPageMode::Agreed);
     let builder = || {
@@ -194,11 +199,11 @@ fn working_directory(cwd: &Path) -> Option<Root> {
 
 /// Converts a refused call to a failure.
 fn refused(refusal: &wharf::tools::CallRefusal) -> Failure {
-    Failure::of(Kind::Denied, refusal)
+    Failure::of(FailureKind::Denied, refusal)
 }
 
 /// Returns the builder of a host for one command: lists tools once and does not watch for changes.
-fn plain(session: &Session, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
+fn plain(session: &CommandSession, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
     let options: HashMap<String, ConnectOptions> =
         entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
     Host::builder()
@@ -211,9 +216,9 @@ fn plain(session: &Session, entries: &[ServerEntry], services: ClientServices) -
 }
 
 /// Adapts an entry to one command: no reconnects, and `--timeout` applies.
-fn for_once(mut entry: ServerEntry, begin: StartMode, session: &Session) -> ServerEntry {
+fn for_once(mut entry: ServerEntry, begin: StartMode, session: &CommandSession) -> ServerEntry {
     let settings = &mut entry.settings;
-    settings.reconnect = Reconnect::Off;
+    settings.reconnect = ReconnectPolicy::Off;
     settings.lazy = begin == StartMode::WhenNeeded;
     (settings.idle_stop, settings.health_check, settings.keep_results) = (None, None, None);
     if let Some(time) = session.timeout() {

@@ -6,29 +6,29 @@ mod templates;
 mod tools;
 
 use serde::Serialize;
-use wharf_client::{CallError, Connection, Listing, ServerFacts, Withheld};
-use wharf_spec::{ServerEntry, Untrusted};
+use wharf_client::{CallError, Connection, Listing, ServerFacts, WithheldEntry};
+use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_wire::ServerCapabilities;
 
 use crate::denied::refuse_listing;
-use crate::failure::{Ending, Failure, Outcome, Told, render};
+use crate::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, render};
 use crate::servers::{ServerArgs, each};
-use crate::session::Session;
+use crate::session::CommandSession;
 use crate::style::{HEADING, QUIET, paint};
-use crate::table::{Row, table, wrap};
+use crate::table::{LabelRow, table, wrap};
 
 /// An item that can be printed as part of a list.
-pub trait Listed {
+pub trait ListItem {
     /// Singular and plural noun.
     const NOUNS: (&'static str, &'static str);
     /// Returns the table row.
-    fn row(&self) -> Row;
+    fn row(&self) -> LabelRow;
     /// Returns the JSON item.
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a;
 }
 
 /// An item that servers can be asked to list.
-pub trait Asked: Listed + Sized + Send + 'static {
+pub trait ServerList: ListItem + Sized + Send + 'static {
     /// Name of the tool that permission rules use for this list.
     const TOOL: &'static str;
     fn is_offered(offer: &ServerCapabilities) -> bool;
@@ -36,12 +36,12 @@ pub trait Asked: Listed + Sized + Send + 'static {
 }
 
 /// The items of one server.
-pub struct Found<T> {
+pub struct ServerItems<T> {
     pub facts: ServerFacts,
     /// True if the server has the capability for this list.
     pub is_offered: bool,
     pub items: Vec<T>,
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldEntry>,
     /// Returns text to print below a row.
     pub below: fn(&T) -> String,
 }
@@ -51,7 +51,7 @@ pub struct Found<T> {
 /// # Errors
 ///
 /// Fails if the servers cannot be resolved, if rules deny all of them, or if the only server fails.
-pub async fn list<T: Asked>(session: &Session, servers: &ServerArgs) -> Outcome {
+pub async fn list<T: ServerList>(session: &CommandSession, servers: &ServerArgs) -> CommandResult {
     let (servers, failures) = servers.resolve(session).await?;
     let servers = without_denied::<T>(session, servers)?;
     let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
@@ -60,7 +60,10 @@ pub async fn list<T: Asked>(session: &Session, servers: &ServerArgs) -> Outcome 
 }
 
 /// Removes servers that a rule denies, with a warning. Fails if none is left.
-fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) -> Result<Vec<ServerEntry>, Failure> {
+fn without_denied<T: ServerList>(
+    session: &CommandSession,
+    mut servers: Vec<ServerEntry>,
+) -> Result<Vec<ServerEntry>, Failure> {
     let mut denied = Vec::new();
     servers.retain(|server| match refuse_listing(session, server, T::TOOL) {
         Ok(()) => true,
@@ -84,7 +87,7 @@ fn without_denied<T: Asked>(session: &Session, mut servers: Vec<ServerEntry>) ->
 /// # Errors
 ///
 /// Fails if the only server failed, or if the output cannot be written.
-pub fn show<T: Listed>(session: &Session, mut results: Vec<Result<Found<T>, Failure>>) -> Outcome {
+pub fn show<T: ListItem>(session: &CommandSession, mut results: Vec<Result<ServerItems<T>, Failure>>) -> CommandResult {
     if results.len() == 1
         && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
     {
@@ -99,10 +102,10 @@ pub fn show<T: Listed>(session: &Session, mut results: Vec<Result<Found<T>, Fail
         show_text(session, &results)?
     }
     let worst = results.iter().find_map(|result| result.as_ref().err());
-    Ok(worst.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)))
+    Ok(worst.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)))
 }
 
-async fn ask<T: Asked>(connection: Connection) -> Result<Found<T>, Failure> {
+async fn ask<T: ServerList>(connection: Connection) -> Result<ServerItems<T>, Failure> {
     let facts = connection.facts().clone();
     let is_offered = T::is_offered(&facts.capabilities);
     let (items, withheld) = if is_offered {
@@ -111,10 +114,10 @@ async fn ask<T: Asked>(connection: Connection) -> Result<Found<T>, Failure> {
     } else {
         Default::default()
     };
-    Ok(Found { facts, is_offered, items, withheld, below: |_| String::new() })
+    Ok(ServerItems { facts, is_offered, items, withheld, below: |_| String::new() })
 }
 
-fn warn_of_withheld<T: Listed>(session: &Session, found: &Found<T>) {
+fn warn_of_withheld<T: ListItem>(session: &CommandSession, found: &ServerItems<T>) {
     for withheld in &found.withheld {
         let name = withheld.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
         session.console.warn(format_args!(
@@ -127,7 +130,10 @@ fn warn_of_withheld<T: Listed>(session: &Session, found: &Found<T>) {
     }
 }
 
-fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+fn show_text<T: ListItem>(
+    session: &CommandSession,
+    results: &[Result<ServerItems<T>, Failure>],
+) -> Result<(), Failure> {
     let mut first = true;
     for result in results {
         match result {
@@ -141,20 +147,20 @@ fn show_text<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]
     Ok(())
 }
 
-fn rows<T: Listed>(session: &Session, found: &Found<T>) -> String {
-    let rows: Vec<Row> = found.items.iter().map(T::row).collect();
+fn rows<T: ListItem>(session: &CommandSession, found: &ServerItems<T>) -> String {
+    let rows: Vec<LabelRow> = found.items.iter().map(T::row).collect();
     let table = table(&rows, session.console.width());
     let lines = table.lines().zip(&found.items);
     lines.map(|(line, item)| format!("{line}\n{}", (found.below)(item))).collect()
 }
 
 /// Returns the heading: configured name, reported name, revision and number of items.
-fn heading<T: Listed>(found: &Found<T>) -> String {
-    let Found { facts, items, .. } = found;
+fn heading<T: ListItem>(found: &ServerItems<T>) -> String {
+    let ServerItems { facts, items, .. } = found;
     let mut about = Vec::new();
     if let Some(info) = &facts.server_info {
         let called = format!("{} {}", info.name, info.version);
-        about.push(Untrusted::new(called.trim()).shortened(80).to_string());
+        about.push(UntrustedText::new(called.trim()).shortened(80).to_string());
     }
     about.push(facts.revision.to_string());
     about.push(match (items.len(), found.is_offered) {
@@ -167,12 +173,12 @@ fn heading<T: Listed>(found: &Found<T>) -> String {
 
 /// JSON document of a list.
 #[derive(Serialize)]
-struct ListDocument<'a, I> {
+struct ItemListDocument<'a, I> {
     schema: u32,
     items: Vec<I>,
     withheld: Vec<WithheldItem<'a>>,
     /// Errors of the servers that could not be listed.
-    errors: Vec<Told<'a>>,
+    errors: Vec<ErrorDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -183,7 +189,10 @@ struct WithheldItem<'a> {
     reason: &'a str,
 }
 
-fn show_json<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]) -> Result<(), Failure> {
+fn show_json<T: ListItem>(
+    session: &CommandSession,
+    results: &[Result<ServerItems<T>, Failure>],
+) -> Result<(), Failure> {
     let found = || results.iter().flatten().map(|found| (found.facts.name.as_str(), found));
     let items = found().flat_map(|(server, found)| found.items.iter().map(move |item| item.item(server))).collect();
     let withheld = found()
@@ -197,5 +206,5 @@ fn show_json<T: Listed>(session: &Session, results: &[Result<Found<T>, Failure>]
         })
         .collect();
     let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::told).collect();
-    session.console.document(&ListDocument { schema: 1, items, withheld, errors })
+    session.console.document(&ItemListDocument { schema: 1, items, withheld, errors })
 }

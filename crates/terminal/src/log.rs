@@ -8,12 +8,12 @@ use std::sync::Arc;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::console::Console;
 
 /// Prints warnings and errors, and everything up to debug level with `--debug`.
-pub struct Talk(pub Arc<Console>);
+pub struct ConsoleSubscriber(pub Arc<Console>);
 
 #[derive(Default)]
 struct EventFields {
@@ -37,7 +37,7 @@ impl Visit for EventFields {
     }
 }
 
-impl Subscriber for Talk {
+impl Subscriber for ConsoleSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // Commands report server state themselves.
         metadata.target().starts_with("wharf")
@@ -51,8 +51,8 @@ impl Subscriber for Talk {
         let server = words.server.map(|server| format!("{server}: ")).unwrap_or_default();
         let line = format!("{server}{}", words.message.trim_start());
         match *event.metadata().level() {
-            Level::ERROR | Level::WARN => self.0.warn(Untrusted::new(line)),
-            _ => self.0.aside(Untrusted::new(line)),
+            Level::ERROR | Level::WARN => self.0.warn(UntrustedText::new(line)),
+            _ => self.0.aside(UntrustedText::new(line)),
         }
     }
 

@@ -2,39 +2,43 @@
 
 use wharf_auth::{LoginError, TokenError, VaultError, VisitError};
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// Converts a login error to a failure with a hint.
 pub fn explained(error: &LoginError) -> Failure {
     let (kind, hint) = match error {
         LoginError::Denied(_) | LoginError::Visit(VisitError::Declined) => {
-            (Kind::Denied, "run it again when you have changed your mind; --no-browser shows the address only")
+            (FailureKind::Denied, "run it again when you have changed your mind; --no-browser shows the address only")
         }
         LoginError::Visit(VisitError::TooLate(_)) => {
-            (Kind::TimedOut, "run it again; --timeout SECONDS waits longer, --no-browser takes a pasted address")
+            (FailureKind::TimedOut, "run it again; --timeout SECONDS waits longer, --no-browser takes a pasted address")
         }
-        LoginError::Visit(_) => (Kind::Other, "--no-browser shows the address and takes the one it leads back to"),
+        LoginError::Visit(_) => {
+            (FailureKind::Other, "--no-browser shows the address and takes the one it leads back to")
+        }
         LoginError::Discovery(_) => (
-            Kind::Unreachable,
+            FailureKind::Unreachable,
             "does it want a login at all? `headers.Authorization` takes a token, `oauth` says where to log in",
         ),
         LoginError::Registration(_) => {
-            (Kind::Unreachable, "register a client there by hand, and give its `client_id` under `oauth`")
+            (FailureKind::Unreachable, "register a client there by hand, and give its `client_id` under `oauth`")
         }
         LoginError::WrongResource { .. } | LoginError::Unsafe(_) | LoginError::Mismatch(_) => {
-            (Kind::OffProtocol, "nothing was shown to it; its owner has to mend that")
+            (FailureKind::OffProtocol, "nothing was shown to it; its owner has to mend that")
         }
-        LoginError::Needed { .. } | LoginError::StepUps { .. } => (Kind::LoginNeeded, "log in by hand: wharf auth"),
-        LoginError::Unreachable(_) => (Kind::Unreachable, "is the network there? try again in a while"),
+        LoginError::Needed { .. } | LoginError::StepUps { .. } => {
+            (FailureKind::LoginNeeded, "log in by hand: wharf auth")
+        }
+        LoginError::Unreachable(_) => (FailureKind::Unreachable, "is the network there? try again in a while"),
         LoginError::Proof(_) => {
-            (Kind::Usage, "mend `oauth` in its entry: what the client proves itself with stands there")
+            (FailureKind::Usage, "mend `oauth` in its entry: what the client proves itself with stands there")
         }
-        LoginError::Token(error) if error.is_final() => (Kind::LoginNeeded, "run it again"),
+        LoginError::Token(error) if error.is_final() => (FailureKind::LoginNeeded, "run it again"),
         LoginError::Token(TokenError::Refused { code, .. }) if lasting(code).is_some() => {
-            (Kind::Denied, lasting(code).unwrap_or_default())
+            (FailureKind::Denied, lasting(code).unwrap_or_default())
         }
         LoginError::Vault(error) => return kept_badly(error),
-        _ => (Kind::Unreachable, "try again in a while; --debug shows more"),
+        _ => (FailureKind::Unreachable, "try again in a while; --debug shows more"),
     };
     Failure::of(kind, error).hint(hint)
 }
@@ -75,13 +79,13 @@ mod tests {
             LoginError::Token(TokenError::Refused { code: code.to_owned(), description: None, status: 400 })
         };
         for (error, kind, part) in [
-            (LoginError::Proof("no key".to_owned()), Kind::Usage, "mend `oauth` in its entry"),
-            (refused("invalid_client"), Kind::Denied, "`client_id`"),
-            (refused("unauthorized_client"), Kind::Denied, "`client_id`"),
-            (refused("invalid_scope"), Kind::Denied, "`scope`"),
-            (refused("invalid_target"), Kind::Denied, "`scope`"),
-            (refused("invalid_grant"), Kind::LoginNeeded, "run it again"),
-            (refused("invalid_request"), Kind::Unreachable, "try again in a while"),
+            (LoginError::Proof("no key".to_owned()), FailureKind::Usage, "mend `oauth` in its entry"),
+            (refused("invalid_client"), FailureKind::Denied, "`client_id`"),
+            (refused("unauthorized_client"), FailureKind::Denied, "`client_id`"),
+            (refused("invalid_scope"), FailureKind::Denied, "`scope`"),
+            (refused("invalid_target"), FailureKind::Denied, "`scope`"),
+            (refused("invalid_grant"), FailureKind::LoginNeeded, "run it again"),
+            (refused("invalid_request"), FailureKind::Unreachable, "try again in a while"),
         ] {
             let failure = explained(&error);
             assert!(failure.kind == kind && failure.hints.iter().any(|hint| hint.contains(part)), "{failure:?}");

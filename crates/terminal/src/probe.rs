@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use wharf::catalog::Section;
 use wharf_client::{Connection, StepOutcome};
-use wharf_config::Configured;
+use wharf_config::ConfiguredServer;
 use wharf_spec::{ActivationState, ServerEntry};
 use wharf_wire::Implementation;
 
 pub use brief::{brief, evidence};
-pub use code::Code;
+pub use code::ProbeCode;
 pub use next::next_step;
 pub use rows::{render_rows, row_document};
 
 use crate::configured::refusal;
-use crate::failure::{Failure, Kind};
-use crate::session::Session;
+use crate::failure::{Failure, FailureKind};
+use crate::session::CommandSession;
 
 /// Steps of a stdio server, in order.
 pub const STDIO: [&str; 9] = ["config", "approval", "expand", "path", "spawn", "handshake", "ping", "list", "schema"];
@@ -34,7 +34,7 @@ pub const HTTP: [&str; 10] =
 
 /// One diagnosed step.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct ProbeStep {
     /// One of [`STDIO`] or [`HTTP`].
     pub name: &'static str,
     pub state: StepState,
@@ -57,14 +57,14 @@ pub enum StepState {
 }
 
 /// Result of probing a server.
-pub struct Probed {
-    pub steps: Vec<Step>,
-    pub outcome: Result<Ready, Box<Broken>>,
+pub struct ProbeResult {
+    pub steps: Vec<ProbeStep>,
+    pub outcome: Result<ReadyServer, Box<ProbeFailure>>,
     pub took: Duration,
 }
 
 /// A working server.
-pub struct Ready {
+pub struct ReadyServer {
     pub revision: String,
     pub server_info: Option<Implementation>,
     pub section: Section,
@@ -72,21 +72,21 @@ pub struct Ready {
 
 /// A server that does not work, and the step that failed.
 #[derive(Debug)]
-pub struct Broken {
-    pub code: Code,
+pub struct ProbeFailure {
+    pub code: ProbeCode,
     pub failure: Failure,
 }
 
 /// A configured server and the result of probing it.
 pub struct ProbedServer<'a> {
-    pub server: &'a Configured,
+    pub server: &'a ConfiguredServer,
     /// A failure for servers that may not be used or cannot be resolved.
-    pub outcome: Result<Probed, Failure>,
+    pub outcome: Result<ProbeResult, Failure>,
 }
 
 impl ProbedServer<'_> {
     /// Returns the kind of failure of an enabled server.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<FailureKind> {
         match &self.outcome {
             Ok(probed) => probed.outcome.as_ref().err().map(|broken| broken.failure.kind),
             Err(_) if self.server.admission() != ActivationState::Enabled => None,
@@ -95,7 +95,7 @@ impl ProbedServer<'_> {
     }
 }
 
-impl Step {
+impl ProbeStep {
     pub fn new(name: &'static str, state: StepState, detail: impl std::fmt::Display) -> Self {
         Self { name, state, took: None, detail: detail.to_string(), evidence: Vec::new() }
     }
@@ -128,7 +128,7 @@ impl From<StepOutcome> for StepState {
 /// # Cancel safety
 ///
 /// Dropping the future stops a pending connection attempt. The session closes an open connection.
-pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
+pub async fn one(session: &CommandSession, entry: &ServerEntry) -> ProbeResult {
     let began = Instant::now();
     let connecting = connect::connect(session, entry);
     let (mut steps, connected) = waiting(session, &[entry.name.as_str()], connecting).await;
@@ -136,7 +136,7 @@ pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
         Err(broken) => Err(broken),
         Ok(connection) => waiting(session, &[entry.name.as_str()], examine(&mut steps, entry, &connection)).await,
     };
-    Probed { steps, outcome, took: began.elapsed() }
+    ProbeResult { steps, outcome, took: began.elapsed() }
 }
 
 /// Probes all configured servers in parallel, except those that may not be used.
@@ -144,10 +144,10 @@ pub async fn one(session: &Session, entry: &ServerEntry) -> Probed {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub async fn all(session: &Session) -> Result<Vec<ProbedServer<'_>>, Failure> {
+pub async fn all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Failure> {
     let config = session.configuration.config()?;
-    let wanted = |server: &&Configured| refusal(server).is_none();
-    let servers: Vec<Configured> = config.servers.iter().filter(wanted).cloned().collect();
+    let wanted = |server: &&ConfiguredServer| refusal(server).is_none();
+    let servers: Vec<ConfiguredServer> = config.servers.iter().filter(wanted).cloned().collect();
     let mut resolved = session.configuration.resolve(servers, config.clone()).await.into_iter();
     let (mut looked, mut tasks) = (Vec::new(), JoinSet::new());
     for (position, server) in config.servers.iter().enumerate() {
@@ -173,7 +173,7 @@ pub async fn all(session: &Session) -> Result<Vec<ProbedServer<'_>>, Failure> {
     Ok(looked.into_iter().flatten().collect())
 }
 
-fn begin(session: &Session, tasks: &mut JoinSet<(usize, Probed)>, position: usize, entry: ServerEntry) {
+fn begin(session: &CommandSession, tasks: &mut JoinSet<(usize, ProbeResult)>, position: usize, entry: ServerEntry) {
     let plan = connect::plan(session, &entry);
     tasks.spawn(async move {
         let began = Instant::now();
@@ -186,16 +186,20 @@ fn begin(session: &Session, tasks: &mut JoinSet<(usize, Probed)>, position: usiz
                 examined
             }
         };
-        (position, Probed { steps, outcome, took: began.elapsed() })
+        (position, ProbeResult { steps, outcome, took: began.elapsed() })
     });
 }
 
-async fn examine(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Ready, Box<Broken>> {
+async fn examine(
+    steps: &mut Vec<ProbeStep>,
+    entry: &ServerEntry,
+    connection: &Connection,
+) -> Result<ReadyServer, Box<ProbeFailure>> {
     connect::ping(steps, connection).await?;
     let section = connect::list(steps, entry, connection).await?;
     connect::lint(steps, &section);
     let facts = connection.facts();
-    Ok(Ready { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
+    Ok(ReadyServer { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
 }
 
 /// Interval of the status line.
@@ -203,7 +207,7 @@ pub const TICK: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Awaits a future. On a terminal, a status line shows the servers and the elapsed time.
-pub async fn waiting<T>(session: &Session, names: &[&str], work: impl Future<Output = T>) -> T {
+pub async fn waiting<T>(session: &CommandSession, names: &[&str], work: impl Future<Output = T>) -> T {
     let began = Instant::now();
     tokio::pin!(work);
     loop {

@@ -1,10 +1,10 @@
 //! Arguments of prompts, and what a prompt becomes with them.
 
 use wharf_client::{CallOptions, Connection};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_wire::{PromptArgument, PromptDefinition, PromptResult};
 
-use crate::call_arguments::{Given, Value};
+use crate::call_arguments::{ArgumentValue, TypedArgument};
 use crate::failure::Failure;
 use crate::nearest::{quoted, suggestion};
 
@@ -16,10 +16,10 @@ const MAX_DESCRIPTION: usize = 300;
 /// # Errors
 ///
 /// Fails if the argument is JSON.
-pub fn text(given: Given) -> Result<(String, String), Failure> {
+pub fn text(given: TypedArgument) -> Result<(String, String), Failure> {
     match given.value {
-        Value::Text(text) => Ok((given.name, text)),
-        Value::Json(_) | Value::Member(_) => {
+        ArgumentValue::Text(text) => Ok((given.name, text)),
+        ArgumentValue::Json(_) | ArgumentValue::Member(_) => {
             Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
                 .hint(format_args!("write {}=value", given.name)))
         }
@@ -49,7 +49,7 @@ pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition
         argument
             .description
             .as_ref()
-            .map(|about| format!("`{}`: {}", argument.name, Shown::line(about, MAX_DESCRIPTION)))
+            .map(|about| format!("`{}`: {}", argument.name, EscapedText::line(about, MAX_DESCRIPTION)))
     };
     let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
     Err(failure.hint(format_args!("it takes: {}", quoted(&all))))

@@ -21,12 +21,12 @@ mod typed;
 mod visited;
 
 use tokio::sync::Mutex;
-use wharf::Consent;
-use wharf_spec::Untrusted;
+use wharf::ConsentAnswer;
+use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, UrlRequest};
 
 use crate::console::Console;
-use crate::editor::{Echo, Field};
+use crate::editor::{EchoMode, InputField};
 use crate::failure::gutter;
 use crate::style::{NAME, paint};
 use crate::table::{wrap, wrap_gutter};
@@ -34,17 +34,17 @@ use crate::table::{wrap, wrap_gutter};
 pub use approval::{ApprovalDialog, prompt as approval_prompt};
 pub use form::FormDialog;
 pub use given::from_answers;
-pub use link::{Link, LinkDialog};
-pub use login::{Login, LoginDialog, OPEN};
+pub use link::{BrowserLink, LinkDialog};
+pub use login::{LoginDialog, LoginPrompt, OPEN};
 pub use opener::UrlOpener;
-pub use pages::Room;
+pub use pages::ScreenSize;
 pub use permission::PermissionDialog;
-pub use sampling::{SamplingDialog, Wanted};
+pub use sampling::{SamplingDialog, SamplingSummary};
 pub use secret::secrets;
 pub use visited::PageVisitDialog;
 
 /// Context of an elicitation: the requesting server and the means to ask.
-pub struct Asking<'a> {
+pub struct ElicitationContext<'a> {
     pub console: &'a Console,
     /// The server's configured name.
     pub server: &'a str,
@@ -55,7 +55,7 @@ pub struct Asking<'a> {
 
 /// Input read from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum DialogInput {
     /// A line without its line ending.
     Line(String),
     /// A line that is not valid UTF-8.
@@ -66,7 +66,7 @@ pub enum Heard {
 
 /// The next step of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turn<A> {
+pub enum DialogStep<A> {
     /// Print `say` and read a line.
     Ask {
         say: String,
@@ -76,20 +76,20 @@ pub enum Turn<A> {
 }
 
 /// The state machine of one question, independent of any terminal.
-pub trait Talk {
+pub trait Dialog {
     /// Result of the dialog.
     type Answer;
 
-    fn begin(&self) -> Turn<Self::Answer>;
-    fn hear(&mut self, heard: Heard) -> Turn<Self::Answer>;
+    fn begin(&self) -> DialogStep<Self::Answer>;
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<Self::Answer>;
 
     /// Describes the input field the next line belongs to.
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&[])
     }
 }
 
-impl<A> Turn<A> {
+impl<A> DialogStep<A> {
     fn ask(say: impl Into<String>, prompt: &str) -> Self {
         Self::Ask { say: say.into(), prompt: prompt.to_owned() }
     }
@@ -109,17 +109,17 @@ const MESSAGE_SHOWN: usize = 8_000;
 /// # Cancel safety
 ///
 /// Dropping the future abandons the question. Later input is not read.
-pub async fn ask(asking: &Asking<'_>, request: &Elicitation) -> ElicitationResponse {
-    let name = Untrusted::new(asking.server).to_string();
+pub async fn ask(asking: &ElicitationContext<'_>, request: &Elicitation) -> ElicitationResponse {
+    let name = UntrustedText::new(asking.server).to_string();
     match request {
         Elicitation::Form(form) => ask_form(asking, &name, form).await,
         Elicitation::Url(request) => ask_link(asking, &name, request).await,
     }
 }
 
-async fn ask_form(asking: &Asking<'_>, name: &str, form: &FormRequest) -> ElicitationResponse {
+async fn ask_form(asking: &ElicitationContext<'_>, name: &str, form: &FormRequest) -> ElicitationResponse {
     if let Some(field) = form.secret_field().filter(|_| !asking.allow_secrets) {
-        let field = Untrusted::new(field.display_name()).shortened(80).to_string();
+        let field = UntrustedText::new(field.display_name()).shortened(80).to_string();
         asking.console.warn(format_args!(
             "{name} asks for `{field}`, which looks like a secret; a form is no place for one, so the answer is no"
         ));
@@ -132,8 +132,8 @@ async fn ask_form(asking: &Asking<'_>, name: &str, form: &FormRequest) -> Elicit
     converse(asking.console, &mut FormDialog::new(name, form)).await
 }
 
-async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> ElicitationResponse {
-    let link = match Link::read(&request.url) {
+async fn ask_link(asking: &ElicitationContext<'_>, name: &str, request: &UrlRequest) -> ElicitationResponse {
+    let link = match BrowserLink::read(&request.url) {
         Ok(link) => link,
         Err(reason) => {
             warn_of_link(asking.console, asking.server, &request.url, &reason);
@@ -152,12 +152,12 @@ async fn ask_link(asking: &Asking<'_>, name: &str, request: &UrlRequest) -> Elic
 
 /// Warns about a link that is refused without asking the user.
 pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
-    let (server, url) = (Untrusted::new(server), Untrusted::new(url));
+    let (server, url) = (UntrustedText::new(server), UntrustedText::new(url));
     console.warn(format_args!("{server} asks to open `{}`, which is refused: {reason}", url.shortened(400)));
 }
 
 /// Opens an accepted link. If the browser does not start, the user still has the URL on screen.
-pub fn open(console: &Console, opener: &UrlOpener, link: &Link) {
+pub fn open(console: &Console, opener: &UrlOpener, link: &BrowserLink) {
     let failed = |status| tracing::debug!(%status, "the browser ended badly");
     match opener.open(link.url(), failed) {
         Ok(()) => console.say("Opened in the browser."),
@@ -181,9 +181,9 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     terminal::forget_typed();
     console.say(wrap_gutter(say, console.talk_width()));
     loop {
-        let Heard::Line(line) = terminal::hear(console, prompt).await else { return false };
+        let DialogInput::Line(line) = terminal::hear(console, prompt).await else { return false };
         match consent(&line) {
-            Some(consent) => return consent == Consent::Given,
+            Some(consent) => return consent == ConsentAnswer::Given,
             None => console.say(Y_OR_N),
         }
     }
@@ -202,9 +202,9 @@ pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> 
     }
     loop {
         match terminal::hear(console, prompt).await {
-            Heard::Line(line) => return Some(line),
-            Heard::Garbled => console.say("  That is not UTF-8."),
-            Heard::End => return None,
+            DialogInput::Line(line) => return Some(line),
+            DialogInput::Garbled => console.say("  That is not UTF-8."),
+            DialogInput::End => return None,
         }
     }
 }
@@ -226,25 +226,25 @@ pub async fn page_visited(console: &Console, server: &str) {
     terminal::hear(console, &visited::prompt(server)).await;
 }
 
-fn unheard(asking: &Asking<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {
-    let message = Untrusted::new(message);
+fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {
+    let message = UntrustedText::new(message);
     let message = message.shortened(200);
     asking.console.warn(format_args!("{name} asks: {message}\n  Nobody is there to answer, so it is told no; {how}."));
     ElicitationResponse::Decline
 }
 
 /// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
-async fn converse<T: Talk>(console: &Console, talk: &mut T) -> T::Answer {
+async fn converse<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
     let _terminal = TERMINAL.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
     let mut turn = talk.begin();
     loop {
         match turn {
-            Turn::Done(answer) => return answer,
-            Turn::Ask { say, prompt } => {
+            DialogStep::Done(answer) => return answer,
+            DialogStep::Ask { say, prompt } => {
                 console.say(wrap_gutter(&say, console.talk_width()));
-                let _unseen = (talk.field().echo == Echo::Hidden).then(terminal::EchoGuard::begin);
+                let _unseen = (talk.field().echo == EchoMode::Hidden).then(terminal::EchoGuard::begin);
                 turn = talk.hear(terminal::hear(console, &prompt).await);
             }
         }
@@ -255,26 +255,26 @@ const Y_OR_N: &str = "  Answer y or n.";
 const NOT_UTF8: &str = "  that was not UTF-8; type it again";
 
 /// Parses a line as yes or no, or `None` for neither. An empty line is a no.
-fn consent(line: &str) -> Option<Consent> {
+fn consent(line: &str) -> Option<ConsentAnswer> {
     match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Consent::Given),
-        "" | "n" | "no" => Some(Consent::Refused),
+        "y" | "yes" => Some(ConsentAnswer::Given),
+        "" | "n" | "no" => Some(ConsentAnswer::Refused),
         _ => None,
     }
 }
 
 /// Returns the next step of a yes-or-no dialog. End of input is a no.
-fn yes_or_no(heard: Heard, prompt: &str) -> Turn<Consent> {
+fn yes_or_no(heard: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
     match heard {
-        Heard::End => Turn::Done(Consent::Refused),
-        Heard::Garbled => Turn::ask(NOT_UTF8, prompt),
-        Heard::Line(line) => consent(&line).map_or_else(|| Turn::ask(Y_OR_N, prompt), Turn::Done),
+        DialogInput::End => DialogStep::Done(ConsentAnswer::Refused),
+        DialogInput::Garbled => DialogStep::ask(NOT_UTF8, prompt),
+        DialogInput::Line(line) => consent(&line).map_or_else(|| DialogStep::ask(Y_OR_N, prompt), DialogStep::Done),
     }
 }
 
 /// Returns a field that accepts one of these words or an abbreviation.
-fn one_of(words: &[&str]) -> Field {
-    Field { echo: Echo::Shown, check: None, choices: words.iter().map(|word| (*word).to_owned()).collect() }
+fn one_of(words: &[&str]) -> InputField {
+    InputField { echo: EchoMode::Shown, check: None, choices: words.iter().map(|word| (*word).to_owned()).collect() }
 }
 
 /// Formats the header of a question: the requesting server and its message, set apart in the gutter.

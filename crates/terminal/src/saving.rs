@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Maximum characters of each part of a file name.
 const PART: usize = 60;
@@ -38,20 +38,20 @@ const ENDINGS: [(&str, &str); 18] = [
 ];
 
 /// A directory for saved content.
-pub struct Shelf {
+pub struct SaveDirectory {
     directory: PathBuf,
     /// Prefix of the file names.
     stem: String,
     saved: Vec<PathBuf>,
 }
 
-impl Shelf {
+impl SaveDirectory {
     /// Opens a directory, creating it if missing. `named` are the parts of the file name prefix.
     ///
     /// # Errors
     ///
     /// Fails if the directory cannot be created.
-    pub fn open(session: &Session, path: &Path, named: &[&str]) -> Result<Self, Failure> {
+    pub fn open(session: &CommandSession, path: &Path, named: &[&str]) -> Result<Self, Failure> {
         let directory = session.surroundings.cwd.join(path);
         std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
         let stem = named.iter().map(|part| safe(part)).collect::<Vec<_>>().join("-");
@@ -131,7 +131,7 @@ mod tests {
     fn nothing_is_overwritten() {
         let directory = std::env::temp_dir().join(format!("wharf-saving-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        let mut shelf = Shelf { directory: directory.clone(), stem: "a-b".to_owned(), saved: Vec::new() };
+        let mut shelf = SaveDirectory { directory: directory.clone(), stem: "a-b".to_owned(), saved: Vec::new() };
         std::fs::write(directory.join("a-b-2.png"), "mine").unwrap();
         shelf.save("AA\nEC", Some("image/png")).unwrap();
         shelf.save("AAEC", Some("image/png")).unwrap();

@@ -5,17 +5,19 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
-use wharf_config::edit::{Change, ConfigFile, EditError, Edited, Refusal, set_server};
-use wharf_config::{Approval, ApprovalKey, ApprovalSubject, ApprovalsError, Configured, Layer, Places, load};
+use wharf_config::edit::{ConfigChange, ConfigFile, EditError, EditRefusal, EditedText, set_server};
+use wharf_config::{
+    ApprovalKey, ApprovalSubject, ApprovalsError, ConfigPaths, ConfiguredServer, Layer, ServerApproval, load,
+};
 use wharf_spec::ServerName;
 
 use crate::approval::approvals;
-use crate::failure::{Failure, Kind};
-use crate::session::Session;
+use crate::failure::{Failure, FailureKind};
+use crate::session::CommandSession;
 
 /// Scope of a configuration change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
+pub enum ConfigScope {
     /// This project: .wharf/config.json
     Project,
     /// Your own configuration, for every project: config.json
@@ -28,7 +30,7 @@ pub enum Scope {
 
 /// A server entry to write.
 #[derive(Clone, Copy)]
-pub struct Writing<'a> {
+pub struct EntryWrite<'a> {
     pub name: &'a ServerName,
     pub entry: &'a Map<String, Value>,
     /// True to replace an existing entry, which is otherwise an error.
@@ -38,12 +40,12 @@ pub struct Writing<'a> {
 }
 
 /// A written entry.
-pub struct Written {
+pub struct WrittenEntry {
     pub file: PathBuf,
-    pub change: Change,
+    pub change: ConfigChange,
 }
 
-impl Scope {
+impl ConfigScope {
     /// Returns the layer of this scope.
     pub fn layer(self) -> Layer {
         match self {
@@ -53,7 +55,7 @@ impl Scope {
     }
 
     /// Reports whether a server is defined in this scope.
-    pub fn holds(self, server: &Configured) -> bool {
+    pub fn holds(self, server: &ConfiguredServer) -> bool {
         server.layer.source() == self.layer().source()
     }
 }
@@ -64,13 +66,13 @@ impl Scope {
 ///
 /// Fails if the file cannot be changed or the approval cannot be stored.
 pub fn write_server(
-    session: &Session,
-    scope: Scope,
+    session: &CommandSession,
+    scope: ConfigScope,
     name: &ServerName,
     entry: &Map<String, Value>,
 ) -> Result<PathBuf, Failure> {
     let approve = entry.get("enabled") != Some(&Value::Bool(false));
-    write(session, scope, &Writing { name, entry, replace: true, approve }).map(|written| written.file)
+    write(session, scope, &EntryWrite { name, entry, replace: true, approve }).map(|written| written.file)
 }
 
 /// Writes a server. Blocks.
@@ -79,14 +81,14 @@ pub fn write_server(
 ///
 /// Fails if the server exists and must not be replaced, if the file cannot be changed, or if the approval cannot be
 /// stored.
-pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<Written, Failure> {
+pub fn write(session: &CommandSession, scope: ConfigScope, writing: &EntryWrite<'_>) -> Result<WrittenEntry, Failure> {
     let places = &session.configuration.places;
     let path = places.file_of(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(homeless)?;
     let mut is_taken = false;
     let change = change_file(places, scope.layer(), &path, |text| {
         let edited = set_server(text, writing.name, writing.entry)?;
-        is_taken = !writing.replace && edited.change != Change::Added;
-        Ok(if is_taken { Edited { text: text.to_owned(), change: Change::Unchanged } } else { edited })
+        is_taken = !writing.replace && edited.change != ConfigChange::Added;
+        Ok(if is_taken { EditedText { text: text.to_owned(), change: ConfigChange::Unchanged } } else { edited })
     })?;
     if is_taken {
         return Err(taken(session, writing.name, &path));
@@ -94,7 +96,7 @@ pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<W
     if writing.approve {
         approve(session, writing, &path)?;
     }
-    Ok(Written { file: path, change })
+    Ok(WrittenEntry { file: path, change })
 }
 
 /// Changes the file of a layer. Blocks.
@@ -103,11 +105,11 @@ pub fn write(session: &Session, scope: Scope, writing: &Writing<'_>) -> Result<W
 ///
 /// Fails if the file cannot be edited or written.
 pub fn change_file(
-    places: &Places,
+    places: &ConfigPaths,
     layer: Layer,
     path: &Path,
-    edit: impl FnMut(&str) -> Result<Edited, Refusal>,
-) -> Result<Change, Failure> {
+    edit: impl FnMut(&str) -> Result<EditedText, EditRefusal>,
+) -> Result<ConfigChange, Failure> {
     let file = match layer.needs_approval() {
         true => ConfigFile::of_project(path, &places.project),
         false => ConfigFile::of_user(path),
@@ -116,7 +118,7 @@ pub fn change_file(
 }
 
 fn not_changed(error: &EditError) -> Failure {
-    let kind = if matches!(error, EditError::Store(_)) { Kind::Other } else { Kind::Usage };
+    let kind = if matches!(error, EditError::Store(_)) { FailureKind::Other } else { FailureKind::Usage };
     Failure::of(kind, with_cause(error)).hint(error.fix())
 }
 
@@ -124,7 +126,7 @@ fn homeless() -> Failure {
     Failure::usage("there is no place for a configuration of your own").hint("set HOME or WHARF_CONFIG")
 }
 
-fn taken(session: &Session, name: &ServerName, path: &Path) -> Failure {
+fn taken(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
     let config = load(&session.configuration.places, &session.surroundings);
     let mut all = config.servers.iter().chain(&config.beside);
     let found = all.find(|server| server.name == *name && *server.place.file == *path);
@@ -134,13 +136,13 @@ fn taken(session: &Session, name: &ServerName, path: &Path) -> Failure {
 }
 
 /// Approves the entry just written, if the file still holds it and it needs approval.
-fn approve(session: &Session, writing: &Writing<'_>, path: &Path) -> Result<(), Failure> {
+fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> Result<(), Failure> {
     let places = &session.configuration.places;
     let config = load(places, &session.surroundings);
     let mut all = config.servers.iter().chain(&config.beside);
-    let is_it = |server: &&Configured| server.name == *writing.name && *server.place.file == *path;
+    let is_it = |server: &&ConfiguredServer| server.name == *writing.name && *server.place.file == *path;
     let Some(server) = all.find(is_it).filter(|server| server.written == *writing.entry) else { return Ok(()) };
-    if server.approval == Approval::NotNeeded {
+    if server.approval == ServerApproval::NotNeeded {
         return Ok(());
     }
     let Ok(described) = &server.described else { return Ok(()) };

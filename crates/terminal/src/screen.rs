@@ -14,33 +14,33 @@ use std::time::{Duration, Instant};
 use rustyline::ExternalPrinter;
 use terminal_size::{Width, terminal_size_of};
 
-use stage::Stage;
+use stage::ScreenBuffer;
 pub use stage::StatusLineMode;
 
 use crate::console::LineOverlay;
 
 /// Output sink while a line is edited. Clones share the same screen.
 #[derive(Clone, Default)]
-pub struct Screen(Arc<Shared>);
+pub struct EditorScreen(Arc<SharedScreen>);
 
 #[derive(Default)]
-struct Shared {
-    inside: Mutex<Inside>,
+struct SharedScreen {
+    inside: Mutex<ScreenState>,
     changed: Condvar,
     /// Held while writing directly to the terminal, and by the editor while it begins a line.
     writing: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Inside {
-    stage: Stage,
-    line: Line,
+struct ScreenState {
+    stage: ScreenBuffer,
+    line: LineState,
     is_closed: bool,
 }
 
 /// State of the edited line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Line {
+enum LineState {
     #[default]
     Absent,
     Edited,
@@ -51,7 +51,7 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Invisible sequence that makes the editor redraw its prompt: one row up, then down again by the newline.
 const NUDGE: &str = "\x1b[1A\n";
 
-impl Screen {
+impl EditorScreen {
     /// Starts the screen's thread. The printer serves only to trigger redraws.
     pub fn start(&self, mut printer: impl ExternalPrinter + Send + 'static) -> io::Result<()> {
         let screen = self.clone();
@@ -67,7 +67,7 @@ impl Screen {
     /// Begins a line. From now on only the editor writes.
     pub fn begin_line(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.lock().line = Line::Edited;
+        self.lock().line = LineState::Edited;
     }
 
     /// Returns the text to write before the prompt. Called by the editor on every redraw.
@@ -78,7 +78,7 @@ impl Screen {
     /// Ends the line. The cursor is on an empty row below it.
     pub fn end_line(&self) {
         let mut inside = self.lock();
-        inside.line = Line::Absent;
+        inside.line = LineState::Absent;
         inside.stage.leave_line();
         drop(inside);
         self.0.changed.notify_all();
@@ -86,7 +86,7 @@ impl Screen {
 
     /// Requests a redraw of the prompt.
     pub fn redraw(&self) {
-        self.change(Stage::redraw);
+        self.change(ScreenBuffer::redraw);
     }
 
     /// Writes the remaining output on the empty row of the prompt, and ends the screen.
@@ -102,7 +102,7 @@ impl Screen {
     }
 
     /// Waits until there is something to show. Returns `None` once closed.
-    fn next(&self) -> Option<Line> {
+    fn next(&self) -> Option<LineState> {
         let mut inside = self.lock();
         loop {
             let now = Instant::now();
@@ -118,11 +118,11 @@ impl Screen {
         }
     }
 
-    fn show(&self, line: Line, printer: &mut impl ExternalPrinter) {
+    fn show(&self, line: LineState, printer: &mut impl ExternalPrinter) {
         match line {
             // The print fails only after the editor has ended.
-            Line::Edited => drop(printer.print(NUDGE.to_owned())),
-            Line::Absent => self.write_past(),
+            LineState::Edited => drop(printer.print(NUDGE.to_owned())),
+            LineState::Absent => self.write_past(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Screen {
     fn write_past(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
-        if inside.line == Line::Edited {
+        if inside.line == LineState::Edited {
             return;
         }
         let text = inside.stage.before_prompt(StatusLineMode::Gone, columns());
@@ -138,17 +138,17 @@ impl Screen {
         write(&text);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Stage)) {
+    fn change(&self, change: impl FnOnce(&mut ScreenBuffer)) {
         change(&mut self.lock().stage);
         self.0.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, ScreenState> {
         self.0.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl LineOverlay for Screen {
+impl LineOverlay for EditorScreen {
     fn print(&self, text: String) {
         self.change(|stage| stage.print(&text));
     }

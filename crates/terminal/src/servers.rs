@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use url::Url;
-use wharf_spec::{EnvValue, HttpForm, HttpSpec, Secret, ServerEntry, ServerName, ServerSpec, StdioSpec};
+use wharf_spec::{EnvValue, HttpSpec, HttpTransport, Secret, ServerEntry, ServerName, ServerSpec, StdioSpec};
 
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 pub use connect::{connect_one, each};
 pub use named::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
@@ -29,9 +29,9 @@ pub struct ServerArg {
     #[arg(long, value_name = "URL", conflicts_with = "stdio", help_heading = "Server")]
     url: Option<String>,
     #[command(flatten)]
-    start: Start,
+    start: StartArgs,
     #[command(flatten)]
-    dial: Dial,
+    dial: DialArgs,
 }
 
 /// The servers of a command.
@@ -47,14 +47,14 @@ pub struct ServerArgs {
     #[arg(long, value_name = "URL", help_heading = "Server")]
     url: Vec<String>,
     #[command(flatten)]
-    start: Start,
+    start: StartArgs,
     #[command(flatten)]
-    dial: Dial,
+    dial: DialArgs,
 }
 
 /// Options for servers that are started.
 #[derive(Debug, Args)]
-struct Start {
+struct StartArgs {
     /// Environment variable of the server: NAME=VALUE, or NAME to pass on your own; repeatable
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Server")]
     env: Vec<String>,
@@ -68,13 +68,13 @@ struct Start {
 
 /// Options for servers at a URL.
 #[derive(Debug, Default, Args)]
-struct Dial {
+struct DialArgs {
     /// Header for the server at --url: NAME=VALUE; repeatable
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Server at a URL")]
     header: Vec<String>,
     /// Transport of the server at --url
-    #[arg(long, value_enum, default_value_t = Transport::Auto, help_heading = "Server at a URL")]
-    transport: Transport,
+    #[arg(long, value_enum, default_value_t = TransportArg::Auto, help_heading = "Server at a URL")]
+    transport: TransportArg,
     /// Proxy for the server at --url; proxy variables of the environment are ignored
     #[arg(long, value_name = "URL", help_heading = "Server at a URL")]
     proxy: Option<String>,
@@ -87,7 +87,7 @@ struct Dial {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Transport {
+enum TransportArg {
     /// Detect the transport
     #[default]
     Auto,
@@ -108,7 +108,7 @@ impl ServerArg {
     /// # Errors
     ///
     /// Fails if there is no such server, or if options do not apply to it.
-    pub async fn resolve(&self, session: &Session, word: Option<&str>) -> Result<ServerEntry, Failure> {
+    pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
         let mut servers = Vec::new();
         match word {
             Some(word) => servers.push(named::named(session, word, &self.dial).await?),
@@ -138,7 +138,7 @@ impl ServerArgs {
     /// # Errors
     ///
     /// Fails if no server is left, or if options do not apply.
-    pub async fn resolve(&self, session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+    pub async fn resolve(&self, session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
         let (mut servers, mut failures) = (Vec::new(), Vec::new());
         let (addresses, names): (Vec<String>, Vec<String>) =
             self.names.iter().cloned().partition(|word| is_address(word));
@@ -166,8 +166,13 @@ fn add(servers: &mut Vec<ServerEntry>, name: &str, spec: ServerSpec) -> Result<(
     Ok(())
 }
 
-impl Start {
-    fn resolve(&self, lines: &[String], session: &Session, servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
+impl StartArgs {
+    fn resolve(
+        &self,
+        lines: &[String],
+        session: &CommandSession,
+        servers: &mut Vec<ServerEntry>,
+    ) -> Result<(), Failure> {
         let env = self.env.iter().map(|text| variable(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &env {
             if matches!(value, EnvValue::Inherit) && session.surroundings.var(name).is_none() {
@@ -202,11 +207,11 @@ impl Start {
     }
 }
 
-impl Dial {
+impl DialArgs {
     /// Rejects connection options without a URL, and headers with several URLs.
     fn check(&self, addresses: usize) -> Result<(), Failure> {
         let said = !self.header.is_empty()
-            || self.transport != Transport::Auto
+            || self.transport != TransportArg::Auto
             || self.proxy.is_some()
             || !self.ca.is_empty()
             || self.client_cert.is_some();
@@ -224,15 +229,20 @@ impl Dial {
         Ok(())
     }
 
-    fn resolve(&self, urls: &[String], session: &Session, servers: &mut Vec<ServerEntry>) -> Result<(), Failure> {
+    fn resolve(
+        &self,
+        urls: &[String],
+        session: &CommandSession,
+        servers: &mut Vec<ServerEntry>,
+    ) -> Result<(), Failure> {
         let headers = self.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         for text in urls {
             let mut spec = HttpSpec::new(address(text)?);
             spec.headers.clone_from(&headers);
             spec.form = match self.transport {
-                Transport::Auto => HttpForm::Automatic,
-                Transport::Http => HttpForm::Streamable,
-                Transport::Sse => HttpForm::Sse,
+                TransportArg::Auto => HttpTransport::Automatic,
+                TransportArg::Http => HttpTransport::Streamable,
+                TransportArg::Sse => HttpTransport::Sse,
             };
             spec.proxy = self.proxy.as_deref().map(Secret::new);
             spec.extra_ca.clone_from(&self.ca);

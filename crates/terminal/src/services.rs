@@ -15,11 +15,11 @@ use wharf_client::{ClientServices, Connection, ServerFacts};
 use wharf_wire::LogLevel;
 
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
-use logs::Logs;
-use person::Person;
-use roots::Roots;
+use logs::ConsoleLogSink;
+use person::TerminalElicitor;
+use roots::FixedRoots;
 
 /// Options of commands that provide services to their server.
 #[derive(Debug, Default, Args)]
@@ -59,16 +59,16 @@ impl ServiceArgs {
     /// # Errors
     ///
     /// Fails if a root is not a directory.
-    pub fn offer(&self, session: &Session) -> Result<OfferedServices, Failure> {
+    pub fn offer(&self, session: &CommandSession) -> Result<OfferedServices, Failure> {
         let (misfit, misfits) = mpsc::channel(1);
-        let person = Person::new(session, self.answers.clone(), self.allow_secrets, misfit);
+        let person = TerminalElicitor::new(session, self.answers.clone(), self.allow_secrets, misfit);
         let mut services = ClientServices::default().elicitation(person);
         if !self.roots.is_empty() {
-            services = services.roots(Roots::find(&self.roots, &session.surroundings.cwd)?);
+            services = services.roots(FixedRoots::find(&self.roots, &session.surroundings.cwd)?);
         }
         let by_default = session.console.manner.debug.then_some(LogLevel::Info);
         if let Some(level) = self.log.or(by_default) {
-            services = services.logs(level, Logs(session.console.clone()));
+            services = services.logs(level, ConsoleLogSink(session.console.clone()));
         }
         Ok(OfferedServices { services, misfits })
     }
@@ -91,7 +91,7 @@ impl OfferedServices {
 }
 
 /// Warns if logs were requested but the server has none.
-pub fn warn_of_logs(session: &Session, services: &ClientServices, connection: &Connection) {
+pub fn warn_of_logs(session: &CommandSession, services: &ClientServices, connection: &Connection) {
     let ServerFacts { name, capabilities, .. } = connection.facts();
     // With `--debug`, logs are enabled without a request.
     if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {

@@ -12,20 +12,20 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use clap::Args;
 use tokio::task::JoinSet;
-use wharf::{Events, Host, ServerLogs};
+use wharf::{EventReceiver, Host, ServerLogs};
 use wharf_auth::Account;
 use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, ProcessLog, Tap};
-use wharf_spec::{ServerEntry, ServerSpec, Surroundings, Untrusted};
+use wharf_spec::{Environment, ServerEntry, ServerSpec, UntrustedText};
 
-use crate::accounts::Accounts;
+use crate::accounts::ServerAccounts;
 use crate::configured::{ConfigArgs, ConfigContext, ignored_variables};
-use crate::console::{Console, Manner};
-use crate::failure::{Failure, Kind, LOG_IN, Outcome, login_words, render};
-use crate::log::Talk;
+use crate::console::{Console, OutputMode};
+use crate::failure::{CommandResult, Failure, FailureKind, LOG_IN, login_words, render};
+use crate::log::ConsoleSubscriber;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
 use crate::table::wrap;
-use crate::tap::{CommandTap, Shown, TraceFile};
+use crate::tap::{CommandTap, ShownServers, TraceFile};
 
 /// Options common to all commands that use servers.
 #[derive(Debug, Default, Args)]
@@ -63,11 +63,11 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 /// Shared state of one command.
-pub struct Session {
+pub struct CommandSession {
     pub console: Arc<Console>,
-    pub surroundings: Surroundings,
+    pub surroundings: Environment,
     pub configuration: Arc<ConfigContext>,
-    pub accounts: Arc<Accounts>,
+    pub accounts: Arc<ServerAccounts>,
     limits: Limits,
     trace: Option<Arc<TraceFile>>,
     logs: Option<Arc<ServerLogs>>,
@@ -77,7 +77,7 @@ pub struct Session {
     logins: Mutex<HashMap<String, String>>,
     open: Mutex<Vec<Connection>>,
     /// Open hosts. Holding their events keeps these out of the log.
-    hosts: Mutex<Vec<(Host, Events)>>,
+    hosts: Mutex<Vec<(Host, EventReceiver)>>,
     /// Tasks to finish before the servers are closed.
     last_words: Mutex<JoinSet<()>>,
 }
@@ -89,19 +89,23 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Process-wide inputs, read once at startup and passed down.
 pub struct CliContext {
-    pub surroundings: Surroundings,
+    pub surroundings: Environment,
     pub color: ColorChoice,
     pub config: ConfigArgs,
 }
 
 /// Runs a command and reports its failure.
-pub fn run(edge: CliContext, common: &CommonArgs, body: impl AsyncFnOnce(&Session) -> Outcome) -> ExitCode {
+pub fn run(
+    edge: CliContext,
+    common: &CommonArgs,
+    body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
+) -> ExitCode {
     let debug =
         common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_yes(&value.to_string_lossy()));
-    let manner = Manner { json: common.json, debug, color: edge.color };
+    let manner = OutputMode { json: common.json, debug, color: edge.color };
     let console = Arc::new(Console::new(manner));
     // Set once per process, so it cannot fail.
-    let _ = tracing::subscriber::set_global_default(Talk(console.clone()));
+    let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
     match perform(edge, console.clone(), common, body) {
         Ok(ending) => ending.exit_code(),
         Err(failure) => tell(&console, &failure),
@@ -117,9 +121,9 @@ fn perform(
     edge: CliContext,
     console: Arc<Console>,
     common: &CommonArgs,
-    body: impl AsyncFnOnce(&Session) -> Outcome,
-) -> Outcome {
-    let session = Session::new(edge, console, common)?;
+    body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
+) -> CommandResult {
+    let session = CommandSession::new(edge, console, common)?;
     let system = |error: io::Error| Failure::other(format_args!("the system refused: {error}"));
     // Two threads, so that a blocked write to stdout does not prevent the handling of signals.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
@@ -137,7 +141,7 @@ fn perform(
 }
 
 fn tell(console: &Console, failure: &Failure) -> ExitCode {
-    if failure.kind != Kind::OutputClosed {
+    if failure.kind != FailureKind::OutputClosed {
         let told = console.manner.json && console.document(&failure.document()).is_ok();
         if !told {
             console.say(wrap(&render(failure), console.talk_width()));
@@ -146,7 +150,7 @@ fn tell(console: &Console, failure: &Failure) -> ExitCode {
     failure.kind.code().into()
 }
 
-impl Session {
+impl CommandSession {
     fn new(edge: CliContext, console: Arc<Console>, common: &CommonArgs) -> Result<Self, Failure> {
         let mut limits = Limits::default().one_shot();
         if let Some(timeout) = common.timeout {
@@ -157,14 +161,14 @@ impl Session {
         let trace = common.trace.as_deref().map(TraceFile::create).transpose()?.map(Arc::new);
         let CliContext { surroundings, config, .. } = edge;
         for (name, path) in ignored_variables(&surroundings) {
-            let path = Untrusted::new(path.to_string_lossy());
+            let path = UntrustedText::new(path.to_string_lossy());
             console.warn(format_args!("{name} is `{path}` and ignored: set it to an absolute path, or unset it"));
         }
         let mut configuration = ConfigContext::new(config, &surroundings, Arc::clone(&console));
         configuration.account.clone_from(&common.account);
         let configuration = Arc::new(configuration);
         Ok(Self {
-            accounts: Arc::new(Accounts::new(configuration.clone(), common.account.clone())),
+            accounts: Arc::new(ServerAccounts::new(configuration.clone(), common.account.clone())),
             logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::beneath(state))),
             configuration,
             console,
@@ -255,8 +259,8 @@ impl Session {
     /// Returns the tap for all messages, if `--debug` or `--trace` need one.
     pub fn tap(&self) -> Option<Arc<dyn Tap>> {
         let shown = match self.configuration.debugging() {
-            _ if self.console.manner.debug => Shown::All,
-            servers => Shown::Only(servers),
+            _ if self.console.manner.debug => ShownServers::All,
+            servers => ShownServers::Only(servers),
         };
         let is_wanted = shown.is_any() || self.trace.is_some();
         let tap = || CommandTap { file: self.trace.clone(), console: self.console.clone(), shown };
@@ -279,7 +283,7 @@ impl Session {
     }
 
     /// Tracks a host, to close it at the end.
-    pub fn keep_host(&self, host: &Host, events: Events) {
+    pub fn keep_host(&self, host: &Host, events: EventReceiver) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), events));
     }
 
@@ -307,11 +311,11 @@ impl Session {
 }
 
 #[cfg(any(test, feature = "testing"))]
-impl Session {
+impl CommandSession {
     /// Creates a session with this home directory, in a project below it. For tests.
     pub fn in_directory(home: &std::path::Path) -> Self {
-        let surroundings = Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
-        let manner = Manner { json: false, debug: false, color: ColorChoice::Never };
+        let surroundings = Environment { env: vec![("HOME".into(), home.into())], cwd: home.join("project") };
+        let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
         let edge = CliContext { surroundings, color: manner.color, config: Default::default() };
         Self::new(edge, Arc::new(Console::new(manner)), &CommonArgs::default())
             .expect("nothing was asked for that can fail")

@@ -9,12 +9,12 @@ use crate::table::wrap;
 const INDENT: usize = 15;
 
 /// A detail sheet under construction.
-pub struct Sheet {
+pub struct DetailSheet {
     pub text: String,
     last: &'static str,
 }
 
-impl Sheet {
+impl DetailSheet {
     /// Creates a sheet with an escaped heading.
     pub fn new(heading: &str) -> Self {
         Self { text: format!("{}\n", paint(HEADING, heading)), last: "" }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_word_stands_once_and_nothing_is_too_wide() {
-        let mut sheet = Sheet::new("harbour");
+        let mut sheet = DetailSheet::new("harbour");
         sheet.line("State", "ready");
         sheet.wrapped("Error", "it has lost its anchor and drifts", Some(34));
         let expected =

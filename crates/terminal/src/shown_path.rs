@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use wharf_spec::{Surroundings, Untrusted};
+use wharf_spec::{Environment, UntrustedText};
 
 /// Returns a path relative to the working directory or to the home directory if it is below, escaped.
-pub fn shown_path(path: &Path, around: &Surroundings) -> String {
+pub fn shown_path(path: &Path, around: &Environment) -> String {
     let home = around.var("HOME").map(Path::new).filter(|home| home.is_absolute());
     let text = match (path.strip_prefix(&around.cwd), home.and_then(|home| path.strip_prefix(home).ok())) {
         (Ok(below), _) if !below.as_os_str().is_empty() => below.display().to_string(),
         (_, Some(below)) => format!("~/{}", below.display()),
         _ => path.display().to_string(),
     };
-    Untrusted::new(text).to_string()
+    UntrustedText::new(text).to_string()
 }
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn paths_begin_where_people_are() {
-        let around = Surroundings { env: vec![("HOME".into(), "/home/me".into())], cwd: "/home/me/work".into() };
+        let around = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/home/me/work".into() };
         for (path, expected) in [
             ("/home/me/work/.mcp.json", ".mcp.json"),
             ("/home/me/.config/wharf/config.json", "~/.config/wharf/config.json"),

@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::editor::give_back;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 
 /// Resolves on the first signal.
 pub struct FirstSignal(oneshot::Receiver<()>);
@@ -28,7 +28,7 @@ impl FirstSignal {
             next(&mut signals).await;
             give_back();
             // The guards notice the exit and stop the servers.
-            std::process::exit(Kind::Interrupted.code().into());
+            std::process::exit(FailureKind::Interrupted.code().into());
         });
         Ok(Self(heard))
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::failure::gutter;
 use crate::style::{NAME, paint};
@@ -12,7 +12,7 @@ use crate::style::{NAME, paint};
 const CONTINUED: &str = "  ";
 
 /// One table row. Both texts are escaped.
-pub struct Row {
+pub struct LabelRow {
     pub label: String,
     pub about: String,
 }
@@ -24,19 +24,19 @@ const LEAST_ABOUT: usize = 12;
 /// Width of the gutter mark.
 const GUTTER_WIDTH: usize = 4;
 
-impl Row {
+impl LabelRow {
     /// Creates a row from an untrusted label and the first line of an untrusted description.
     pub fn new(label: &str, about: Option<&str>) -> Self {
         let about = about.unwrap_or_default().trim().lines().next().unwrap_or_default().trim();
-        Self { label: Untrusted::new(label).to_string(), about: Untrusted::new(about).to_string() }
+        Self { label: UntrustedText::new(label).to_string(), about: UntrustedText::new(about).to_string() }
     }
 }
 
 /// Renders the rows. Without a width, texts are not truncated.
-pub fn table(rows: &[Row], width: Option<usize>) -> String {
+pub fn table(rows: &[LabelRow], width: Option<usize>) -> String {
     let label_width = rows.iter().map(|row| row.label.width()).filter(|width| *width <= LABEL_WIDTH).max().unwrap_or(0);
     let mut text = String::new();
-    for Row { label, about } in rows {
+    for LabelRow { label, about } in rows {
         let gap = " ".repeat(label_width.saturating_sub(label.width()) + 2);
         let used = 2 + label.width() + gap.len();
         let about = match width.map(|width| width.saturating_sub(used)) {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn plain(rows: &[(&str, &str)], width: Option<usize>) -> String {
-        let rows: Vec<Row> = rows.iter().map(|(label, about)| Row::new(label, Some(about))).collect();
+        let rows: Vec<LabelRow> = rows.iter().map(|(label, about)| LabelRow::new(label, Some(about))).collect();
         anstream::adapter::strip_str(&table(&rows, width)).to_string()
     }
 

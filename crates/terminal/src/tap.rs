@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use wharf_client::{Direction, Tap, TappedMessage};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::clock::timestamp;
 use crate::console::Console;
@@ -63,16 +63,16 @@ fn without_waiting() -> i32 {
 pub struct CommandTap {
     pub file: Option<Arc<TraceFile>>,
     pub console: Arc<Console>,
-    pub shown: Shown,
+    pub shown: ShownServers,
 }
 
 /// Servers of which the messages are shown.
-pub enum Shown {
+pub enum ShownServers {
     All,
     Only(Vec<String>),
 }
 
-impl Shown {
+impl ShownServers {
     /// Reports whether any server is shown.
     pub fn is_any(&self) -> bool {
         !matches!(self, Self::Only(servers) if servers.is_empty())
@@ -118,7 +118,7 @@ impl Tap for CommandTap {
         }
         if self.shown.has(server) {
             let head = format!("{server} {arrow}");
-            self.console.aside(format_args!("{} {}", paint(QUIET, head), Untrusted::from_bytes(&masked)));
+            self.console.aside(format_args!("{} {}", paint(QUIET, head), UntrustedText::from_bytes(&masked)));
         }
     }
 }

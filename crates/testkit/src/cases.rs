@@ -2,44 +2,49 @@
 //!
 //! The expected client behaviour is defined by the test harness, not here.
 
-pub use crate::faultd::{Era, Phase};
+pub use crate::faultd::{FaultPhase, ServerEra};
 
 /// One fault, with the phases and eras it applies to.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct StdioCase {
     /// Unique name.
     pub name: &'static str,
     /// Argument of `faultd stdio`.
     pub fault: &'static str,
     /// Applicable phases; the first one is the default of `--phase`.
-    pub phases: &'static [Phase],
-    pub eras: &'static [Era],
+    pub phases: &'static [FaultPhase],
+    pub eras: &'static [ServerEra],
     /// Additional arguments.
     pub args: &'static [&'static str],
     pub about: &'static str,
 }
 
 /// Returns the case of a fault, if any.
-pub fn find(fault: &str) -> Option<&'static Case> {
+pub fn find(fault: &str) -> Option<&'static StdioCase> {
     CASES.iter().find(|case| case.fault == fault)
 }
 
-use Phase::{After, Before, During, Ready};
+use FaultPhase::{After, Before, During, Ready};
 
-const ALL: &[Phase] = &[During, Before, After];
-const IDLE: &[Phase] = &[During, Before, Ready, After];
-const ANSWERS: &[Phase] = &[During, Before];
-const CALLS: &[Phase] = &[During];
-const OPENING: &[Phase] = &[Before];
-const QUIET: &[Phase] = &[After];
-const BOTH: &[Era] = &[Era::Modern, Era::Legacy];
-const MODERN: &[Era] = &[Era::Modern];
-const LEGACY: &[Era] = &[Era::Legacy];
-const EVERY: &[Era] =
-    &[Era::Modern, Era::Legacy, Era::Revision("2025-06-18"), Era::Revision("2025-03-26"), Era::Revision("2024-11-05")];
+const ALL: &[FaultPhase] = &[During, Before, After];
+const IDLE: &[FaultPhase] = &[During, Before, Ready, After];
+const ANSWERS: &[FaultPhase] = &[During, Before];
+const CALLS: &[FaultPhase] = &[During];
+const OPENING: &[FaultPhase] = &[Before];
+const QUIET: &[FaultPhase] = &[After];
+const BOTH: &[ServerEra] = &[ServerEra::Modern, ServerEra::Legacy];
+const MODERN: &[ServerEra] = &[ServerEra::Modern];
+const LEGACY: &[ServerEra] = &[ServerEra::Legacy];
+const EVERY: &[ServerEra] = &[
+    ServerEra::Modern,
+    ServerEra::Legacy,
+    ServerEra::Revision("2025-06-18"),
+    ServerEra::Revision("2025-03-26"),
+    ServerEra::Revision("2024-11-05"),
+];
 
 /// The catalogue of `faults.md`, 2.1, S02 to S44, with additions from practice.
-pub const CASES: &[Case] = &[
+pub const CASES: &[StdioCase] = &[
     row("ok", CALLS, EVERY, "a healthy server"),
     row("S02", OPENING, BOTH, "exits 0 before any byte"),
     row("S03", &[Before, After, During], BOTH, "exits 1 on the opening request, or right after answering it"),
@@ -101,7 +106,7 @@ pub const CASES: &[Case] = &[
     row(
         "S31",
         ANSWERS,
-        &[Era::Modern, Era::Legacy, Era::Revision("2025-03-26")],
+        &[ServerEra::Modern, ServerEra::Legacy, ServerEra::Revision("2025-03-26")],
         "a batch array with the answer in it",
     ),
     row("S32", ALL, MODERN, "the server sends requests in the modern era"),
@@ -137,8 +142,13 @@ pub const CASES: &[Case] = &[
     row("env", CALLS, BOTH, "tools that tell the environment and the open descriptors"),
 ];
 
-const fn row(name: &'static str, phases: &'static [Phase], eras: &'static [Era], about: &'static str) -> Case {
-    Case { name, fault: name, phases, eras, args: &[], about }
+const fn row(
+    name: &'static str,
+    phases: &'static [FaultPhase],
+    eras: &'static [ServerEra],
+    about: &'static str,
+) -> StdioCase {
+    StdioCase { name, fault: name, phases, eras, args: &[], about }
 }
 
 #[cfg(test)]

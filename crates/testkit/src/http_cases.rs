@@ -2,45 +2,47 @@
 //!
 //! The expected client behaviour is defined by the test harness, not here.
 
-pub use crate::faultd::{Era, Form, Phase};
+pub use crate::faultd::{FaultPhase, Form, ServerEra};
 
 /// One fault, with the forms, phases and eras it applies to.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct HttpCase {
     /// Unique name.
     pub name: &'static str,
     /// Argument of `faultd http` or `faultd sse`.
     pub fault: &'static str,
     pub forms: &'static [Form],
     /// Applicable phases; the first one is the default of `--phase`.
-    pub phases: &'static [Phase],
-    pub eras: &'static [Era],
+    pub phases: &'static [FaultPhase],
+    pub eras: &'static [ServerEra],
     /// Additional arguments.
     pub args: &'static [&'static str],
     pub about: &'static str,
 }
 
 /// Returns the case of a fault in this form, if any.
-pub fn find(form: Form, fault: &str) -> Option<&'static Case> {
+pub fn find(form: Form, fault: &str) -> Option<&'static HttpCase> {
     CASES.iter().find(|case| case.fault == fault && case.forms.contains(&form))
 }
 
-use Phase::{After, Before, During, Ready};
+use FaultPhase::{After, Before, During, Ready};
 
-const ALL: &[Phase] = &[During, Before, After];
-const IDLE: &[Phase] = &[During, Before, Ready, After];
-const CALLS: &[Phase] = &[During];
-const ANSWERS: &[Phase] = &[During, Before];
-const OPENING: &[Phase] = &[Before];
-const BOTH: &[Era] = &[Era::Modern, Era::Legacy];
-const MODERN: &[Era] = &[Era::Modern];
-const LEGACY: &[Era] = &[Era::Legacy];
-const EVERY: &[Era] = &[Era::Modern, Era::Legacy, Era::Revision("2025-06-18"), Era::Revision("2025-03-26")];
-const HANDSHAKE: &[Era] = &[Era::Legacy, Era::Revision("2025-06-18"), Era::Revision("2025-03-26")];
-const OLDEST: &[Era] = &[Era::Revision("2024-11-05")];
+const ALL: &[FaultPhase] = &[During, Before, After];
+const IDLE: &[FaultPhase] = &[During, Before, Ready, After];
+const CALLS: &[FaultPhase] = &[During];
+const ANSWERS: &[FaultPhase] = &[During, Before];
+const OPENING: &[FaultPhase] = &[Before];
+const BOTH: &[ServerEra] = &[ServerEra::Modern, ServerEra::Legacy];
+const MODERN: &[ServerEra] = &[ServerEra::Modern];
+const LEGACY: &[ServerEra] = &[ServerEra::Legacy];
+const EVERY: &[ServerEra] =
+    &[ServerEra::Modern, ServerEra::Legacy, ServerEra::Revision("2025-06-18"), ServerEra::Revision("2025-03-26")];
+const HANDSHAKE: &[ServerEra] =
+    &[ServerEra::Legacy, ServerEra::Revision("2025-06-18"), ServerEra::Revision("2025-03-26")];
+const OLDEST: &[ServerEra] = &[ServerEra::Revision("2024-11-05")];
 
 /// The catalogue of `faults.md`, 2.2 and 2.3, as far as a server can cause them.
-pub const CASES: &[Case] = &[
+pub const CASES: &[HttpCase] = &[
     row("ok", CALLS, EVERY, "a healthy server, answers as JSON"),
     with("ok-sse", "ok", &["--answers", "sse"], EVERY, "a healthy server, answers as event streams"),
     with("ok-bare", "ok", &["--bare"], HANDSHAKE, "a healthy server without sessions and GET: both are 405"),
@@ -203,29 +205,34 @@ pub const CASES: &[Case] = &[
     old("L10", "L10", ANSWERS, "--count (40) seconds of comments, then the answer"),
 ];
 
-const fn row(name: &'static str, phases: &'static [Phase], eras: &'static [Era], about: &'static str) -> Case {
-    Case { name, fault: name, forms: &[Form::Http], phases, eras, args: &[], about }
+const fn row(
+    name: &'static str,
+    phases: &'static [FaultPhase],
+    eras: &'static [ServerEra],
+    about: &'static str,
+) -> HttpCase {
+    HttpCase { name, fault: name, forms: &[Form::Http], phases, eras, args: &[], about }
 }
 
 const fn with(
     name: &'static str,
     fault: &'static str,
     args: &'static [&'static str],
-    eras: &'static [Era],
+    eras: &'static [ServerEra],
     about: &'static str,
-) -> Case {
-    Case { name, fault, forms: &[Form::Http], phases: CALLS, eras, args, about }
+) -> HttpCase {
+    HttpCase { name, fault, forms: &[Form::Http], phases: CALLS, eras, args, about }
 }
 
 /// Creates a case for HTTP+SSE.
-const fn old(name: &'static str, fault: &'static str, phases: &'static [Phase], about: &'static str) -> Case {
-    Case { name, fault, forms: &[Form::Sse], phases, eras: OLDEST, args: &[], about }
+const fn old(name: &'static str, fault: &'static str, phases: &'static [FaultPhase], about: &'static str) -> HttpCase {
+    HttpCase { name, fault, forms: &[Form::Sse], phases, eras: OLDEST, args: &[], about }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faultd::{Options, http};
+    use crate::faultd::{FaultOptions, http};
 
     /// Rows covered by other tests: they need no server, or a different one.
     const NOT_HERE: [u32; 10] = [1, 2, 3, 5, 26, 30, 31, 32, 33, 41];
@@ -237,7 +244,7 @@ mod tests {
             for form in case.forms {
                 assert!(http::knows(*form, case.fault), "{}", case.name);
                 let words = [form.as_str(), case.fault].into_iter().chain(case.args.iter().copied());
-                assert!(Options::parse(words.map(str::to_owned)).is_ok(), "{}", case.name);
+                assert!(FaultOptions::parse(words.map(str::to_owned)).is_ok(), "{}", case.name);
             }
         }
         assert!(!http::knows(Form::Http, "H99") && !http::knows(Form::Http, "L05") && !http::knows(Form::Sse, "H04"));

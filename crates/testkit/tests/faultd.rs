@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_testkit::cases::{CASES, Era};
+use wharf_testkit::cases::{CASES, ServerEra};
 use wharf_testkit::oracle::{MARKER, marked_processes, until};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -15,11 +15,11 @@ struct Peer {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    era: Era,
+    era: ServerEra,
 }
 
 impl Peer {
-    fn start(era: Era, marker: &str, args: &[&str]) -> Peer {
+    fn start(era: ServerEra, marker: &str, args: &[&str]) -> Peer {
         let mut child = Command::new(env!("CARGO_BIN_EXE_faultd"))
             .args(["faultd", "stdio"])
             .args(args)
@@ -35,7 +35,7 @@ impl Peer {
     }
 
     fn send(&mut self, id: u64, method: &str, mut params: Value) {
-        if self.era == Era::Modern {
+        if self.era == ServerEra::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientCapabilities": {},
@@ -58,7 +58,7 @@ impl Peer {
 
     fn open(&mut self) -> Value {
         match self.era {
-            Era::Modern => self.ask(1, "server/discover", json!({})),
+            ServerEra::Modern => self.ask(1, "server/discover", json!({})),
             _ => {
                 let answer = self.ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
                 writeln!(self.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
@@ -84,14 +84,14 @@ fn a_healthy_server_speaks_every_era() {
         assert!(peer.open()["result"].is_object(), "{era:?}");
         let answer = peer.ask(2, "tools/call", echo("hello"));
         assert_eq!(answer["result"]["content"][0]["text"], "hello");
-        assert_eq!(answer["result"]["resultType"].is_string(), *era == Era::Modern);
+        assert_eq!(answer["result"]["resultType"].is_string(), *era == ServerEra::Modern);
         assert_eq!(peer.end(), Some(0));
     }
 }
 
 #[test]
 fn an_answer_without_its_newline_is_the_last() {
-    let mut peer = Peer::start(Era::Modern, "S05", &["S05", "--phase", "during"]);
+    let mut peer = Peer::start(ServerEra::Modern, "S05", &["S05", "--phase", "during"]);
     peer.open();
     peer.send(2, "tools/call", echo("hello"));
     let line = peer.receive();
@@ -102,7 +102,7 @@ fn an_answer_without_its_newline_is_the_last() {
 #[test]
 fn a_line_is_as_long_as_asked() {
     for (case, size) in [("S24-minus", 4095), ("S24-exact", 4096), ("S24-plus", 4097)] {
-        let mut peer = Peer::start(Era::Legacy, case, &[case, "--max", "4096"]);
+        let mut peer = Peer::start(ServerEra::Legacy, case, &[case, "--max", "4096"]);
         peer.open();
         peer.send(2, "tools/call", echo("hello"));
         assert_eq!(peer.receive().trim_end_matches('\n').len(), size, "{case}");
@@ -113,7 +113,7 @@ fn a_line_is_as_long_as_asked() {
 #[test]
 fn daemons_outlive_the_server_and_are_found() {
     let marker = format!("S41-{}", std::process::id());
-    let mut peer = Peer::start(Era::Modern, &marker, &["S41", "--phase", "during"]);
+    let mut peer = Peer::start(ServerEra::Modern, &marker, &["S41", "--phase", "during"]);
     peer.open();
     peer.ask(2, "tools/call", echo("hello"));
     assert_eq!(peer.end(), Some(0));
@@ -129,12 +129,12 @@ fn daemons_outlive_the_server_and_are_found() {
 fn the_fault_happens_on_the_first_start_only() {
     let state = std::env::temp_dir().join(format!("faultd-state-{}", std::process::id()));
     let path = state.to_str().unwrap();
-    let mut first = Peer::start(Era::Modern, "state", &["S03", "--phase", "during", "--state", path]);
+    let mut first = Peer::start(ServerEra::Modern, "state", &["S03", "--phase", "during", "--state", path]);
     first.open();
     first.send(2, "tools/call", echo("hello"));
     assert_eq!(first.receive(), "");
     assert_eq!(first.end(), Some(1));
-    let mut second = Peer::start(Era::Modern, "state", &["S03", "--phase", "during", "--state", path]);
+    let mut second = Peer::start(ServerEra::Modern, "state", &["S03", "--phase", "during", "--state", path]);
     second.open();
     assert!(second.ask(2, "tools/call", echo("hello"))["result"].is_object());
     assert_eq!(second.end(), Some(0));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use sha2::Digest;
 use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, SkillError, connect, skill_labels};
-use wharf_spec::{StdioSpec, Surroundings};
+use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::{Skill, SkillFiles};
 
 const HEAD: &str = "---\nname: refunds\ndescription: Pays back.\nlicense: MIT\n---\n# Refunds\n";
@@ -56,7 +56,7 @@ impl Server {
         let spec = StdioSpec { program, args: vec![path.clone().into()], ..StdioSpec::default() };
         let mut options = ConnectOptions::default();
         options.name = name.to_owned();
-        options.surroundings = Surroundings { env: Vec::new(), cwd: folder };
+        options.surroundings = Environment { env: Vec::new(), cwd: folder };
         Server { connection: connect(&spec, options).await.unwrap(), script: path }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{CallRefusal, ToolOutcome};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 /// Maximum characters stored of an unknown tool name. Callers may pass arbitrary text.
 const LONGEST_NAME: usize = 200;
@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 200;
 #[non_exhaustive]
 pub enum RegistryCallError {
     /// No tool has this name.
-    #[error("there is no tool {}{}", Shown::line(.name, 100), DidYouMean(.nearest))]
+    #[error("there is no tool {}{}", EscapedText::line(.name, 100), DidYouMean(.nearest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -23,7 +23,7 @@ pub enum RegistryCallError {
         nearest: Option<Arc<str>>,
     },
     /// Several providers registered this name, so it is ambiguous and resolves to none of them.
-    #[error("the name {} is given to tools of {}, so it stands for none of them", Shown::line(.name, 100), ProviderList(.providers))]
+    #[error("the name {} is given to tools of {}, so it stands for none of them", EscapedText::line(.name, 100), ProviderList(.providers))]
     Withheld {
         /// The name.
         name: String,
@@ -81,10 +81,10 @@ impl RegistryCallError {
     pub fn to_outcome(&self) -> ToolOutcome {
         let mut text = self.to_string();
         for cause in std::iter::successors(self.source(), |&cause| cause.source()).take(8) {
-            text = format!("{text}: {}", Shown::line(&cause.to_string(), 1000));
+            text = format!("{text}: {}", EscapedText::line(&cause.to_string(), 1000));
         }
         if let Some(next) = self.next() {
-            text = format!("{text}\n{}", Shown::line(next, 1000));
+            text = format!("{text}\n{}", EscapedText::line(next, 1000));
         }
         ToolOutcome::error(text)
     }
@@ -128,7 +128,7 @@ struct DidYouMean<'a>(&'a Option<Arc<str>>);
 
 impl fmt::Display for DidYouMean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {}?", Shown::line(name, 100)))
+        self.0.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {}?", EscapedText::line(name, 100)))
     }
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for ProviderList<'_> {
         for (n, provider) in self.0.iter().enumerate() {
             f.write_str(if n == 0 { "" } else { " and " })?;
             let provider = if provider.is_empty() { "this program" } else { provider };
-            Shown::line(provider, 100).fmt(f)?;
+            EscapedText::line(provider, 100).fmt(f)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_json::RawJson;
 
 use crate::{BoxFuture, ToolCaller, ToolDescription};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 /// Decides whether a call may be executed. The registry consults its gate exactly once per call.
 pub trait Gate: Send + Sync {
@@ -99,7 +99,7 @@ impl CallRefusal {
 impl fmt::Display for CallRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.reason.fmt(f)?;
-        self.hint.as_deref().map_or(Ok(()), |hint| write!(f, "; {}", Shown::line(hint, 1000)))
+        self.hint.as_deref().map_or(Ok(()), |hint| write!(f, "; {}", EscapedText::line(hint, 1000)))
     }
 }
 
@@ -108,21 +108,21 @@ impl std::error::Error for CallRefusal {}
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Denied { rule } => write!(f, "denied: {}", Shown::line(rule, 500)),
+            Self::Denied { rule } => write!(f, "denied: {}", EscapedText::line(rule, 500)),
             Self::NobodyToAsk { rule } => {
-                let rule = Shown::line(rule, 500);
+                let rule = EscapedText::line(rule, 500);
                 write!(f, "this needs a person's permission and nobody is there to ask; the rule {rule} would allow it")
             }
             Self::SaidNo { because: None } => f.write_str("the person who was asked said no"),
             Self::SaidNo { because: Some(why) } => {
-                write!(f, "the person who was asked said no: {}", Shown::line(why, 1000))
+                write!(f, "the person who was asked said no: {}", EscapedText::line(why, 1000))
             }
             Self::DefinitionChanged => f.write_str("the tool has changed since it was approved"),
             Self::ApprovalStale => {
                 f.write_str("the tool was replaced or removed while a person was being asked about it")
             }
             Self::NotApproved => f.write_str("whoever provides this tool has not been approved"),
-            Self::Other(reason) => Shown::line(reason, 500).fmt(f),
+            Self::Other(reason) => EscapedText::line(reason, 500).fmt(f),
         }
     }
 }

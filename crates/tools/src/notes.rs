@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 /// A bounded queue of notes, each with its source.
 ///
@@ -51,8 +51,8 @@ impl NoteQueue {
 
     /// Adds a note. Never blocks, never fails.
     pub fn push(&self, from: &str, text: &str) {
-        let from = Shown::line(from, 100).to_string().into();
-        let text = Shown::lines(text, self.limits.characters).to_string();
+        let from = EscapedText::line(from, 100).to_string().into();
+        let text = EscapedText::lines(text, self.limits.characters).to_string();
         let mut waiting = self.lock();
         waiting.push(AgentNote { from, text, missed: 0 });
         if waiting.len() > self.limits.notes.max(1) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{Base64Text, EmbeddedContents, OutcomeBlock};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 /// Maximum characters of a URI or path. Generous, because a truncated URI is useless.
 const LONGEST_URI: usize = 2000;
@@ -22,14 +22,14 @@ impl fmt::Display for BlockReference<'_> {
                     f,
                     "link{} <{}>{}",
                     OptionalName(name.as_deref()),
-                    Shown::line(uri, LONGEST_URI),
+                    EscapedText::line(uri, LONGEST_URI),
                     OptionalMime(mime.as_deref())
                 )?;
                 size.map_or(Ok(()), |size| write!(f, ", {}", ByteSize(size)))?;
-                description.as_ref().map_or(Ok(()), |text| write!(f, ": {}", Shown::line(text, 200)))
+                description.as_ref().map_or(Ok(()), |text| write!(f, ": {}", EscapedText::line(text, 200)))
             }
             OutcomeBlock::Resource { uri, mime, contents, .. } => {
-                write!(f, "resource {}{}, ", Shown::line(uri, LONGEST_URI), OptionalMime(mime.as_deref()))?;
+                write!(f, "resource {}{}, ", EscapedText::line(uri, LONGEST_URI), OptionalMime(mime.as_deref()))?;
                 match contents {
                     EmbeddedContents::Text(text) => LineCount(text).fmt(f),
                     EmbeddedContents::Bytes(data) => size(data).fmt(f),
@@ -38,11 +38,11 @@ impl fmt::Display for BlockReference<'_> {
             }
             OutcomeBlock::File { path, mime, bytes, note } => {
                 let path = path.to_string_lossy();
-                let note = Shown::line(note, 500);
+                let note = EscapedText::line(note, 500);
                 write!(
                     f,
                     "file {}{}, {}: {note}",
-                    Shown::line(&path, LONGEST_URI),
+                    EscapedText::line(&path, LONGEST_URI),
                     OptionalMime(mime.as_deref()),
                     ByteSize(*bytes)
                 )
@@ -59,7 +59,7 @@ struct OptionalName<'a>(Option<&'a str>);
 
 impl fmt::Display for OptionalName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |name| write!(f, " {}", Shown::line(name, 200)))
+        self.0.map_or(Ok(()), |name| write!(f, " {}", EscapedText::line(name, 200)))
     }
 }
 
@@ -68,7 +68,7 @@ struct OptionalMime<'a>(Option<&'a str>);
 
 impl fmt::Display for OptionalMime<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.filter(|mime| !mime.is_empty()).map_or(Ok(()), |mime| write!(f, " {}", Shown::line(mime, 100)))
+        self.0.filter(|mime| !mime.is_empty()).map_or(Ok(()), |mime| write!(f, " {}", EscapedText::line(mime, 100)))
     }
 }
 

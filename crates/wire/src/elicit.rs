@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 use crate::{JsonLimits, View};
 use wharf_json::{JsonDecodeError, RawJson};
 
-pub use complete::{Problem, Reason};
-pub use field::{Choice, Field, FieldKind};
+pub use complete::{FieldError, FieldErrorKind};
+pub use field::{Choice, FieldKind, FormField};
 pub use format::TextFormat;
-pub use number::Number;
+pub use number::JsonNumber;
 pub use secret::skeleton;
 
 /// Maximum number of fields in a form.
@@ -43,7 +43,7 @@ pub struct FormRequest {
     /// The server's explanation, shown to the user.
     pub message: String,
     /// Fields in schema order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FormField>,
     /// The complete parameters as received.
     pub raw: RawJson,
 }
@@ -86,11 +86,11 @@ impl View for Elicitation {
     /// Reads the parameters of `elicitation/create`. A missing `mode` means a form.
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
-        struct Shape {
+        struct WireElicitationMode {
             #[serde(default)]
             mode: Option<String>,
         }
-        let Shape { mode } = raw.decode(bounds)?;
+        let WireElicitationMode { mode } = raw.decode(bounds)?;
         match mode.as_deref() {
             None | Some("form") => FormRequest::view(raw, bounds).map(Self::Form),
             Some("url") => UrlRequest::view(raw, bounds).map(Self::Url),
@@ -103,12 +103,12 @@ impl View for FormRequest {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Shape<'a> {
+        struct WireFormRequest<'a> {
             message: String,
             #[serde(borrow)]
             requested_schema: &'a RawValue,
         }
-        let Shape { message, requested_schema } = raw.decode(bounds)?;
+        let WireFormRequest { message, requested_schema } = raw.decode(bounds)?;
         let fields = schema::read_fields(&raw.part(requested_schema), bounds)?;
         Ok(Self { message, fields, raw })
     }
@@ -118,20 +118,20 @@ impl View for UrlRequest {
     fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Shape {
+        struct WireUrlRequest {
             message: String,
             url: String,
             #[serde(default)]
             elicitation_id: Option<String>,
         }
-        let Shape { message, url, elicitation_id } = raw.decode(bounds)?;
+        let WireUrlRequest { message, url, elicitation_id } = raw.decode(bounds)?;
         Ok(Self { message, url, elicitation_id, raw })
     }
 }
 
 impl FormRequest {
     /// Returns the field with this name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&FormField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
@@ -146,7 +146,7 @@ impl FormRequest {
     ///
     /// The specification forbids servers to request secrets through a form. Boolean and choice fields are not checked:
     /// their options come from the server.
-    pub fn secret_field(&self) -> Option<&Field> {
+    pub fn secret_field(&self) -> Option<&FormField> {
         self.fields.iter().find(|field| field.asks_for_secret())
     }
 }

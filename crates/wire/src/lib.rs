@@ -36,8 +36,8 @@ pub use cache::{CacheHint, CacheScope, LONGEST_KEPT};
 pub use completion::{Completion, MOST_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
 pub use elicit::{
-    Choice, Elicitation, ElicitationResponse, Field, FieldKind, FormRequest, MOST_FIELDS, MOST_OPTIONS, Number,
-    Problem, Reason, TextFormat, UrlRequest, skeleton,
+    Choice, Elicitation, ElicitationResponse, FieldError, FieldErrorKind, FieldKind, FormField, FormRequest,
+    JsonNumber, MOST_FIELDS, MOST_OPTIONS, TextFormat, UrlRequest, skeleton,
 };
 pub use envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};

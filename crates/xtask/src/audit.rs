@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::run::{Outcome, capture, cargo, on_path, root, run, say, target};
+use crate::run::{TaskResult, capture, cargo, on_path, root, run, say, target};
 
 const VERSION: &str = "0.20.2";
 
-pub fn audit() -> Outcome {
+pub fn audit() -> TaskResult {
     let program = cargo_deny()?;
     let deny = || {
         let mut command = Command::new(&program);
@@ -26,7 +26,7 @@ pub fn audit() -> Outcome {
 }
 
 /// Returns the `cargo-deny` on the search path, or installs a private copy if it is missing.
-fn cargo_deny() -> Outcome<PathBuf> {
+fn cargo_deny() -> TaskResult<PathBuf> {
     if on_path("cargo-deny") {
         return Ok("cargo-deny".into());
     }

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::peers;
-use crate::run::{Outcome, capture, cargo, number, on_path, run, say, target};
+use crate::run::{TaskResult, capture, cargo, number, on_path, run, say, target};
 
 pub use catalog::catalog;
 pub use cli::cli;
@@ -38,12 +38,12 @@ const CORES: [usize; 2] = [1, 2];
 const PAYLOADS: [usize; 2] = [64, 65536];
 const CALLERS: [usize; 3] = [1, 16, 64];
 
-pub fn stdio(words: &[&str]) -> Outcome {
-    let plan = Plan::parse("stdio", words)?;
+pub fn stdio(words: &[&str]) -> TaskResult {
+    let plan = ThroughputPlan::parse("stdio", words)?;
     let (binaries, home) = prepare()?;
     let field = field(&binaries, &home)?;
     let everybody = [&field[..], &local(&binaries)].concat();
-    let settings = rounds::settings(&[Way::Stdio]);
+    let settings = rounds::settings(&[BenchTransport::Stdio]);
     let samples = rounds::measure(&plan, &settings, &everybody, &binaries.join("bench-echo"))?;
     rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
     let instructions = instructions::count(&field, &binaries.join("bench-echo"));
@@ -52,7 +52,7 @@ pub fn stdio(words: &[&str]) -> Outcome {
 }
 
 /// Builds all clients and servers. Returns the folders of our binaries and of the peers.
-fn prepare() -> Outcome<(PathBuf, PathBuf)> {
+fn prepare() -> TaskResult<(PathBuf, PathBuf)> {
     if !on_path("taskset") {
         return Err("taskset is missing: it pins the measured processes to one core or two".into());
     }
@@ -63,7 +63,7 @@ fn prepare() -> Outcome<(PathBuf, PathBuf)> {
 
 /// Transport between client and server.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum BenchTransport {
     Stdio,
     /// HTTP with JSON responses.
     Json,
@@ -71,7 +71,7 @@ enum Way {
     Sse,
 }
 
-impl Way {
+impl BenchTransport {
     fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -82,15 +82,15 @@ impl Way {
 }
 
 /// Amount of measurement.
-struct Plan {
+struct ThroughputPlan {
     rounds: usize,
     seconds: f64,
     /// The command line, for the report.
     command: String,
 }
 
-impl Plan {
-    fn parse(what: &str, words: &[&str]) -> Outcome<Self> {
+impl ThroughputPlan {
+    fn parse(what: &str, words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "bench", what], words].concat().join(" ");
         let mut plan = Self { rounds: 7, seconds: 0.5, command };
         let mut words = words.iter();
@@ -136,7 +136,7 @@ const OURS_MULTI: &str = "Wharf, two workers";
 
 /// A client to measure: a command that accepts the common flags.
 #[derive(Clone)]
-struct Client {
+struct BenchClient {
     label: &'static str,
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -146,7 +146,7 @@ struct Client {
     server: Option<PathBuf>,
 }
 
-impl Client {
+impl BenchClient {
     fn new<const N: usize>(label: &'static str, program: PathBuf, arguments: [OsString; N]) -> Self {
         Self { label, program, arguments: arguments.into(), counted: false, server: None }
     }
@@ -157,39 +157,39 @@ impl Client {
 }
 
 /// Returns all clients; the limit comes first.
-fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
+fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
     let rt = |flavour: &str| ["--rt".into(), flavour.into()];
     let (ours, rmcp) = (binaries.join("bench-wharf"), binaries.join("bench-rmcp"));
-    let mut limit = Client::new("raw pipe, the limit", binaries.join("bench-raw"), []).counted();
+    let mut limit = BenchClient::new("raw pipe, the limit", binaries.join("bench-raw"), []).counted();
     let mut field = Vec::new();
     if ours.is_file() {
         limit.arguments = vec!["--template".into(), template(&ours, "template.json")?.into()];
-        field.push(Client::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
-        field.push(Client::new(OURS_MULTI, ours, rt("multi")));
+        field.push(BenchClient::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
+        field.push(BenchClient::new(OURS_MULTI, ours, rt("multi")));
     } else {
         say!("Wharf is LEFT OUT: there is no {}", ours.display());
     }
     field.insert(0, limit);
-    field.push(Client::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).counted());
-    field.push(Client::new("rmcp 3.8, two workers", rmcp, rt("multi")));
-    field.push(Client::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
-    field.push(Client::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
+    field.push(BenchClient::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).counted());
+    field.push(BenchClient::new("rmcp 3.8, two workers", rmcp, rt("multi")));
+    field.push(BenchClient::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
+    field.push(BenchClient::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
     Ok(field)
 }
 
 /// Returns the clients with in-process servers, and the stdio clients they are compared with.
-fn local(binaries: &Path) -> Vec<Client> {
+fn local(binaries: &Path) -> Vec<BenchClient> {
     let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
-    let inside = LOCAL.map(|(label, arguments)| Client::new(label, program.clone(), arguments.map(Into::into)));
-    let beside = BESIDE.map(|(label, flavour)| Client {
+    let inside = LOCAL.map(|(label, arguments)| BenchClient::new(label, program.clone(), arguments.map(Into::into)));
+    let beside = BESIDE.map(|(label, flavour)| BenchClient {
         server: Some(binaries.join("rmcp-server")),
-        ..Client::new(label, ours.clone(), ["--rt".into(), flavour.into()])
+        ..BenchClient::new(label, ours.clone(), ["--rt".into(), flavour.into()])
     });
     inside.into_iter().chain(beside).collect()
 }
 
 /// Writes the request template of this client to a file, so that the limit sends the same bytes.
-fn template(ours: &Path, name: &str) -> Outcome<PathBuf> {
+fn template(ours: &Path, name: &str) -> TaskResult<PathBuf> {
     let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
     let folder = target().join("bench");
     fs::create_dir_all(&folder)?;

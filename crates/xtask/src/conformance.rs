@@ -11,10 +11,10 @@ use std::fs;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::run::{Outcome, cargo, root, run, say};
-use crate::test::Tally;
+use crate::run::{TaskResult, cargo, root, run, say};
+use crate::test::TestCounts;
 
-use suite::{ConformanceSuite, Verdict};
+use suite::{ConformanceSuite, ScenarioVerdict};
 
 /// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
 const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION];
@@ -27,15 +27,15 @@ const TIMED: &str = "sse-retry";
 const AT_ONCE: usize = 2;
 
 /// Runs the command with its arguments.
-pub fn conformance(words: &[&str]) -> Outcome {
-    let plan = Plan::parse(words)?;
+pub fn conformance(words: &[&str]) -> TaskResult {
+    let plan = ConformancePlan::parse(words)?;
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
     let played = play(&plan, &ConformanceSuite::install(&[])?)?;
     if plan.table {
         fs::write(root().join("evidence/conformance.md"), page::page(&played)?)?;
         say!("wrote evidence/conformance.md");
     }
-    let Tally { passed, failed } = close(&played);
+    let TestCounts { passed, failed } = close(&played);
     println!("{passed} passed, {failed} failed");
     match (failed, passed) {
         (0, 0) => Err("not one scenario ran".into()),
@@ -46,21 +46,21 @@ pub fn conformance(words: &[&str]) -> Outcome {
 
 /// Runs all scenarios as part of `cargo xtask test`. The client must be built already. Every started process gets the
 /// variables of `environment`.
-pub fn everything(environment: &[(&str, &str)]) -> Outcome<Tally> {
-    let played = play(&Plan::default(), &ConformanceSuite::install(environment)?)?;
+pub fn everything(environment: &[(&str, &str)]) -> TaskResult<TestCounts> {
+    let played = play(&ConformancePlan::default(), &ConformanceSuite::install(environment)?)?;
     Ok(close(&played))
 }
 
 /// The selected scenarios, and the option to write the page.
 #[derive(Debug, Default, PartialEq)]
-struct Plan<'a> {
+struct ConformancePlan<'a> {
     revision: Option<&'a str>,
     scenario: Option<&'a str>,
     table: bool,
 }
 
-impl<'a> Plan<'a> {
-    fn parse(words: &[&'a str]) -> Outcome<Self> {
+impl<'a> ConformancePlan<'a> {
+    fn parse(words: &[&'a str]) -> TaskResult<Self> {
         let mut plan = Self::default();
         let mut words = words.iter().copied().enumerate();
         while let Some((position, word)) = words.next() {
@@ -82,30 +82,30 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn wants(&self, turn: &Turn) -> bool {
+    fn wants(&self, turn: &ScenarioRun) -> bool {
         self.scenario.is_none_or(|scenario| scenario == turn.scenario)
     }
 }
 
 /// One scenario at one revision.
 #[derive(Debug, Clone, PartialEq)]
-struct Turn {
+struct ScenarioRun {
     revision: &'static str,
     scenario: String,
 }
 
 /// The result of one scenario run.
 struct ScenarioResult {
-    turn: Turn,
-    verdict: Verdict,
+    turn: ScenarioRun,
+    verdict: ScenarioVerdict,
 }
 
 /// Runs the selected scenarios and prints a line for each. Returns the results in the suite's order.
-fn play(plan: &Plan, suite: &ConformanceSuite) -> Outcome<Vec<ScenarioResult>> {
+fn play(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
     let mut turns = Vec::new();
     for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
         let scenarios = suite.scenarios(revision)?.into_iter();
-        turns.extend(scenarios.map(|scenario| Turn { revision, scenario }).filter(|turn| plan.wants(turn)));
+        turns.extend(scenarios.map(|scenario| ScenarioRun { revision, scenario }).filter(|turn| plan.wants(turn)));
     }
     let start = Instant::now();
     let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED);
@@ -122,7 +122,7 @@ fn play(plan: &Plan, suite: &ConformanceSuite) -> Outcome<Vec<ScenarioResult>> {
 }
 
 /// Runs the scenarios, `at_once` at a time.
-fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &ConformanceSuite) -> Outcome<Vec<ScenarioResult>> {
+fn side_by_side(turns: Vec<ScenarioRun>, at_once: usize, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
     let queue = Mutex::new(turns.into_iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
@@ -145,18 +145,18 @@ fn side_by_side(turns: Vec<Turn>, at_once: usize, suite: &ConformanceSuite) -> O
     Ok(played)
 }
 
-fn line(turn: &Turn, verdict: &Verdict) -> String {
+fn line(turn: &ScenarioRun, verdict: &ScenarioVerdict) -> String {
     let mark = if verdict.is_passed() { "ok" } else { "FAIL" };
     format!("{mark:<4} {:<10} {:<36} {verdict}", turn.revision, turn.scenario)
 }
 
 /// Counts the results and reports the failures.
-fn close(played: &[ScenarioResult]) -> Tally {
+fn close(played: &[ScenarioResult]) -> TestCounts {
     let (passed, failed): (Vec<_>, Vec<_>) = played.iter().partition(|played| played.verdict.is_passed());
     for ScenarioResult { turn, verdict } in &failed {
         say!("{} at {}:\n{}", turn.scenario, turn.revision, verdict.complaint());
     }
-    Tally { passed: passed.len(), failed: failed.len() }
+    TestCounts { passed: passed.len(), failed: failed.len() }
 }
 
 #[cfg(test)]
@@ -165,20 +165,20 @@ mod tests {
 
     #[test]
     fn words_are_understood() {
-        assert_eq!(Plan::parse(&[]).unwrap(), Plan::default());
-        let one = Plan { revision: Some("2025-11-25"), scenario: Some("sse-retry"), table: false };
-        assert_eq!(Plan::parse(&["client", "2025-11-25", "--scenario", "sse-retry"]).unwrap(), one);
-        assert!(Plan::parse(&["--table"]).unwrap().table);
+        assert_eq!(ConformancePlan::parse(&[]).unwrap(), ConformancePlan::default());
+        let one = ConformancePlan { revision: Some("2025-11-25"), scenario: Some("sse-retry"), table: false };
+        assert_eq!(ConformancePlan::parse(&["client", "2025-11-25", "--scenario", "sse-retry"]).unwrap(), one);
+        assert!(ConformancePlan::parse(&["--table"]).unwrap().table);
         for words in [&["server"][..], &["--scenario"], &["2025-11-25", "client"], &["--table", "extension"]] {
-            assert!(Plan::parse(words).is_err(), "{words:?}");
+            assert!(ConformancePlan::parse(words).is_err(), "{words:?}");
         }
     }
 
     #[test]
     fn only_what_is_asked_for_is_wanted() {
-        let turn = |scenario: &str| Turn { revision: EXTENSION, scenario: scenario.to_owned() };
-        let one = Plan { scenario: Some("initialize"), ..Plan::default() };
-        assert!(Plan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));
-        assert!(!one.wants(&turn("tools_call")) && Plan::default().wants(&turn("auth/dpop")));
+        let turn = |scenario: &str| ScenarioRun { revision: EXTENSION, scenario: scenario.to_owned() };
+        let one = ConformancePlan { scenario: Some("initialize"), ..ConformancePlan::default() };
+        assert!(ConformancePlan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));
+        assert!(!one.wants(&turn("tools_call")) && ConformancePlan::default().wants(&turn("auth/dpop")));
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::{Outcome, capture, cargo, root, run, say, target};
+use crate::run::{TaskResult, capture, cargo, root, run, say, target};
 
 /// Files copied unchanged.
 const DOCUMENTS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"];
@@ -21,7 +21,7 @@ a static build needs the standard library for musl, and a C compiler for it:
   rustup target add x86_64-unknown-linux-musl
   apt-get install musl-tools        (or whatever brings musl-gcc on this system)";
 
-pub fn dist() -> Outcome {
+pub fn dist() -> TaskResult {
     let platform = format!("{ARCH}-unknown-linux-musl");
     let binary = build(&platform)?;
     let name = format!("wharf-{}-{platform}", version(&binary)?);
@@ -42,7 +42,7 @@ pub fn dist() -> Outcome {
 }
 
 /// Builds the binary and verifies that it is static.
-fn build(platform: &str) -> Outcome<PathBuf> {
+fn build(platform: &str) -> TaskResult<PathBuf> {
     let arguments = ["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf", "--target", platform];
     run(cargo().args(arguments)).map_err(|error| format!("{error}\n{NEEDED}"))?;
     let binary = target().join(platform).join("dist/wharf");
@@ -53,18 +53,18 @@ fn build(platform: &str) -> Outcome<PathBuf> {
 }
 
 /// Reports whether a program needs a loader, that is, has a `PT_INTERP` program header.
-fn is_dynamic(binary: &Path) -> Outcome<bool> {
+fn is_dynamic(binary: &Path) -> TaskResult<bool> {
     let headers = capture(Command::new("readelf").args(["--program-headers", "--wide"]).arg(binary))?;
     Ok(headers.stdout.lines().any(|line| line.trim_start().starts_with("INTERP")))
 }
 
-fn version(binary: &Path) -> Outcome<String> {
+fn version(binary: &Path) -> TaskResult<String> {
     let said = capture(Command::new(binary).arg("--version"))?.stdout;
     Ok(said.split_whitespace().nth(1).ok_or("it does not say its version")?.to_owned())
 }
 
 /// Packs the folder of this name. The archive depends on its contents only, not on user or time.
-fn pack(name: &str) -> Outcome {
+fn pack(name: &str) -> TaskResult {
     let folder = target().join("dist");
     let archive = folder.join(format!("{name}.tar.gz"));
     let time = capture(Command::new("git").args(["log", "-1", "--format=@%ct"]).current_dir(root()));
@@ -78,7 +78,7 @@ fn pack(name: &str) -> Outcome {
 }
 
 /// Returns the licences of all dependencies of the binary, with their texts where the packages include them.
-fn licences(platform: &str) -> Outcome<String> {
+fn licences(platform: &str) -> TaskResult<String> {
     let filter = ["metadata", "--format-version", "1", "--locked", "--filter-platform", platform];
     let metadata: Value = serde_json::from_str(&capture(cargo().args(filter))?.stdout)?;
     let tree = ["tree", "--package", "wharf-cli", "--edges", "normal", "--target", platform, "--prefix", "none"];

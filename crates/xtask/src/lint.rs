@@ -1,8 +1,8 @@
 //! `cargo xtask lint`
 
-use crate::run::{Outcome, cargo, run};
+use crate::run::{TaskResult, cargo, run};
 
-pub fn lint() -> Outcome {
+pub fn lint() -> TaskResult {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }

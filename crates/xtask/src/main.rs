@@ -20,7 +20,7 @@ mod trial;
 
 use std::process::ExitCode;
 
-use run::Outcome;
+use run::TaskResult;
 
 const HELP: &str = "\
 usage: cargo xtask <chore>
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(words: &[&str]) -> Outcome {
+fn dispatch(words: &[&str]) -> TaskResult {
     if words.is_empty() || words.iter().any(|word| matches!(*word, "--help" | "-h" | "help")) {
         print!("{HELP}");
         return Ok(());

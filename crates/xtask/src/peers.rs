@@ -9,13 +9,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::run::{Outcome, root, run, say, target};
+use crate::run::{TaskResult, root, run, say, target};
 
 pub const NODE_PINS: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 const PYTHONS: [&str; 2] = ["py1", "py2"];
 
 /// Installs everything and returns its folder.
-pub fn install() -> Outcome<PathBuf> {
+pub fn install() -> TaskResult<PathBuf> {
     let pins = root().join("crates/peers");
     let home = target().join("peers");
     fs::create_dir_all(&home)?;
@@ -35,7 +35,7 @@ pub fn install() -> Outcome<PathBuf> {
 }
 
 /// Fills the npx and uvx caches with the listed packages, so that tests can use both launchers offline.
-fn fill_caches(list: &Path, home: &Path) -> Outcome {
+fn fill_caches(list: &Path, home: &Path) -> TaskResult {
     say!("filling the caches of npx and uvx");
     let caches = home.join("launchers");
     fs::create_dir_all(&caches)?;
@@ -67,7 +67,7 @@ fn fill_caches(list: &Path, home: &Path) -> Outcome {
 }
 
 /// Installs third-party command-line clients, needed by one benchmark only. Returns the folder of their packages.
-pub fn install_command_lines() -> Outcome<PathBuf> {
+pub fn install_command_lines() -> TaskResult<PathBuf> {
     let home = target().join("peers-cli");
     fs::create_dir_all(&home)?;
     let pins = NODE_PINS.map(|name| root().join("crates/peers/cli").join(name));
@@ -75,7 +75,7 @@ pub fn install_command_lines() -> Outcome<PathBuf> {
     Ok(home.join("node_modules"))
 }
 
-fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
+fn copy_scripts(pins: &Path, home: &Path) -> TaskResult {
     for folder in ["servers", "clients"] {
         fs::create_dir_all(home.join(folder))?;
         for entry in fs::read_dir(pins.join(folder))? {
@@ -87,7 +87,7 @@ fn copy_scripts(pins: &Path, home: &Path) -> Outcome {
 }
 
 /// Runs `work` unless the stamp matches the current pins.
-pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outcome) -> Outcome {
+pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> TaskResult) -> TaskResult {
     let wanted = fingerprint(stamp, pins)?;
     if fs::read_to_string(stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
@@ -99,7 +99,7 @@ pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> Outco
 }
 
 /// Hashes the pins and the path of the stamp: a Python environment cannot be moved.
-fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
+fn fingerprint(place: &Path, pins: &[PathBuf]) -> TaskResult<String> {
     let mut hasher = DefaultHasher::new();
     place.hash(&mut hasher);
     for pin in pins {
@@ -109,7 +109,7 @@ fn fingerprint(place: &Path, pins: &[PathBuf]) -> Outcome<String> {
 }
 
 /// Installs exactly the locked versions, without running install scripts.
-pub fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
+pub fn install_node(pins: &[PathBuf], home: &Path) -> TaskResult {
     say!("installing Node packages");
     for pin in pins {
         fs::copy(pin, home.join(pin.file_name().unwrap_or_default()))?;
@@ -119,7 +119,7 @@ pub fn install_node(pins: &[PathBuf], home: &Path) -> Outcome {
         .map_err(|error| format!("{error}\nthe tests need Node 20 or later with npm").into())
 }
 
-fn install_python(requirements: &Path, venv: &Path) -> Outcome {
+fn install_python(requirements: &Path, venv: &Path) -> TaskResult {
     say!("installing Python packages");
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv))
         .map_err(|error| format!("{error}\nthe tests need Python 3.10 or later with venv"))?;

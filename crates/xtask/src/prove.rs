@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::peers;
-use crate::run::{Outcome, Surroundings, cargo, number, root, run, say, target};
+use crate::run::{MachineDescription, TaskResult, cargo, number, root, run, say, target};
 
 /// A test binary that can repeat its cases and write its results as a table.
 struct RepeatableTest {
@@ -31,7 +31,7 @@ const PROOFS: [RepeatableTest; 7] = [
     RepeatableTest { name: "memory", package: "wharf", test: "memory", filter: None, runs: 6 },
 ];
 
-pub fn prove(words: &[&str]) -> Outcome {
+pub fn prove(words: &[&str]) -> TaskResult {
     let (which, runs) = parse(words)?;
     let tables = target().join("reliability");
     fs::create_dir_all(&tables)?;
@@ -50,7 +50,7 @@ pub fn prove(words: &[&str]) -> Outcome {
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", ")).into()) }
 }
 
-fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
+fn parse<'a>(words: &[&'a str]) -> TaskResult<(&'a str, Option<usize>)> {
     let (mut which, mut runs) = ("all", None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -67,7 +67,7 @@ fn parse<'a>(words: &[&'a str]) -> Outcome<(&'a str, Option<usize>)> {
     Ok((which, runs))
 }
 
-fn repeat(proof: &RepeatableTest, runs: usize, tables: &Path, home: &Path) -> Outcome {
+fn repeat(proof: &RepeatableTest, runs: usize, tables: &Path, home: &Path) -> TaskResult {
     let table = tables.join(format!("{}.json", proof.name));
     // Remove an old table, so that it is not taken for a new one.
     let _ = fs::remove_file(&table);
@@ -84,17 +84,17 @@ fn repeat(proof: &RepeatableTest, runs: usize, tables: &Path, home: &Path) -> Ou
 }
 
 /// Records date and command in a table: a later run may refresh only some tables.
-fn date(table: &Path, proof: &RepeatableTest) -> Outcome {
+fn date(table: &Path, proof: &RepeatableTest) -> TaskResult {
     let mut value: Value = serde_json::from_str(&fs::read_to_string(table)?)?;
-    let note = format!("Measured on {} with `cargo xtask prove {}`.", Surroundings::look().date, proof.name);
+    let note = format!("Measured on {} with `cargo xtask prove {}`.", MachineDescription::look().date, proof.name);
     if let Some(notes) = value["notes"].as_array_mut() {
         notes.push(note.into());
     }
     Ok(fs::write(table, value.to_string())?)
 }
 
-fn page(tables: &Path) -> Outcome<String> {
-    let here = Surroundings::look();
+fn page(tables: &Path) -> TaskResult<String> {
+    let here = MachineDescription::look();
     let mut page = format!(
         "# Reliability\n\n\
          What was done to Wharf on purpose, how often, and what came of it. Linux {}, {} cores; each table says when it \
@@ -109,7 +109,7 @@ fn page(tables: &Path) -> Outcome<String> {
     Ok(page)
 }
 
-fn in_order(tables: &Path) -> Outcome<Vec<PathBuf>> {
+fn in_order(tables: &Path) -> TaskResult<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(tables)? {
         paths.push(entry?.path());

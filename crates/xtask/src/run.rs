@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+pub type TaskResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Prints a status line to stderr.
 macro_rules! say {
@@ -33,14 +33,14 @@ pub fn cargo() -> Command {
 }
 
 /// Runs a command to its end, with inherited output and no input.
-pub fn run(command: &mut Command) -> Outcome {
+pub fn run(command: &mut Command) -> TaskResult {
     say!("{}", shown(command));
     let status = command.stdin(Stdio::null()).status().map_err(|error| not_started(command, error))?;
     if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shown(command)).into()) }
 }
 
 /// Runs a command silently. Returns its output, or an error with its stderr.
-pub fn capture(command: &mut Command) -> Outcome<CapturedOutput> {
+pub fn capture(command: &mut Command) -> TaskResult<CapturedOutput> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, error))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -74,20 +74,20 @@ pub fn not_started(command: &Command, error: std::io::Error) -> String {
 }
 
 /// Parses the number after a flag.
-pub fn number<T: std::str::FromStr>(flag: &str, value: Option<&&str>) -> Outcome<T> {
+pub fn number<T: std::str::FromStr>(flag: &str, value: Option<&&str>) -> TaskResult<T> {
     let value = value.ok_or_else(|| format!("{flag} needs a number"))?;
     value.parse().map_err(|_| format!("{flag} needs a number, not {value}").into())
 }
 
 /// Date and machine of a measurement, for the head of a report.
-pub struct Surroundings {
+pub struct MachineDescription {
     pub date: String,
     pub kernel: String,
     pub cores: usize,
     pub processor: String,
 }
 
-impl Surroundings {
+impl MachineDescription {
     pub fn look() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let processors = read("/proc/cpuinfo");

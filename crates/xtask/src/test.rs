@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::run::{Outcome, cargo, not_started, run, say, shown};
+use crate::run::{TaskResult, cargo, not_started, run, say, shown};
 use crate::{conformance, peers};
 
 const MARKER: &str = "WHARF_TEST_RUN";
@@ -20,7 +20,7 @@ const MARKER: &str = "WHARF_TEST_RUN";
 /// Grace period for processes that are exiting.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub fn test() -> Outcome {
+pub fn test() -> TaskResult {
     let home = peers::install()?;
     let name = run_name();
     let mut build = cargo();
@@ -31,7 +31,7 @@ pub fn test() -> Outcome {
     let mut tally = run_counting(tests.env(MARKER, &name))?;
     tally += conformance::everything(&[(MARKER, &name)]).unwrap_or_else(|failure| {
         say!("the conformance suite: {failure}");
-        Tally { passed: 0, failed: 1 }
+        TestCounts { passed: 0, failed: 1 }
     });
     let leftovers = leftovers(&name);
     for leftover in &leftovers {
@@ -52,12 +52,12 @@ fn run_name() -> String {
 
 /// Number of passed and failed tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct TestCounts {
     pub passed: usize,
     pub failed: usize,
 }
 
-impl AddAssign for Tally {
+impl AddAssign for TestCounts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -65,11 +65,11 @@ impl AddAssign for Tally {
 }
 
 /// Runs the tests with output passed through, and sums their counts.
-fn run_counting(command: &mut Command) -> Outcome<Tally> {
+fn run_counting(command: &mut Command) -> TaskResult<TestCounts> {
     say!("{}", shown(command));
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, error))?;
-    let mut tally = Tally::default();
+    let mut tally = TestCounts::default();
     if let Some(output) = child.stdout.take() {
         pass_through(BufReader::new(output), &mut tally)?;
     }
@@ -82,7 +82,7 @@ fn run_counting(command: &mut Command) -> Outcome<Tally> {
     Ok(tally)
 }
 
-fn pass_through(mut output: impl BufRead, tally: &mut Tally) -> Outcome {
+fn pass_through(mut output: impl BufRead, tally: &mut TestCounts) -> TaskResult {
     let mut stdout = std::io::stdout();
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
@@ -98,7 +98,7 @@ fn pass_through(mut output: impl BufRead, tally: &mut Tally) -> Outcome {
 
 /// Parses a closing line: the standard harness's, or the plain `3 passed, 0 failed`, with an optional `name: ` before
 /// and `, 1 skipped` after.
-fn count(line: &str) -> Option<Tally> {
+fn count(line: &str) -> Option<TestCounts> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("test result: ") {
         let (_verdict, counts) = rest.split_once(". ")?;
@@ -115,8 +115,8 @@ fn count(line: &str) -> Option<Tally> {
     counts.all(|rest| rest.ends_with(" skipped")).then_some(counted)?
 }
 
-fn tally(passed: &str, failed: &str) -> Option<Tally> {
-    Some(Tally {
+fn tally(passed: &str, failed: &str) -> Option<TestCounts> {
+    Some(TestCounts {
         passed: passed.strip_suffix(" passed")?.parse().ok()?,
         failed: failed.strip_suffix(" failed")?.parse().ok()?,
     })
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn closing_lines_are_counted() {
-        let both = |passed, failed| Some(Tally { passed, failed });
+        let both = |passed, failed| Some(TestCounts { passed, failed });
         for (line, expected) in [
             (
                 "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s",

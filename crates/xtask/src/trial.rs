@@ -15,8 +15,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::peers;
-use crate::run::{Outcome, cargo, not_started, run, say, target};
-use tasks::{Task, tasks};
+use crate::run::{TaskResult, cargo, not_started, run, say, target};
+use tasks::{TrialTask, tasks};
 
 pub const FORMATS: [&str; 3] = ["anthropic", "chat", "responses"];
 
@@ -27,7 +27,7 @@ const REQUESTS: &str = "6";
 pub struct TrialResult {
     pub format: &'static str,
     pub task: String,
-    pub calls: Vec<Call>,
+    pub calls: Vec<TrialCall>,
     /// Set if the required call was made.
     pub right: bool,
     pub answer: String,
@@ -39,17 +39,17 @@ pub struct TrialResult {
 }
 
 /// A tool call made by the model.
-pub struct Call {
+pub struct TrialCall {
     pub server: String,
     pub tool: String,
     pub arguments: Value,
 }
 
-pub fn trial(words: &[&str]) -> Outcome {
+pub fn trial(words: &[&str]) -> TaskResult {
     let [url] = words else { return Err("usage: cargo xtask trial URL".into()) };
     let peers = peers::install()?;
     run(cargo().args(["build", "--package", "wharf-cli", "--bin", "wharf"]))?;
-    let place = Place { root: target().join("trial"), url: (*url).to_owned() };
+    let place = TrialEnvironment { root: target().join("trial"), url: (*url).to_owned() };
     place.make(&peers)?;
     let mut tries = Vec::new();
     for format in FORMATS {
@@ -67,12 +67,12 @@ pub fn trial(words: &[&str]) -> Outcome {
 }
 
 /// The test environment: a home with a configuration, and a project with files.
-struct Place {
+struct TrialEnvironment {
     root: PathBuf,
     url: String,
 }
 
-impl Place {
+impl TrialEnvironment {
     fn project(&self) -> PathBuf {
         self.root.join("project")
     }
@@ -81,7 +81,7 @@ impl Place {
         self.root.join("home")
     }
 
-    fn make(&self, peers: &Path) -> Outcome {
+    fn make(&self, peers: &Path) -> TaskResult {
         let _ = fs::remove_dir_all(&self.root);
         let folder = self.home().join(".config/wharf");
         fs::create_dir_all(&folder)?;
@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// Creates the project in its initial state.
-    fn make_project(&self) -> Outcome {
+    fn make_project(&self) -> TaskResult {
         let (project, repository) = (self.project(), self.project().join("chart"));
         let _ = fs::remove_dir_all(&project);
         fs::create_dir_all(&repository)?;
@@ -111,7 +111,7 @@ impl Place {
         Ok(())
     }
 
-    fn go(&self, format: &'static str, task: &Task) -> Outcome<TrialResult> {
+    fn go(&self, format: &'static str, task: &TrialTask) -> TaskResult<TrialResult> {
         let mut command = Command::new(target().join("debug/wharf"));
         command.args(["run", "--json", "--dangerously-skip-permissions", "--max-requests", REQUESTS]);
         command.args(["--model", &format!("local-{format}/local"), &task.words]);
@@ -127,7 +127,7 @@ impl Place {
         let Some(ended) = events.iter().find(|event| event["event"] == "ended") else {
             return Err(format!("no end: {}", String::from_utf8_lossy(&output.stderr)).into());
         };
-        let calls: Vec<Call> = events.iter().filter(|event| event["event"] == "tool_begun").map(call).collect();
+        let calls: Vec<TrialCall> = events.iter().filter(|event| event["event"] == "tool_begun").map(call).collect();
         Ok(TrialResult {
             format,
             task: task.words.clone(),
@@ -154,9 +154,9 @@ fn ending(ended: &Value) -> String {
     }
 }
 
-fn call(event: &Value) -> Call {
+fn call(event: &Value) -> TrialCall {
     let tool = if event["name"].is_string() { &event["name"] } else { &event["tool"] };
-    Call { server: text(&event["server"]), tool: text(tool), arguments: event["arguments"].clone() }
+    TrialCall { server: text(&event["server"]), tool: text(tool), arguments: event["arguments"].clone() }
 }
 
 fn text(value: &Value) -> String {

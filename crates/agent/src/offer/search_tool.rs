@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Number, json};
 use wharf_json::{JsonLimits, RawJson};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_tools::{ToolDescription, ToolOutcome};
 
 use crate::provider::ModelToolDefinition;
@@ -91,7 +91,7 @@ impl SearchTool {
         for tool in hits.iter().map(|hit| &self.tools[hit.at]) {
             let line = tool.text.split_whitespace().collect::<Vec<_>>().join(" ");
             let schema = compact(tool.schema.get());
-            let _ = write!(text, "\n{}: {}\n", tool.name, Shown::line(&line, LONGEST_LINE));
+            let _ = write!(text, "\n{}: {}\n", tool.name, EscapedText::line(&line, LONGEST_LINE));
             match left.checked_sub(schema.len()) {
                 Some(rest) => {
                     left = rest;
@@ -146,7 +146,7 @@ fn by_provider(tools: &[Arc<ToolDescription>]) -> String {
     }
     let told = counts.iter().map(|(provider, count)| {
         let name = if provider.is_empty() { "built in" } else { provider };
-        format!("{} ({count}), ", Shown::line(name, LONGEST_PROVIDER))
+        format!("{} ({count}), ", EscapedText::line(name, LONGEST_PROVIDER))
     });
     let (mut text, mut untold) = (String::new(), counts.len());
     for told in told {
@@ -179,7 +179,8 @@ fn cut_schema(tool: &ToolDescription, schema: &str) -> String {
 
 fn argument_names(tool: &ToolDescription) -> String {
     let named = arguments(&tool.schema);
-    let named = named.iter().take(MOST_ARGUMENTS).map(|(name, _)| Shown::line(name, LONGEST_ARGUMENT).to_string());
+    let named =
+        named.iter().take(MOST_ARGUMENTS).map(|(name, _)| EscapedText::line(name, LONGEST_ARGUMENT).to_string());
     named.collect::<Vec<_>>().join(", ")
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson, members};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 use super::arguments;
 use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
@@ -253,7 +253,7 @@ fn stop(reason: Option<&str>) -> StopReason {
         Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
         Some("refusal") => StopReason::Refused,
         Some("pause_turn") => StopReason::Paused,
-        Some(other) => StopReason::Other(Shown::line(other, 80).to_string()),
+        Some(other) => StopReason::Other(EscapedText::line(other, 80).to_string()),
     }
 }
 

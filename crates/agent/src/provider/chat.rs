@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_json::RawJson;
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 use super::arguments;
 use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, read};
@@ -239,7 +239,7 @@ fn stop(reason: &str) -> StopReason {
         "tool_calls" | "function_call" => StopReason::ToolCalls,
         "length" => StopReason::MaxTokens,
         "content_filter" => StopReason::Refused,
-        other => StopReason::Other(Shown::line(other, 80).to_string()),
+        other => StopReason::Other(EscapedText::line(other, 80).to_string()),
     }
 }
 

@@ -74,7 +74,7 @@ impl fmt::Display for UnencodableReason {
             Self::NotObject => f.write_str("its schema does not describe an object"),
             Self::TooLarge => f.write_str("its schema is too large"),
             Self::Reference(reference) => {
-                let reference = wharf_spec::Shown::line(reference, 100);
+                let reference = wharf_spec::EscapedText::line(reference, 100);
                 write!(f, "its schema refers to `{reference}`, which cannot be put in its place")
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use wharf_net::{HeaderMap, Method, Net, RedirectPolicy, Response, header};
+use wharf_net::{HeaderMap, HttpResponse, Method, Net, RedirectPolicy, header};
 use wharf_spec::Redactor;
 
 use super::definitions::EncodedTools;
@@ -122,7 +122,7 @@ impl Model {
     async fn ask(&self, body: Bytes, tools: &Arc<EncodedTools>) -> Result<ModelStream, ModelError> {
         let (url, headers) = (self.provider.endpoint(), self.headers.clone());
         let request =
-            wharf_net::Request { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
+            wharf_net::HttpRequest { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
         let sent = tokio::time::timeout(PATIENCE, self.net.send(request)).await;
         let response = sent.map_err(|_| ModelError::Silent(PATIENCE))?.map_err(ModelError::Send)?;
         if !response.status.is_success() || !is_stream(&response.headers) {
@@ -134,7 +134,7 @@ impl Model {
         Ok(stream)
     }
 
-    async fn refusal(&self, mut response: Response) -> ModelError {
+    async fn refusal(&self, mut response: HttpResponse) -> ModelError {
         let excerpt = tokio::time::timeout(PATIENCE, response.body.excerpt(EXCERPT)).await.unwrap_or_default();
         let said = UnredactedError::of_body(&excerpt).told(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();

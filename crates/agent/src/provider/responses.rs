@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 use super::arguments;
 use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
@@ -179,7 +179,7 @@ impl ResponsesDecoder {
         match incomplete {
             Some("max_output_tokens") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refused,
-            Some(other) => StopReason::Other(Shown::line(other, 80).to_string()),
+            Some(other) => StopReason::Other(EscapedText::line(other, 80).to_string()),
             None if self.has_calls => StopReason::ToolCalls,
             None if self.has_refused => StopReason::Refused,
             None => StopReason::EndTurn,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 use wharf_json::JsonLimits;
-use wharf_spec::{Redactor, Untrusted};
+use wharf_spec::{Redactor, UntrustedText};
 
 /// Maximum characters of an error message.
 const LONGEST: usize = 500;
@@ -93,7 +93,7 @@ impl fmt::Display for ApiErrorMessage {
 
 /// Redacts, escapes and truncates a text. Redacts first, because a truncated secret would not be recognized.
 pub(super) fn shown(text: &str, limit: usize, redactor: &Redactor) -> String {
-    Untrusted::new(redactor.redact(text)).shortened(limit).to_string()
+    UntrustedText::new(redactor.redact(text)).shortened(limit).to_string()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wharf_net::{Body, SseParser};
+use wharf_net::{ResponseBody, SseParser};
 use wharf_spec::Redactor;
 
 use super::definitions::EncodedTools;
@@ -22,12 +22,12 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A response stream. Dropping it closes the connection, which stops the generation.
 pub struct ModelStream {
-    body: Body,
+    body: ResponseBody,
     reading: StreamDecoder,
 }
 
 impl ModelStream {
-    pub(super) fn new(body: Body, reading: StreamDecoder) -> Self {
+    pub(super) fn new(body: ResponseBody, reading: StreamDecoder) -> Self {
         Self { body, reading }
     }
 

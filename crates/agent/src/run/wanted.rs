@@ -1,7 +1,7 @@
 //! Tool calls requested by a model, and their resolution.
 
 use wharf_json::RawJson;
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_tools::ToolOutcome;
 
 use super::CallReport;
@@ -46,6 +46,6 @@ impl RequestedCall {
 }
 
 fn misspelt(text: &str) -> String {
-    let text = Shown::line(text, 200);
+    let text = EscapedText::line(text, 200);
     format!("nothing was called: the arguments are not one JSON object, but begin so: {text}\nCall it again with one.")
 }

@@ -1,25 +1,32 @@
 //! Credential headers of a request: the token, and the DPoP proof of a bound token.
 
 use url::{Host, Url};
-use wharf_net::{Carried, HeaderValue, Method, header};
+use wharf_net::{CredentialHeaders, HeaderValue, Method, header};
 
-use super::memory::Held;
-use crate::dpop::{PROOF, Proven};
+use super::memory::ActiveLogin;
+use crate::dpop::{DpopProofInput, PROOF};
 use crate::token::TokenSet;
 
 /// Returns the credential headers, or `None` if there are no usable tokens.
-pub(super) fn carried(held: &Held, method: &Method, url: &Url, nonce: Option<&str>, now: u64) -> Option<Carried> {
+pub(super) fn carried(
+    held: &ActiveLogin,
+    method: &Method,
+    url: &Url,
+    nonce: Option<&str>,
+    now: u64,
+) -> Option<CredentialHeaders> {
     let tokens = held.kept.tokens.as_ref()?;
     let mut headers = vec![(header::AUTHORIZATION, authorization(tokens)?)];
     if tokens.is_bound() {
-        let about = Proven { method: method.as_str(), url: url.as_str(), nonce, token: Some(&tokens.access), now };
+        let about =
+            DpopProofInput { method: method.as_str(), url: url.as_str(), nonce, token: Some(&tokens.access), now };
         headers.push((PROOF, held.key.as_ref()?.proof(&about).ok()?));
     }
-    Some(Carried { headers, serial: held.serial })
+    Some(CredentialHeaders { headers, serial: held.serial })
 }
 
 /// Reports whether there are tokens that a request can carry. A bound token requires its key.
-pub(super) fn can_be_shown(held: &Held) -> bool {
+pub(super) fn can_be_shown(held: &ActiveLogin) -> bool {
     let is_good = |tokens: &TokenSet| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
     held.kept.tokens.as_ref().is_some_and(is_good)
 }

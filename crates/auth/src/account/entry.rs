@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
-use super::flight::Kind;
-use super::inner::Inner;
-use super::memory::Source;
+use super::flight::AbandonPolicy;
+use super::inner::AccountInner;
+use super::memory::LoginSource;
 use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
-use crate::login::{Login, Logout};
+use crate::login::{LoginOutcome, LogoutOutcome};
 use crate::token::TokenSet;
-use crate::vault::{Kept, VaultError};
-use crate::visitor::{VisitError, Visitor};
+use crate::vault::{StoredLogin, VaultError};
+use crate::visitor::{LoginBrowser, VisitError};
 
 /// Timeout of a logout for a renewal in another process. Longer than a renewal takes.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,27 +23,28 @@ const ALONE: Duration = Duration::from_secs(29);
 const ALONE_AND_KEPT: Duration = Duration::from_secs(30);
 
 /// Parameters of a login.
-pub(super) struct Entry {
-    pub(super) visitor: Option<Arc<dyn Visitor>>,
+pub(super) struct LoginParameters {
+    pub(super) visitor: Option<Arc<dyn LoginBrowser>>,
     /// The server's challenge.
     pub(super) challenge: Option<AuthChallenge>,
     /// Login to reuse the client from, instead of the stored one.
-    pub(super) before: Option<Kept>,
+    pub(super) before: Option<StoredLogin>,
     /// Scope to request, if already determined.
     pub(super) scope: Option<String>,
 }
 
-impl Inner {
+impl AccountInner {
     /// Logs in, or joins a running login. When no caller waits for it any more, the login is cancelled. Tokens received
     /// by then are stored.
-    pub(super) async fn log_in(self: &Arc<Self>, entry: Entry) -> Result<Login, LoginError> {
+    pub(super) async fn log_in(self: &Arc<Self>, entry: LoginParameters) -> Result<LoginOutcome, LoginError> {
         let (inner, epoch) = (self.clone(), self.memory().epoch);
-        let waiting = self.logins.join(Kind::Attended, || Box::pin(inner.enter(entry, epoch)) as Pending<_>);
+        let waiting =
+            self.logins.join(AbandonPolicy::Attended, || Box::pin(inner.enter(entry, epoch)) as AuthFuture<_>);
         waiting.outcome().await.unwrap_or_else(|| Err(given_up()))
     }
 
     /// Gets tokens without a user. Fails immediately during the backoff after a failure.
-    pub(super) async fn get_alone(self: &Arc<Self>, entry: Entry) -> Result<(), LoginError> {
+    pub(super) async fn get_alone(self: &Arc<Self>, entry: LoginParameters) -> Result<(), LoginError> {
         if let Some(error) = self.memory().paused(Instant::now()) {
             return Err(error);
         }
@@ -51,7 +52,7 @@ impl Inner {
         got.unwrap_or_else(|_| Err(too_slow())).map(drop)
     }
 
-    async fn enter(self: Arc<Self>, entry: Entry, epoch: u64) -> Result<Login, LoginError> {
+    async fn enter(self: Arc<Self>, entry: LoginParameters, epoch: u64) -> Result<LoginOutcome, LoginError> {
         let stored = match self.load().await {
             // Saving the next login moves the damaged data aside, or leaves data stored elsewhere in place.
             Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => None,
@@ -67,7 +68,7 @@ impl Inner {
         keeping.await.unwrap_or_else(|_| Err(given_up()))
     }
 
-    async fn obtain(&self, entry: Entry, stored: Option<Kept>) -> Result<Kept, LoginError> {
+    async fn obtain(&self, entry: LoginParameters, stored: Option<StoredLogin>) -> Result<StoredLogin, LoginError> {
         let before = entry.before.or(stored);
         let obtaining = self.flows.log_in(entry.visitor, entry.challenge, before, entry.scope);
         if !self.is_unattended {
@@ -79,7 +80,12 @@ impl Inner {
 
     /// Stores a login. If that fails, the login is used from memory, since it cost the user an interaction. `spent`
     /// holds the replaced tokens.
-    async fn keep_login(&self, kept: Kept, spent: Option<TokenSet>, epoch: u64) -> Result<Login, LoginError> {
+    async fn keep_login(
+        &self,
+        kept: StoredLogin,
+        spent: Option<TokenSet>,
+        epoch: u64,
+    ) -> Result<LoginOutcome, LoginError> {
         let lock = self.lock().await;
         if self.memory().epoch != epoch {
             self.flows.revoke(kept).await;
@@ -99,12 +105,12 @@ impl Inner {
             memory.hold(kept.clone(), source);
             memory.resume();
         })?;
-        Ok(Login { kept })
+        Ok(LoginOutcome { kept })
     }
 
     /// Deletes the login, then revokes its tokens. A running renewal is not awaited: it revokes its own result. Running
     /// operations cannot be joined any more.
-    pub(super) async fn log_out(self: &Arc<Self>) -> Result<Logout, LoginError> {
+    pub(super) async fn log_out(self: &Arc<Self>) -> Result<LogoutOutcome, LoginError> {
         let epoch = self.memory().forget();
         let is_renewing = self.renewals.is_under_way();
         self.logins.part();
@@ -138,24 +144,24 @@ impl Inner {
         memory.epoch == epoch && memory.held().is_none()
     }
 
-    async fn remove_and_revoke(&self) -> Result<Logout, LoginError> {
+    async fn remove_and_revoke(&self) -> Result<LogoutOutcome, LoginError> {
         let kept = self.in_vault(|vault, key| vault.load_all(key)).await;
         let was_kept = self.in_vault(|vault, key| vault.remove(key)).await?;
         let mut still_good = None;
         for kept in kept.unwrap_or_default().into_iter().filter(|kept| kept.tokens.is_some()) {
             still_good = still_good.or(self.flows.revoke(kept).await.trouble());
         }
-        Ok(Logout { was_kept, still_good })
+        Ok(LogoutOutcome { was_kept, still_good })
     }
 }
 
 /// Returns the source of a login depending on whether it could be stored.
-pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> Source {
+pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> LoginSource {
     match saved {
-        Ok(()) => Source::Issuer,
+        Ok(()) => LoginSource::Issuer,
         Err(error) => {
             tracing::warn!(%error, "a login cannot be kept, and lasts as long as this process");
-            Source::Unkept(spent)
+            LoginSource::Unkept(spent)
         }
     }
 }

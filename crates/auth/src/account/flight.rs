@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
 /// Behaviour of a task when no caller waits for it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AbandonPolicy {
     /// The task is cancelled.
     Attended,
     /// The task runs to its end.
@@ -18,15 +18,15 @@ pub(super) enum Kind {
 /// A single-flight group. Callers join the running task or start a new one.
 pub(super) struct SingleFlight<T> {
     current: Mutex<Option<SharedTask<T>>>,
-    work: Work,
+    work: TaskCounter,
 }
 
 /// Counts running tasks.
 #[derive(Default)]
-pub(super) struct Work(watch::Sender<usize>);
+pub(super) struct TaskCounter(watch::Sender<usize>);
 
 /// Marks a task as running until dropped.
-pub(super) struct UnderWay(watch::Sender<usize>);
+pub(super) struct RunningTask(watch::Sender<usize>);
 
 struct SharedTask<T> {
     outcome: watch::Receiver<Option<T>>,
@@ -35,7 +35,7 @@ struct SharedTask<T> {
 }
 
 /// A caller that waits for a task.
-pub(super) struct Waiting<T> {
+pub(super) struct TaskWaiter<T> {
     outcome: watch::Receiver<Option<T>>,
     _seat: Option<Arc<WaiterGuard>>,
 }
@@ -45,11 +45,11 @@ struct WaiterGuard(AbortHandle);
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     pub(super) fn new() -> Self {
-        Self { current: Mutex::new(None), work: Work::default() }
+        Self { current: Mutex::new(None), work: TaskCounter::default() }
     }
 
     /// Joins the running task, or starts one.
-    pub(super) fn join(&self, kind: Kind, work: impl FnOnce() -> Pending<T>) -> Waiting<T> {
+    pub(super) fn join(&self, kind: AbandonPolicy, work: impl FnOnce() -> AuthFuture<T>) -> TaskWaiter<T> {
         let mut current = self.current();
         if let Some(waiting) = current.as_ref().and_then(SharedTask::board) {
             return waiting;
@@ -61,9 +61,9 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
             drop(under_way);
             let _ = sender.send(Some(value));
         });
-        let seat = (kind == Kind::Attended).then(|| Arc::new(WaiterGuard(task.abort_handle())));
+        let seat = (kind == AbandonPolicy::Attended).then(|| Arc::new(WaiterGuard(task.abort_handle())));
         *current = Some(SharedTask { outcome: outcome.clone(), seat: seat.as_ref().map(Arc::downgrade) });
-        Waiting { outcome, _seat: seat }
+        TaskWaiter { outcome, _seat: seat }
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -85,10 +85,10 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     }
 }
 
-impl Work {
-    pub(super) fn begin(&self) -> UnderWay {
+impl TaskCounter {
+    pub(super) fn begin(&self) -> RunningTask {
         self.0.send_modify(|count| *count += 1);
-        UnderWay(self.0.clone())
+        RunningTask(self.0.clone())
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -102,19 +102,19 @@ impl Work {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
 }
 
 impl<T> SharedTask<T> {
-    fn board(&self) -> Option<Waiting<T>> {
+    fn board(&self) -> Option<TaskWaiter<T>> {
         let seat = match &self.seat {
             Some(seat) => Some(seat.upgrade()?),
             None => None,
         };
-        self.is_under_way().then(|| Waiting { outcome: self.outcome.clone(), _seat: seat })
+        self.is_under_way().then(|| TaskWaiter { outcome: self.outcome.clone(), _seat: seat })
     }
 
     fn is_under_way(&self) -> bool {
@@ -122,7 +122,7 @@ impl<T> SharedTask<T> {
     }
 }
 
-impl<T: Clone> Waiting<T> {
+impl<T: Clone> TaskWaiter<T> {
     /// Returns the result, or `None` if the task did not finish.
     pub(super) async fn outcome(mut self) -> Option<T> {
         let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
@@ -157,7 +157,7 @@ mod tests {
             Self { flights: SingleFlight::new(), begun: counter(), ended: counter(), gate: Arc::new(Semaphore::new(0)) }
         }
 
-        fn join(&self, kind: Kind) -> Waiting<u32> {
+        fn join(&self, kind: AbandonPolicy) -> TaskWaiter<u32> {
             let (begun, ended, gate) = (self.begun.clone(), self.ended.clone(), self.gate.clone());
             self.flights.join(kind, || {
                 Box::pin(async move {
@@ -177,20 +177,20 @@ mod tests {
     #[tokio::test]
     async fn all_but_the_first_wait_for_the_first() {
         let bench = FlightBench::new();
-        let waiting: Vec<_> = (0..100).map(|_| bench.join(Kind::Detached)).collect();
+        let waiting: Vec<_> = (0..100).map(|_| bench.join(AbandonPolicy::Detached)).collect();
         bench.gate.add_permits(1);
         for one in waiting {
             assert_eq!(one.outcome().await, Some(1));
         }
         assert_eq!(bench.counts(), (1, 1));
         bench.gate.add_permits(1);
-        assert_eq!(bench.join(Kind::Detached).outcome().await, Some(2));
+        assert_eq!(bench.join(AbandonPolicy::Detached).outcome().await, Some(2));
         assert!(!bench.flights.is_under_way());
     }
 
     #[tokio::test]
     async fn work_goes_on_or_is_given_up_when_nobody_waits() {
-        for (kind, expected) in [(Kind::Detached, (1, 1)), (Kind::Attended, (2, 1))] {
+        for (kind, expected) in [(AbandonPolicy::Detached, (1, 1)), (AbandonPolicy::Attended, (2, 1))] {
             let bench = FlightBench::new();
             let (one, other) = (bench.join(kind), bench.join(kind));
             tokio::task::yield_now().await;
@@ -209,9 +209,9 @@ mod tests {
     async fn it_is_settled_when_nothing_is_under_way_that_nobody_joins_any_more() {
         let bench = FlightBench::new();
         bench.flights.settled().await;
-        let doomed = bench.join(Kind::Detached);
+        let doomed = bench.join(AbandonPolicy::Detached);
         bench.flights.part();
-        let next = bench.join(Kind::Detached);
+        let next = bench.join(AbandonPolicy::Detached);
         let settled = bench.flights.settled();
         tokio::pin!(settled);
         tokio::select! {

@@ -3,37 +3,37 @@
 use std::sync::Arc;
 
 use url::Url;
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
 use super::AccountOptions;
 use crate::challenge::AuthChallenge;
 use crate::discovery::{self, DiscoveryResult, EndpointSource};
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
-use crate::fetch::{Outside, shown};
-use crate::login::{self, Attempt};
+use crate::fetch::{AuthHttpClient, shown};
+use crate::login::{self, AuthServerContext};
 use crate::revoke::{self, RevocationOutcome};
 use crate::settings::AuthSettings;
 use crate::token::TokenSet;
-use crate::vault::Kept;
-use crate::visitor::Visitor;
+use crate::vault::StoredLogin;
+use crate::visitor::LoginBrowser;
 
 /// Operations at the authorization server of a server.
 pub(super) trait AuthorizationFlows: Send + Sync {
     /// Discovers the current authorization server.
-    fn discover(&self, challenge: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>>;
+    fn discover(&self, challenge: Option<AuthChallenge>) -> AuthFuture<Result<DiscoveryResult, LoginError>>;
     /// Logs in. `before` is the last login, whose client is reused at the same issuer.
     fn log_in(
         &self,
-        visitor: Option<Arc<dyn Visitor>>,
+        visitor: Option<Arc<dyn LoginBrowser>>,
         challenge: Option<AuthChallenge>,
-        before: Option<Kept>,
+        before: Option<StoredLogin>,
         scope: Option<String>,
-    ) -> Pending<Result<Kept, LoginError>>;
+    ) -> AuthFuture<Result<StoredLogin, LoginError>>;
     /// Exchanges the refresh token. Members missing in the response keep their previous value (O04).
-    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>>;
+    fn renew(&self, kept: StoredLogin) -> AuthFuture<Result<TokenSet, LoginError>>;
     /// Revokes tokens, as far as possible.
-    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome>;
+    fn revoke(&self, kept: StoredLogin) -> AuthFuture<RevocationOutcome>;
 }
 
 /// The implementation over the network.
@@ -41,21 +41,21 @@ pub(super) struct NetworkFlows {
     server: String,
     url: Url,
     settings: AuthSettings,
-    outside: Outside,
+    outside: AuthHttpClient,
     nonces: DpopNonces,
     now: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl NetworkFlows {
     pub(super) fn new(options: &AccountOptions) -> Arc<Self> {
-        let outside = Outside::new(&options.url, options.net.clone());
+        let outside = AuthHttpClient::new(&options.url, options.net.clone());
         let AccountOptions { key, url, settings, now, .. } = options;
         let (url, settings, now) = (url.clone(), settings.clone(), now.clone());
         Arc::new(Self { server: key.server.clone(), url, settings, outside, nonces: DpopNonces::default(), now })
     }
 
-    fn attempt(&self) -> Attempt<'_> {
-        Attempt {
+    fn attempt(&self) -> AuthServerContext<'_> {
+        AuthServerContext {
             outside: &self.outside,
             url: &self.url,
             settings: &self.settings,
@@ -80,7 +80,7 @@ impl NetworkFlows {
 
     /// Rejects an apparent move of the issuer that is only due to missing metadata. Otherwise a client would be
     /// registered at default endpoints while the metadata are temporarily unavailable.
-    async fn check_described(&self, challenge: Option<&AuthChallenge>, before: &Kept) -> Result<(), LoginError> {
+    async fn check_described(&self, challenge: Option<&AuthChallenge>, before: &StoredLogin) -> Result<(), LoginError> {
         let origin = self.url.origin().ascii_serialization();
         if before.issuer.is_empty() || before.issuer == origin {
             return Ok(());
@@ -97,7 +97,7 @@ impl NetworkFlows {
 }
 
 impl AuthorizationFlows for Arc<NetworkFlows> {
-    fn discover(&self, challenge: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>> {
+    fn discover(&self, challenge: Option<AuthChallenge>) -> AuthFuture<Result<DiscoveryResult, LoginError>> {
         let online = self.clone();
         Box::pin(async move {
             let challenge = match challenge {
@@ -110,11 +110,11 @@ impl AuthorizationFlows for Arc<NetworkFlows> {
 
     fn log_in(
         &self,
-        visitor: Option<Arc<dyn Visitor>>,
+        visitor: Option<Arc<dyn LoginBrowser>>,
         challenge: Option<AuthChallenge>,
-        before: Option<Kept>,
+        before: Option<StoredLogin>,
         scope: Option<String>,
-    ) -> Pending<Result<Kept, LoginError>> {
+    ) -> AuthFuture<Result<StoredLogin, LoginError>> {
         let online = self.clone();
         Box::pin(async move {
             let challenge = online.whole(challenge).await;
@@ -125,12 +125,12 @@ impl AuthorizationFlows for Arc<NetworkFlows> {
         })
     }
 
-    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>> {
+    fn renew(&self, kept: StoredLogin) -> AuthFuture<Result<TokenSet, LoginError>> {
         let online = self.clone();
         Box::pin(async move { login::renew(&online.attempt(), &kept).await })
     }
 
-    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome> {
+    fn revoke(&self, kept: StoredLogin) -> AuthFuture<RevocationOutcome> {
         let online = self.clone();
         Box::pin(async move { revoke::revoke(&online.attempt(), &kept).await })
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::flight::{SingleFlight, Work};
+use super::flight::{SingleFlight, TaskCounter};
 use super::flows::AuthorizationFlows;
-use super::memory::{Memory, Source};
+use super::memory::{AccountState, LoginSource};
 use crate::discovery::is_of;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
-use crate::login::Login;
-use crate::vault::{AccountKey, Kept, Vault, VaultError};
-use crate::visitor::Visitor;
+use crate::login::LoginOutcome;
+use crate::vault::{AccountKey, StoredLogin, Vault, VaultError};
+use crate::visitor::LoginBrowser;
 
 /// Timeout for a renewal of the same login in another process.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,31 +22,31 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STRETCH: Duration = Duration::from_millis(200);
 
 /// State shared by the clones of an account.
-pub(super) struct Inner {
+pub(super) struct AccountInner {
     pub(super) key: AccountKey,
     pub(super) url: Url,
     pub(super) vault: Arc<dyn Vault>,
     pub(super) flows: Arc<dyn AuthorizationFlows>,
-    pub(super) visitor: Option<Arc<dyn Visitor>>,
+    pub(super) visitor: Option<Arc<dyn LoginBrowser>>,
     /// Tokens are requested without a user.
     pub(super) is_unattended: bool,
     /// A stored login that does not record its URL may be used for this server.
     pub(super) takes_flat: bool,
     pub(super) now: Arc<dyn Fn() -> u64 + Send + Sync>,
-    pub(super) memory: Mutex<Memory>,
+    pub(super) memory: Mutex<AccountState>,
     /// DPoP nonces of the server.
     pub(super) nonces: DpopNonces,
     pub(super) renewals: SingleFlight<Result<(), LoginError>>,
     pub(super) repairs: SingleFlight<Result<(), LoginError>>,
     pub(super) step_ups: SingleFlight<Result<(), LoginError>>,
-    pub(super) logins: SingleFlight<Result<Login, LoginError>>,
+    pub(super) logins: SingleFlight<Result<LoginOutcome, LoginError>>,
     /// Logins being stored or deleted, independent of waiting callers.
-    pub(super) keeping: Work,
+    pub(super) keeping: TaskCounter,
 }
 
-impl Inner {
+impl AccountInner {
     /// Locks the in-memory state. Must not be held across an await.
-    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn memory(&self) -> MutexGuard<'_, AccountState> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,7 @@ impl Inner {
             return;
         }
         match loaded {
-            Ok(Some(kept)) => memory.hold(kept, Source::Vault),
+            Ok(Some(kept)) => memory.hold(kept, LoginSource::Vault),
             Ok(None) => memory.hold_nothing(),
             Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => memory.hold_nothing(),
             Err(error) => tracing::warn!(%error, "what is kept of logins cannot be read"),
@@ -72,12 +72,12 @@ impl Inner {
     }
 
     /// Returns the stored login, or `None` if it belongs to another URL.
-    pub(super) async fn load(&self) -> Result<Option<Kept>, LoginError> {
+    pub(super) async fn load(&self) -> Result<Option<StoredLogin>, LoginError> {
         let kept = self.in_vault(|vault, key| vault.load(key)).await?;
         Ok(kept.filter(|kept| self.is_for_us(kept)))
     }
 
-    fn is_for_us(&self, kept: &Kept) -> bool {
+    fn is_for_us(&self, kept: &StoredLogin) -> bool {
         if kept.url.is_empty() {
             return self.takes_flat;
         }
@@ -88,7 +88,7 @@ impl Inner {
         })
     }
 
-    pub(super) async fn save(&self, kept: Kept) -> Result<(), LoginError> {
+    pub(super) async fn save(&self, kept: StoredLogin) -> Result<(), LoginError> {
         self.in_vault(move |vault, key| vault.save(key, &kept)).await
     }
 

@@ -12,7 +12,7 @@ use crate::dpop::DpopKey;
 use crate::error::LoginError;
 use crate::scope;
 use crate::token::TokenSet;
-use crate::vault::Kept;
+use crate::vault::StoredLogin;
 
 /// Time before expiry at which tokens are renewed, in milliseconds. Short-lived tokens are renewed at half their
 /// lifetime.
@@ -29,7 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// In-memory state of an account.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct AccountState {
     knowledge: LoginCache,
     /// Number of the current credentials. Incremented on every change.
     serial: u64,
@@ -54,21 +54,21 @@ enum LoginCache {
     #[default]
     Unread,
     Nothing,
-    Held(Arc<Held>),
+    Held(Arc<ActiveLogin>),
 }
 
 /// A login in memory.
-pub(super) struct Held {
-    pub(super) kept: Kept,
+pub(super) struct ActiveLogin {
+    pub(super) kept: StoredLogin,
     pub(super) serial: u64,
     /// Key that the tokens are bound to.
     pub(super) key: Option<Arc<DpopKey>>,
-    source: Source,
+    source: LoginSource,
 }
 
 /// Source of a login in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum LoginSource {
     /// Loaded from the vault, stored by this or another process.
     Vault,
     /// Just received from the authorization server, and stored.
@@ -85,42 +85,42 @@ struct RenewalBackoff {
 }
 
 /// Credentials available to a request.
-pub(super) enum Look {
+pub(super) enum CredentialState {
     Unread,
     Nothing,
-    Live(Arc<Held>),
+    Live(Arc<ActiveLogin>),
     /// Expired or expiring soon, and renewable.
-    Due(Arc<Held>),
+    Due(Arc<ActiveLogin>),
 }
 
 /// First step of a renewal under the lock.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum RenewalStart {
     /// Another process has already renewed it.
-    Adopt(Kept),
+    Adopt(StoredLogin),
     /// This login has to be renewed.
-    Renew(Kept),
+    Renew(StoredLogin),
     /// There is no login to renew.
     Nothing,
 }
 
-impl Memory {
-    pub(super) fn look(&self, now: u64, is_unattended: bool) -> Look {
+impl AccountState {
+    pub(super) fn look(&self, now: u64, is_unattended: bool) -> CredentialState {
         match &self.knowledge {
-            LoginCache::Unread => Look::Unread,
-            LoginCache::Nothing => Look::Nothing,
+            LoginCache::Unread => CredentialState::Unread,
+            LoginCache::Nothing => CredentialState::Nothing,
             LoginCache::Held(held) => match &held.kept.tokens {
-                None => Look::Nothing,
+                None => CredentialState::Nothing,
                 Some(tokens) if is_due(&held.kept, now) && (is_unattended || tokens.refresh.is_some()) => {
-                    Look::Due(held.clone())
+                    CredentialState::Due(held.clone())
                 }
-                Some(_) if !can_be_shown(held) => Look::Nothing,
-                Some(_) => Look::Live(held.clone()),
+                Some(_) if !can_be_shown(held) => CredentialState::Nothing,
+                Some(_) => CredentialState::Live(held.clone()),
             },
         }
     }
 
-    pub(super) fn held(&self) -> Option<Arc<Held>> {
+    pub(super) fn held(&self) -> Option<Arc<ActiveLogin>> {
         if let LoginCache::Held(held) = &self.knowledge { Some(held.clone()) } else { None }
     }
 
@@ -138,11 +138,11 @@ impl Memory {
         self.carried().is_some_and(|current| serial != Some(current))
     }
 
-    pub(super) fn hold(&mut self, kept: Kept, source: Source) {
+    pub(super) fn hold(&mut self, kept: StoredLogin, source: LoginSource) {
         self.serial += 1;
         self.is_proven = false;
         let key = kept.dpop_key.as_ref().and_then(|key| DpopKey::load(key).ok()).map(Arc::new);
-        self.knowledge = LoginCache::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
+        self.knowledge = LoginCache::Held(Arc::new(ActiveLogin { kept, serial: self.serial, key, source }));
     }
 
     /// Records that no login is stored.
@@ -173,7 +173,7 @@ impl Memory {
 
     /// Returns the requested scope of the login, or the granted scope if that is unknown.
     pub(super) fn asked(&self) -> Option<String> {
-        let Kept { asked, tokens, .. } = &self.held()?.kept;
+        let StoredLogin { asked, tokens, .. } = &self.held()?.kept;
         asked.clone().or_else(|| tokens.as_ref()?.scope.clone())
     }
 
@@ -188,9 +188,9 @@ impl Memory {
 
     /// Adopts a login that another process has stored, if it differs and the current login is still `over`. An expiring
     /// login is adopted only if it is renewable and the current one is not.
-    pub(super) fn adopt(&mut self, over: Option<u64>, stored: Option<&Kept>, now: u64) -> bool {
+    pub(super) fn adopt(&mut self, over: Option<u64>, stored: Option<&StoredLogin>, now: u64) -> bool {
         let holds_renewable = self.held().is_some_and(|held| is_renewable(&held.kept));
-        let is_of_use = |stored: &&Kept| {
+        let is_of_use = |stored: &&StoredLogin| {
             stored.tokens.is_some() && (!is_due(stored, now) || (is_renewable(stored) && !holds_renewable))
         };
         let Some(stored) = stored.filter(is_of_use) else { return false };
@@ -201,7 +201,7 @@ impl Memory {
         };
         if is_news {
             self.agree(stored.asked.as_deref());
-            self.hold(stored.clone(), Source::Vault);
+            self.hold(stored.clone(), LoginSource::Vault);
             self.pause = None;
         }
         is_news
@@ -215,7 +215,7 @@ impl Memory {
     /// Counts a rejection of the current credentials, once per serial. Returns the number of new tokens rejected in a
     /// row.
     pub(super) fn strike(&mut self) -> u32 {
-        let is_fresh = |held: &Arc<Held>| held.source != Source::Vault && held.kept.tokens.is_some();
+        let is_fresh = |held: &Arc<ActiveLogin>| held.source != LoginSource::Vault && held.kept.tokens.is_some();
         let fresh = self.held().filter(is_fresh).map(|held| held.serial);
         if fresh.is_some() && fresh != self.struck && !self.is_proven {
             self.strikes += 1;
@@ -238,9 +238,9 @@ impl Memory {
         self.nonces += 1;
         self.serial += 1;
         self.struck = self.struck.map(|struck| if struck == held.serial { self.serial } else { struck });
-        let Held { kept, key, source, .. } = &**held;
+        let ActiveLogin { kept, key, source, .. } = &**held;
         let (kept, key, source) = (kept.clone(), key.clone(), source.clone());
-        self.knowledge = LoginCache::Held(Arc::new(Held { kept, serial: self.serial, key, source }));
+        self.knowledge = LoginCache::Held(Arc::new(ActiveLogin { kept, serial: self.serial, key, source }));
         true
     }
 
@@ -271,35 +271,35 @@ impl Memory {
     }
 }
 
-impl Held {
+impl ActiveLogin {
     /// Returns the first step of a renewal, given the content of the vault under the lock.
-    pub(super) fn start(&self, stored: Option<Kept>, now: u64) -> Start {
+    pub(super) fn start(&self, stored: Option<StoredLogin>, now: u64) -> RenewalStart {
         match stored {
-            Some(stored) if self.is_older(&stored) => Start::Renew(self.kept.clone()),
+            Some(stored) if self.is_older(&stored) => RenewalStart::Renew(self.kept.clone()),
             Some(stored) => match &stored.tokens {
-                None => Start::Nothing,
-                tokens if *tokens == self.kept.tokens => Start::Renew(stored),
-                Some(_) if !is_due(&stored, now) => Start::Adopt(stored),
-                Some(_) => Start::Renew(stored),
+                None => RenewalStart::Nothing,
+                tokens if *tokens == self.kept.tokens => RenewalStart::Renew(stored),
+                Some(_) if !is_due(&stored, now) => RenewalStart::Adopt(stored),
+                Some(_) => RenewalStart::Renew(stored),
             },
-            None if self.is_only_here() => Start::Renew(self.kept.clone()),
-            None => Start::Nothing,
+            None if self.is_only_here() => RenewalStart::Renew(self.kept.clone()),
+            None => RenewalStart::Nothing,
         }
     }
 
     /// Reports whether the vault is empty because this login could not be stored.
     pub(super) fn is_only_here(&self) -> bool {
-        self.source == Source::Unkept(None)
+        self.source == LoginSource::Unkept(None)
     }
 
     /// Reports whether the vault still holds the tokens that this unsaved login replaces.
-    pub(super) fn is_older(&self, stored: &Kept) -> bool {
-        matches!(&self.source, Source::Unkept(spent) if *spent == stored.tokens)
+    pub(super) fn is_older(&self, stored: &StoredLogin) -> bool {
+        matches!(&self.source, LoginSource::Unkept(spent) if *spent == stored.tokens)
     }
 }
 
 /// Reports whether tokens have expired or expire soon. Tokens without a known expiry are used until rejected (O17).
-fn is_due(kept: &Kept, now: u64) -> bool {
+fn is_due(kept: &StoredLogin, now: u64) -> bool {
     let end = kept.tokens.as_ref().and_then(|tokens| tokens.expires_at);
     end.is_some_and(|end| {
         let ahead = (end.saturating_sub(kept.renewed_at) / 2).min(AHEAD);
@@ -307,7 +307,7 @@ fn is_due(kept: &Kept, now: u64) -> bool {
     })
 }
 
-fn is_renewable(kept: &Kept) -> bool {
+fn is_renewable(kept: &StoredLogin) -> bool {
     kept.tokens.as_ref().is_some_and(|tokens| tokens.refresh.is_some())
 }
 

@@ -3,30 +3,30 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
-use wharf_net::{AuthRecovery, NotAuthorized, Pending, Refusal};
-use wharf_spec::Untrusted;
+use wharf_net::{AuthFuture, AuthRecovery, AuthRejection, NotAuthorized};
+use wharf_spec::UntrustedText;
 
 use super::carrying::is_confidential;
-use super::entry::Entry;
-use super::flight::Kind;
-use super::inner::Inner;
+use super::entry::LoginParameters;
+use super::flight::AbandonPolicy;
+use super::inner::AccountInner;
 use super::memory::is_hopeless;
 use super::renewal::PATIENCE;
 use crate::challenge::AuthChallenge;
 use crate::discovery::{DiscoveryResult, EndpointSource};
 use crate::error::{LoginError, TokenError};
 use crate::scope;
-use crate::vault::{Kept, VaultError};
+use crate::vault::{StoredLogin, VaultError};
 
 /// Maximum length of a displayed scope in characters.
 const SHOWN: usize = 300;
 
-impl Inner {
+impl AccountInner {
     /// Makes a retry of the request possible, or returns the way to recover.
     ///
     /// # Cancel safety
     /// If this is dropped, a login without other waiting callers is cancelled. A renewal continues.
-    pub(super) async fn refused(self: Arc<Self>, refusal: Refusal) -> Result<(), NotAuthorized> {
+    pub(super) async fn refused(self: Arc<Self>, refusal: AuthRejection) -> Result<(), NotAuthorized> {
         let challenges = AuthChallenge::all(&refusal.headers);
         let wants_more = challenges.iter().find(|challenge| says(challenge, "insufficient_scope"));
         let mended = match (refusal.status, wants_more) {
@@ -41,7 +41,7 @@ impl Inner {
 
     /// Reports whether the server only demands another DPoP nonce and has sent it. The nonce was stored with the
     /// response.
-    fn takes_nonce(&self, refusal: &Refusal, challenges: &[AuthChallenge]) -> bool {
+    fn takes_nonce(&self, refusal: &AuthRejection, challenges: &[AuthChallenge]) -> bool {
         if !challenges.iter().any(|challenge| says(challenge, "use_dpop_nonce")) {
             return false;
         }
@@ -62,9 +62,9 @@ impl Inner {
             self.memory().challenge.clone_from(&challenge);
         }
         let inner = self.clone();
-        let waiting = self
-            .repairs
-            .join(Kind::Attended, || Box::pin(async move { inner.repair(serial, challenge).await }) as Pending<_>);
+        let waiting = self.repairs.join(AbandonPolicy::Attended, || {
+            Box::pin(async move { inner.repair(serial, challenge).await }) as AuthFuture<_>
+        });
         waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
     }
 
@@ -98,10 +98,11 @@ impl Inner {
         let asked = known.before.as_ref().and_then(|before| before.asked.as_deref());
         let wanted = challenge.as_ref().and_then(|challenge| challenge.scope.as_deref());
         let scope = asked.and_then(|asked| scope::union(Some(asked), wanted));
-        self.log_in_again(Entry { visitor: self.visitor.clone(), challenge, before: known.before, scope }).await
+        self.log_in_again(LoginParameters { visitor: self.visitor.clone(), challenge, before: known.before, scope })
+            .await
     }
 
-    async fn log_in_again(self: &Arc<Self>, entry: Entry) -> Result<(), LoginError> {
+    async fn log_in_again(self: &Arc<Self>, entry: LoginParameters) -> Result<(), LoginError> {
         if self.is_unattended { self.get_alone(entry).await } else { self.log_in(entry).await.map(drop) }
     }
 
@@ -155,8 +156,8 @@ impl Inner {
         }
         self.memory().want(challenge.scope.as_deref());
         let inner = self.clone();
-        let waiting = self.step_ups.join(Kind::Attended, || {
-            Box::pin(async move { inner.ask_for_more(serial, challenge).await }) as Pending<_>
+        let waiting = self.step_ups.join(AbandonPolicy::Attended, || {
+            Box::pin(async move { inner.ask_for_more(serial, challenge).await }) as AuthFuture<_>
         });
         waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
     }
@@ -166,7 +167,7 @@ impl Inner {
             return Ok(());
         }
         let scope = self.wanted();
-        let shown = Untrusted::new(scope.as_deref().unwrap_or("more")).shortened(SHOWN).to_string();
+        let shown = UntrustedText::new(scope.as_deref().unwrap_or("more")).shortened(SHOWN).to_string();
         if !self.can_log_in() {
             return Err(LoginError::Needed { scope: Some(shown) });
         }
@@ -174,7 +175,7 @@ impl Inner {
         counted
             .map_err(|times| LoginError::StepUps { times: u32::try_from(times).unwrap_or(u32::MAX), scope: shown })?;
         let visitor = self.visitor.clone();
-        self.log_in_again(Entry { visitor, challenge: Some(challenge), before: None, scope }).await
+        self.log_in_again(LoginParameters { visitor, challenge: Some(challenge), before: None, scope }).await
     }
 
     /// Returns the previously requested scopes and those demanded since.
@@ -190,7 +191,7 @@ struct KnownIssuer {
     /// Serial of the login that can be renewed there.
     renewable: Option<u64>,
     /// The last login there.
-    before: Option<Kept>,
+    before: Option<StoredLogin>,
 }
 
 fn says(challenge: &AuthChallenge, error: &str) -> bool {

@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
 use super::entry::source;
-use super::flight::Kind;
-use super::inner::Inner;
-use super::memory::{Held, Memory, Source, Start};
+use super::flight::AbandonPolicy;
+use super::inner::AccountInner;
+use super::memory::{AccountState, ActiveLogin, LoginSource, RenewalStart};
 use crate::discovery::EndpointSource;
 use crate::error::{LoginError, TokenError};
 use crate::token::TokenSet;
-use crate::vault::Kept;
+use crate::vault::StoredLogin;
 
 /// Timeout of a request for a renewal.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Inner {
+impl AccountInner {
     /// Renews the login with this serial. Concurrent calls share one renewal.
     ///
     /// # Cancel safety
@@ -32,7 +32,8 @@ impl Inner {
             return Err(error);
         }
         let inner = self.clone();
-        let waiting = self.renewals.join(Kind::Detached, || Box::pin(inner.renew_once(serial)) as Pending<_>);
+        let waiting =
+            self.renewals.join(AbandonPolicy::Detached, || Box::pin(inner.renew_once(serial)) as AuthFuture<_>);
         match timeout_at(deadline, waiting.outcome()).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) => Err(unclear("renewing broke off")),
@@ -57,9 +58,9 @@ impl Inner {
         // The previous renewal has already replaced this serial.
         let Some(held) = held.filter(|held| held.serial == serial) else { return Ok(()) };
         match held.start(self.load().await?, (self.now)()) {
-            Start::Nothing => self.nothing_left(epoch),
-            Start::Adopt(kept) => self.settle(epoch, |memory| memory.hold(kept, Source::Vault)),
-            Start::Renew(kept) => {
+            RenewalStart::Nothing => self.nothing_left(epoch),
+            RenewalStart::Adopt(kept) => self.settle(epoch, |memory| memory.hold(kept, LoginSource::Vault)),
+            RenewalStart::Renew(kept) => {
                 let kept = self.located(kept).await?;
                 match self.flows.renew(kept.clone()).await {
                     Ok(tokens) if self.is_logged_out(&held, epoch).await => self.give_back(kept, tokens, epoch).await,
@@ -72,7 +73,7 @@ impl Inner {
 
     /// Discovers the token endpoint of a login in the flat form, which does not record it. The tokens are sent only to
     /// an issuer with metadata, and only to the recorded issuer if there is one.
-    async fn located(&self, kept: Kept) -> Result<Kept, LoginError> {
+    async fn located(&self, kept: StoredLogin) -> Result<StoredLogin, LoginError> {
         if !kept.token_endpoint.is_empty() {
             return Ok(kept);
         }
@@ -81,7 +82,7 @@ impl Inner {
         if is_other || found.server.named == EndpointSource::Presumed {
             return Err(LoginError::Needed { scope: None });
         }
-        Ok(Kept {
+        Ok(StoredLogin {
             issuer: found.server.issuer,
             url: if kept.url.is_empty() { self.url.as_str().to_owned() } else { kept.url },
             resource: kept.resource.or(found.resource),
@@ -92,15 +93,15 @@ impl Inner {
     }
 
     /// Revokes tokens that were renewed during a logout.
-    async fn give_back(&self, before: Kept, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
-        self.flows.revoke(Kept { tokens: Some(tokens), ..before }).await;
+    async fn give_back(&self, before: StoredLogin, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
+        self.flows.revoke(StoredLogin { tokens: Some(tokens), ..before }).await;
         self.nothing_left(epoch)
     }
 
     /// Stores renewed tokens before using them. Revokes them if the user has logged out in between.
-    async fn keep_renewed(&self, before: Kept, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
+    async fn keep_renewed(&self, before: StoredLogin, tokens: TokenSet, epoch: u64) -> Result<(), LoginError> {
         let spent = before.tokens.clone();
-        let kept = Kept { tokens: Some(tokens), renewed_at: (self.now)(), last_error: None, ..before };
+        let kept = StoredLogin { tokens: Some(tokens), renewed_at: (self.now)(), last_error: None, ..before };
         let source = source(self.save(kept.clone()).await, spent);
         if self.memory().epoch != epoch {
             return self.take_back(kept).await;
@@ -111,7 +112,7 @@ impl Inner {
     /// Handles a failed renewal. The tokens are retained unless they were rejected permanently. Tokens that another
     /// process has stored in between are never removed. A failure to record the error does not replace the original
     /// error.
-    async fn not_renewed(&self, before: Kept, error: LoginError, epoch: u64) -> Result<(), LoginError> {
+    async fn not_renewed(&self, before: StoredLogin, error: LoginError, epoch: u64) -> Result<(), LoginError> {
         let stored = self.load().await.unwrap_or_else(|trouble| {
             tracing::debug!(error = %trouble, "what is kept cannot be read");
             None
@@ -119,19 +120,19 @@ impl Inner {
         let is_unchanged = stored.as_ref().is_some_and(|stored| stored.tokens == before.tokens);
         let is_final = matches!(&error, LoginError::Token(error) if error.is_final());
         if is_final && let Some(stored) = stored.as_ref().filter(|stored| self.is_news(stored, &before)) {
-            return self.settle(epoch, |memory| memory.hold(stored.clone(), Source::Vault));
+            return self.settle(epoch, |memory| memory.hold(stored.clone(), LoginSource::Vault));
         }
         let spent = before.tokens.clone();
         let tokens = if is_final { None } else { before.tokens.clone() };
-        let kept = Kept { tokens, last_error: Some(error.to_string()), ..before };
-        let mut source = Source::Vault;
+        let kept = StoredLogin { tokens, last_error: Some(error.to_string()), ..before };
+        let mut source = LoginSource::Vault;
         if is_unchanged
             && self.memory().epoch == epoch
             && stored.as_ref() != Some(&kept)
             && let Err(trouble) = self.save(kept.clone()).await
         {
             tracing::warn!(error = %trouble, "that a login could not be renewed cannot be noted");
-            source = Source::Unkept(spent);
+            source = LoginSource::Unkept(spent);
         }
         if is_final {
             self.settle(epoch, |memory| memory.hold(kept, source))?;
@@ -139,30 +140,30 @@ impl Inner {
         Err(error)
     }
 
-    fn is_news(&self, stored: &Kept, refused: &Kept) -> bool {
+    fn is_news(&self, stored: &StoredLogin, refused: &StoredLogin) -> bool {
         let is_older = self.memory().held().is_some_and(|held| held.is_older(stored));
         stored.tokens.is_some() && stored.tokens != refused.tokens && !is_older
     }
 
     /// Reports whether the user has logged out since, in this or another process.
-    async fn is_logged_out(&self, held: &Held, epoch: u64) -> bool {
+    async fn is_logged_out(&self, held: &ActiveLogin, epoch: u64) -> bool {
         self.memory().epoch != epoch || (!held.is_only_here() && matches!(self.load().await, Ok(None)))
     }
 
     /// Deletes and revokes a login that was stored during a logout.
-    pub(super) async fn take_back(&self, kept: Kept) -> Result<(), LoginError> {
+    pub(super) async fn take_back(&self, kept: StoredLogin) -> Result<(), LoginError> {
         self.in_vault(|vault, key| vault.remove(key)).await?;
         self.flows.revoke(kept).await;
         Err(LoginError::Needed { scope: None })
     }
 
     fn nothing_left(&self, epoch: u64) -> Result<(), LoginError> {
-        self.settle(epoch, Memory::hold_nothing)?;
+        self.settle(epoch, AccountState::hold_nothing)?;
         Err(LoginError::Needed { scope: None })
     }
 
     /// Applies a change unless the user has logged out since.
-    pub(super) fn settle(&self, epoch: u64, change: impl FnOnce(&mut Memory)) -> Result<(), LoginError> {
+    pub(super) fn settle(&self, epoch: u64, change: impl FnOnce(&mut AccountState)) -> Result<(), LoginError> {
         let mut memory = self.memory();
         if memory.epoch != epoch {
             return Err(LoginError::Needed { scope: None });

@@ -7,7 +7,7 @@ use super::document::{is_true, text, words};
 use super::tried::DiscoveryAttempts;
 use super::{AuthServerMetadata, EndpointSource, addresses};
 use crate::error::LoginError;
-use crate::fetch::Outside;
+use crate::fetch::AuthHttpClient;
 
 /// Maximum number of issuers tried for one server.
 const MOST_ISSUERS: usize = 5;
@@ -15,7 +15,7 @@ const MOST_ISSUERS: usize = 5;
 /// Returns the first of these authorization servers with usable metadata. If one is temporarily unavailable, this fails
 /// instead of trying the next: the next is another issuer, and would be used from then on.
 pub async fn of_any(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     issuers: &[String],
     tried: &mut DiscoveryAttempts,
 ) -> Result<AuthServerMetadata, LoginError> {
@@ -36,7 +36,7 @@ pub async fn of_any(
 /// Returns the authorization server at the server's own origin, the default of 2025-03-26: with its metadata, or with
 /// the default paths if it has none.
 pub async fn at_origin(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     server: &Url,
     tried: &mut DiscoveryAttempts,
 ) -> Result<AuthServerMetadata, LoginError> {
@@ -55,7 +55,7 @@ pub async fn at_origin(
 
 /// Returns the first metadata at these URLs whose issuer is one of `names`, byte by byte.
 async fn at_any(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     addresses: &[String],
     names: &[&str],
     tried: &mut DiscoveryAttempts,

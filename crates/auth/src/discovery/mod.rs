@@ -14,9 +14,9 @@ use url::Url;
 
 use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
-use crate::fetch::{Outside, checked, shown};
-use crate::settings::{AuthSettings, Grant};
-use resource::Description;
+use crate::fetch::{AuthHttpClient, checked, shown};
+use crate::settings::{AuthSettings, TokenGrant};
+use resource::ResourceMetadata;
 pub(crate) use resource::is_of;
 use tried::DiscoveryAttempts;
 pub(crate) use tried::INSTEAD;
@@ -84,7 +84,7 @@ pub enum EndpointSource {
 
 /// Discovers the authorization server of a server. `challenge` is from the server's 401 or 403 response.
 pub(crate) async fn discover(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     server: &Url,
     challenge: Option<&AuthChallenge>,
     settings: &AuthSettings,
@@ -119,7 +119,7 @@ fn owners_own(settings: &AuthSettings) -> Option<AuthServerMetadata> {
     let begins = settings.authorization_url.is_some() || settings.device_url.is_some();
     let origin = || Url::parse(token).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     let (issuer, is_guessed) = (settings.issuer.clone().unwrap_or_else(origin), settings.issuer.is_none());
-    let enough = begins || settings.grant != Grant::Person;
+    let enough = begins || settings.grant != TokenGrant::Person;
     enough.then(|| AuthServerMetadata {
         issuer,
         named: EndpointSource::Owner,
@@ -150,7 +150,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
     let begins = found.authorization_endpoint.is_some() || found.device_authorization_endpoint.is_some();
     let missing = match (&found.token_endpoint, &settings.grant) {
         (None, _) => Some("token_endpoint"),
-        (Some(_), Grant::Person) if !begins => Some("authorization_endpoint"),
+        (Some(_), TokenGrant::Person) if !begins => Some("authorization_endpoint"),
         _ => None,
     };
     if let Some(missing) = missing {
@@ -159,7 +159,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
     for endpoint in [&found.authorization_endpoint, &found.token_endpoint].into_iter().flatten() {
         checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
     }
-    let sends_code = settings.grant == Grant::Person && found.authorization_endpoint.is_some();
+    let sends_code = settings.grant == TokenGrant::Person && found.authorization_endpoint.is_some();
     if sends_code && found.named == EndpointSource::Metadata && !found.takes_s256 {
         let lacks =
             format!("`{issuer}` does not say that it knows PKCE with S256, without which a login can be stolen");
@@ -171,7 +171,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
 /// Rejects a discovered token endpoint that has another origin than a configured login page. Otherwise the
 /// authorization code and the client credentials would go to a third party (RFC 9700, 4.4).
 fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
-    if settings.token_url.is_some() || settings.grant != Grant::Person {
+    if settings.token_url.is_some() || settings.grant != TokenGrant::Person {
         return Ok(());
     }
     let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
@@ -189,7 +189,7 @@ fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
 
 fn discovered(
     dialled: &Url,
-    description: Option<Description>,
+    description: Option<ResourceMetadata>,
     server: AuthServerMetadata,
     settings: &AuthSettings,
 ) -> DiscoveryResult {
@@ -198,7 +198,7 @@ fn discovered(
         let resource = is_owners.then(|| addresses::name(dialled));
         return DiscoveryResult { resource, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server };
     };
-    let Description { resource, mut issuers, scopes, needs_dpop } = description;
+    let ResourceMetadata { resource, mut issuers, scopes, needs_dpop } = description;
     if is_owners || settings.issuer.is_some() {
         issuers.clear();
     }

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 use url::Url;
-use wharf_spec::{Untrusted, shown_url};
+use wharf_spec::{UntrustedText, shown_url};
 
 use super::addresses;
 use super::document::{is_true, text, words};
 use super::tried::DiscoveryAttempts;
 use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
-use crate::fetch::Outside;
+use crate::fetch::AuthHttpClient;
 
 /// Metadata of a server.
-pub struct Description {
+pub struct ResourceMetadata {
     /// Resource identifier, as written.
     pub resource: String,
     /// Issuers that the server trusts. At least one.
@@ -24,11 +24,11 @@ pub struct Description {
 /// Fetches the metadata of a server. A URL in the challenge is the only one tried, and must yield metadata. Without
 /// one, metadata are optional (2025-03-26).
 pub async fn description(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     server: &Url,
     challenge: Option<&AuthChallenge>,
     tried: &mut DiscoveryAttempts,
-) -> Result<Option<Description>, LoginError> {
+) -> Result<Option<ResourceMetadata>, LoginError> {
     if let Some(address) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
         let found = description_at(outside, server, address, tried).await?;
         return found.map(Some).ok_or_else(|| tried.error("what the server points to does not describe it"));
@@ -43,18 +43,18 @@ pub async fn description(
 }
 
 async fn description_at(
-    outside: &Outside,
+    outside: &AuthHttpClient,
     server: &Url,
     address: &str,
     tried: &mut DiscoveryAttempts,
-) -> Result<Option<Description>, LoginError> {
+) -> Result<Option<ResourceMetadata>, LoginError> {
     let Some(document) = tried.document(outside, address).await else { return Ok(None) };
     let Some(resource) = text(&document, "resource") else {
         tried.note(address, "names no `resource`");
         return Ok(None);
     };
     if !is_of(&resource, server) {
-        let found = Untrusted::new(resource.as_str()).shortened(200).to_string();
+        let found = UntrustedText::new(resource.as_str()).shortened(200).to_string();
         return Err(LoginError::WrongResource { found, dialled: shown_url(server) });
     }
     let read = read(&document, resource);
@@ -65,10 +65,10 @@ async fn description_at(
     Ok(Some(read))
 }
 
-fn read(document: &Value, resource: String) -> Description {
+fn read(document: &Value, resource: String) -> ResourceMetadata {
     let issuers = words(document, "authorization_servers");
     let needs_dpop = is_true(document, "dpop_bound_access_tokens_required");
-    Description { resource, issuers, scopes: words(document, "scopes_supported"), needs_dpop }
+    ResourceMetadata { resource, issuers, scopes: words(document, "scopes_supported"), needs_dpop }
 }
 
 /// Reports whether a resource identifier is valid for a server: same origin, and the server's path or a parent of it

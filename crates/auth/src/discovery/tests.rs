@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wharf_net::NetOptions;
 
 use super::*;
-use crate::challenge::Scheme;
-use crate::fetch::site::{Site, answer};
+use crate::challenge::TokenScheme;
+use crate::fetch::site::{StaticSite, answer};
 
 const OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 const OF_ROOT: &str = "/.well-known/oauth-protected-resource";
@@ -13,15 +13,15 @@ const OF_ISSUER: &str = "/.well-known/oauth-authorization-server";
 const OF_PROVIDER: &str = "/.well-known/openid-configuration";
 
 /// A server at `/mcp` and an authorization server, on separate test servers without any documents.
-struct World {
-    server: Site,
-    authority: Site,
+struct DiscoveryBench {
+    server: StaticSite,
+    authority: StaticSite,
     settings: AuthSettings,
 }
 
-impl World {
+impl DiscoveryBench {
     fn new() -> Self {
-        Self { server: Site::start(), authority: Site::start(), settings: AuthSettings::default() }
+        Self { server: StaticSite::start(), authority: StaticSite::start(), settings: AuthSettings::default() }
     }
 
     /// Creates a world in which all metadata are at the first URL tried.
@@ -45,9 +45,9 @@ impl World {
     }
 
     async fn discover_at(&self, resource_metadata: Option<String>) -> Result<DiscoveryResult, LoginError> {
-        let challenge = AuthChallenge { scheme: Scheme::Bearer, resource_metadata, scope: None, error: None };
+        let challenge = AuthChallenge { scheme: TokenScheme::Bearer, resource_metadata, scope: None, error: None };
         let server = Url::parse(&format!("{}/mcp", self.server.origin())).unwrap();
-        let outside = Outside::new(&server, NetOptions::default());
+        let outside = AuthHttpClient::new(&server, NetOptions::default());
         discover(&outside, &server, Some(&challenge), &self.settings).await
     }
 
@@ -72,7 +72,7 @@ fn gets(paths: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn what_the_challenge_points_to_is_all_that_is_read() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     world.server.describes("/custom", &world.description()).describes(OF_ROOT, &json!({"resource": "https://trap"}));
     let found = world.discover_at(Some(format!("{}/custom", world.server.origin()))).await.unwrap();
     assert_eq!(found.resource, Some(format!("{}/mcp", world.server.origin())));
@@ -91,12 +91,12 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
 
 #[tokio::test]
 async fn without_a_pointer_the_path_comes_before_the_root() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     world.server.describes(OF_ROOT, &json!({"resource": "https://trap"}));
     world.discover().await.unwrap();
     assert_eq!(world.server.lines(), gets(&[OF_PATH]));
 
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let mut description = world.description();
     // As written, without a trailing slash.
     description["resource"] = world.server.origin().into();
@@ -109,7 +109,7 @@ async fn without_a_pointer_the_path_comes_before_the_root() {
 #[tokio::test]
 async fn t43_another_servers_description_ends_it_before_anything_else() {
     for resource in ["https://evil.example/mcp", "http://127.0.0.1/mcp", "not an address", "\u{1b}[2J"] {
-        let world = World::described();
+        let world = DiscoveryBench::described();
         let mut description = world.description();
         description["resource"] = resource.into();
         world.server.describes(OF_PATH, &description).describes(OF_ROOT, &world.description());
@@ -122,7 +122,7 @@ async fn t43_another_servers_description_ends_it_before_anything_else() {
 
 #[tokio::test]
 async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let issuer = format!("{}/tenant", world.authority.origin());
     let mut description = world.description();
     description["authorization_servers"] = json!([issuer]);
@@ -136,7 +136,7 @@ async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
 
 #[tokio::test]
 async fn t41_a_description_of_another_issuer_is_discarded() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
         world.authority.describes(OF_ISSUER, &metadata(&other));
@@ -151,7 +151,7 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
 
 #[tokio::test]
 async fn the_first_authorization_server_that_can_be_had_is_taken() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let mut description = world.description();
     let last = world.authority.origin();
     description["authorization_servers"] = json!(["javascript:x", format!("{last}/no"), 7, last]);
@@ -168,7 +168,7 @@ async fn the_first_authorization_server_that_can_be_had_is_taken() {
 
 #[tokio::test]
 async fn an_authorization_server_is_read_whole() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     let mut document = metadata(&origin);
     for (name, value) in [
@@ -209,7 +209,7 @@ async fn an_authorization_server_is_read_whole() {
 
 #[tokio::test]
 async fn without_a_description_the_servers_own_origin_is_asked() {
-    let world = World::new();
+    let world = DiscoveryBench::new();
     let origin = world.server.origin();
     let places = [OF_PATH, OF_ROOT, OF_ISSUER, OF_PROVIDER];
     for issuer in [origin.clone(), format!("{origin}/")] {
@@ -226,7 +226,7 @@ async fn without_a_description_the_servers_own_origin_is_asked() {
 
 #[tokio::test]
 async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
-    let world = World::new();
+    let world = DiscoveryBench::new();
     let origin = world.server.origin();
     let found = world.discover().await.unwrap();
     assert_eq!((found.resource, found.scopes), (None, Vec::new()));
@@ -246,7 +246,7 @@ async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
 async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
     for status in ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
         for place in [OF_PATH, OF_ROOT, OF_ISSUER] {
-            let world = World::new();
+            let world = DiscoveryBench::new();
             // Would be used if it were the first to be found.
             world.server.describes(OF_ISSUER, &metadata(&world.server.origin()));
             world.server.says(place, answer(status, "", ""));
@@ -258,7 +258,7 @@ async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
 
 #[tokio::test]
 async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
-    let mut world = World::new();
+    let mut world = DiscoveryBench::new();
     world.settings.authorization_url = Some("https://as.example/login".to_owned());
     world.settings.token_url = Some("https://as.example:8443/t/token".to_owned());
     let mut expected = AuthServerMetadata {
@@ -291,7 +291,7 @@ async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
 
 #[tokio::test]
 async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
-    let mut world = World::new();
+    let mut world = DiscoveryBench::new();
     world.settings.authorization_url = Some("https://as.example/login".to_owned());
     world.settings.token_url = Some("https://as.example/token".to_owned());
     let mut other = world.description();
@@ -304,7 +304,7 @@ async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
 
 #[tokio::test]
 async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses() {
-    let mut world = World::described();
+    let mut world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for elsewhere in ["https://as.example/x".to_owned(), origin.replace("127.0.0.1", "localhost")] {
         for on_device in [false, true] {
@@ -322,13 +322,13 @@ async fn t41_a_page_of_the_owners_goes_with_no_token_endpoint_of_somebody_elses(
     assert_eq!(world.discover().await.unwrap().server.authorization_endpoint, Some(format!("{origin}/other")));
     // Irrelevant without a login page.
     world.settings.authorization_url = Some("https://as.example/x".to_owned());
-    world.settings.grant = Grant::ClientSecret;
+    world.settings.grant = TokenGrant::ClientSecret;
     assert!(world.discover().await.is_ok());
 }
 
 #[tokio::test]
 async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let last = world.authority.origin();
     let first = format!("{last}/t");
     let mut description = world.description();
@@ -346,7 +346,8 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
     assert_eq!((found.server.issuer, found.issuers), (last.clone(), vec![first.clone(), last.clone()]));
 
     world.authority.describes(&place, &metadata(&first));
-    let mut owned = World { settings: AuthSettings { issuer: Some(last.clone()), ..AuthSettings::default() }, ..world };
+    let mut owned =
+        DiscoveryBench { settings: AuthSettings { issuer: Some(last.clone()), ..AuthSettings::default() }, ..world };
     let found = owned.discover().await.unwrap();
     assert_eq!((found.server.issuer, found.issuers.len()), (last, 0));
     owned.settings.issuer = None;
@@ -355,7 +356,7 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
 
 #[tokio::test]
 async fn what_the_owner_says_stands_in_for_what_is_described() {
-    let mut world = World::described();
+    let mut world = DiscoveryBench::described();
     world.settings.token_url = Some("https://as.example/token".to_owned());
     world.settings.registration_url = Some("https://as.example/register".to_owned());
     let found = world.discover().await.unwrap().server;
@@ -364,6 +365,6 @@ async fn what_the_owner_says_stands_in_for_what_is_described() {
     assert_eq!(found.token_endpoint, world.settings.token_url);
     assert_eq!(found.registration_endpoint, world.settings.registration_url);
     // The client credentials grant opens no page.
-    world.settings.grant = Grant::ClientSecret;
+    world.settings.grant = TokenGrant::ClientSecret;
     assert_eq!(world.discover().await.unwrap().server.named, EndpointSource::Owner);
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use wharf_net::StatusCode;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::error::LoginError;
-use crate::fetch::{Named, Outside, shown};
+use crate::fetch::{AuthHttpClient, UrlSource, shown};
 
 /// URLs that were tried, and the outcome of each.
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub struct DiscoveryAttempts {
 
 impl DiscoveryAttempts {
     /// Fetches a JSON document named by a server. Records the reason if that fails.
-    pub async fn document(&mut self, outside: &Outside, address: &str) -> Option<Value> {
-        match outside.get(address, Named::ByServer).await {
+    pub async fn document(&mut self, outside: &AuthHttpClient, address: &str) -> Option<Value> {
+        match outside.get(address, UrlSource::ByServer).await {
             Ok(fetched) if fetched.status != StatusCode::OK => {
                 self.may_pass |= is_passing(fetched.status);
                 self.note(address, &format!("answered {}", fetched.status));
@@ -44,7 +44,7 @@ impl DiscoveryAttempts {
     /// Records metadata of another issuer.
     pub fn note_other(&mut self, address: &str, issuer: &str) {
         self.found_others = true;
-        self.note(address, &format!("is of another issuer, `{}`", Untrusted::new(issuer).shortened(200)));
+        self.note(address, &format!("is of another issuer, `{}`", UntrustedText::new(issuer).shortened(200)));
     }
 
     /// Resets the transient state: servers that failed earlier are no longer needed.

@@ -1,7 +1,7 @@
 //! Checks of URLs before a request is sent.
 
 use url::{Host, Url};
-use wharf_spec::{Untrusted, acts, shown_url};
+use wharf_spec::{UntrustedText, acts, shown_url};
 
 /// Maximum length of a URL in bytes.
 const MOST_BYTES: usize = 4 << 10;
@@ -44,7 +44,7 @@ pub(crate) fn is_localhost(name: &str) -> bool {
 pub(crate) fn shown(address: &str) -> String {
     let hides = address.contains(['?', '@', '#']);
     let masked = Url::parse(address).ok().filter(|_| hides).map(|url| shown_url(&url));
-    Untrusted::new(masked.as_deref().unwrap_or(address)).shortened(200).to_string()
+    UntrustedText::new(masked.as_deref().unwrap_or(address)).shortened(200).to_string()
 }
 
 fn is_here(url: &Url) -> bool {

@@ -5,23 +5,23 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use wharf_testkit::below::{Endpoint, Guest};
+use wharf_testkit::below::{AcceptedConnection, Endpoint};
 
 /// A test HTTP server. Unknown paths return 404.
-pub(crate) struct Site {
+pub(crate) struct StaticSite {
     endpoint: Endpoint,
     pages: Arc<Mutex<HashMap<String, Vec<u8>>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<SiteRequest>>>,
 }
 
 /// A received request.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct SiteRequest {
     pub head: String,
     pub body: String,
 }
 
-impl Asked {
+impl SiteRequest {
     /// Returns method and path.
     pub fn line(&self) -> String {
         self.head.split(" HTTP/").next().unwrap_or_default().to_owned()
@@ -32,10 +32,10 @@ impl Asked {
     }
 }
 
-impl Site {
+impl StaticSite {
     pub fn start() -> Self {
         let pages = Arc::<Mutex<HashMap<String, Vec<u8>>>>::default();
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let asked = Arc::<Mutex<Vec<SiteRequest>>>::default();
         let (shelf, notes) = (Arc::clone(&pages), Arc::clone(&asked));
         let endpoint = Endpoint::start(move |mut guest| {
             while let Ok(Some(request)) = receive(&mut guest) {
@@ -73,10 +73,10 @@ impl Site {
 
     /// Returns method and path of all requests, in order.
     pub fn lines(&self) -> Vec<String> {
-        self.asked().iter().map(Asked::line).collect()
+        self.asked().iter().map(SiteRequest::line).collect()
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<SiteRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -90,7 +90,7 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn receive(guest: &mut Guest) -> io::Result<Option<Asked>> {
+fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<SiteRequest>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -103,5 +103,5 @@ fn receive(guest: &mut Guest) -> io::Result<Option<Asked>> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     guest.read_exact(&mut body)?;
-    Ok(Some(Asked { head, body: String::from_utf8_lossy(&body).into_owned() }))
+    Ok(Some(SiteRequest { head, body: String::from_utf8_lossy(&body).into_owned() }))
 }

@@ -2,16 +2,16 @@
 
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::{Errand, missing};
+use super::{GrantRequest, missing};
 use crate::discovery::AuthServerMetadata;
 use crate::error::LoginError;
 use crate::fetch::{checked, shown};
 use crate::jwt::{encoded, unguessable};
-use crate::login::Attempt;
+use crate::login::AuthServerContext;
 use crate::token::TokenSet;
-use crate::visitor::{LoginCallback, Page, Visit, VisitError};
+use crate::visitor::{BrowserVisit, LoginCallback, LoginPage, VisitError};
 
 /// Maximum length of a quoted error text in characters.
 const MOST_SAID: usize = 200;
@@ -25,13 +25,13 @@ struct PendingAuthorization {
 
 /// Opens the login page, and exchanges the returned code for tokens. Dropping the future cancels the visit.
 pub(crate) async fn by_code(
-    attempt: &Attempt<'_>,
-    errand: &Errand<'_>,
-    visit: Box<dyn Visit>,
+    attempt: &AuthServerContext<'_>,
+    errand: &GrantRequest<'_>,
+    visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
     let redirect_uri = visit.redirect_uri().to_owned();
     let asked = PendingAuthorization { state: unguessable()?, verifier: unguessable()?, redirect_uri };
-    let page = Page {
+    let page = LoginPage {
         url: address(errand, &asked)?,
         state: asked.state.clone(),
         server: attempt.server.to_owned(),
@@ -53,7 +53,7 @@ pub(crate) async fn by_code(
 }
 
 /// Returns the URL of the login page: the endpoint as written, with the request parameters appended to its query.
-fn address(errand: &Errand<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
+fn address(errand: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
     let endpoint = errand.server.authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing("authorization_endpoint"))?;
     checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
@@ -95,7 +95,7 @@ fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Re
         return Err(LoginError::Mismatch("it is to another question".to_owned()));
     }
     check_issuer(returned.iss.as_deref(), server)?;
-    let said = |text: &str| Untrusted::new(text).shortened(MOST_SAID).to_string();
+    let said = |text: &str| UntrustedText::new(text).shortened(MOST_SAID).to_string();
     let description = returned.error_description.as_deref().map(said);
     match (returned.error.as_deref(), returned.code) {
         (Some("access_denied"), _) => Err(LoginError::Denied(description)),
@@ -126,13 +126,13 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::client::{Client, ClientOrigin, Proof};
+    use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 
-    fn client() -> Client {
-        Client {
+    fn client() -> OAuthClient {
+        OAuthClient {
             id: "https://c/doc?x=1".to_owned(),
             secret: None,
-            proof: Proof::None,
+            proof: TokenEndpointAuth::None,
             origin: ClientOrigin::Document,
             expires_at: None,
         }
@@ -140,7 +140,7 @@ mod tests {
 
     fn address_at(endpoint: &str, scope: Option<&str>, resource: Option<&str>) -> Result<String, LoginError> {
         let server = AuthServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
-        let errand = Errand { server: &server, client: &client(), resource, scope, dpop: None };
+        let errand = GrantRequest { server: &server, client: &client(), resource, scope, dpop: None };
         let (state, verifier) = ("st".to_owned(), "ver".to_owned());
         address(
             &errand,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
-use wharf_spec::{Secret, Untrusted};
+use wharf_spec::{Secret, UntrustedText};
 
-use super::{Errand, missing};
+use super::{GrantRequest, missing};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::{checked, shown};
-use crate::login::Attempt;
+use crate::login::AuthServerContext;
 use crate::token::{TokenSet, succeeded};
-use crate::visitor::{DeviceCodePage, Visit, VisitError};
+use crate::visitor::{BrowserVisit, DeviceCodePage, VisitError};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Default polling interval, and its increment on `slow_down`.
@@ -27,9 +27,9 @@ const MOST_DEVICE_CODE: usize = 16 << 10;
 
 /// Shows a code, and polls until the user has entered it. Dropping the future stops the polling.
 pub(crate) async fn by_device(
-    attempt: &Attempt<'_>,
-    errand: &Errand<'_>,
-    visit: Box<dyn Visit>,
+    attempt: &AuthServerContext<'_>,
+    errand: &GrantRequest<'_>,
+    visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
     let begun = begin(attempt, errand).await?;
     visit.show_code(&begun.page)?;
@@ -51,7 +51,7 @@ struct PendingDeviceLogin {
     interval: Duration,
 }
 
-async fn begin(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<PendingDeviceLogin, LoginError> {
+async fn begin(attempt: &AuthServerContext<'_>, errand: &GrantRequest<'_>) -> Result<PendingDeviceLogin, LoginError> {
     let endpoint = errand.server.device_authorization_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| missing("device_authorization_endpoint"))?;
     let scope = errand.scope.map(|scope| ("scope", scope));
@@ -73,7 +73,7 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, 
     let page = DeviceCodePage {
         url: url.to_owned(),
         complete_url: text("verification_uri_complete").filter(|url| checked(url).is_ok()).map(str::to_owned),
-        code: Untrusted::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
+        code: UntrustedText::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
         server: server.to_owned(),
         lasts: seconds("expires_in").unwrap_or(LASTS.0).min(LASTS.1),
     };

@@ -4,12 +4,12 @@ mod code;
 mod device;
 mod unattended;
 
-use crate::client::Client;
+use crate::client::OAuthClient;
 use crate::discovery::AuthServerMetadata;
 use crate::dpop::DpopKey;
 use crate::error::LoginError;
-use crate::fetch::Named;
-use crate::login::Attempt;
+use crate::fetch::UrlSource;
+use crate::login::AuthServerContext;
 use crate::token::{TokenRequest, TokenSet};
 
 pub(crate) use code::by_code;
@@ -17,11 +17,11 @@ pub(crate) use device::by_device;
 pub(crate) use unattended::by_nobody;
 
 /// Parameters of a token request.
-pub(crate) struct Errand<'a> {
+pub(crate) struct GrantRequest<'a> {
     /// The authorization server.
     pub server: &'a AuthServerMetadata,
     /// The client.
-    pub client: &'a Client,
+    pub client: &'a OAuthClient,
     /// Resource identifier of the MCP server.
     pub resource: Option<&'a str>,
     /// Requested scope.
@@ -30,11 +30,11 @@ pub(crate) struct Errand<'a> {
     pub dpop: Option<&'a DpopKey>,
 }
 
-impl<'a> Errand<'a> {
+impl<'a> GrantRequest<'a> {
     /// Requests tokens with these form fields.
     async fn tokens(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &AuthServerContext<'_>,
         fields: Vec<(&'static str, &'a str)>,
     ) -> Result<TokenSet, LoginError> {
         self.request(attempt, self.token_endpoint()?, fields).tokens(attempt).await
@@ -44,12 +44,12 @@ impl<'a> Errand<'a> {
     /// identifier.
     fn request(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &AuthServerContext<'_>,
         endpoint: &'a str,
         mut fields: Vec<(&'static str, &'a str)>,
     ) -> TokenRequest<'a> {
         fields.extend(self.resource.map(|resource| ("resource", resource)));
-        let named = Named::of(endpoint, attempt.settings);
+        let named = UrlSource::of(endpoint, attempt.settings);
         TokenRequest { endpoint, named, issuer: &self.server.issuer, client: self.client, dpop: self.dpop, fields }
     }
 

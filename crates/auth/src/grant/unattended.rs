@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::Value;
 use wharf_spec::Secret;
 
-use super::Errand;
-use crate::client::{Client, ClientOrigin, Proof};
+use super::GrantRequest;
+use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::Named;
-use crate::login::Attempt;
-use crate::settings::{AssertionSource, Grant};
+use crate::fetch::UrlSource;
+use crate::login::AuthServerContext;
+use crate::settings::{AssertionSource, TokenGrant};
 use crate::token::{TokenRequest, TokenSet, succeeded};
 
 /// Maximum length of an assertion in bytes.
@@ -22,15 +22,18 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Requests tokens with the configured grant. Makes a single attempt, without retry or fallback.
-pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Result<TokenSet, LoginError> {
+pub(crate) async fn by_nobody(
+    attempt: &AuthServerContext<'_>,
+    errand: &GrantRequest<'_>,
+) -> Result<TokenSet, LoginError> {
     let scope = errand.scope.map(|scope| ("scope", scope));
     let statement = match &attempt.settings.grant {
-        Grant::ClientSecret | Grant::ClientKey { .. } => {
+        TokenGrant::ClientSecret | TokenGrant::ClientKey { .. } => {
             let fields = [("grant_type", "client_credentials")].into_iter().chain(scope);
             return errand.tokens(attempt, fields.collect()).await;
         }
-        Grant::Workload { assertion } => read(assertion).await?,
-        Grant::Enterprise { token_url, client_id, client_secret, id_token } => {
+        TokenGrant::Workload { assertion } => read(assertion).await?,
+        TokenGrant::Enterprise { token_url, client_id, client_secret, id_token } => {
             let provider = IdentityProvider { token_url, client: at_provider(client_id, client_secret.as_ref()) };
             provider.exchange(attempt, errand, &read(id_token).await?).await?
         }
@@ -43,20 +46,20 @@ pub(crate) async fn by_nobody(attempt: &Attempt<'_>, errand: &Errand<'_>) -> Res
 /// The identity provider of an enterprise. Its URL is configured by the user.
 struct IdentityProvider<'a> {
     token_url: &'a str,
-    client: Client,
+    client: OAuthClient,
 }
 
-fn at_provider(id: &str, secret: Option<&Secret>) -> Client {
-    let proof = if secret.is_some() { Proof::ClientSecretBasic } else { Proof::None };
-    Client { id: id.to_owned(), secret: secret.cloned(), proof, origin: ClientOrigin::Given, expires_at: None }
+fn at_provider(id: &str, secret: Option<&Secret>) -> OAuthClient {
+    let proof = if secret.is_some() { TokenEndpointAuth::ClientSecretBasic } else { TokenEndpointAuth::None };
+    OAuthClient { id: id.to_owned(), secret: secret.cloned(), proof, origin: ClientOrigin::Given, expires_at: None }
 }
 
 impl IdentityProvider<'_> {
     /// Exchanges an ID token for an assertion to the authorization server (SEP-990; RFC 8693, 2.1).
     async fn exchange(
         &self,
-        attempt: &Attempt<'_>,
-        errand: &Errand<'_>,
+        attempt: &AuthServerContext<'_>,
+        errand: &GrantRequest<'_>,
         id_token: &Secret,
     ) -> Result<Secret, LoginError> {
         let mut fields = vec![
@@ -70,7 +73,7 @@ impl IdentityProvider<'_> {
         fields.extend(errand.scope.map(|scope| ("scope", scope)));
         let (endpoint, client) = (self.token_url, &self.client);
         // The provider's client never signs, so the issuer is not used.
-        let request = TokenRequest { endpoint, named: Named::ByOwner, issuer: "", client, dpop: None, fields };
+        let request = TokenRequest { endpoint, named: UrlSource::ByOwner, issuer: "", client, dpop: None, fields };
         let answer = request.answer(attempt).await?;
         let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
         let is_of_type = said.get("issued_token_type").is_none_or(|kind| kind == ID_JAG);

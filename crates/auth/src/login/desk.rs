@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use url::{Url, form_urlencoded};
-use wharf_testkit::below::{Endpoint, Guest};
+use wharf_testkit::below::{AcceptedConnection, Endpoint};
 
-use super::Attempt;
+use super::AuthServerContext;
 use crate::dpop::DpopNonces;
-use crate::fetch::Outside;
+use crate::fetch::AuthHttpClient;
 use crate::settings::AuthSettings;
 
 type ResponseQueues = HashMap<String, VecDeque<Vec<u8>>>;
 
 /// A test HTTP server, and the context of a login to it. The last response of a queue is repeated. Unknown paths return
 /// 404.
-pub(crate) struct Desk {
+pub(crate) struct ScriptedSite {
     endpoint: Endpoint,
     answers: Arc<Mutex<ResponseQueues>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    outside: Outside,
+    asked: Arc<Mutex<Vec<ScriptedSiteRequest>>>,
+    outside: AuthHttpClient,
     url: Url,
     nonces: DpopNonces,
     pub settings: AuthSettings,
@@ -29,13 +29,13 @@ pub(crate) struct Desk {
 
 /// A received request. Header names are in lower case.
 #[derive(Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ScriptedSiteRequest {
     pub path: String,
     pub headers: HashMap<String, String>,
     pub body: String,
 }
 
-impl Asked {
+impl ScriptedSiteRequest {
     /// Returns a form field. Returns `None` if it is missing or repeated.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut found = form_urlencoded::parse(self.body.as_bytes()).filter(|(key, _)| key == name);
@@ -43,9 +43,10 @@ impl Asked {
     }
 }
 
-impl Desk {
+impl ScriptedSite {
     pub fn start() -> Self {
-        let (answers, asked) = (Arc::<Mutex<ResponseQueues>>::default(), Arc::<Mutex<Vec<Asked>>>::default());
+        let (answers, asked) =
+            (Arc::<Mutex<ResponseQueues>>::default(), Arc::<Mutex<Vec<ScriptedSiteRequest>>>::default());
         let (queues, notes) = (Arc::clone(&answers), Arc::clone(&asked));
         let endpoint = Endpoint::start(move |mut guest| {
             while let Ok(Some(request)) = receive(&mut guest) {
@@ -58,7 +59,7 @@ impl Desk {
         });
         let endpoint = endpoint.unwrap();
         let url = Url::parse(&format!("http://{}/mcp", endpoint.address())).unwrap();
-        let outside = Outside::new(&url, wharf_net::NetOptions::default());
+        let outside = AuthHttpClient::new(&url, wharf_net::NetOptions::default());
         let (nonces, settings) = (DpopNonces::default(), AuthSettings::default());
         Self { endpoint, answers, asked, outside, url, nonces, settings }
     }
@@ -81,12 +82,12 @@ impl Desk {
     }
 
     /// Returns the requests for this path, in order.
-    pub fn asked(&self, path: &str) -> Vec<Asked> {
+    pub fn asked(&self, path: &str) -> Vec<ScriptedSiteRequest> {
         self.asked.lock().unwrap().iter().filter(|asked| asked.path == path).cloned().collect()
     }
 
-    pub fn attempt(&self) -> Attempt<'_> {
-        Attempt {
+    pub fn attempt(&self) -> AuthServerContext<'_> {
+        AuthServerContext {
             outside: &self.outside,
             url: &self.url,
             server: "notes",
@@ -103,7 +104,7 @@ fn next(answers: &mut ResponseQueues, path: &str) -> Vec<u8> {
     next.unwrap_or_else(|| b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec())
 }
 
-fn receive(guest: &mut Guest) -> io::Result<Option<Asked>> {
+fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<ScriptedSiteRequest>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -119,5 +120,5 @@ fn receive(guest: &mut Guest) -> io::Result<Option<Asked>> {
     let length = headers.get("content-length").and_then(|length| length.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     guest.read_exact(&mut body)?;
-    Ok(Some(Asked { path, headers, body: String::from_utf8_lossy(&body).into_owned() }))
+    Ok(Some(ScriptedSiteRequest { path, headers, body: String::from_utf8_lossy(&body).into_owned() }))
 }

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use url::Url;
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
-use super::desk::Desk;
+use super::desk::ScriptedSite;
 use super::*;
-use crate::client::Proof;
-use crate::visitor::{DeviceCodePage, LoginCallback, Page, Visit, VisitError};
+use crate::client::TokenEndpointAuth;
+use crate::visitor::{BrowserVisit, DeviceCodePage, LoginCallback, LoginPage, VisitError};
 
 /// Describes a server and its authorization server, both at this test server.
-fn protected(desk: &Desk, more: &Value) {
+fn protected(desk: &ScriptedSite, more: &Value) {
     let origin = desk.origin();
     let resource = json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin]});
     desk.gives("/.well-known/oauth-protected-resource/mcp", &resource);
@@ -46,17 +46,17 @@ fn tokens() -> Value {
 
 /// A user that completes the login immediately.
 #[derive(Clone, Default)]
-struct Person {
+struct InstantBrowser {
     device: bool,
     /// Returns the callback for a page.
-    answer: Option<fn(&Page) -> LoginCallback>,
-    pages: Arc<Mutex<Vec<Page>>>,
+    answer: Option<fn(&LoginPage) -> LoginCallback>,
+    pages: Arc<Mutex<Vec<LoginPage>>>,
     codes: Arc<Mutex<Vec<DeviceCodePage>>>,
 }
 
-impl Visitor for Person {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
-        let visit: Box<dyn Visit> = Box::new(self.clone());
+impl LoginBrowser for InstantBrowser {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
+        let visit: Box<dyn BrowserVisit> = Box::new(self.clone());
         Box::pin(async { Ok(visit) })
     }
 
@@ -65,13 +65,13 @@ impl Visitor for Person {
     }
 }
 
-impl Visit for Person {
+impl BrowserVisit for InstantBrowser {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:9/callback"
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
-        let consents = |page: &Page| LoginCallback {
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+        let consents = |page: &LoginPage| LoginCallback {
             code: Some("the code".to_owned()),
             state: Some(page.state.clone()),
             ..LoginCallback::default()
@@ -93,7 +93,7 @@ impl Visit for Person {
     }
 }
 
-impl Person {
+impl InstantBrowser {
     /// Returns the values of a query parameter of all pages.
     fn asked(&self, name: &str) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
@@ -105,7 +105,11 @@ impl Person {
     }
 }
 
-async fn log_in_as(desk: &Desk, person: &Person, before: Option<&Kept>) -> Result<Kept, LoginError> {
+async fn log_in_as(
+    desk: &ScriptedSite,
+    person: &InstantBrowser,
+    before: Option<&StoredLogin>,
+) -> Result<StoredLogin, LoginError> {
     log_in(&desk.attempt(), Some(Arc::new(person.clone())), None, before, None).await
 }
 

@@ -2,12 +2,12 @@ use url::Url;
 use wharf_net::NetOptions;
 
 use super::*;
-use crate::fetch::site::{Site, answer};
+use crate::fetch::site::{StaticSite, answer};
 
 const REDIRECT: &str = "http://127.0.0.1:4711/callback";
 
 /// An authorization server with registration at `/register` and these authentication methods.
-fn server(site: &Site, proofs: &[&str]) -> AuthServerMetadata {
+fn server(site: &StaticSite, proofs: &[&str]) -> AuthServerMetadata {
     AuthServerMetadata {
         issuer: site.origin(),
         registration_endpoint: Some(format!("{}/register", site.origin())),
@@ -16,26 +16,26 @@ fn server(site: &Site, proofs: &[&str]) -> AuthServerMetadata {
     }
 }
 
-async fn client(server: &AuthServerMetadata, settings: &AuthSettings) -> Result<Client, LoginError> {
-    let outside = Outside::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
-    let wanted = Wanted { redirect_uri: Some(REDIRECT), scope: Some("a b") };
+async fn client(server: &AuthServerMetadata, settings: &AuthSettings) -> Result<OAuthClient, LoginError> {
+    let outside = AuthHttpClient::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
+    let wanted = ClientRequirements { redirect_uri: Some(REDIRECT), scope: Some("a b") };
     client_at(&outside, server, settings, wanted).await
 }
 
 /// Returns the client for this registration response.
-async fn registered_as(proofs: &[&str], said: Value) -> Result<Client, LoginError> {
-    let site = Site::start();
+async fn registered_as(proofs: &[&str], said: Value) -> Result<OAuthClient, LoginError> {
+    let site = StaticSite::start();
     site.says("/register", answer("201 Created", "", &said.to_string()));
     client(&server(&site, proofs), &AuthSettings::default()).await
 }
 
-async fn proof_of(proofs: &[&str], said: Value) -> Proof {
+async fn proof_of(proofs: &[&str], said: Value) -> TokenEndpointAuth {
     registered_as(proofs, said).await.unwrap().proof
 }
 
 #[tokio::test]
 async fn given_comes_before_documents_and_documents_before_registering() {
-    let site = Site::start();
+    let site = StaticSite::start();
     site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
     let client_metadata_url = Some("https://wharf.example/client.json".to_owned());
@@ -54,7 +54,7 @@ async fn given_comes_before_documents_and_documents_before_registering() {
 
 #[tokio::test]
 async fn what_is_said_about_us() {
-    let site = Site::start();
+    let site = StaticSite::start();
     site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
     client(&server, &AuthSettings::default()).await.unwrap();
@@ -94,16 +94,16 @@ async fn a_registration_says_how_to_prove_it_and_the_metadata_come_second() {
     let with = |method: &str| json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": method});
     let silent = json!({"client_id": "x", "client_secret": "y"});
     for (listed, said, expected) in [
-        (&["none"][..], with("client_secret_basic"), Proof::ClientSecretBasic),
-        (&["client_secret_basic"], with("client_secret_post"), Proof::ClientSecretPost),
-        (&["client_secret_basic"], with("none"), Proof::None),
-        (&["client_secret_post"], with("tls_client_auth"), Proof::ClientSecretPost),
-        (&[], silent.clone(), Proof::ClientSecretBasic),
-        (&["client_secret_post", "client_secret_basic"], silent.clone(), Proof::ClientSecretBasic),
-        (&["client_secret_post"], silent.clone(), Proof::ClientSecretPost),
-        (&["none"], silent, Proof::None),
-        (&["client_secret_basic"], json!({"client_id": "x"}), Proof::None),
-        (&[], json!({"client_id": "x", "token_endpoint_auth_method": "client_secret_basic"}), Proof::None),
+        (&["none"][..], with("client_secret_basic"), TokenEndpointAuth::ClientSecretBasic),
+        (&["client_secret_basic"], with("client_secret_post"), TokenEndpointAuth::ClientSecretPost),
+        (&["client_secret_basic"], with("none"), TokenEndpointAuth::None),
+        (&["client_secret_post"], with("tls_client_auth"), TokenEndpointAuth::ClientSecretPost),
+        (&[], silent.clone(), TokenEndpointAuth::ClientSecretBasic),
+        (&["client_secret_post", "client_secret_basic"], silent.clone(), TokenEndpointAuth::ClientSecretBasic),
+        (&["client_secret_post"], silent.clone(), TokenEndpointAuth::ClientSecretPost),
+        (&["none"], silent, TokenEndpointAuth::None),
+        (&["client_secret_basic"], json!({"client_id": "x"}), TokenEndpointAuth::None),
+        (&[], json!({"client_id": "x", "token_endpoint_auth_method": "client_secret_basic"}), TokenEndpointAuth::None),
     ] {
         assert_eq!(proof_of(listed, said.clone()).await, expected, "{listed:?} {said}");
     }
@@ -129,15 +129,20 @@ async fn a_secret_ends_when_it_says_and_zero_is_never() {
 
 #[tokio::test]
 async fn a_client_that_was_given_proves_itself_by_what_it_has() {
-    let site = Site::start();
-    let key = Grant::ClientKey { key: Secret::new("key"), algorithm: None };
+    let site = StaticSite::start();
+    let key = TokenGrant::ClientKey { key: Secret::new("key"), algorithm: None };
     for (listed, secret, grant, expected) in [
-        (&[][..], None, Grant::Person, Proof::None),
-        (&[], Some("s"), Grant::Person, Proof::ClientSecretBasic),
-        (&["none"], Some("s"), Grant::Person, Proof::ClientSecretBasic),
-        (&["client_secret_post"], Some("s"), Grant::ClientSecret, Proof::ClientSecretPost),
-        (&["client_secret_post", "client_secret_basic"], Some("s"), Grant::Person, Proof::ClientSecretBasic),
-        (&["client_secret_basic"], None, key, Proof::PrivateKeyJwt),
+        (&[][..], None, TokenGrant::Person, TokenEndpointAuth::None),
+        (&[], Some("s"), TokenGrant::Person, TokenEndpointAuth::ClientSecretBasic),
+        (&["none"], Some("s"), TokenGrant::Person, TokenEndpointAuth::ClientSecretBasic),
+        (&["client_secret_post"], Some("s"), TokenGrant::ClientSecret, TokenEndpointAuth::ClientSecretPost),
+        (
+            &["client_secret_post", "client_secret_basic"],
+            Some("s"),
+            TokenGrant::Person,
+            TokenEndpointAuth::ClientSecretBasic,
+        ),
+        (&["client_secret_basic"], None, key, TokenEndpointAuth::PrivateKeyJwt),
     ] {
         let mut settings = AuthSettings::default();
         (settings.client_id, settings.client_secret) = (Some("given".to_owned()), secret.map(Secret::new));
@@ -150,7 +155,7 @@ async fn a_client_that_was_given_proves_itself_by_what_it_has() {
 
 #[tokio::test]
 async fn o11_a_refusal_says_how_to_do_without() {
-    let site = Site::start();
+    let site = StaticSite::start();
     let mut server = server(&site, &[]);
     for (status, body, expected) in [
         (
@@ -182,7 +187,7 @@ async fn o11_a_refusal_says_how_to_do_without() {
 
 #[tokio::test]
 async fn o11_trouble_that_may_pass_is_not_a_refusal() {
-    let site = Site::start();
+    let site = StaticSite::start();
     let mut server = server(&site, &[]);
     for status in ["503 Service Unavailable", "429 Too Many Requests"] {
         site.says("/register", answer(status, "", "hush"));
@@ -198,10 +203,10 @@ async fn o11_trouble_that_may_pass_is_not_a_refusal() {
 
 #[tokio::test]
 async fn without_a_person_only_a_given_client_counts() {
-    let site = Site::start();
+    let site = StaticSite::start();
     let (server, mut settings) = (server(&site, &[]), AuthSettings::default());
-    let outside = Outside::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
-    let wanted = || Wanted { redirect_uri: None, scope: None };
+    let outside = AuthHttpClient::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
+    let wanted = || ClientRequirements { redirect_uri: None, scope: None };
     let told = client_at(&outside, &server, &settings, wanted()).await.unwrap_err().to_string();
     assert!(told.contains("set `oauth.client_id`"), "{told}");
     settings.client_id = Some("given".to_owned());
@@ -211,7 +216,7 @@ async fn without_a_person_only_a_given_client_counts() {
 
 #[tokio::test]
 async fn a_document_needs_an_https_address_with_a_path() {
-    let site = Site::start();
+    let site = StaticSite::start();
     let (mut server, mut settings) = (server(&site, &[]), AuthSettings::default());
     server.takes_documents = true;
     for address in ["http://localhost/x", "https://wharf.example", "https://wharf.example/", "https://a@b/c", "x"] {

@@ -1,7 +1,7 @@
 //! Validation of token endpoint responses.
 
 use serde_json::{Map, Value};
-use wharf_spec::{Secret, Untrusted};
+use wharf_spec::{Secret, UntrustedText};
 
 use super::TokenSet;
 use crate::error::TokenError;
@@ -60,8 +60,9 @@ pub(crate) fn refusal(answer: &FetchedResponse) -> TokenError {
     let code = text("error").filter(|_| !status.is_server_error() && status.as_u16() != 429);
     match code.filter(|code| *code != "invalid_grant" || matches!(status.as_u16(), 400 | 401)) {
         Some(code) => TokenError::Refused {
-            code: Untrusted::new(code).shortened(MOST_CODE).to_string(),
-            description: text("error_description").map(|said| Untrusted::new(said).shortened(MOST_SAID).to_string()),
+            code: UntrustedText::new(code).shortened(MOST_CODE).to_string(),
+            description: text("error_description")
+                .map(|said| UntrustedText::new(said).shortened(MOST_SAID).to_string()),
             status: status.as_u16(),
         },
         None => TokenError::Unclear(format!("it answered {}", status.as_u16())),

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wharf_net::{HeaderMap, StatusCode};
 
 use super::*;
-use crate::client::{ClientOrigin, Proof};
-use crate::login::desk::{Asked, Desk};
+use crate::client::{ClientOrigin, TokenEndpointAuth};
+use crate::login::desk::{ScriptedSite, ScriptedSiteRequest};
 
 const NOW: u64 = 1_000_000;
 const YEAR: u64 = 365 * 86_400_000;
@@ -28,9 +28,9 @@ fn with(name: &str, value: Value) -> Result<TokenSet, TokenError> {
     read(&fetched(200, Some(said)), NOW, None)
 }
 
-fn client(proof: Proof, secret: Option<&str>) -> Client {
+fn client(proof: TokenEndpointAuth, secret: Option<&str>) -> OAuthClient {
     let (id, secret) = ("me".to_owned(), secret.map(Secret::new));
-    Client { id, secret, proof, origin: ClientOrigin::Registered, expires_at: None }
+    OAuthClient { id, secret, proof, origin: ClientOrigin::Registered, expires_at: None }
 }
 
 #[test]
@@ -174,25 +174,31 @@ fn what_is_said_about_an_error_is_escaped_and_short() {
     assert!(description.starts_with("y\\u{202e}y") && description.ends_with('…') && description.len() < 2000);
 }
 
-fn request<'a>(desk: &Desk, endpoint: &'a str, client: &'a Client, dpop: Option<&'a DpopKey>) -> TokenRequest<'a> {
+fn request<'a>(
+    desk: &ScriptedSite,
+    endpoint: &'a str,
+    client: &'a OAuthClient,
+    dpop: Option<&'a DpopKey>,
+) -> TokenRequest<'a> {
     assert!(endpoint.starts_with(&desk.origin()));
     let fields = vec![("grant_type", "refresh_token"), ("refresh_token", "hush-hush")];
-    TokenRequest { endpoint, named: Named::ByServer, issuer: "https://as", client, dpop, fields }
+    TokenRequest { endpoint, named: UrlSource::ByServer, issuer: "https://as", client, dpop, fields }
 }
 
 /// Returns the claims of the proof in a request.
-fn claims(asked: &Asked) -> Value {
+fn claims(asked: &ScriptedSiteRequest) -> Value {
     let claims = asked.headers["dpop"].split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 #[tokio::test]
 async fn a_nonce_is_repeated_in_a_new_proof_and_kept_for_the_next() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let wants = "{\"error\":\"use_dpop_nonce\"}";
     desk.says("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", wants);
     desk.says("/token", "200 OK", "DPoP-Nonce: n2\r\n", &usual().to_string());
-    let (endpoint, client, key) = (desk.origin() + "/token", client(Proof::None, None), DpopKey::generate().unwrap());
+    let (endpoint, client, key) =
+        (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
     request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap();
     request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap();
     let proofs: Vec<_> = desk.asked("/token").iter().map(claims).collect();
@@ -203,10 +209,11 @@ async fn a_nonce_is_repeated_in_a_new_proof_and_kept_for_the_next() {
 
 #[tokio::test]
 async fn a_nonce_is_asked_for_once_more_and_no_oftener() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     desk.says("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", "{\"error\":\"use_dpop_nonce\"}");
     desk.says("/token", "400 Bad Request", "DPoP-Nonce: n2\r\n", "{\"error\":\"use_dpop_nonce\"}");
-    let (endpoint, client, key) = (desk.origin() + "/token", client(Proof::None, None), DpopKey::generate().unwrap());
+    let (endpoint, client, key) =
+        (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
     let error = request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap_err();
     assert!(matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if code == "use_dpop_nonce"));
     assert_eq!(desk.asked("/token").len(), 2);
@@ -217,14 +224,14 @@ async fn a_nonce_is_asked_for_once_more_and_no_oftener() {
 
 #[tokio::test]
 async fn t50_an_error_does_not_repeat_what_was_shown() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     for (error, description) in
         [("invalid_grant", "hush-hush is no token"), ("invalid_grant", "not a-secret"), ("hush-hush", "x")]
     {
         let said = json!({"error": error, "error_description": description}).to_string();
         desk.says("/token", "400 Bad Request", "", &said);
     }
-    let (endpoint, client) = (desk.origin() + "/token", client(Proof::ClientSecretPost, Some("a-secret")));
+    let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::ClientSecretPost, Some("a-secret")));
     for _ in 0..3 {
         let error = request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await.unwrap_err();
         let shown = format!("{error} {error:?}");
@@ -237,7 +244,7 @@ async fn t50_an_error_does_not_repeat_what_was_shown() {
 async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
     let long: String = (0..1000).map(|number: u32| char::from(b'a' + (number * number % 26) as u8)).collect();
     let token = format!("{long}-hush-hush-{long}");
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let repeats = [
         json!({"error": "invalid_grant", "error_description": format!("{} {token}", "x".repeat(150))}),
         json!({"error": "invalid_grant", "error_description": format!("never seen {}", &token[990..1020])}),
@@ -247,7 +254,7 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
     for said in repeats.iter().chain(&repeats) {
         desk.says("/token", "400 Bad Request", "", &said.to_string());
     }
-    let (endpoint, client) = (desk.origin() + "/token", client(Proof::None, None));
+    let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::None, None));
     for name in ["refresh_token", "code"] {
         for said in &repeats {
             let mut request = request(&desk, &endpoint, &client, None);
@@ -262,8 +269,8 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
 
 #[tokio::test]
 async fn t40_an_endpoint_that_may_not_be_asked_is_not_waited_for() {
-    let desk = Desk::start();
-    let client = client(Proof::None, None);
+    let desk = ScriptedSite::start();
+    let client = client(TokenEndpointAuth::None, None);
     desk.says("/moved", "307 Temporary Redirect", "Location: https://evil.example/\r\n", "");
     desk.says("/deep", "200 OK", "", &"[".repeat(1000));
     let moved = [desk.origin() + "/moved", desk.origin() + "/deep"];
@@ -279,9 +286,9 @@ async fn t40_an_endpoint_that_may_not_be_asked_is_not_waited_for() {
 
 #[tokio::test]
 async fn o03_whoever_cannot_be_reached_has_not_refused() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let endpoint = desk.origin() + "/token";
-    let client = client(Proof::None, None);
+    let client = client(TokenEndpointAuth::None, None);
     desk.says("/token", "200 OK", "Content-Type: text/html\r\n", "<html>log in</html>");
     let page = request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await;
     assert!(matches!(page, Err(LoginError::Token(TokenError::Unclear(_)))));

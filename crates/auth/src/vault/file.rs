@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_store::{
     ContentStamp, Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError,
     DocumentUpdateError, LockError, LockFile,
 };
 
-use super::shelves::{Shelf, Shelves, Unreadable};
-use super::{AccountKey, Kept, Vault, VaultError};
+use super::shelves::{AccountEntry, ContentError, LoginFileContent};
+use super::{AccountKey, StoredLogin, Vault, VaultError};
 
 /// Maximum size of the file in bytes.
 const LIMIT: u64 = 1 << 20;
@@ -29,7 +29,7 @@ impl FileVault {
         Self { cabinet: LoginFile::new(path.into()) }
     }
 
-    fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+    fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let shelf = self.cabinet.shelf(key)?;
         match shelf {
             Some(shelf) if shelf.is_in_keyring() => Err(self.elsewhere()),
@@ -46,26 +46,26 @@ impl FileVault {
 }
 
 impl Vault for FileVault {
-    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+    fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
         let Some(shelf) = self.shelf(key)? else { return Ok(None) };
         shelf.current(key).map_err(|damage| damage.in_file(&self.cabinet.path))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
         let Some(shelf) = self.shelf(key)? else { return Ok(None) };
         shelf.at(key, issuer).map_err(|damage| damage.in_file(&self.cabinet.path))
     }
 
-    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
     }
 
-    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         self.cabinet.edit(|shelves| {
             let mut shelf = shelves.shelf(key).ok().flatten().unwrap_or_default();
             let made_way = shelf.keep(kept);
             let put = shelves.put(key, shelf).map_err(|error| error.in_file(&self.cabinet.path))?;
-            Ok(if made_way || put { Edited::OverDamage } else { Edited::Cleanly })
+            Ok(if made_way || put { EditOutcome::OverDamage } else { EditOutcome::Cleanly })
         })
     }
 
@@ -74,7 +74,7 @@ impl Vault for FileVault {
         let is_elsewhere = self.cabinet.shelf(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
         let is_removed = self.cabinet.remove(key)?;
         if is_elsewhere {
-            let server = Untrusted::new(&*key.server);
+            let server = UntrustedText::new(&*key.server);
             tracing::warn!(%server, "the login is forgotten here, but its tokens remain in the keyring");
         }
         Ok(is_removed)
@@ -100,7 +100,7 @@ pub(super) struct LoginFile {
 }
 
 /// Outcome of an edit.
-pub(super) enum Edited {
+pub(super) enum EditOutcome {
     /// No change.
     Not,
     /// Changed without data loss.
@@ -115,7 +115,7 @@ impl LoginFile {
         Self { path, document }
     }
 
-    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let Some(shelves) = self.load()? else { return Ok(None) };
         shelves.shelf(key).map_err(|damage| damage.in_file(&self.path))
     }
@@ -131,7 +131,7 @@ impl LoginFile {
         let mut is_removed = false;
         self.edit(|shelves| {
             is_removed = shelves.remove(key);
-            Ok(if is_removed { Edited::Cleanly } else { Edited::Not })
+            Ok(if is_removed { EditOutcome::Cleanly } else { EditOutcome::Not })
         })?;
         Ok(is_removed)
     }
@@ -139,19 +139,19 @@ impl LoginFile {
     /// Edits the file under its lock. Unreadable content is copied aside first.
     pub(super) fn edit(
         &self,
-        mut edit: impl FnMut(&mut Shelves) -> Result<Edited, VaultError>,
+        mut edit: impl FnMut(&mut LoginFileContent) -> Result<EditOutcome, VaultError>,
     ) -> Result<(), VaultError> {
         let edited = self.document.update(|old| {
-            let (mut shelves, is_damaged) = match old.map(Shelves::read) {
-                None => (Shelves::empty(), false),
+            let (mut shelves, is_damaged) = match old.map(LoginFileContent::read) {
+                None => (LoginFileContent::empty(), false),
                 Some(Ok(shelves)) => (shelves, false),
-                Some(Err(Unreadable::Damaged(_))) => (Shelves::empty(), true),
-                Some(Err(Unreadable::Newer)) => return Err(self.newer()),
+                Some(Err(ContentError::Damaged(_))) => (LoginFileContent::empty(), true),
+                Some(Err(ContentError::Newer)) => return Err(self.newer()),
             };
             match edit(&mut shelves)? {
-                Edited::Not => return Ok(None),
-                Edited::Cleanly if !is_damaged => {}
-                Edited::Cleanly | Edited::OverDamage => self.put_aside(old.unwrap_or_default())?,
+                EditOutcome::Not => return Ok(None),
+                EditOutcome::Cleanly if !is_damaged => {}
+                EditOutcome::Cleanly | EditOutcome::OverDamage => self.put_aside(old.unwrap_or_default())?,
             }
             Ok(Some(shelves.to_bytes()))
         });
@@ -165,7 +165,7 @@ impl LoginFile {
     pub(super) fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         if !folder.is_dir() {
-            self.edit(|_| Ok(Edited::Not))?;
+            self.edit(|_| Ok(EditOutcome::Not))?;
         }
         let lock = LockFile::take(&folder.join(self.lock_name(key)), patience).map_err(unlocked)?;
         Ok(Box::new(lock))
@@ -178,14 +178,14 @@ impl LoginFile {
         format!("{stem}.{name}.lock")
     }
 
-    fn load(&self) -> Result<Option<Shelves>, VaultError> {
+    fn load(&self) -> Result<Option<LoginFileContent>, VaultError> {
         let Some(loaded) = self.document.load().map_err(unloaded)? else { return Ok(None) };
-        Shelves::read(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
-            Unreadable::Damaged(what) => {
+        LoginFileContent::read(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
+            ContentError::Damaged(what) => {
                 let path = self.path.display();
                 VaultError::Damaged { what: format!("`{path}` is damaged ({what}), and a new login is needed") }
             }
-            Unreadable::Newer => self.newer(),
+            ContentError::Newer => self.newer(),
         })
     }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use wharf_spec::Secret;
 
-use super::file::{Edited, LoginFile};
-use super::shelves::Shelf;
-use super::{AccountKey, Kept, Keyring, KeyringError, Vault, VaultError};
+use super::file::{EditOutcome, LoginFile};
+use super::shelves::AccountEntry;
+use super::{AccountKey, Keyring, KeyringError, StoredLogin, Vault, VaultError};
 
 /// Maximum size of one account in bytes.
 const LIMIT: usize = 1 << 20;
@@ -28,7 +28,7 @@ impl KeyringVault {
         Self { keyring, index: LoginFile::new(path.into()) }
     }
 
-    fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+    fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         match self.index.shelf(key)? {
             Some(shelf) if shelf.is_in_keyring() => self.look_up(key),
             shelf => Ok(shelf),
@@ -48,32 +48,32 @@ impl KeyringVault {
         format!("mcp-auth:{digits}")
     }
 
-    fn look_up(&self, key: &AccountKey) -> Result<Option<Shelf>, VaultError> {
+    fn look_up(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let Some(value) = self.keyring.lookup(&self.name(key))? else { return Ok(None) };
-        let shelf = Some(value.reveal()).filter(|text| text.len() <= LIMIT).and_then(Shelf::from_text);
+        let shelf = Some(value.reveal()).filter(|text| text.len() <= LIMIT).and_then(AccountEntry::from_text);
         shelf.map(Some).ok_or_else(|| damaged(key))
     }
 }
 
 impl Vault for KeyringVault {
-    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+    fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
         let Some(shelf) = self.shelf(key)? else { return Ok(None) };
         shelf.current(key).map_err(|_| damaged(key))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
         let Some(shelf) = self.shelf(key)? else { return Ok(None) };
         shelf.at(key, issuer).map_err(|_| damaged(key))
     }
 
-    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
     }
 
-    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         let mut shelf = match self.shelf(key) {
             Ok(shelf) => shelf.unwrap_or_default(),
-            Err(VaultError::Damaged { .. }) => Shelf::default(),
+            Err(VaultError::Damaged { .. }) => AccountEntry::default(),
             Err(error) => return Err(error),
         };
         shelf.keep(kept);
@@ -83,11 +83,11 @@ impl Vault for KeyringVault {
         }
         self.keyring.set(&self.name(key), &Secret::new(text))?;
         self.index.edit(|shelves| match shelves.shelf(key) {
-            Ok(Some(shelf)) if shelf.is_in_keyring() => Ok(Edited::Not),
+            Ok(Some(shelf)) if shelf.is_in_keyring() => Ok(EditOutcome::Not),
             _ => {
                 let made_way =
-                    shelves.put(key, Shelf::in_keyring()).map_err(|error| error.in_file(&self.index.path))?;
-                Ok(if made_way { Edited::OverDamage } else { Edited::Cleanly })
+                    shelves.put(key, AccountEntry::in_keyring()).map_err(|error| error.in_file(&self.index.path))?;
+                Ok(if made_way { EditOutcome::OverDamage } else { EditOutcome::Cleanly })
             }
         })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{AccountKey, Kept, Vault, VaultError};
+use super::{AccountKey, StoredLogin, Vault, VaultError};
 
 /// Stores logins in memory: for short-lived programs and for tests.
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct SharedLogins {
 #[derive(Default)]
 struct LoginTable {
     /// Logins by account, the newest last.
-    kept: BTreeMap<AccountKey, Vec<Kept>>,
+    kept: BTreeMap<AccountKey, Vec<StoredLogin>>,
     locked: BTreeSet<AccountKey>,
 }
 
@@ -30,21 +30,21 @@ impl SharedLogins {
 }
 
 impl Vault for MemoryVault {
-    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+    fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
         Ok(self.0.shelves().kept.get(key).and_then(|logins| logins.last().cloned()))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
         let shelves = self.0.shelves();
         let mut logins = shelves.kept.get(key).into_iter().flatten();
         Ok(logins.find(|kept| kept.issuer == issuer).cloned())
     }
 
-    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         Ok(self.0.shelves().kept.get(key).cloned().unwrap_or_default())
     }
 
-    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         let mut shelves = self.0.shelves();
         let logins = shelves.kept.entry(key.clone()).or_default();
         logins.retain(|other| other.issuer != kept.issuer);
@@ -68,7 +68,7 @@ impl Vault for MemoryVault {
             return Err(VaultError::Locked("it is locked in this very program".to_owned()));
         }
         shelves.locked.insert(key.clone());
-        Ok(Box::new(Locked { room: self.0.clone(), key: key.clone() }))
+        Ok(Box::new(AccountLockGuard { room: self.0.clone(), key: key.clone() }))
     }
 
     fn place(&self) -> String {
@@ -76,12 +76,12 @@ impl Vault for MemoryVault {
     }
 }
 
-struct Locked {
+struct AccountLockGuard {
     room: Arc<SharedLogins>,
     key: AccountKey,
 }
 
-impl Drop for Locked {
+impl Drop for AccountLockGuard {
     fn drop(&mut self) {
         self.room.shelves().locked.remove(&self.key);
         self.room.unlocked.notify_all();

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
-use wharf_spec::{Secret, Untrusted, shown_url};
+use wharf_spec::{Secret, UntrustedText, shown_url};
 
 pub use file::FileVault;
 pub use keyring::KeyringVault;
 pub use memory::MemoryVault;
 
-use crate::client::Client;
+use crate::client::OAuthClient;
 use crate::token::TokenSet;
 
 /// Key of an account.
@@ -36,14 +36,14 @@ impl AccountKey {
     pub(crate) fn shown(&self) -> String {
         let address = Url::parse(&self.server).ok().filter(Url::has_host);
         let shown = address.map_or_else(|| self.server.clone(), |address| shown_url(&address));
-        Untrusted::new(shown).shortened(200).to_string()
+        UntrustedText::new(shown).shortened(200).to_string()
     }
 }
 
 /// A stored login. An account has one per issuer, of which one is current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct StoredLogin {
     /// Issuer identifier. Empty if unknown (the flat form of older files).
     pub issuer: String,
     /// URL of the server. The tokens are sent to no other origin.
@@ -53,7 +53,7 @@ pub struct Kept {
     /// The tokens. `None` if only the client is known, or if they were rejected.
     pub tokens: Option<TokenSet>,
     /// The client that the tokens were issued to.
-    pub client: Client,
+    pub client: OAuthClient,
     /// URL at which the tokens are renewed.
     pub token_endpoint: String,
     /// URL at which the tokens are revoked.
@@ -71,15 +71,15 @@ pub struct Kept {
 /// A store of logins. All methods block.
 pub trait Vault: Send + Sync {
     /// Returns the current login of an account.
-    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError>;
+    fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError>;
     /// Returns the login of an account at one issuer, current or not. It may hold a client registered there earlier.
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError>;
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError>;
     /// Returns all logins of an account, at every issuer.
-    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         Ok(self.load(key)?.into_iter().collect())
     }
     /// Stores a login and makes it the current one. It is durable when this returns, if the vault is persistent.
-    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError>;
+    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError>;
     /// Removes an account with all its logins. Returns whether it existed.
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError>;
     /// Returns the keys of all accounts.

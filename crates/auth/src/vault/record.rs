@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use wharf_spec::Secret;
 
-use super::Kept;
-use crate::client::{Client, ClientOrigin, Proof};
+use super::StoredLogin;
+use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::token::TokenSet;
 
 /// Members of a stored login. Unknown members are in `others`.
@@ -33,7 +33,7 @@ struct LoginRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_proof: Option<Proof>,
+    client_proof: Option<TokenEndpointAuth>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_origin: Option<ClientOrigin>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "moment")]
@@ -55,23 +55,23 @@ struct LoginRecord {
 }
 
 /// Reads a login. Returns `None` if a member has the wrong type.
-pub(super) fn read(issuer: &str, value: &Value) -> Option<Kept> {
+pub(super) fn read(issuer: &str, value: &Value) -> Option<StoredLogin> {
     LoginRecord::deserialize(value).ok().map(|record| record.kept(issuer))
 }
 
 /// Writes a login. Unknown members of `before` are preserved.
-pub(super) fn write(kept: &Kept, before: Option<&Value>) -> Value {
+pub(super) fn write(kept: &StoredLogin, before: Option<&Value>) -> Value {
     let others = before.and_then(|value| LoginRecord::deserialize(value).ok()).map(|record| record.others);
     serde_json::to_value(LoginRecord::of(kept, others.unwrap_or_default())).unwrap_or_default()
 }
 
 impl LoginRecord {
-    fn kept(self, issuer: &str) -> Kept {
-        let client = Client {
+    fn kept(self, issuer: &str) -> StoredLogin {
+        let client = OAuthClient {
             id: self.client_id.unwrap_or_default(),
             proof: self.client_proof.unwrap_or(match self.client_secret {
-                Some(_) => Proof::ClientSecretBasic,
-                None => Proof::None,
+                Some(_) => TokenEndpointAuth::ClientSecretBasic,
+                None => TokenEndpointAuth::None,
             }),
             secret: self.client_secret.map(Secret::new),
             origin: self.client_origin.unwrap_or(ClientOrigin::Given),
@@ -84,7 +84,7 @@ impl LoginRecord {
             token_type: self.token_type.unwrap_or_else(|| "Bearer".to_owned()),
             scope: self.scope,
         });
-        Kept {
+        StoredLogin {
             issuer: issuer.to_owned(),
             url: self.url.unwrap_or_default(),
             resource: self.resource,
@@ -99,7 +99,7 @@ impl LoginRecord {
         }
     }
 
-    fn of(kept: &Kept, others: Map<String, Value>) -> Self {
+    fn of(kept: &StoredLogin, others: Map<String, Value>) -> Self {
         let shown = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.reveal().to_owned());
         let tokens = kept.tokens.as_ref();
         Self {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{AccountKey, Kept, VaultError, record};
+use super::{AccountKey, StoredLogin, VaultError, record};
 
 const VERSION: u64 = 1;
 /// Maximum number of accounts.
@@ -18,28 +18,28 @@ const FLAT: [&str; 3] = ["access_token", "refresh_token", "client_id"];
 
 /// The whole file.
 #[derive(Debug)]
-pub(super) struct Shelves(Map<String, Value>);
+pub(super) struct LoginFileContent(Map<String, Value>);
 
 /// One account: its logins by issuer.
 #[derive(Default)]
-pub(super) struct Shelf(Map<String, Value>);
+pub(super) struct AccountEntry(Map<String, Value>);
 
 /// An error of reading the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum ContentError {
     /// The content is not in the expected format.
     Damaged(String),
     /// The file was written by a later version of this program.
     Newer,
 }
 
-impl Shelves {
+impl LoginFileContent {
     pub(super) fn empty() -> Self {
         Self(Map::from_iter([("version".to_owned(), json!(VERSION)), ("servers".to_owned(), json!({}))]))
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let damaged = |what: &str| Err(Unreadable::Damaged(what.to_owned()));
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ContentError> {
+        let damaged = |what: &str| Err(ContentError::Damaged(what.to_owned()));
         let members = match serde_json::from_slice(bytes) {
             _ if bytes.is_empty() => return damaged("it is empty"),
             Ok(Value::Object(members)) => members,
@@ -48,7 +48,7 @@ impl Shelves {
         };
         match members.get("version").map(Value::as_u64) {
             None | Some(Some(VERSION)) => {}
-            Some(Some(version)) if version > VERSION => return Err(Unreadable::Newer),
+            Some(Some(version)) if version > VERSION => return Err(ContentError::Newer),
             Some(_) => return damaged("its version is none"),
         }
         match members.get("servers") {
@@ -70,23 +70,23 @@ impl Shelves {
     }
 
     /// Returns an account, or `None` if it does not exist.
-    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<Shelf>, DamagedEntry> {
+    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, DamagedEntry> {
         let Some(entry) = self.0.get("servers").and_then(|servers| servers.get(&key.server)) else { return Ok(None) };
         let entry = entry.as_object().ok_or_else(|| DamagedEntry::of(key))?;
         let accounts = entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| DamagedEntry::of(key)));
         match accounts.transpose()?.and_then(|accounts| accounts.get(&key.account)) {
-            Some(Value::Object(shelf)) => Ok(Some(Shelf(shelf.clone()))),
+            Some(Value::Object(shelf)) => Ok(Some(AccountEntry(shelf.clone()))),
             Some(_) => Err(DamagedEntry::of(key)),
-            None if key.account.is_empty() && is_flat(entry) => Ok(Some(Shelf::of_flat(entry))),
+            None if key.account.is_empty() && is_flat(entry) => Ok(Some(AccountEntry::of_flat(entry))),
             None => Ok(None),
         }
     }
 
     /// Inserts or replaces an account. Returns whether unreadable data were replaced.
-    pub(super) fn put(&mut self, key: &AccountKey, shelf: Shelf) -> Result<bool, TooMany> {
+    pub(super) fn put(&mut self, key: &AccountKey, shelf: AccountEntry) -> Result<bool, TooManyAccounts> {
         let is_new = !matches!(self.shelf(key), Ok(Some(_)));
         if is_new && self.keys().len() >= MOST_ACCOUNTS {
-            return Err(TooMany);
+            return Err(TooManyAccounts);
         }
         self.0.insert("version".to_owned(), json!(VERSION));
         let mut made_way = false;
@@ -123,7 +123,7 @@ pub(super) struct DamagedEntry(String);
 
 /// An error: the maximum number of accounts is reached.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooMany;
+pub(super) struct TooManyAccounts;
 
 impl DamagedEntry {
     fn of(key: &AccountKey) -> Self {
@@ -135,14 +135,14 @@ impl DamagedEntry {
     }
 }
 
-impl TooMany {
+impl TooManyAccounts {
     pub(super) fn in_file(&self, path: &Path) -> VaultError {
         let what = format!("`{}` has {MOST_ACCOUNTS} accounts, which is the most", path.display());
         VaultError::Unusable { what, fix: Some("log out of servers that are not used".to_owned()) }
     }
 }
 
-impl Shelf {
+impl AccountEntry {
     /// Creates the placeholder of an account whose logins are in the keyring.
     pub(super) fn in_keyring() -> Self {
         Self(Map::from_iter([("in_keyring".to_owned(), json!(true))]))
@@ -161,7 +161,7 @@ impl Shelf {
     }
 
     /// Returns the current login.
-    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<Kept>, DamagedEntry> {
+    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<StoredLogin>, DamagedEntry> {
         match self.0.get("current") {
             None => Ok(None),
             Some(Value::String(issuer)) => self.at(key, issuer),
@@ -170,20 +170,20 @@ impl Shelf {
     }
 
     /// Returns the login at one issuer.
-    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, DamagedEntry> {
+    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, DamagedEntry> {
         let Some(value) = self.0.get("issuers").and_then(|issuers| issuers.get(issuer)) else { return Ok(None) };
         record::read(issuer, value).map(Some).ok_or_else(|| DamagedEntry::of(key))
     }
 
     /// Returns the logins at all issuers. Unreadable ones are skipped.
-    pub(super) fn all(&self) -> Vec<Kept> {
+    pub(super) fn all(&self) -> Vec<StoredLogin> {
         let issuers = self.0.get("issuers").and_then(Value::as_object).into_iter().flatten();
         issuers.filter_map(|(issuer, value)| record::read(issuer, value)).collect()
     }
 
     /// Stores a login and makes it the current one. A login with an unknown issuer is replaced by one with a known
     /// issuer. Returns whether unreadable data were replaced.
-    pub(super) fn keep(&mut self, kept: &Kept) -> bool {
+    pub(super) fn keep(&mut self, kept: &StoredLogin) -> bool {
         let mut made_way = false;
         self.0.remove("in_keyring");
         self.0.insert("current".to_owned(), Value::from(&*kept.issuer));
@@ -224,7 +224,7 @@ fn unflatten(entry: &mut Map<String, Value>) {
     let accounts = entry.remove("accounts");
     let flat = std::mem::take(entry);
     let mut accounts = accounts.and_then(|accounts| accounts.as_object().cloned()).unwrap_or_default();
-    accounts.entry("").or_insert_with(|| Value::Object(Shelf::of_flat(&flat).0));
+    accounts.entry("").or_insert_with(|| Value::Object(AccountEntry::of_flat(&flat).0));
     entry.insert("accounts".to_owned(), Value::Object(accounts));
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::client::{ClientOrigin, Proof};
+use crate::client::{ClientOrigin, TokenEndpointAuth};
 
 const FILE: &str = "mcp-auth.json";
 
@@ -19,8 +19,8 @@ fn key(server: &str, account: &str) -> AccountKey {
     AccountKey { server: server.to_owned(), account: account.to_owned() }
 }
 
-fn kept(issuer: &str, access: &str) -> Kept {
-    Kept {
+fn kept(issuer: &str, access: &str) -> StoredLogin {
+    StoredLogin {
         issuer: issuer.to_owned(),
         url: "https://mcp.example/mcp".to_owned(),
         resource: Some("https://mcp.example".to_owned()),
@@ -31,10 +31,10 @@ fn kept(issuer: &str, access: &str) -> Kept {
             token_type: "Bearer".to_owned(),
             scope: Some("a b".to_owned()),
         }),
-        client: Client {
+        client: OAuthClient {
             id: "client".to_owned(),
             secret: Some(Secret::new("client-secret")),
-            proof: Proof::ClientSecretPost,
+            proof: TokenEndpointAuth::ClientSecretPost,
             origin: ClientOrigin::Registered,
             expires_at: Some(1_900_000_000_000),
         },
@@ -70,7 +70,7 @@ fn mode(path: &Path) -> u32 {
 fn what_is_kept_comes_back_as_it_was() {
     let folder = TempDir::new().unwrap();
     let in_keyring = KeyringVault::new(Arc::new(FakeKeyring::default()), folder.path().join("index.json"));
-    let bare = Kept { tokens: None, resource: None, dpop_key: None, asked: None, ..kept("", "x") };
+    let bare = StoredLogin { tokens: None, resource: None, dpop_key: None, asked: None, ..kept("", "x") };
     for vault in [&in_file(&folder) as &dyn Vault, &in_keyring] {
         assert_eq!(vault.load(&key("s", "")).unwrap(), None);
         for (account, kept) in [("", kept("https://as.example", "one")), ("work", bare.clone())] {
@@ -123,7 +123,7 @@ fn the_flat_form_is_read_and_written_anew() {
     let tokens = found.tokens.clone().unwrap();
     assert_eq!(
         (found.issuer.as_str(), found.client.id.as_str(), found.client.proof),
-        ("", "c", Proof::ClientSecretBasic)
+        ("", "c", TokenEndpointAuth::ClientSecretBasic)
     );
     assert_eq!((tokens.access.reveal(), tokens.refresh.unwrap().reveal()), ("a", "r"));
     assert_eq!((tokens.expires_at, tokens.scope.as_deref()), (Some(1_800_000_000_000), Some("x")));

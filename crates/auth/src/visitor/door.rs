@@ -12,7 +12,7 @@ use http_body_util::Full;
 use super::LoginCallback;
 
 /// The expected callback, and whether it has arrived.
-pub(super) struct Door {
+pub(super) struct CallbackCheck {
     /// Path of the callback.
     pub path: String,
     /// Valid `Host` values of this machine. Any other value indicates DNS rebinding.
@@ -25,23 +25,23 @@ pub(super) struct Door {
 
 /// Decision on a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CallbackDecision {
     /// The expected callback.
     Welcome(LoginCallback),
     /// Rejected. The login continues.
     Away(StatusCode),
 }
 
-impl Door {
+impl CallbackCheck {
     /// Checks a request. Of several with the right `state`, only the first is accepted.
-    pub fn judge<B>(&self, request: &Request<B>) -> Verdict {
+    pub fn judge<B>(&self, request: &Request<B>) -> CallbackDecision {
         if request.uri().path() != self.path {
-            return Verdict::Away(StatusCode::NOT_FOUND);
+            return CallbackDecision::Away(StatusCode::NOT_FOUND);
         }
         match self.returned(request) {
-            None => Verdict::Away(StatusCode::BAD_REQUEST),
-            Some(_) if self.is_taken.swap(true, Ordering::AcqRel) => Verdict::Away(StatusCode::CONFLICT),
-            Some(returned) => Verdict::Welcome(returned),
+            None => CallbackDecision::Away(StatusCode::BAD_REQUEST),
+            Some(_) if self.is_taken.swap(true, Ordering::AcqRel) => CallbackDecision::Away(StatusCode::CONFLICT),
+            Some(returned) => CallbackDecision::Welcome(returned),
         }
     }
 
@@ -71,12 +71,12 @@ const AGAIN: &str = "This login is over already.";
 const STRANGER: &str = "This is not the answer that is waited for.";
 
 /// Returns the page for a decision. Its text is constant and contains nothing of the request.
-pub(super) fn page(verdict: &Verdict) -> Response<Full<Bytes>> {
+pub(super) fn page(verdict: &CallbackDecision) -> Response<Full<Bytes>> {
     let (status, text) = match verdict {
-        Verdict::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),
-        Verdict::Welcome(_) => (StatusCode::OK, FAILED),
-        Verdict::Away(StatusCode::CONFLICT) => (StatusCode::CONFLICT, AGAIN),
-        Verdict::Away(status) => (*status, STRANGER),
+        CallbackDecision::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),
+        CallbackDecision::Welcome(_) => (StatusCode::OK, FAILED),
+        CallbackDecision::Away(StatusCode::CONFLICT) => (StatusCode::CONFLICT, AGAIN),
+        CallbackDecision::Away(status) => (*status, STRANGER),
     };
     let body = format!("<!doctype html><html lang=\"en\"><title>Wharf</title><p>{text}</p></html>\n");
     let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -94,8 +94,8 @@ mod tests {
 
     const STATE: &str = "right";
 
-    fn door() -> Door {
-        Door {
+    fn door() -> CallbackCheck {
+        CallbackCheck {
             path: "/callback/x".to_owned(),
             hosts: ["127.0.0.1:7", "localhost:7"].map(str::to_owned).to_vec(),
             state: STATE.to_owned(),
@@ -132,12 +132,12 @@ mod tests {
             ("GET /callback/x?code=c&state=right", "", 400),
         ] {
             let verdict = door.judge(&request(line, host));
-            assert_eq!(verdict, Verdict::Away(StatusCode::from_u16(status).unwrap()), "{line} at {host}");
+            assert_eq!(verdict, CallbackDecision::Away(StatusCode::from_u16(status).unwrap()), "{line} at {host}");
         }
         let right = request("GET /callback/x?code=c&state=right&iss=https://i", "LocalHost:7");
-        let Verdict::Welcome(returned) = door.judge(&right) else { panic!("it was turned away") };
+        let CallbackDecision::Welcome(returned) = door.judge(&right) else { panic!("it was turned away") };
         assert_eq!((returned.code.as_deref(), returned.iss.as_deref()), (Some("c"), Some("https://i")));
-        assert_eq!(door.judge(&right), Verdict::Away(StatusCode::CONFLICT));
+        assert_eq!(door.judge(&right), CallbackDecision::Away(StatusCode::CONFLICT));
     }
 
     #[tokio::test]
@@ -146,7 +146,7 @@ mod tests {
         for verdict in [
             door().judge(&request(hostile, "localhost:7")),
             door().judge(&request("GET /<script>".replace(['<', '>'], "%3C").as_str(), "localhost:7")),
-            Verdict::Away(StatusCode::CONFLICT),
+            CallbackDecision::Away(StatusCode::CONFLICT),
         ] {
             let response = page(&verdict);
             let headers = response.headers().clone();

@@ -16,10 +16,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::Instant;
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
-use super::door::{Door, Verdict, page};
-use super::{DeviceCodePage, LoginCallback, Open, Page, Visit, VisitError, Visitor};
+use super::door::{CallbackCheck, CallbackDecision, page};
+use super::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginPage, PageOpener, VisitError};
 use crate::settings::AuthSettings;
 
 /// Default timeout for the user.
@@ -41,7 +41,7 @@ const LINGER: Duration = Duration::from_secs(2);
 ///
 /// Callbacks without the right `state` are rejected and do not end the login.
 #[derive(Clone)]
-pub struct Loopback {
+pub struct LoopbackBrowser {
     /// The port. Any free port if absent or already in use.
     pub port: Option<u16>,
     /// The callback path.
@@ -49,7 +49,7 @@ pub struct Loopback {
     /// Timeout for the user, on the monotonic clock.
     pub patience: Duration,
     /// Opens the login page.
-    pub open: Arc<dyn Open>,
+    pub open: Arc<dyn PageOpener>,
 }
 
 /// The callback path of a login.
@@ -61,9 +61,9 @@ pub enum CallbackPath {
     Random,
 }
 
-impl Loopback {
+impl LoopbackBrowser {
     /// Creates a visitor from a server's settings. A preregistered client uses `/callback`.
-    pub fn new(settings: &AuthSettings, open: Arc<dyn Open>) -> Self {
+    pub fn new(settings: &AuthSettings, open: Arc<dyn PageOpener>) -> Self {
         let is_described =
             settings.callback_port.is_some() || settings.client_id.is_some() || settings.client_metadata_url.is_some();
         let path = if is_described { CallbackPath::Fixed } else { CallbackPath::Random };
@@ -71,7 +71,7 @@ impl Loopback {
     }
 
     /// Binds the address and chooses the path.
-    pub(super) async fn listen(self) -> Result<Listening, VisitError> {
+    pub(super) async fn listen(self) -> Result<LoopbackVisit, VisitError> {
         let failed = |error: io::Error| VisitError::NotPossible(format!("no loopback address can be had: {error}"));
         let listener = bind(self.port).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -80,14 +80,14 @@ impl Loopback {
             CallbackPath::Random => format!("/callback/{}", random()?),
         };
         let redirect_uri = format!("http://{address}{path}");
-        Ok(Listening { listener, address, path, redirect_uri, patience: self.patience, open: self.open })
+        Ok(LoopbackVisit { listener, address, path, redirect_uri, patience: self.patience, open: self.open })
     }
 }
 
-impl Visitor for Loopback {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for LoopbackBrowser {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let loopback = self.clone();
-        Box::pin(async move { Ok(Box::new(loopback.listen().await?) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(loopback.listen().await?) as Box<dyn BrowserVisit>) })
     }
 }
 
@@ -122,31 +122,31 @@ async fn bind_to(port: u16) -> io::Result<TcpListener> {
 }
 
 /// A bound address. Connections are not answered before the page is opened.
-pub(super) struct Listening {
+pub(super) struct LoopbackVisit {
     listener: TcpListener,
     address: SocketAddr,
     path: String,
     redirect_uri: String,
     patience: Duration,
-    open: Arc<dyn Open>,
+    open: Arc<dyn PageOpener>,
 }
 
-impl Listening {
+impl LoopbackVisit {
     /// Starts to answer, opens the page, and waits for the first callback: on this address, or from `otherwise`.
     pub(super) async fn wait(
         self,
-        page: Page,
+        page: LoginPage,
         otherwise: impl Future<Output = LoginCallback>,
     ) -> Result<LoginCallback, VisitError> {
         let port = self.address.port();
-        let door = Door {
+        let door = CallbackCheck {
             path: self.path,
             hosts: vec![self.address.to_string(), format!("localhost:{port}")],
             state: page.state.clone(),
             is_taken: AtomicBool::new(false),
         };
         let (arrived, mut arrival) = mpsc::channel(1);
-        let serving = Serving(tokio::spawn(serve(self.listener, Arc::new(door), arrived)));
+        let serving = CallbackServerTask(tokio::spawn(serve(self.listener, Arc::new(door), arrived)));
         let open = self.open;
         // A callback that arrives before the user is asked, or has answered, is accepted. The prompt is dropped.
         let mut shown = pin!(async move {
@@ -164,12 +164,12 @@ impl Listening {
     }
 }
 
-impl Visit for Listening {
+impl BrowserVisit for LoopbackVisit {
     fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         Box::pin(self.wait(page, std::future::pending()))
     }
 
@@ -179,9 +179,9 @@ impl Visit for Listening {
 }
 
 /// The server task. Dropping it ends the task and all connections.
-struct Serving(JoinHandle<()>);
+struct CallbackServerTask(JoinHandle<()>);
 
-impl Serving {
+impl CallbackServerTask {
     /// Continues for a short time, for browsers that send the request twice.
     fn linger(self) {
         tokio::spawn(async move {
@@ -191,13 +191,13 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for CallbackServerTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<LoginCallback>) {
+async fn serve(listener: TcpListener, door: Arc<CallbackCheck>, arrived: mpsc::Sender<LoginCallback>) {
     let mut guests = CallbackConnections::default();
     loop {
         guests.make_room().await;
@@ -214,10 +214,10 @@ async fn serve(listener: TcpListener, door: Arc<Door>, arrived: mpsc::Sender<Log
 struct CallbackConnections {
     tasks: JoinSet<()>,
     /// In order of arrival.
-    open: Vec<Guest>,
+    open: Vec<CallbackConnection>,
 }
 
-struct Guest {
+struct CallbackConnection {
     since: Instant,
     /// The connection has sent data.
     has_spoken: Arc<AtomicBool>,
@@ -225,11 +225,11 @@ struct Guest {
 }
 
 impl CallbackConnections {
-    fn admit(&mut self, stream: TcpStream, door: &Arc<Door>, arrived: &mpsc::Sender<LoginCallback>) {
+    fn admit(&mut self, stream: TcpStream, door: &Arc<CallbackCheck>, arrived: &mpsc::Sender<LoginCallback>) {
         let has_spoken = Arc::<AtomicBool>::default();
         let attending = attend(stream, Arc::clone(&has_spoken), Arc::clone(door), arrived.clone());
         let task = self.tasks.spawn(attending);
-        self.open.push(Guest { since: Instant::now(), has_spoken, task });
+        self.open.push(CallbackConnection { since: Instant::now(), has_spoken, task });
     }
 
     /// Waits until another connection may be accepted: until one ends, or until the oldest has used up its time and is
@@ -248,7 +248,8 @@ impl CallbackConnections {
 
     /// Closes the oldest silent connection, or the oldest of all if every one has sent data.
     fn drop_oldest(&mut self) {
-        let is_silent = |guest: &Guest| guest.since.elapsed() >= MIN_AGE && !guest.has_spoken.load(Ordering::Relaxed);
+        let is_silent =
+            |guest: &CallbackConnection| guest.since.elapsed() >= MIN_AGE && !guest.has_spoken.load(Ordering::Relaxed);
         let place = self.open.iter().position(is_silent).unwrap_or_default();
         if place < self.open.len() {
             self.open.remove(place).task.abort();
@@ -258,12 +259,17 @@ impl CallbackConnections {
 
 /// Handles the only request of a connection. The callback is delivered after its page is written, so that the user sees
 /// the page even if the program exits right after the login.
-async fn attend(stream: TcpStream, has_spoken: Arc<AtomicBool>, door: Arc<Door>, arrived: mpsc::Sender<LoginCallback>) {
+async fn attend(
+    stream: TcpStream,
+    has_spoken: Arc<AtomicBool>,
+    door: Arc<CallbackCheck>,
+    arrived: mpsc::Sender<LoginCallback>,
+) {
     let (found, mut let_in) = mpsc::channel(1);
     let answer = service_fn(move |request| {
         let verdict = door.judge(&request);
         let response = page(&verdict);
-        if let Verdict::Welcome(returned) = verdict {
+        if let CallbackDecision::Welcome(returned) = verdict {
             // Cannot be full: a connection has only one request.
             let _ = found.try_send(returned);
         }

@@ -5,16 +5,16 @@ mod door;
 mod loopback;
 mod paste;
 
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
 pub use argument::browser_argument;
-pub use loopback::{CallbackPath, Loopback};
-pub use paste::{Lines, PastedUrlBrowser};
+pub use loopback::{CallbackPath, LoopbackBrowser};
+pub use paste::{LineSource, PastedUrlBrowser};
 
 /// Opens login pages for the user.
-pub trait Visitor: Send + Sync {
+pub trait LoginBrowser: Send + Sync {
     /// Prepares the callback address. Dropping the visit cancels it.
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>>;
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>>;
 
     /// Reports whether the user prefers the device flow, if the authorization server supports it.
     fn wants_device(&self) -> bool {
@@ -23,13 +23,13 @@ pub trait Visitor: Send + Sync {
 }
 
 /// A prepared visit to a login page.
-pub trait Visit: Send {
+pub trait BrowserVisit: Send {
     /// Returns the redirect URI for the callback.
     fn redirect_uri(&self) -> &str;
 
     /// Opens the page, and waits for the callback with the right `state`. Callbacks with another `state` are rejected
     /// and do not end the visit.
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>>;
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>>;
 
     /// Shows a page and a user code, for the device flow. Does not block.
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
@@ -41,7 +41,7 @@ pub trait Visit: Send {
 /// A login page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Page {
+pub struct LoginPage {
     /// URL of the page, checked: https, or http on the local machine.
     pub url: String,
     /// The `state` that the callback must have.
@@ -54,7 +54,7 @@ pub struct Page {
     pub scope: Option<String>,
 }
 
-impl Page {
+impl LoginPage {
     /// Creates a page. `server` and `scope` can be set afterwards.
     pub fn new(url: impl Into<String>, issuer: impl Into<String>, state: impl Into<String>) -> Self {
         Self { url: url.into(), state: state.into(), server: String::new(), issuer: issuer.into(), scope: None }
@@ -108,9 +108,9 @@ pub enum VisitError {
 }
 
 /// Opens pages for the user, possibly after a confirmation.
-pub trait Open: Send + Sync {
+pub trait PageOpener: Send + Sync {
     /// Opens a page. Returns as soon as opening has started.
-    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>>;
+    fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>>;
 
     /// Shows a page and a user code. Does not block.
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use wharf_net::Pending;
+use wharf_net::AuthFuture;
 
-use super::loopback::{Listening, Loopback};
-use super::{DeviceCodePage, LoginCallback, Page, Visit, VisitError, Visitor};
+use super::loopback::{LoopbackBrowser, LoopbackVisit};
+use super::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginPage, VisitError};
 
 /// Maximum length of a line in bytes.
 const LONGEST: usize = 16 << 10;
 
 /// A source of lines from the user.
-pub trait Lines: Send + Sync {
+pub trait LineSource: Send + Sync {
     /// Prompts for the redirect URL. `complaint` is the problem with the previous line. Returns `None` at the end of
     /// input.
-    fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>>;
+    fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>>;
 }
 
 /// Receives the redirect URL as typed or pasted text, for machines without a browser.
@@ -23,31 +23,31 @@ pub trait Lines: Send + Sync {
 #[derive(Clone)]
 pub struct PastedUrlBrowser {
     /// The loopback server for a browser on this machine.
-    pub loopback: Loopback,
+    pub loopback: LoopbackBrowser,
     /// The source of lines.
-    pub lines: Arc<dyn Lines>,
+    pub lines: Arc<dyn LineSource>,
 }
 
-impl Visitor for PastedUrlBrowser {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for PastedUrlBrowser {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let Self { loopback, lines } = self.clone();
         Box::pin(async move {
-            Ok(Box::new(PastedUrlVisit { listening: loopback.listen().await?, lines }) as Box<dyn Visit>)
+            Ok(Box::new(PastedUrlVisit { listening: loopback.listen().await?, lines }) as Box<dyn BrowserVisit>)
         })
     }
 }
 
 struct PastedUrlVisit {
-    listening: Listening,
-    lines: Arc<dyn Lines>,
+    listening: LoopbackVisit,
+    lines: Arc<dyn LineSource>,
 }
 
-impl Visit for PastedUrlVisit {
+impl BrowserVisit for PastedUrlVisit {
     fn redirect_uri(&self) -> &str {
         self.listening.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         let Self { listening, lines } = *self;
         let typed = typed(lines, page.state.clone());
         Box::pin(listening.wait(page, typed))
@@ -60,7 +60,7 @@ impl Visit for PastedUrlVisit {
 
 /// Prompts until a line is a matching callback. At the end of input this waits forever, since a callback may still
 /// arrive.
-async fn typed(lines: Arc<dyn Lines>, state: String) -> LoginCallback {
+async fn typed(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
     let mut complaint = None;
     while let Some(line) = lines.next(complaint).await {
         match read(&line, &state) {

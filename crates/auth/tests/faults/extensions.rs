@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use wharf_auth::{Account, AssertionSource, AuthSettings, Dpop as Binding, Grant, LoginError, VisitError};
+use wharf_auth::{Account, AssertionSource, AuthSettings, DpopMode as Binding, LoginError, TokenGrant, VisitError};
 use wharf_net::AuthRecovery;
 use wharf_spec::Secret;
-use wharf_testkit::authd::{ClientAuth, DeviceLoginBehaviour, DeviceLoginOutcome, Dpop, Refresh};
+use wharf_testkit::authd::{
+    ClientAuthMethod, DeviceLoginBehaviour, DeviceLoginOutcome, DpopRequirement, TokenBehaviour,
+};
 
 use crate::scene::Scene;
 
@@ -24,33 +26,33 @@ async fn check(scene: &Scene, account: &Account, grant: &str) {
 
 #[tokio::test]
 async fn a_client_is_its_own_account_by_secret() {
-    let scene = Scene::new(|switches| switches.client_auth = ClientAuth::Basic);
+    let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
     let (id, secret) = scene.authd.given_client();
     let account = account(&scene, |settings| {
         (settings.client_id, settings.client_secret) = (Some(id), Some(Secret::new(secret)));
-        settings.grant = Grant::ClientSecret;
+        settings.grant = TokenGrant::ClientSecret;
     });
     check(&scene, &account, "client_credentials").await;
 }
 
 #[tokio::test]
 async fn a_client_is_its_own_account_by_key() {
-    let scene = Scene::new(|switches| switches.client_auth = ClientAuth::Key);
+    let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Key);
     let account = account(&scene, |settings| {
         settings.client_id = Some(scene.authd.given_client().0);
         settings.grant =
-            Grant::ClientKey { key: Secret::new(scene.authd.client_key().pem().to_owned()), algorithm: None };
+            TokenGrant::ClientKey { key: Secret::new(scene.authd.client_key().pem().to_owned()), algorithm: None };
     });
     check(&scene, &account, "client_credentials").await;
 }
 
 #[tokio::test]
 async fn an_enterprise_vouches_for_a_person() {
-    let scene = Scene::new(|switches| switches.client_auth = ClientAuth::Basic);
+    let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
     let (id, secret) = scene.authd.given_client();
     let account = account(&scene, |settings| {
         (settings.client_id, settings.client_secret) = (Some(id), Some(Secret::new(secret)));
-        settings.grant = Grant::Enterprise {
+        settings.grant = TokenGrant::Enterprise {
             token_url: scene.authd.identity_provider_url(),
             client_id: "at-the-provider".to_owned(),
             client_secret: None,
@@ -66,15 +68,15 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
     let workload = |assertion: String| {
         account(&scene, |settings| {
             settings.client_id = Some(scene.authd.given_client().0);
-            settings.grant = Grant::Workload { assertion: AssertionSource::Given(Secret::new(assertion)) };
+            settings.grant = TokenGrant::Workload { assertion: AssertionSource::Given(Secret::new(assertion)) };
         })
     };
     let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
     check(&scene, &workload(scene.authd.workload_assertion()), grant).await;
-    let fresh = Scene::new(|switches| switches.grant = Refresh::InvalidGrant);
+    let fresh = Scene::new(|switches| switches.grant = TokenBehaviour::InvalidGrant);
     let refused = account(&fresh, |settings| {
         settings.client_id = Some(fresh.authd.given_client().0);
-        settings.grant = Grant::Workload { assertion: AssertionSource::Given(Secret::new("made-up".to_owned())) };
+        settings.grant = TokenGrant::Workload { assertion: AssertionSource::Given(Secret::new("made-up".to_owned())) };
     });
     assert!(fresh.ask(&refused, "tools/list").await.is_err());
     assert_eq!(fresh.grants(grant), 1);
@@ -82,7 +84,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
 
 #[tokio::test]
 async fn tokens_are_bound_to_a_key_where_the_server_wants_it() {
-    for dpop in [Dpop::Required, Dpop::Nonce] {
+    for dpop in [DpopRequirement::Required, DpopRequirement::Nonce] {
         let scene = Scene::new(|switches| switches.dpop = dpop);
         let account = scene.attended();
         assert_eq!(scene.ask(&account, "tools/list").await, Ok(200), "{dpop:?}");

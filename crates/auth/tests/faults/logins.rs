@@ -4,16 +4,21 @@ use serde_json::json;
 use wharf_auth::LoginError;
 use wharf_net::AuthRecovery;
 use wharf_testkit::authd::{
-    ClientAuth, Description, Document, IssParameter, Metadata, Page, Registration, Resource, Site,
+    ClientAuthMethod, DocumentDefect, IssParameter, IssuerMetadataLocation, ListenerSite, LoginPageBehaviour,
+    MetadataLocation, RegistrationBehaviour, Resource,
 };
 
 use crate::scene::Scene;
 
 #[tokio::test]
 async fn o07_every_place_is_found() {
-    let descriptions = [Description::Header, Description::Path, Description::Root];
-    let metadata = [(Metadata::Oauth, ""), (Metadata::OpenIdInserted, ""), (Metadata::Oauth, "/t")];
-    let more = [(Metadata::OpenIdInserted, "/t"), (Metadata::OpenIdAppended, "/t")];
+    let descriptions = [MetadataLocation::Header, MetadataLocation::Path, MetadataLocation::Root];
+    let metadata = [
+        (IssuerMetadataLocation::Oauth, ""),
+        (IssuerMetadataLocation::OpenIdInserted, ""),
+        (IssuerMetadataLocation::Oauth, "/t"),
+    ];
+    let more = [(IssuerMetadataLocation::OpenIdInserted, "/t"), (IssuerMetadataLocation::OpenIdAppended, "/t")];
     for description in descriptions {
         for (metadata, path) in metadata.into_iter().chain(more) {
             let scene = Scene::new(|switches| {
@@ -29,10 +34,10 @@ async fn o07_every_place_is_found() {
 
 #[tokio::test]
 async fn o07_servers_of_2025_03_26_are_found() {
-    for metadata in [Metadata::Oauth, Metadata::Absent] {
+    for metadata in [IssuerMetadataLocation::Oauth, IssuerMetadataLocation::Absent] {
         let scene = Scene::new(|switches| {
             (switches.one_origin, switches.metadata) = (true, metadata);
-            switches.description = Description::Absent;
+            switches.description = MetadataLocation::Absent;
             (switches.iss, switches.iss_advertised) = (IssParameter::Absent, false);
         });
         assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200), "{metadata:?}");
@@ -43,17 +48,17 @@ async fn o07_servers_of_2025_03_26_are_found() {
 async fn o07_t42_t49_documents_that_are_not_good_enough_open_no_page() {
     let name = || "code_challenge_methods_supported".to_owned();
     let faults = [
-        Document::WrongIssuer,
-        Document::Html,
-        Document::Without("issuer".to_owned()),
-        Document::Without("authorization_endpoint".to_owned()),
-        Document::Without("token_endpoint".to_owned()),
-        Document::Without(name()),
-        Document::With(name(), json!(["plain"])),
-        Document::With("authorization_endpoint".to_owned(), json!("javascript:alert(1)")),
-        Document::With("token_endpoint".to_owned(), json!(17)),
-        Document::Deep,
-        Document::Huge,
+        DocumentDefect::WrongIssuer,
+        DocumentDefect::Html,
+        DocumentDefect::Without("issuer".to_owned()),
+        DocumentDefect::Without("authorization_endpoint".to_owned()),
+        DocumentDefect::Without("token_endpoint".to_owned()),
+        DocumentDefect::Without(name()),
+        DocumentDefect::With(name(), json!(["plain"])),
+        DocumentDefect::With("authorization_endpoint".to_owned(), json!("javascript:alert(1)")),
+        DocumentDefect::With("token_endpoint".to_owned(), json!(17)),
+        DocumentDefect::Deep,
+        DocumentDefect::Huge,
     ];
     for fault in faults {
         let scene = Scene::new(|switches| switches.metadata_fault = fault.clone());
@@ -69,12 +74,12 @@ async fn o07_t42_t49_documents_that_are_not_good_enough_open_no_page() {
 #[tokio::test]
 async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
     let faults = [
-        Document::Html,
-        Document::Without("resource".to_owned()),
-        Document::With("authorization_servers".to_owned(), json!(["file:///etc/passwd"])),
-        Document::With("authorization_servers".to_owned(), json!(17)),
-        Document::Deep,
-        Document::Huge,
+        DocumentDefect::Html,
+        DocumentDefect::Without("resource".to_owned()),
+        DocumentDefect::With("authorization_servers".to_owned(), json!(["file:///etc/passwd"])),
+        DocumentDefect::With("authorization_servers".to_owned(), json!(17)),
+        DocumentDefect::Deep,
+        DocumentDefect::Huge,
     ];
     for fault in faults {
         let scene = Scene::new(|switches| switches.description_fault = fault.clone());
@@ -86,9 +91,9 @@ async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
 
 #[tokio::test]
 async fn o07_metadata_is_not_followed_to_another_origin() {
-    let scene = Scene::new(|switches| switches.metadata_fault = Document::Redirect);
+    let scene = Scene::new(|switches| switches.metadata_fault = DocumentDefect::Redirect);
     scene.refused_login().await;
-    assert!(scene.authd.seen().iter().all(|seen| seen.site != Site::Second));
+    assert!(scene.authd.seen().iter().all(|seen| seen.site != ListenerSite::Second));
 }
 
 #[tokio::test]
@@ -96,7 +101,7 @@ async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() 
     let scene = Scene::new(|switches| switches.resource = Resource::Foreign);
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Reading);
-    assert!(scene.authd.seen().iter().all(|seen| seen.site == Site::Server));
+    assert!(scene.authd.seen().iter().all(|seen| seen.site == ListenerSite::Server));
     let parent = Scene::new(|switches| switches.resource = Resource::Origin);
     let account = parent.attended();
     assert_eq!(parent.ask(&account, "tools/list").await, Ok(200));
@@ -106,7 +111,7 @@ async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() 
 
 #[tokio::test]
 async fn o08_a_person_who_denies_has_denied() {
-    let scene = Scene::new(|switches| switches.page = Page::Denied);
+    let scene = Scene::new(|switches| switches.page = LoginPageBehaviour::Denied);
     let error = scene.refused_login().await;
     assert!(matches!(error, LoginError::Denied(_)), "{error:?}");
     assert_eq!(scene.grants("authorization_code"), 0);
@@ -123,10 +128,12 @@ async fn o10_two_logins_at_once_are_one() {
 
 #[tokio::test]
 async fn o11_a_registration_that_fails_says_so() {
-    for registration in [Registration::BadRequest, Registration::TooMany, Registration::Absent] {
+    for registration in
+        [RegistrationBehaviour::BadRequest, RegistrationBehaviour::TooMany, RegistrationBehaviour::Absent]
+    {
         let scene = Scene::new(|switches| switches.registration = registration);
         let error = scene.refused_login().await;
-        let may_pass = registration == Registration::TooMany;
+        let may_pass = registration == RegistrationBehaviour::TooMany;
         assert_eq!(matches!(error, LoginError::Registration(_)), !may_pass, "{registration:?}: {error:?}");
         assert!(error.is_passing() == may_pass && error.to_string().contains("`oauth.client_id`"), "{error}");
         let tries = scene.authd.seen().iter().filter(|seen| seen.path == "/register").count();
@@ -147,7 +154,7 @@ async fn o11_a_client_that_was_deleted_is_registered_once_more() {
 
 #[tokio::test]
 async fn o11_clients_prove_themselves_as_they_were_registered() {
-    for auth in [ClientAuth::None, ClientAuth::Basic, ClientAuth::Post] {
+    for auth in [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post] {
         let scene = Scene::new(|switches| switches.client_auth = auth);
         let account = scene.logged_in().await;
         scene.authd.expire_access_tokens();
@@ -194,7 +201,8 @@ async fn t41_an_answer_of_another_issuer_is_not_exchanged() {
 
 #[tokio::test]
 async fn t41_a_denial_of_another_issuer_is_not_shown() {
-    let scene = Scene::new(|switches| (switches.page, switches.iss) = (Page::Denied, IssParameter::Wrong));
+    let scene =
+        Scene::new(|switches| (switches.page, switches.iss) = (LoginPageBehaviour::Denied, IssParameter::Wrong));
     let error = scene.refused_login().await;
     assert!(matches!(error, LoginError::Mismatch(_)), "{error:?}");
     assert!(!error.to_string().contains("access_denied"));

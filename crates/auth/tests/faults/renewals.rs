@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf_net::AuthRecovery;
-use wharf_testkit::authd::{Refresh, RefreshRotation};
+use wharf_testkit::authd::{RefreshRotation, TokenBehaviour};
 
 use crate::scene::Scene;
 
@@ -88,12 +88,12 @@ async fn t47_of_several_processes_at_once_one_renews() {
 #[tokio::test]
 async fn o03_only_a_final_refusal_costs_the_login() {
     let cases = [
-        (Refresh::InvalidGrant, AuthRecovery::Login, false),
-        (Refresh::OtherError, AuthRecovery::Waiting, true),
-        (Refresh::Unauthorized, AuthRecovery::Login, true),
-        (Refresh::TooMany, AuthRecovery::Waiting, true),
-        (Refresh::ServerError, AuthRecovery::Waiting, true),
-        (Refresh::Garbage, AuthRecovery::Waiting, true),
+        (TokenBehaviour::InvalidGrant, AuthRecovery::Login, false),
+        (TokenBehaviour::OtherError, AuthRecovery::Waiting, true),
+        (TokenBehaviour::Unauthorized, AuthRecovery::Login, true),
+        (TokenBehaviour::TooMany, AuthRecovery::Waiting, true),
+        (TokenBehaviour::ServerError, AuthRecovery::Waiting, true),
+        (TokenBehaviour::Garbage, AuthRecovery::Waiting, true),
     ];
     let _stopped = Stopped::clock();
     for (fault, remedy, are_kept) in cases {
@@ -108,7 +108,7 @@ async fn o03_only_a_final_refusal_costs_the_login() {
         let refreshes = scene.authd.counts().refreshes;
         assert!(scene.ask(&account, "tools/list").await.is_err());
         assert_eq!(scene.authd.counts().refreshes, refreshes, "{fault:?}: not again at once");
-        scene.authd.change(|switches| switches.refresh = Refresh::Good);
+        scene.authd.change(|switches| switches.refresh = TokenBehaviour::Good);
         let later = scene.account();
         assert_eq!(scene.ask(&later, "tools/list").await.is_ok(), are_kept, "{fault:?}");
     }
@@ -116,7 +116,7 @@ async fn o03_only_a_final_refusal_costs_the_login() {
 
 #[tokio::test]
 async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
-    let scene = Scene::new(|switches| switches.refresh = Refresh::Hang);
+    let scene = Scene::new(|switches| switches.refresh = TokenBehaviour::Hang);
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
     let asking = scene.ask(&account, "tools/list");
@@ -145,11 +145,11 @@ async fn o04_a_refresh_token_that_is_not_repeated_is_kept() {
 
 #[tokio::test]
 async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
-    let scene = Scene::new(|switches| switches.refresh = Refresh::CutAfter);
+    let scene = Scene::new(|switches| switches.refresh = TokenBehaviour::CutAfter);
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
     assert!(scene.ask(&account, "tools/list").await.is_err());
-    scene.authd.change(|switches| switches.refresh = Refresh::Good);
+    scene.authd.change(|switches| switches.refresh = TokenBehaviour::Good);
     let restarted = scene.account();
     assert_eq!(scene.ask(&restarted, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
     let counts = scene.authd.counts();

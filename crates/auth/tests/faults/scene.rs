@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use url::Url;
 use wharf_auth::{
-    Account, AccountKey, AccountOptions, DeviceCodePage, FileVault, LoginCallback, LoginError, Page, Visit, VisitError,
-    Visitor,
+    Account, AccountKey, AccountOptions, BrowserVisit, DeviceCodePage, FileVault, LoginBrowser, LoginCallback,
+    LoginError, LoginPage, VisitError,
 };
 use wharf_net::{
-    HeaderMap, Method, Net, NetOptions, NotAuthorized, Pending, RedirectPolicy, Request, Response, SendError,
+    AuthFuture, HeaderMap, HttpRequest, HttpResponse, Method, Net, NetOptions, NotAuthorized, RedirectPolicy, SendError,
 };
-use wharf_testkit::authd::{Authd, Description, Switches};
+use wharf_testkit::authd::{AuthSwitches, Authd, MetadataLocation};
 
 /// Where logins come back to. Nobody listens there: the visitor reads the address it is sent to.
 const CALLBACK: &str = "http://127.0.0.1:9/back";
@@ -28,8 +28,8 @@ pub struct Scene {
 impl Scene {
     /// Begins with some switches turned. The server's description is where it is found without a challenge, since a login
     /// that nobody was turned away for has none.
-    pub fn new(turn: impl FnOnce(&mut Switches)) -> Scene {
-        let mut switches = Switches { description: Description::Path, ..Switches::default() };
+    pub fn new(turn: impl FnOnce(&mut AuthSwitches)) -> Scene {
+        let mut switches = AuthSwitches { description: MetadataLocation::Path, ..AuthSwitches::default() };
         turn(&mut switches);
         let clock = Clock(Arc::new(AtomicU64::new(BEGINNING)));
         Scene { authd: Authd::start(switches).unwrap(), directory: tempfile::tempdir().unwrap(), clock }
@@ -88,12 +88,12 @@ impl Scene {
         Ok(response.status.as_u16())
     }
 
-    pub async fn send(&self, account: &Account, method: &str) -> Result<Response, NotAuthorized> {
+    pub async fn send(&self, account: &Account, method: &str) -> Result<HttpResponse, NotAuthorized> {
         let net = Net::open(&NetOptions::default()).await.unwrap();
         let net = net.authorized_by(Arc::new(account.clone()), &self.url());
         let params = r#"{"name":"echo","arguments":{}}"#;
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        let request = Request {
+        let request = HttpRequest {
             method: Method::POST,
             url: self.url(),
             headers: HeaderMap::new(),
@@ -136,10 +136,10 @@ pub struct Person {
     pub wants_device: bool,
 }
 
-impl Visitor for Person {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for Person {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let trip = Trip { clock: self.clock.clone(), jump: self.jump };
-        Box::pin(async move { Ok(Box::new(trip) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(trip) as Box<dyn BrowserVisit>) })
     }
 
     fn wants_device(&self) -> bool {
@@ -152,12 +152,12 @@ struct Trip {
     jump: i64,
 }
 
-impl Visit for Trip {
+impl BrowserVisit for Trip {
     fn redirect_uri(&self) -> &str {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             self.clock.jump(self.jump);
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();

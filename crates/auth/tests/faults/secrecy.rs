@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use wharf_testkit::authd::{ClientAuth, Refresh, ScopeRequirement};
+use wharf_testkit::authd::{ClientAuthMethod, ScopeRequirement, TokenBehaviour};
 
 use crate::scene::Scene;
 
@@ -17,14 +17,19 @@ static LOG: Mutex<String> = Mutex::new(String::new());
 async fn t50_no_secret_is_logged_shown_or_told() {
     tracing::subscriber::set_global_default(Log).unwrap();
     let mut said = String::new();
-    for auth in [ClientAuth::None, ClientAuth::Basic, ClientAuth::Post] {
+    for auth in [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post] {
         let scene = Scene::new(|switches| switches.client_auth = auth);
         let account = scene.attended();
         write!(said, "{:?}", scene.ask(&account, "tools/list").await).unwrap();
         scene.authd.expire_access_tokens();
         write!(said, "{:?}", scene.ask(&account, "tools/list").await).unwrap();
-        for fault in [Refresh::ServerError, Refresh::Garbage, Refresh::CutAfter, Refresh::InvalidGrant] {
-            scene.authd.change(|switches| (switches.refresh, switches.grant) = (fault, Refresh::OtherError));
+        for fault in [
+            TokenBehaviour::ServerError,
+            TokenBehaviour::Garbage,
+            TokenBehaviour::CutAfter,
+            TokenBehaviour::InvalidGrant,
+        ] {
+            scene.authd.change(|switches| (switches.refresh, switches.grant) = (fault, TokenBehaviour::OtherError));
             scene.authd.expire_access_tokens();
             let account = scene.attended();
             let failed = scene.ask(&account, "tools/list").await.unwrap_err();

@@ -1,7 +1,7 @@
 //! What the protected server does: wants more, breaks off, wants nothing.
 
-use wharf_net::{AuthRecovery, Authorizer, HeaderMap, HeaderValue, Refusal, header};
-use wharf_testkit::authd::{Description, Refresh, ScopeRequirement, Seen, Site};
+use wharf_net::{AuthRecovery, AuthRejection, Authorizer, HeaderMap, HeaderValue, header};
+use wharf_testkit::authd::{ListenerSite, MetadataLocation, RecordedRequest, ScopeRequirement, TokenBehaviour};
 
 use crate::scene::Scene;
 
@@ -75,24 +75,25 @@ async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_a
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     scene.authd.expire_access_tokens();
     scene.authd.change(|switches| {
-        switches.description = Description::Absent;
-        switches.refresh = Refresh::InvalidGrant;
+        switches.description = MetadataLocation::Absent;
+        switches.refresh = TokenBehaviour::InvalidGrant;
     });
     assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Waiting);
     let presumed = ["/register", "/authorize", "/token"];
-    let is_presumed = |seen: &Seen| seen.site == Site::Server && presumed.contains(&seen.path.as_str());
+    let is_presumed =
+        |seen: &RecordedRequest| seen.site == ListenerSite::Server && presumed.contains(&seen.path.as_str());
     assert!(!scene.authd.seen().iter().any(is_presumed));
-    scene.authd.change(|switches| switches.description = Description::Path);
+    scene.authd.change(|switches| switches.description = MetadataLocation::Path);
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
 }
 
 #[tokio::test]
 async fn a_refusal_that_does_not_say_where_to_log_in_is_made_up_for() {
-    let scene = Scene::new(|switches| switches.description = Description::Header);
+    let scene = Scene::new(|switches| switches.description = MetadataLocation::Header);
     let account = scene.attended();
     let headers =
         HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer scope=\"mcp:this\""))]);
-    account.refused(Refusal { status: 401, headers, serial: None }).await.unwrap();
+    account.refused(AuthRejection { status: 401, headers, serial: None }).await.unwrap();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     let page = scene.authd.await_seen(|seen| seen.path == "/authorize").await;
     assert_eq!(page.field("scope"), Some("mcp:this"));
@@ -103,9 +104,9 @@ async fn t43_tokens_are_shown_to_their_server_alone() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
-    let elsewhere = scene.authd.seen().into_iter().filter(|seen| seen.site != Site::Server);
+    let elsewhere = scene.authd.seen().into_iter().filter(|seen| seen.site != ListenerSite::Server);
     let secrets = scene.authd.secrets();
-    let shows = |seen: &Seen| {
+    let shows = |seen: &RecordedRequest| {
         let header = seen.header("authorization").unwrap_or_default();
         secrets.iter().any(|secret| secret.starts_with("access-") && header.contains(secret.as_str()))
     };

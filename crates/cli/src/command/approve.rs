@@ -1,15 +1,15 @@
 //! `wharf approve` and `wharf revoke`: a project's servers start only after the user has approved them.
 
 use serde::Serialize;
-use wharf::Consent;
-use wharf_config::Configured;
+use wharf::ConsentAnswer;
+use wharf_config::ConfiguredServer;
 
 use wharf_terminal::approval::{Waiting, approvals, approvals_failed, told, waiting, waits};
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap_gutter;
 
@@ -29,7 +29,7 @@ Examples:
   wharf approve docs
   wharf approve docs --json | jq -r '.items[0].digest'
   wharf approve docs --digest 3f29c1d0a4be      (in a script, for what you have read)")]
-pub struct Args {
+pub struct ApproveArgs {
     /// Servers to review; default: all that await approval
     servers: Vec<String>,
     /// Approve without asking if the digest starts with this prefix (12 digits or more)
@@ -59,11 +59,11 @@ pub struct RevokeArgs {
 struct ApproveDocument<'a> {
     schema: u32,
     success: bool,
-    items: Vec<Item<'a>>,
+    items: Vec<PendingApprovalDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct PendingApprovalDocument<'a> {
     id: &'a str,
     file: String,
     line: u32,
@@ -77,7 +77,7 @@ struct Item<'a> {
     approved: bool,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult {
     let waiting = find(args, session)?;
     let mut approved = Vec::new();
     for one in &waiting {
@@ -95,10 +95,14 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else if waiting.is_empty() {
         session.console.say("Nothing waits for your approval.");
     }
-    if approved.iter().all(|approved| *approved) { Ok(Ending::Fine) } else { Ok(Ending::Told(Kind::Denied)) }
+    if approved.iter().all(|approved| *approved) {
+        Ok(CommandEnding::Fine)
+    } else {
+        Ok(CommandEnding::Told(FailureKind::Denied))
+    }
 }
 
-pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
+pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResult {
     let (approvals, project) = (approvals(session)?, &session.configuration.places.project);
     let mut taken = Vec::new();
     if args.all {
@@ -125,17 +129,17 @@ pub async fn revoke(args: &RevokeArgs, session: &Session) -> Outcome {
             taken.join(" ")
         ));
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
-fn is_of_project(session: &Session, name: &str) -> Result<bool, Failure> {
+fn is_of_project(session: &CommandSession, name: &str) -> Result<bool, Failure> {
     let config = session.configuration.config()?;
     let mut all = config.servers.iter().chain(&config.beside);
     Ok(all.any(|server| server.layer.needs_approval() && server.name.as_str() == name))
 }
 
 /// Returns the servers that await approval, restricted to the named ones if any are named.
-fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
+fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Failure> {
     let config = session.configuration.config()?;
     let all = || config.servers.iter().chain(&config.beside);
     for name in &args.servers {
@@ -152,14 +156,15 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Waiting>, Failure> {
             session.console.say(format_args!("{} needs no approval.", paint(NAME, name)));
         }
     }
-    let wanted =
-        |server: &&Configured| args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name);
+    let wanted = |server: &&ConfiguredServer| {
+        args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name)
+    };
     let project = &session.configuration.places.project;
     let found = waiting(all().filter(wanted), &approvals(session)?, project, &session.surroundings)?;
     Ok(found.into_iter().map(|one| one.among(config)).collect())
 }
 
-async fn agrees(args: &Args, session: &Session, one: &Waiting) -> bool {
+async fn agrees(args: &ApproveArgs, session: &CommandSession, one: &Waiting) -> bool {
     if let Some(digest) = &args.digest {
         let digest = digest.to_lowercase();
         return digest.len() >= SHORTEST_DIGEST && one.what.digest().to_string().starts_with(&digest);
@@ -171,13 +176,13 @@ async fn agrees(args: &Args, session: &Session, one: &Waiting) -> bool {
     question::confirm(&session.console, &one.shown(), &prompt).await
 }
 
-fn tell(session: &Session, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
+fn tell(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
     if session.console.manner.json {
         return Ok(());
     }
     let name = &one.server.name;
     if agreed || question::is_somebody_there() && !is_by_digest {
-        session.console.say(told(name, if agreed { Consent::Given } else { Consent::Refused }));
+        session.console.say(told(name, if agreed { ConsentAnswer::Given } else { ConsentAnswer::Refused }));
     } else {
         let shown = wrap_gutter(&one.shown(), session.console.talk_width());
         session.console.print(format_args!("{shown}\n"))?;
@@ -192,8 +197,8 @@ fn tell(session: &Session, one: &Waiting, agreed: bool, is_by_digest: bool) -> R
     Ok(())
 }
 
-fn item(one: &Waiting, approved: bool) -> Item<'_> {
-    Item {
+fn item(one: &Waiting, approved: bool) -> PendingApprovalDocument<'_> {
+    PendingApprovalDocument {
         id: one.server.name.as_str(),
         file: one.server.place.file.display().to_string(),
         line: one.server.place.at.line,

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use serde_json::json;
-use wharf_auth::{Kept, LoginError};
+use wharf_auth::{LoginError, StoredLogin};
 use wharf_client::ClientServices;
-use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Untrusted};
+use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
 use wharf_terminal::accounts::{LoginPageMode, has_own, visitor};
-use wharf_terminal::age::Ends;
+use wharf_terminal::age::ExpiryText;
 use wharf_terminal::clock::{timestamp, unix_time};
-use wharf_terminal::failure::{Ending, Failure, Outcome, login_words};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, login_words};
 use wharf_terminal::login_errors::explained;
 use wharf_terminal::servers::{ServerArg, connect_one, shown_word};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
-pub use meant::Meant;
+pub use meant::LoginSelection;
 pub use status::named;
 
 #[derive(Debug, clap::Args)]
@@ -38,9 +38,9 @@ Examples:
   wharf auth https://example.org/mcp
   wharf auth status"
 )]
-pub struct Args {
+pub struct AuthArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<AuthAction>,
     /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER")]
     word: Option<String>,
@@ -63,15 +63,15 @@ pub struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AuthAction {
     /// List logins and their state
-    Status(status::Args),
+    Status(status::AuthStatusArgs),
 }
 
-impl Args {
+impl AuthArgs {
     pub fn common(&self) -> &CommonArgs {
         match &self.action {
-            Some(Action::Status(status)) => &status.common,
+            Some(AuthAction::Status(status)) => &status.common,
             None => &self.common,
         }
     }
@@ -86,8 +86,8 @@ impl Args {
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
-    if let Some(Action::Status(status)) = &args.action {
+pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
+    if let Some(AuthAction::Status(status)) = &args.action {
         return status::run(status, session).await;
     }
     let entry = args.server.resolve(session, args.word.as_deref()).await?;
@@ -106,8 +106,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     session.console.clear();
     let place = account.standing().await.map(|standing| standing.place).unwrap_or_default();
     let tools = tools(session, &entry).await;
-    told(session, &Done { entry: &entry, spec: &spec, kept: &login.kept, place: &place, tools: tools.as_ref() })?;
-    tools.map(|_| Ending::Fine)
+    told(
+        session,
+        &LoginReport { entry: &entry, spec: &spec, kept: &login.kept, place: &place, tools: tools.as_ref() },
+    )?;
+    tools.map(|_| CommandEnding::Fine)
 }
 
 /// Returns the HTTP settings of a server that supports login.
@@ -125,7 +128,7 @@ fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
 }
 
 /// Connects with the new login and returns the number of tools.
-async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure> {
+async fn tools(session: &CommandSession, entry: &ServerEntry) -> Result<usize, Failure> {
     let connection = connect_one(session, entry, &ClientServices::default()).await?;
     if !connection.facts().capabilities.tools {
         return Ok(0);
@@ -135,15 +138,15 @@ async fn tools(session: &Session, entry: &ServerEntry) -> Result<usize, Failure>
 }
 
 /// Result of a login, to report to the user.
-struct Done<'a> {
+struct LoginReport<'a> {
     entry: &'a ServerEntry,
     spec: &'a HttpSpec,
-    kept: &'a Kept,
+    kept: &'a StoredLogin,
     place: &'a str,
     tools: Result<&'a usize, &'a Failure>,
 }
 
-fn told(session: &Session, done: &Done<'_>) -> Result<(), Failure> {
+fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure> {
     let key = session.accounts.key(done.entry.name.as_str(), done.spec);
     let tokens = done.kept.tokens.as_ref();
     let (expires, scope) =
@@ -160,13 +163,13 @@ fn told(session: &Session, done: &Done<'_>) -> Result<(), Failure> {
         }));
     }
     let say = |label: &str, text: &str| session.console.say(format_args!("  {} {text}", paint(QUIET, label)));
-    let issuer = Untrusted::new(done.kept.issuer.as_str());
+    let issuer = UntrustedText::new(done.kept.issuer.as_str());
     let at = if done.kept.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.shortened(200)) };
     session.console.say(format_args!("{} {}{at}", paint(GOOD, "Logged in:"), paint(NAME, named(&key))));
     if let Some(scope) = scope {
-        say("for:", &Untrusted::new(scope).shortened(400).to_string());
+        say("for:", &UntrustedText::new(scope).shortened(400).to_string());
     }
-    let ends = expires.map(|at| format!("ends {}", Ends(unix_time(at))));
+    let ends = expires.map(|at| format!("ends {}", ExpiryText(unix_time(at))));
     let renewed = if renewable { "renewed by itself" } else { "not renewable" };
     say("token:", &ends.into_iter().chain([renewed.to_owned()]).collect::<Vec<_>>().join(", "));
     say("kept in:", done.place);
@@ -194,7 +197,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 /// # Errors
 ///
 /// Fails if there is no directory to store logins in.
-pub fn vault(session: &Session) -> Result<Arc<wharf_terminal::accounts::LazyVault>, Failure> {
+pub fn vault(session: &CommandSession) -> Result<Arc<wharf_terminal::accounts::LazyVault>, Failure> {
     let nowhere = || Failure::usage("there is no place to keep logins in").hint("set HOME or XDG_CONFIG_HOME");
     session.accounts.vault().cloned().ok_or_else(nowhere)
 }

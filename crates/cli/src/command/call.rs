@@ -14,17 +14,17 @@ use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
 use crate::selector::{SelectedTool, select};
-use wharf_terminal::call_arguments::{Given, Help, Schema, Typed, compose, example, read_object};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::call_arguments::{InputSchema, ToolHelp, TypedArgument, TypedWords, compose, example, read_object};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::hosting::{OneShotHost, StartMode};
 use wharf_terminal::servers::{ServerArg, names, shown_word};
 use wharf_terminal::services::{OfferedServices, ServiceArgs, warn_of_logs};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 use wharf_terminal::table::wrap;
 
-use follow::{Calling, TaskMode};
-use show::{Answered, show};
+use follow::{PreparedCall, TaskMode};
+use show::{FinishedCall, show};
 
 pub use argv::sorted;
 #[cfg(feature = "demo")]
@@ -64,7 +64,7 @@ Examples:
   wharf call book_berth --answer email=ada@harbour.example --answer nights=3 --stdio \"wharf demo-server\"
   wharf call unload_ship containers=9 --task --stdio \"wharf demo-server\""
 )]
-pub struct Args {
+pub struct CallArgs {
     /// Server (unless given by --stdio or --url), tool, and the tool's arguments
     #[arg(value_name = "WORD", required = true)]
     words: Vec<String>,
@@ -85,7 +85,7 @@ pub struct Args {
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &CallArgs, session: &CommandSession) -> CommandResult {
     let names = if args.server.is_given() { Vec::new() } else { names(session)? };
     let selected = select(&args.words, &names, args.server.is_given())?;
     let wants_help = selected.rest.iter().any(|word| matches!(word.as_str(), "--help" | "-h"));
@@ -97,11 +97,15 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let offer = args.services.offer(session)?;
     let hosted =
         OneShotHost::start(session, vec![entry.clone()], offer.services.clone().tasks(), StartMode::AtOnce).await?;
-    Call { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
+    CallCommand { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
 }
 
 /// Reads all arguments, from the command line and stdin, before any server starts.
-async fn read(args: &Args, selected: &SelectedTool<'_>, session: &Session) -> Result<(Vec<Given>, Typed), Failure> {
+async fn read(
+    args: &CallArgs,
+    selected: &SelectedTool<'_>,
+    session: &CommandSession,
+) -> Result<(Vec<TypedArgument>, TypedWords), Failure> {
     // A `-` after `--name` is that argument's value.
     let is_value =
         |at: usize| at > 0 && selected.rest[at - 1].starts_with("--") && !selected.rest[at - 1].contains('=');
@@ -117,28 +121,33 @@ async fn read(args: &Args, selected: &SelectedTool<'_>, session: &Session) -> Re
     };
     let words: Vec<String> =
         (0..selected.rest.len()).filter(|at| !is_stdin(*at)).map(|at| selected.rest[at].clone()).collect();
-    let typed = Typed::read(selected.expression, &words, &session.surroundings.cwd)?;
+    let typed = TypedWords::read(selected.expression, &words, &session.surroundings.cwd)?;
     Ok((object, typed))
 }
 
 /// A call to a server that is starting.
-struct Call<'a> {
-    args: &'a Args,
-    session: &'a Session,
+struct CallCommand<'a> {
+    args: &'a CallArgs,
+    session: &'a CommandSession,
     hosted: OneShotHost<'a>,
     selected: &'a SelectedTool<'a>,
     entry: &'a ServerEntry,
 }
 
-impl Call<'_> {
-    async fn make(&self, mut given: Vec<Given>, typed: Typed, mut offer: OfferedServices) -> Outcome {
+impl CallCommand<'_> {
+    async fn make(
+        &self,
+        mut given: Vec<TypedArgument>,
+        typed: TypedWords,
+        mut offer: OfferedServices,
+    ) -> CommandResult {
         let Self { args, session, hosted, entry, .. } = self;
         let server = entry.name.as_str();
         let connection = hosted.ready(&entry.name).await?;
         warn_of_logs(session, &offer.services, &connection);
         let tool = find::find(hosted, &entry.name, &connection, self.selected.tool).await?;
         let definition = &tool.definition;
-        let schema = definition.input_schema.as_ref().map(Schema::read);
+        let schema = definition.input_schema.as_ref().map(InputSchema::read);
         given.extend(typed.settle(schema.as_ref(), &session.surroundings.cwd)?);
         let composed = compose(given, &definition.name, schema.as_ref());
         let composed = composed.map_err(|failure| self.with_example(failure, definition, schema.as_ref()))?;
@@ -151,7 +160,7 @@ impl Call<'_> {
         let began = Instant::now();
         let (connection, timeout) = (permit.connection(), permit.timeout());
         let as_task = as_task(args, definition);
-        let calling = Calling { session, connection, tool: &definition.name, arguments, as_task, timeout };
+        let calling = PreparedCall { session, connection, tool: &definition.name, arguments, as_task, timeout };
         let answer = offer.during(async { Ok(calling.settle().await) }).await?;
         let took = began.elapsed();
         let answer = match answer {
@@ -163,11 +172,14 @@ impl Call<'_> {
             }
         };
         permit.ended(Ok(&answer));
-        show(session, &Answered { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() })
+        show(
+            session,
+            &FinishedCall { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() },
+        )
     }
 
     /// Adds an example call to a failure.
-    fn with_example(&self, failure: Failure, tool: &ToolDefinition, schema: Option<&Schema>) -> Failure {
+    fn with_example(&self, failure: Failure, tool: &ToolDefinition, schema: Option<&InputSchema>) -> Failure {
         let failure = failure.about(self.entry.name.as_str());
         match schema {
             Some(schema) => failure.hint(format_args!("for example: {}", example(&line(self.selected, tool), schema))),
@@ -176,7 +188,7 @@ impl Call<'_> {
     }
 }
 
-fn as_task(args: &Args, tool: &ToolDefinition) -> TaskMode {
+fn as_task(args: &CallArgs, tool: &ToolDefinition) -> TaskMode {
     match (args.task, tool.task_support == TaskSupport::Required) {
         (true, _) => TaskMode::Wished,
         (false, true) => TaskMode::Needed,
@@ -186,7 +198,7 @@ fn as_task(args: &Args, tool: &ToolDefinition) -> TaskMode {
 
 /// Returns the part of the command line that precedes the tool's arguments.
 fn line(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String {
-    let tool = wharf_spec::Untrusted::new(tool.name.as_str()).shortened(200).to_string();
+    let tool = wharf_spec::UntrustedText::new(tool.name.as_str()).shortened(200).to_string();
     match selected.server {
         Some(server) => format!("wharf call {} {tool}", shown_word(server)),
         None => format!("wharf call {tool}"),
@@ -194,7 +206,7 @@ fn line(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String {
 }
 
 /// Prints the arguments of a tool. Does not start the server if the catalog of its last run has the tool.
-async fn help(args: &Args, session: &Session, selected: &SelectedTool<'_>) -> Outcome {
+async fn help(args: &CallArgs, session: &CommandSession, selected: &SelectedTool<'_>) -> CommandResult {
     let entry = args.server.resolve(session, selected.server).await?;
     let services = args.services.offer(session)?.services.tasks();
     let hosted = OneShotHost::start(session, vec![entry.clone()], services, StartMode::WhenNeeded).await?;
@@ -205,7 +217,7 @@ async fn help(args: &Args, session: &Session, selected: &SelectedTool<'_>) -> Ou
             find::find(&hosted, &entry.name, &connection, selected.tool).await?
         }
     };
-    let text = Help { line: &line(selected, &tool.definition), tool: &tool.definition }.text();
+    let text = ToolHelp { line: &line(selected, &tool.definition), tool: &tool.definition }.text();
     session.console.print(format_args!("{}\n", wrap(&text, session.console.width()).trim_end()))?;
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use wharf_terminal::control::Answered;
-use wharf_terminal::failure::{Ending, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::control::ControlResponse;
+use wharf_terminal::failure::{CommandEnding, CommandResult};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -13,13 +13,13 @@ working directory and --config.
 
 Examples:
   wharf cancel")]
-pub struct Args {
+pub struct CancelArgs {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
-impl Args {
+impl CancelArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
@@ -31,11 +31,11 @@ struct CancelResult {
     cancelled: bool,
 }
 
-pub async fn run(session: &Session) -> Outcome {
-    let answered = Answered::<CancelResult>::by(session, "run.cancel").await?;
-    answered.show(session, |Answered { process, said, .. }| match said.cancelled {
+pub async fn run(session: &CommandSession) -> CommandResult {
+    let answered = ControlResponse::<CancelResult>::by(session, "run.cancel").await?;
+    answered.show(session, |ControlResponse { process, said, .. }| match said.cancelled {
         true => format!("cancelled the run of process {process}"),
         false => format!("process {process} has no run under way"),
     })?;
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }

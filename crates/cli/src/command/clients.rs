@@ -1,19 +1,19 @@
 //! Shared by `import` and `export`: names of other programs, and conversion notes.
 
-use wharf_config::clients::{Client, Note, NoteSeverity};
+use wharf_config::clients::{ConversionNote, ExternalClient, NoteSeverity};
 
 use wharf_terminal::failure::Failure;
 use wharf_terminal::nearest::suggestion;
 
 /// Returns the failure for an unknown program name.
 pub fn known_clients(name: &str) -> Failure {
-    let names: Vec<&str> = Client::ALL.map(Client::name).to_vec();
+    let names: Vec<&str> = ExternalClient::ALL.map(ExternalClient::name).to_vec();
     let failure = Failure::usage(format_args!("`{name}` is no program whose servers are known"));
     failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("there are: {}", names.join(", ")))
 }
 
 /// Formats a conversion note as one line: severity, text and fix.
-pub fn note_line(note: &Note) -> String {
+pub fn note_line(note: &ConversionNote) -> String {
     let head = match note.severity {
         NoteSeverity::Lost => "not carried over: ",
         NoteSeverity::Changed => "changed: ",

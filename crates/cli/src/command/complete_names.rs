@@ -20,7 +20,7 @@ use wharf_terminal::configured::whereabouts;
 use wharf_terminal::session::CliContext;
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CompleteNamesArgs {
     /// Words before the one being completed, without `wharf`
     #[arg(last = true)]
     words: Vec<String>,
@@ -33,7 +33,7 @@ const LONGEST: usize = 128;
 /// Maximum size of a cached catalog file.
 const LARGEST: u64 = 8 << 20;
 
-pub fn run(args: &Args, edge: CliContext) -> ExitCode {
+pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
     let Some(wanted) = wanted(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
     let (places, state) = whereabouts(&edge.config, &edge.surroundings);
     let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());

@@ -20,12 +20,12 @@ Examples:
   wharf completions bash > ~/.local/share/bash-completion/completions/wharf
   wharf completions zsh > \"${fpath[1]}/_wharf\"
   wharf completions fish > ~/.config/fish/completions/wharf.fish")]
-pub struct Args {
+pub struct CompletionsArgs {
     /// Shell to write the script for
     shell: Shell,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CompletionsArgs) -> ExitCode {
     let script = script(args.shell);
     let written = std::io::stdout().lock().write_all(script.as_bytes());
     written.map_or_else(|error| Failure::stdout(error).kind.code().into(), |()| ExitCode::SUCCESS)

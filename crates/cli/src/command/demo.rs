@@ -11,12 +11,12 @@ mod scenes;
 mod tour;
 mod trouble;
 
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question::is_somebody_there;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
-use cast::{Answers, DemoServers};
-use tour::Tour;
+use cast::{AnswerSource, DemoServers};
+use tour::DemoTour;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,7 +24,7 @@ Examples:
   wharf demo
   wharf demo --ask
   wharf demo --json | jq '.steps[] | {name, ok, duration_ms}'")]
-pub struct Args {
+pub struct DemoArgs {
     /// Answer the server's question yourself at the terminal
     #[arg(long)]
     ask: bool,
@@ -33,18 +33,18 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl DemoArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
     if args.ask && !is_somebody_there() {
         return Err(Failure::usage("--ask needs a terminal").hint("without it, the tour answers by itself"));
     }
-    let mut tour = Tour::new(session);
-    let mut cast = DemoServers::new(session, if args.ask { Answers::Person } else { Answers::Tour })?;
+    let mut tour = DemoTour::new(session);
+    let mut cast = DemoServers::new(session, if args.ask { AnswerSource::Person } else { AnswerSource::Tour })?;
     let connected =
         tour.step("connect", "Three servers at once, each of another age", scenes::connect(&mut cast)).await?;
     if connected {
@@ -52,15 +52,15 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
     let ok = tour.finish()?;
     if ok {
-        Ok(Ending::Fine)
+        Ok(CommandEnding::Fine)
     } else if session.console.manner.json {
-        Ok(Ending::Told(Kind::Other))
+        Ok(CommandEnding::Told(FailureKind::Other))
     } else {
         Err(spoilt())
     }
 }
 
-async fn perform(tour: &mut Tour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
+async fn perform(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
     tour.step("tools", "What they offer", scenes::tools(cast)).await?;
     tour.step("call", "A call and its answer", scenes::call(cast)).await?;
     tour.step("progress", "A slow call says how far it has got", scenes::progress(cast)).await?;

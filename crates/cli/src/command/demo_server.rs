@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use wharf_demo::{Form, Options, Place, parse_address, serve_http, serve_stdio};
+use wharf_demo::{DemoServerOptions, HttpVariant, ListenOptions, parse_address, serve_http, serve_stdio};
 
-use wharf_terminal::failure::Kind;
+use wharf_terminal::failure::FailureKind;
 use wharf_terminal::signals::FirstSignal;
 use wharf_terminal::stdin;
 
@@ -20,7 +20,7 @@ Examples:
   wharf subscribe --stdio \"wharf demo-server --tide 1000\"
   wharf demo-server --http 127.0.0.1:8080
   wharf demo-server --sse :0 --revision 2024-11-05")]
-pub struct Args {
+pub struct DemoServerArgs {
     /// Serve on stdin and stdout (the default)
     #[arg(long, group = "transport")]
     stdio: bool,
@@ -47,24 +47,24 @@ pub struct Args {
     tide: Option<u32>,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: DemoServerArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}.");
-            let kind = if error.kind() == ErrorKind::InvalidInput { Kind::Usage } else { Kind::Other };
+            let kind = if error.kind() == ErrorKind::InvalidInput { FailureKind::Usage } else { FailureKind::Other };
             kind.code().into()
         }
     }
 }
 
-fn serve(args: Args) -> io::Result<()> {
-    let Args { stdio: _, http, sse, until_stdin_closes, revision, name, crash_after, tide } = args;
+fn serve(args: DemoServerArgs) -> io::Result<()> {
+    let DemoServerArgs { stdio: _, http, sse, until_stdin_closes, revision, name, crash_after, tide } = args;
     let tide = tide.map(|millis| Duration::from_millis(millis.into()));
-    let options = Options { revision, name, crash_after, tide };
+    let options = DemoServerOptions { revision, name, crash_after, tide };
     let (address, form) = match (http, sse) {
-        (Some(address), _) => (address, Form::Streamable),
-        (None, Some(address)) => (address, Form::Sse),
+        (Some(address), _) => (address, HttpVariant::Streamable),
+        (None, Some(address)) => (address, HttpVariant::Sse),
         (None, None) => return serve_stdio(options),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -76,7 +76,7 @@ fn serve(args: Args) -> io::Result<()> {
                 () = stdin_closes(), if until_stdin_closes => {}
             }
         };
-        serve_http(options, Place { address, form }, ended, |url| eprintln!("listening on {url}")).await
+        serve_http(options, ListenOptions { address, form }, ended, |url| eprintln!("listening on {url}")).await
     })
 }
 

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wharf_config::Configured;
-use wharf_config::clients::{Client, export};
+use wharf_config::ConfiguredServer;
+use wharf_config::clients::{ExternalClient, export};
 use wharf_spec::ActivationState;
 
 use crate::command::clients::{known_clients, note_line};
 use wharf_terminal::configured::refusal;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -20,7 +20,7 @@ Examples:
   wharf export cursor > .cursor/mcp.json
   wharf export codex git docs >> ~/.codex/config.toml
   wharf export vs-code --json | jq -r .text")]
-pub struct Args {
+pub struct ExportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: String,
     /// Servers to export; default: all in effect
@@ -37,8 +37,8 @@ struct ExportDocument<'a> {
     notes: Vec<String>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let client = Client::from_name(&args.client).ok_or_else(|| known_clients(&args.client))?;
+pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
+    let client = ExternalClient::from_name(&args.client).ok_or_else(|| known_clients(&args.client))?;
     let config = session.configuration.config()?;
     let mut wanted = Vec::new();
     for server in config.servers.iter().filter(|_| args.servers.is_empty()) {
@@ -62,22 +62,22 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     if session.console.manner.json {
         let document = ExportDocument { schema: 1, client: client.name(), text: &exported.text, notes };
         session.console.document(&document)?;
-        return Ok(Ending::Fine);
+        return Ok(CommandEnding::Fine);
     }
     session.console.print(&exported.text)?;
     for note in notes {
         session.console.warn(note);
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Returns the reason not to export a server: the other program would run it without approval.
-fn unfit(server: &Configured) -> Option<Failure> {
+fn unfit(server: &ConfiguredServer) -> Option<Failure> {
     refusal(server).filter(|_| server.described.is_err() || server.admission() == ActivationState::Unapproved)
 }
 
 /// Returns the entry with its texts escaped if the source file does not expand references.
-fn written(server: &Configured) -> Map<String, Value> {
+fn written(server: &ConfiguredServer) -> Map<String, Value> {
     let expands = server.described.as_ref().is_ok_and(|described| described.expands);
     let Value::Object(entry) = (if expands { Value::Object(server.written.clone()) } else { literal(&server.written) })
     else {

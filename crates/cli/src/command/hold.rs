@@ -3,14 +3,14 @@
 use clap::ValueEnum;
 use wharf_client::Connection;
 
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::servers::{ServerArgs, each};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  wharf hold --stdio \"wharf demo-server\" --then close")]
-pub struct Args {
+pub struct HoldArgs {
     #[command(flatten)]
     servers: ServerArgs,
     /// Action once ready, instead of reading it from stdin
@@ -28,7 +28,7 @@ enum HoldAction {
     Panic,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
     let (servers, failures) = args.servers.resolve(session).await?;
     if let Some(failure) = failures.into_iter().next() {
         return Err(failure);
@@ -41,7 +41,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         None => ordered().await,
     };
     match then {
-        HoldAction::Close => Ok(Ending::Fine),
+        HoldAction::Close => Ok(CommandEnding::Fine),
         HoldAction::Panic => panic!("asked to panic"),
     }
 }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wharf_config::clients::{Client, ImportedServer, import};
+use wharf_config::clients::{ExternalClient, ImportedServer, import};
 use wharf_config::{ApprovalSubject, EntrySite, describe};
-use wharf_spec::{ServerName, Untrusted};
+use wharf_spec::{ServerName, UntrustedText};
 
 use crate::command::clients::{known_clients, note_line};
 use crate::command::configuration::relative;
-use crate::masked::{self, Secrets};
+use crate::masked::{self, SecretDisplay};
 use wharf_terminal::configured::{home, problems_of};
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, gutter};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind, gutter};
 use wharf_terminal::question;
-use wharf_terminal::scope::{Scope, write_server};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::scope::{ConfigScope, write_server};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ Examples:
   wharf import codex git docs
   wharf import vs-code --file .vscode/mcp.json
   wharf import --all                         (for scripts: stores everything, switched off)")]
-pub struct Args {
+pub struct ImportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
     /// Servers to import; default: ask about each
@@ -45,15 +45,15 @@ pub struct Args {
     #[arg(long)]
     replace: bool,
     /// Configuration to write to
-    #[arg(long, short, value_enum, default_value_t = Scope::Global)]
-    scope: Scope,
+    #[arg(long, short, value_enum, default_value_t = ConfigScope::Global)]
+    scope: ConfigScope,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
 /// A server found in another program's file.
-struct Found {
-    client: Client,
+struct FoundServer {
+    client: ExternalClient,
     file: PathBuf,
     server: ImportedServer,
 }
@@ -77,11 +77,11 @@ enum ImportOutcome {
 #[derive(Serialize)]
 struct ImportDocument<'a> {
     schema: u32,
-    items: Vec<Item<'a>>,
+    items: Vec<ImportItem<'a>>,
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct ImportItem<'a> {
     id: &'a str,
     client: &'static str,
     file: String,
@@ -90,7 +90,7 @@ struct Item<'a> {
     notes: Vec<String>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
     let found = find(args, session)?;
     let mut fates = Vec::new();
     let mut stored = HashSet::new();
@@ -109,14 +109,18 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
     let undecided = |fate: &ImportOutcome| *fate == ImportOutcome::Declined;
     let nobody = !question::is_somebody_there() || session.console.manner.json;
-    Ok(if nobody && fates.iter().any(undecided) { Ending::Told(Kind::Denied) } else { Ending::Fine })
+    Ok(if nobody && fates.iter().any(undecided) {
+        CommandEnding::Told(FailureKind::Denied)
+    } else {
+        CommandEnding::Fine
+    })
 }
 
 /// Returns the servers to import, restricted to the named ones if any are named.
-fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
+fn find(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>, Failure> {
     let clients = match &args.client {
-        None => Client::ALL.to_vec(),
-        Some(name) => vec![Client::from_name(name).ok_or_else(|| known_clients(name))?],
+        None => ExternalClient::ALL.to_vec(),
+        Some(name) => vec![ExternalClient::from_name(name).ok_or_else(|| known_clients(name))?],
     };
     let mut found = Vec::new();
     for client in clients {
@@ -125,7 +129,7 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
                 Ok(servers) => found.extend(servers),
                 Err(failure) if args.client.is_some() => return Err(failure),
                 // Continue with the other programs if one file is invalid.
-                Err(failure) => session.console.warn(Untrusted::new(failure.error.message)),
+                Err(failure) => session.console.warn(UntrustedText::new(failure.error.message)),
             }
         }
     }
@@ -141,15 +145,20 @@ fn find(args: &Args, session: &Session) -> Result<Vec<Found>, Failure> {
 }
 
 /// Reads the servers in one file of a program.
-fn read(args: &Args, session: &Session, client: Client, file: &Path) -> Result<Vec<Found>, Failure> {
+fn read(
+    args: &ImportArgs,
+    session: &CommandSession,
+    client: ExternalClient,
+    file: &Path,
+) -> Result<Vec<FoundServer>, Failure> {
     let Some(text) = text(file, args.file.is_some())? else { return Ok(Vec::new()) };
     let servers = import(client, &text, file, &session.surroundings.cwd)
         .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
     let found = |mut server: ImportedServer| {
-        if args.scope == Scope::Global && file.starts_with(&session.surroundings.cwd) {
+        if args.scope == ConfigScope::Global && file.starts_with(&session.surroundings.cwd) {
             settle_down(&mut server, &session.surroundings.cwd);
         }
-        Found { client, file: file.to_owned(), server }
+        FoundServer { client, file: file.to_owned(), server }
     };
     Ok(servers.into_iter().map(found).collect())
 }
@@ -172,7 +181,7 @@ fn settle_down(server: &mut ImportedServer, project: &Path) {
 }
 
 /// Returns the files of a program, without those that wharf itself loads.
-fn files(args: &Args, session: &Session, client: Client) -> Vec<PathBuf> {
+fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) -> Vec<PathBuf> {
     if let Some(file) = &args.file {
         return vec![session.surroundings.cwd.join(file)];
     }
@@ -196,12 +205,12 @@ fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
 
 /// Shows one server, asks about it, and stores it.
 async fn settle(
-    args: &Args,
-    session: &Session,
-    one: &Found,
+    args: &ImportArgs,
+    session: &CommandSession,
+    one: &FoundServer,
     stored: &HashSet<String>,
 ) -> Result<ImportOutcome, Failure> {
-    let Found { server, .. } = one;
+    let FoundServer { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
         say(session, &one.shown(&["it cannot be carried over".to_owned()]));
         return Ok(ImportOutcome::Unusable);
@@ -213,7 +222,8 @@ async fn settle(
             return Ok(ImportOutcome::Unusable);
         }
     };
-    let mut shown = describe(&name, &masked::entry(&server.entry, Secrets::Masked)).described.unwrap_or(described);
+    let mut shown =
+        describe(&name, &masked::entry(&server.entry, SecretDisplay::Masked)).described.unwrap_or(described);
     let places = &session.configuration.places;
     let file = places.file_of(args.scope.layer()).unwrap_or_default();
     shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
@@ -241,7 +251,7 @@ async fn settle(
     Ok(fate)
 }
 
-async fn agreed(session: &Session, one: &Found, lines: &[String]) -> ImportOutcome {
+async fn agreed(session: &CommandSession, one: &FoundServer, lines: &[String]) -> ImportOutcome {
     if session.console.manner.json || !question::is_somebody_there() {
         say(session, &one.shown(lines));
         say(session, "  Nobody is there to ask, so it is not stored; --all stores everything, switched off.");
@@ -255,8 +265,8 @@ async fn agreed(session: &Session, one: &Found, lines: &[String]) -> ImportOutco
 }
 
 fn store(
-    args: &Args,
-    session: &Session,
+    args: &ImportArgs,
+    session: &CommandSession,
     name: &ServerName,
     mut entry: Map<String, Value>,
     fate: ImportOutcome,
@@ -274,19 +284,19 @@ fn store(
     Ok(())
 }
 
-fn say(session: &Session, text: &str) {
+fn say(session: &CommandSession, text: &str) {
     if !session.console.manner.json {
         session.console.say(text);
     }
 }
 
-impl Found {
+impl FoundServer {
     /// Returns the location, the entry and the conversion notes.
     fn shown(&self, lines: &[String]) -> String {
         let Self { client, file, server } = self;
-        let id = Untrusted::new(server.id.as_str()).to_string();
+        let id = UntrustedText::new(server.id.as_str()).to_string();
         let place = format!("{} · {}:{}", client.name(), file.display(), server.place.line);
-        let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, Untrusted::new(place)));
+        let mut text = format!("\n{}  {}", paint(HEADING, id), paint(QUIET, UntrustedText::new(place)));
         for line in lines {
             let _ = write!(text, "\n{}", gutter(line));
         }
@@ -296,8 +306,8 @@ impl Found {
         text
     }
 
-    fn item(&self, fate: ImportOutcome) -> Item<'_> {
-        Item {
+    fn item(&self, fate: ImportOutcome) -> ImportItem<'_> {
+        ImportItem {
             id: &self.server.id,
             client: self.client.name(),
             file: self.file.display().to_string(),

@@ -4,11 +4,11 @@ use serde_json::json;
 use wharf_auth::{AccountKey, Vault as _, VaultError};
 use wharf_spec::HttpSpec;
 
-use super::auth::{Meant, apart, named, vault};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use super::auth::{LoginSelection, apart, named, vault};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::login_errors::{explained, kept_badly};
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ Examples:
   wharf logout docs
   wharf logout docs --account work
   wharf logout docs --all")]
-pub struct Args {
+pub struct LogoutArgs {
     /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER")]
     word: String,
@@ -30,8 +30,8 @@ pub struct Args {
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
-    let meant = Meant::by(session, &args.word).await;
+pub async fn run(args: &LogoutArgs, session: &CommandSession) -> CommandResult {
+    let meant = LoginSelection::by(session, &args.word).await;
     let mut left = Vec::new();
     for key in keys(args, session, &meant).await? {
         if let Some(how) = log_out(session, &key, meant.spec.as_ref()).await? {
@@ -45,7 +45,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Returns the accounts to log out.
-async fn keys(args: &Args, session: &Session, meant: &Meant) -> Result<Vec<AccountKey>, Failure> {
+async fn keys(args: &LogoutArgs, session: &CommandSession, meant: &LoginSelection) -> Result<Vec<AccountKey>, Failure> {
     let server = meant.server.clone();
     if args.all {
         let vault = vault(session)?;
@@ -74,7 +74,7 @@ impl LogoutResult {
 
 /// Logs out of one account. Returns `None` if there was no login.
 async fn log_out(
-    session: &Session,
+    session: &CommandSession,
     key: &AccountKey,
     spec: Option<&HttpSpec>,
 ) -> Result<Option<LogoutResult>, Failure> {
@@ -95,12 +95,12 @@ async fn log_out(
     Ok(logout.was_kept.then(|| logout.still_good.map_or(LogoutResult::GivenBack, LogoutResult::Forgotten)))
 }
 
-async fn forget(session: &Session, key: &AccountKey) -> Result<bool, Failure> {
+async fn forget(session: &CommandSession, key: &AccountKey) -> Result<bool, Failure> {
     let (vault, key) = (vault(session)?, key.clone());
     apart(move || vault.remove(&key)).await?.map_err(|error| kept_badly(&error))
 }
 
-fn told(session: &Session, word: &str, left: &[(AccountKey, LogoutResult)]) -> Outcome {
+fn told(session: &CommandSession, word: &str, left: &[(AccountKey, LogoutResult)]) -> CommandResult {
     if session.console.manner.json {
         let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
         let revoked = left.iter().all(|(_, how)| *how == LogoutResult::GivenBack);
@@ -108,7 +108,7 @@ fn told(session: &Session, word: &str, left: &[(AccountKey, LogoutResult)]) -> O
         let document =
             json!({ "schema": 1, "success": true, "server": server, "accounts": accounts, "revoked": revoked });
         session.console.document(&document)?;
-        return Ok(Ending::Fine);
+        return Ok(CommandEnding::Fine);
     }
     for (key, how) in left {
         session.console.say(format_args!("{} {}", paint(GOOD, "Logged out:"), paint(NAME, named(key))));
@@ -119,5 +119,5 @@ fn told(session: &Session, word: &str, left: &[(AccountKey, LogoutResult)]) -> O
     if left.is_empty() {
         session.console.say(format_args!("There was no login at {}.", paint(NAME, shown_word(word))));
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }

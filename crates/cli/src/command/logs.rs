@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wharf::LogSource;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::nearest::suggestion;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-use tail::{Entry, LogTails, servers_in};
+use tail::{LogEntry, LogTails, servers_in};
 
 /// Poll interval of `--follow`.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -31,7 +31,7 @@ Examples:
   wharf logs github -n 200
   wharf logs github --follow
   wharf logs --json | jq -r '.items[] | select(.server == \"github\") | .text'")]
-pub struct Args {
+pub struct LogsArgs {
     /// Server to show; default: all servers, merged by time
     #[arg(value_name = "SERVER")]
     id: Option<String>,
@@ -46,7 +46,7 @@ pub struct Args {
     json: bool,
 }
 
-impl Args {
+impl LogsArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
@@ -56,7 +56,7 @@ impl Args {
 #[derive(Serialize)]
 struct LogsDocument<'a> {
     schema: u32,
-    items: Vec<Item<'a>>,
+    items: Vec<LogItem<'a>>,
 }
 
 /// JSON document of one line, for `--follow`.
@@ -64,18 +64,18 @@ struct LogsDocument<'a> {
 struct LineDocument<'a> {
     schema: u32,
     #[serde(flatten)]
-    item: Item<'a>,
+    item: LogItem<'a>,
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct LogItem<'a> {
     /// Missing for lines from a running `wharf`.
     time: Option<&'a str>,
     server: &'a str,
     text: &'a str,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &LogsArgs, session: &CommandSession) -> CommandResult {
     let folder = folder(session)?;
     if let Some(id) = &args.id {
         check_known(id, &folder, session)?;
@@ -94,14 +94,19 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         (true, _) => follow(args, session, entries, tails).await,
         (false, true) => {
             let items = entries.iter().map(item).collect();
-            session.console.document(&LogsDocument { schema: 1, items }).map(|()| Ending::Fine)
+            session.console.document(&LogsDocument { schema: 1, items }).map(|()| CommandEnding::Fine)
         }
-        (false, false) => show(args, session, &entries).map(|()| Ending::Fine),
+        (false, false) => show(args, session, &entries).map(|()| CommandEnding::Fine),
     }
 }
 
 /// Prints existing and new lines until the command is interrupted.
-async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tails: LogTails) -> Outcome {
+async fn follow(
+    args: &LogsArgs,
+    session: &CommandSession,
+    mut entries: Vec<LogEntry>,
+    mut tails: LogTails,
+) -> CommandResult {
     loop {
         show(args, session, &entries)?;
         tokio::time::sleep(LOOK_EVERY).await;
@@ -109,7 +114,7 @@ async fn follow(args: &Args, session: &Session, mut entries: Vec<Entry>, mut tai
     }
 }
 
-fn folder(session: &Session) -> Result<PathBuf, Failure> {
+fn folder(session: &CommandSession) -> Result<PathBuf, Failure> {
     let state = session.configuration.state.as_deref().ok_or_else(|| {
         Failure::other("there is no place for logs").hint("set HOME, or XDG_STATE_HOME to a directory")
     })?;
@@ -117,7 +122,7 @@ fn folder(session: &Session) -> Result<PathBuf, Failure> {
 }
 
 /// Fails unless the server has a log or is configured.
-fn check_known(id: &str, folder: &Path, session: &Session) -> Result<(), Failure> {
+fn check_known(id: &str, folder: &Path, session: &CommandSession) -> Result<(), Failure> {
     let mut names = servers_in(folder);
     if names.iter().any(|name| name == id) {
         return Ok(());
@@ -131,7 +136,7 @@ fn check_known(id: &str, folder: &Path, session: &Session) -> Result<(), Failure
     Err(unknown.hint(hint).hint(format_args!("logs are in {}", folder.display())))
 }
 
-fn show(args: &Args, session: &Session, entries: &[Entry]) -> Result<(), Failure> {
+fn show(args: &LogsArgs, session: &CommandSession, entries: &[LogEntry]) -> Result<(), Failure> {
     if args.json {
         let documents = entries.iter().map(|entry| LineDocument { schema: 1, item: item(entry) });
         return documents.into_iter().try_for_each(|line| session.console.document(&line));
@@ -140,18 +145,18 @@ fn show(args: &Args, session: &Session, entries: &[Entry]) -> Result<(), Failure
     if lines.is_empty() { Ok(()) } else { session.console.print(lines) }
 }
 
-fn item(entry: &Entry) -> Item<'_> {
-    Item { time: entry.known_time(), server: &entry.server, text: &entry.text }
+fn item(entry: &LogEntry) -> LogItem<'_> {
+    LogItem { time: entry.known_time(), server: &entry.server, text: &entry.text }
 }
 
 /// Formats a line for the terminal. Escapes again, because the file is untrusted; text that is already escaped does not
 /// change.
-fn line(entry: &Entry, with_server: bool) -> String {
-    let server = with_server.then(|| format!(" {}", paint(NAME, Untrusted::new(entry.server.as_str()))));
+fn line(entry: &LogEntry, with_server: bool) -> String {
+    let server = with_server.then(|| format!(" {}", paint(NAME, UntrustedText::new(entry.server.as_str()))));
     let mark = match entry.voice {
         LogSource::Server => "|",
         LogSource::Wharf => "-",
     };
-    let time = paint(QUIET, Untrusted::new(entry.known_time().unwrap_or("-")));
-    format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), Untrusted::new(entry.text.as_str()))
+    let time = paint(QUIET, UntrustedText::new(entry.known_time().unwrap_or("-")));
+    format!("{time}{} {} {}", server.unwrap_or_default(), paint(QUIET, mark), UntrustedText::new(entry.text.as_str()))
 }

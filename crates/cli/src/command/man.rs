@@ -16,12 +16,12 @@ use wharf_terminal::failure::{Failure, render};
 Examples:
   wharf man | man -l -
   wharf man ~/.local/share/man/man1")]
-pub struct Args {
+pub struct ManArgs {
     /// Directory to write one page per command to, created if missing; default: one page on stdout
     directory: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ManArgs) -> ExitCode {
     let written = match &args.directory {
         None => print(),
         Some(directory) => write_all(directory),
@@ -45,7 +45,7 @@ fn write_all(directory: &Path) -> Result<(), Failure> {
     let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     written.map_err(|error| {
         let shown = directory.display().to_string();
-        let shown = wharf_spec::Untrusted::new(&shown);
+        let shown = wharf_spec::UntrustedText::new(&shown);
         Failure::other(format_args!("no man pages can be written to `{shown}`: {error}"))
             .hint("name a directory of your own, such as ~/.local/share/man/man1")
     })

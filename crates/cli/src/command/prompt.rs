@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{PromptResult, RawJson};
 
 use wharf_terminal::call_arguments::read_words;
 use wharf_terminal::content::text_view;
 use wharf_terminal::denied::refuse_denied;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::prompt_text::{check, expand, text};
 use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ Examples:
   wharf prompt harbour welcome name=Ada
   wharf prompt welcome name=Ada --stdio \"wharf demo-server\"
   wharf prompt review code=@main.rs language=Rust --json --stdio \"wharf demo-server\"")]
-pub struct Args {
+pub struct PromptArgs {
     /// Server (unless given by --stdio or --url), prompt name, and arguments: name=value or name=@FILE
     #[arg(value_name = "SERVER> <NAME> [NAME=VALUE", required = true)]
     words: Vec<String>,
@@ -43,7 +43,7 @@ struct PromptDocument<'a> {
     messages: &'a RawJson,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     let (server, words) = args.server.first_of(&args.words);
     let Some((name, arguments)) = words.split_first() else {
         return Err(Failure::usage("no prompt was named").hint("`wharf prompts SERVER` shows what there is"));
@@ -68,16 +68,16 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else {
         session.console.print(shown(&expanded))?;
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 fn shown(expanded: &PromptResult) -> String {
     let mut text = String::new();
     for (number, message) in expanded.messages.iter().enumerate() {
         let gap = if number == 0 { "" } else { "\n" };
-        let role = Untrusted::new(message.role.as_str()).to_string();
+        let role = UntrustedText::new(message.role.as_str()).to_string();
         let said = text_view(std::slice::from_ref(&message.content));
-        let _ = writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), Untrusted::new(said.trim_end()).block());
+        let _ = writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), UntrustedText::new(said.trim_end()).block());
     }
     text
 }

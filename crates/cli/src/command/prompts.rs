@@ -2,10 +2,10 @@
 
 use wharf_wire::PromptDefinition;
 
-use wharf_terminal::failure::Outcome;
+use wharf_terminal::failure::CommandResult;
 use wharf_terminal::listing::list;
 use wharf_terminal::servers::ServerArgs;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -14,13 +14,13 @@ Examples:
   wharf prompts NAME
   wharf prompts --stdio \"wharf demo-server\"
   wharf prompts --json --stdio \"wharf demo-server\" | jq '.items[] | {name, arguments}'")]
-pub struct Args {
+pub struct PromptsArgs {
     #[command(flatten)]
     servers: ServerArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &PromptsArgs, session: &CommandSession) -> CommandResult {
     list::<PromptDefinition>(session, &args.servers).await
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use wharf_client::{CallOptions, Connection};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ReadResult};
 
 use wharf_terminal::content::resources_saving;
 use wharf_terminal::denied::refuse_denied;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::saving::Shelf;
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::saving::SaveDirectory;
 use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -21,7 +21,7 @@ Examples:
   wharf read harbour demo://greeting
   wharf read demo://greeting --stdio \"wharf demo-server\"
   wharf read demo://logo --json --stdio \"wharf demo-server\" | jq -r '.contents[0].blob' | base64 -d > logo.png")]
-pub struct Args {
+pub struct ReadArgs {
     /// Server (unless given by --stdio or --url), and resource URI
     #[arg(value_name = "SERVER> <URI", required = true, num_args = 1..=2)]
     words: Vec<String>,
@@ -47,7 +47,7 @@ struct ReadDocument<'a> {
     saved: Option<&'a [PathBuf]>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
     let (name, words) = args.server.first_of(&args.words);
     let [uri] = words else { return Err(misread(args)) };
     let server = args.server.resolve(session, name).await?;
@@ -55,22 +55,25 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let mut offer = args.services.offer(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
     let read = offer.during(fetch(&connection, uri)).await?;
-    let mut shelf = args.save.as_deref().map(|path| Shelf::open(session, path, &[server.name.as_str()])).transpose()?;
+    let mut shelf =
+        args.save.as_deref().map(|path| SaveDirectory::open(session, path, &[server.name.as_str()])).transpose()?;
     let text = resources_saving(&read.contents, shelf.as_mut())?;
     if session.console.manner.json {
-        let saved = shelf.as_ref().map(Shelf::saved);
+        let saved = shelf.as_ref().map(SaveDirectory::saved);
         let server = server.name.as_str();
         session.console.document(&ReadDocument { schema: 1, server, uri, contents: &read.contents_raw, saved })?;
     } else {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        session.console.print(format_args!("{}{end}", Untrusted::new(text.as_str()).block()))?;
+        session.console.print(format_args!("{}{end}", UntrustedText::new(text.as_str()).block()))?;
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
-fn misread(args: &Args) -> Failure {
+fn misread(args: &ReadArgs) -> Failure {
     let failure = match args.words.as_slice() {
-        [only] => Failure::usage(format_args!("`{}` is a server or a URI, and both are needed", Untrusted::new(only))),
+        [only] => {
+            Failure::usage(format_args!("`{}` is a server or a URI, and both are needed", UntrustedText::new(only)))
+        }
         _ => Failure::usage("--stdio or --url gives the server, so that only the URI is left to say"),
     };
     failure.hint("wharf read SERVER URI")

@@ -1,11 +1,11 @@
 //! `wharf reload`: makes a running `wharf` reload its configuration.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use wharf_terminal::control::Answered;
-use wharf_terminal::failure::{Ending, Kind, Outcome};
-use wharf_terminal::fleet::Reloaded;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::control::ControlResponse;
+use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
+use wharf_terminal::fleet::ReloadReport;
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -15,23 +15,23 @@ directory and --config. The exit code is 2 when something in the configuration c
 Examples:
   wharf reload
   wharf reload --json")]
-pub struct Args {
+pub struct ReloadArgs {
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
-impl Args {
+impl ReloadArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(session: &Session) -> Outcome {
-    let answered = Answered::<Reloaded>::by(session, "mcp.reload").await?;
+pub async fn run(session: &CommandSession) -> CommandResult {
+    let answered = ControlResponse::<ReloadReport>::by(session, "mcp.reload").await?;
     for problem in &answered.said.problems {
-        session.console.warn(Untrusted::new(problem.as_str()));
+        session.console.warn(UntrustedText::new(problem.as_str()));
     }
     answered.show(session, |answered| answered.said.words())?;
-    Ok(if answered.said.success { Ending::Fine } else { Ending::Told(Kind::Usage) })
+    Ok(if answered.said.success { CommandEnding::Fine } else { CommandEnding::Told(FailureKind::Usage) })
 }

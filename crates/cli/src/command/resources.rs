@@ -2,10 +2,10 @@
 
 use wharf_wire::Resource;
 
-use wharf_terminal::failure::Outcome;
+use wharf_terminal::failure::CommandResult;
 use wharf_terminal::listing::list;
 use wharf_terminal::servers::ServerArgs;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -14,13 +14,13 @@ Examples:
   wharf resources NAME
   wharf resources --stdio \"wharf demo-server\"
   wharf resources --json --stdio \"wharf demo-server\" | jq -r '.items[].uri'")]
-pub struct Args {
+pub struct ResourcesArgs {
     #[command(flatten)]
     servers: ServerArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ResourcesArgs, session: &CommandSession) -> CommandResult {
     list::<Resource>(session, &args.servers).await
 }

@@ -13,16 +13,16 @@ use tokio::task::JoinSet;
 use wharf::{Host, HostError, PromptPolicy};
 use wharf_agent::{AgentLimits, TurnBlock};
 use wharf_client::Connection;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use self::driver::Driver;
-use wharf_terminal::chat::Chat;
-use wharf_terminal::chat::models::{Chosen, Models};
-use wharf_terminal::control::Control;
-use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Known, ManagedHost};
-use wharf_terminal::hosting::{Standing, start_standing};
-use wharf_terminal::session::{CommonArgs, Session, timeout};
+use self::driver::RunDriver;
+use wharf_terminal::chat::ChatSession;
+use wharf_terminal::chat::models::{ModelCatalog, SelectedModel};
+use wharf_terminal::control::ControlSocket;
+use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::fleet::{LoadedConfig, ManagedHost};
+use wharf_terminal::hosting::{ManagedHostOptions, start_standing};
+use wharf_terminal::session::{CommandSession, CommonArgs, timeout};
 use wharf_terminal::stdin::read_all;
 
 /// Maximum time to wait for servers before the first request to the model.
@@ -43,7 +43,7 @@ Examples:
   git diff | wharf run --server git -
   wharf run --model ollama/gpt-oss:20b --json \"add 2 and 3\" | jq -r 'select(.event == \"ended\") | .text'
   wharf run --resume \"and yesterday?\"")]
-pub struct Args {
+pub struct RunArgs {
     /// Task; `-` reads stdin
     #[arg(value_name = "TASK", required = true)]
     task: Vec<String>,
@@ -79,30 +79,30 @@ pub struct Args {
 /// Refers to the last conversation.
 const LAST: &str = "last";
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
     for id in &args.servers {
         session.configuration.find(id)?;
     }
     let task = task(args).await?;
     let config = session.configuration.config()?;
-    let chosen = bounded(Models::of(session, config).choose(args.model.as_deref()).await?, args.max_requests);
-    let known = Known::resolve(session, config.clone(), &args.servers).await;
+    let chosen = bounded(ModelCatalog::of(session, config).choose(args.model.as_deref()).await?, args.max_requests);
+    let known = LoadedConfig::resolve(session, config.clone(), &args.servers).await;
     warn_of_absent(session, &known);
     let host = start_standing(session, &known.entries, standing(args)).await?;
     let fleet = ManagedHost::new(session, host, known, &args.servers);
-    let mut chat = Chat::new(session, &fleet.host);
+    let mut chat = ChatSession::new(session, &fleet.host);
     chat.choose(chosen);
     let had = match &args.resume {
         Some(id) => resume(session, &mut chat, id).await?,
         None => Vec::new(),
     };
-    let control = Control::open(session);
+    let control = ControlSocket::open(session);
     settle(session, &fleet.host, &had, args.settle.unwrap_or(SETTLING)).await;
-    Driver::begin(&fleet, chat, control, vec![TurnBlock::Text(task)])?.live().await
+    RunDriver::begin(&fleet, chat, control, vec![TurnBlock::Text(task)])?.live().await
 }
 
 /// Reads the task. Several words are joined.
-async fn task(args: &Args) -> Result<String, Failure> {
+async fn task(args: &RunArgs) -> Result<String, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
             read_all().await.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?
@@ -115,36 +115,36 @@ async fn task(args: &Args) -> Result<String, Failure> {
     }
 }
 
-fn bounded(chosen: Chosen, max_requests: Option<u32>) -> Chosen {
+fn bounded(chosen: SelectedModel, max_requests: Option<u32>) -> SelectedModel {
     let requests = max_requests.unwrap_or(chosen.limits.requests);
-    Chosen { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
+    SelectedModel { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
 }
 
 /// Returns host options without an asker.
-fn standing(args: &Args) -> Standing {
+fn standing(args: &RunArgs) -> ManagedHostOptions {
     let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
-    Standing { asker: None, when_asked, sink: None }
+    ManagedHostOptions { asker: None, when_asked, sink: None }
 }
 
 /// Warns about configured servers that are not available.
-fn warn_of_absent(session: &Session, known: &Known) {
+fn warn_of_absent(session: &CommandSession, known: &LoadedConfig) {
     for (id, why) in &known.failures {
-        session.console.warn(format_args!("{id}: {}", Untrusted::new(why.error.message.as_str())));
+        session.console.warn(format_args!("{id}: {}", UntrustedText::new(why.error.message.as_str())));
     }
 }
 
 /// Resumes a conversation and returns the servers it used.
-async fn resume(session: &Session, chat: &mut Chat<'_>, id: &str) -> Result<Vec<String>, Failure> {
+async fn resume(session: &CommandSession, chat: &mut ChatSession<'_>, id: &str) -> Result<Vec<String>, Failure> {
     let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST)).await?;
     for problem in &going.problems {
-        session.console.warn(Untrusted::new(problem.as_str()));
+        session.console.warn(UntrustedText::new(problem.as_str()));
     }
     Ok(going.servers)
 }
 
 /// Waits for the servers up to a time limit; tools that appear later are offered from then on. Starts the lazy servers
 /// that the conversation used, all in parallel.
-async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) {
+async fn settle(session: &CommandSession, host: &Host, had: &[String], time: Duration) {
     let mut waking: JoinSet<Result<Connection, HostError>> = had.iter().map(|server| wake(host, server)).collect();
     let all = async {
         while let Some(woken) = waking.join_next().await {
@@ -157,7 +157,7 @@ async fn settle(session: &Session, host: &Host, had: &[String], time: Duration) 
     let _ = tokio::time::timeout(time, all).await;
     for status in host.status() {
         if let Some(trouble) = status.last_error.filter(|_| status.connected.is_none()) {
-            session.console.warn(format_args!("{}: {}", status.name, Untrusted::new(trouble.to_string())));
+            session.console.warn(format_args!("{}: {}", status.name, UntrustedText::new(trouble.to_string())));
         }
     }
 }

@@ -4,14 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use wharf::{PastToolCalls, past_calls};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use wharf_terminal::age::{AgeText, period};
 use wharf_terminal::call_numbers::{NUMBERS, numbers};
 use wharf_terminal::clock::timestamp;
-use wharf_terminal::columns::{Side, columns};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::columns::{ColumnAlignment, columns};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ Examples:
   wharf stats
   wharf stats git --since 7d
   wharf stats --json | jq '.items[] | select(.errors > 0)'")]
-pub struct Args {
+pub struct StatsArgs {
     /// Show only these servers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
@@ -54,7 +54,7 @@ struct StatsItem<'a> {
     last_used: String,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     let Some(state) = session.configuration.state.clone() else {
         return Err(Failure::usage("there is no home to keep a log in").hint("set HOME or XDG_STATE_HOME"));
     };
@@ -79,7 +79,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else {
         session.console.print(text(&tools, session.console.width()))?;
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 fn item(tool: &PastToolCalls) -> StatsItem<'_> {
@@ -98,16 +98,16 @@ fn item(tool: &PastToolCalls) -> StatsItem<'_> {
 
 fn text(tools: &[&PastToolCalls], width: Option<usize>) -> String {
     let [calls, errors, half, most, nearly_all] = NUMBERS;
-    let (server, tool) = (("  SERVER", Side::Left), ("TOOL", Side::Left));
-    let head = [server, tool, calls, errors, half, most, nearly_all, ("LAST USED", Side::Left)];
+    let (server, tool) = (("  SERVER", ColumnAlignment::Left), ("TOOL", ColumnAlignment::Left));
+    let head = [server, tool, calls, errors, half, most, nearly_all, ("LAST USED", ColumnAlignment::Left)];
     let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool)).collect();
     columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
 }
 
 fn row(tool: &PastToolCalls) -> [String; 8] {
     let stats = &tool.stats;
-    let server = Untrusted::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
-    let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
+    let server = UntrustedText::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
+    let name = UntrustedText::new(stats.tool.as_str()).shortened(100).to_string();
     let [calls, errors, half, most, nearly_all] = numbers(stats);
     [format!("  {server}"), name, calls, errors, half, most, nearly_all, AgeText(tool.last).to_string()]
 }

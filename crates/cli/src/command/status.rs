@@ -7,15 +7,15 @@ mod watch;
 use std::time::Instant;
 
 use wharf::Host;
-use wharf_spec::{Reconnect, ServerEntry};
+use wharf_spec::{ReconnectPolicy, ServerEntry};
 
 use wharf_terminal::configured::ADD;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::fleet::{Known, ManagedHost};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::fleet::{LoadedConfig, ManagedHost};
 use wharf_terminal::hosting::start_host;
 use wharf_terminal::probe::{self, brief, frame};
-use wharf_terminal::session::{CommonArgs, Session};
-use wharf_terminal::status::gathered::{Row, worst};
+use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::status::gathered::{StatusRow, worst};
 use wharf_terminal::status::show::{document, table};
 
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ Examples:
   wharf status git files
   wharf status --json | jq -r '.items[] | select(.state != \"ready\") | .id'
   wharf status --watch")]
-pub struct Args {
+pub struct StatusArgs {
     /// Show only these servers
     #[arg(value_name = "ID")]
     ids: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Args {
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     for id in &args.ids {
         session.configuration.find(id)?;
@@ -66,7 +66,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     {
         return known.show(session, &args.ids);
     }
-    let known = Known::resolve(session, config.clone(), &args.ids).await;
+    let known = LoadedConfig::resolve(session, config.clone(), &args.ids).await;
     let host = start(session, known.entries.iter().cloned().map(once).collect()).await?;
     settle(session, &host).await;
     let rows = ManagedHost::new(session, host, known, &args.ids).rows();
@@ -78,18 +78,18 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     Ok(ending(&rows, &args.ids))
 }
 
-fn ending(rows: &[Row], ids: &[String]) -> Ending {
-    worst(rows, !ids.is_empty()).map_or(Ending::Fine, Ending::Told)
+fn ending(rows: &[StatusRow], ids: &[String]) -> CommandEnding {
+    worst(rows, !ids.is_empty()).map_or(CommandEnding::Fine, CommandEnding::Told)
 }
 
-fn nothing(session: &Session) -> Outcome {
+fn nothing(session: &CommandSession) -> CommandResult {
     if session.console.manner.json {
         session.console.document(&document(&[]))?;
     } else {
         session.console.say("no MCP servers configured");
         session.console.say(format_args!("hint: {ADD}"));
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Probes the servers and prints one line for each.
@@ -97,7 +97,7 @@ fn nothing(session: &Session) -> Outcome {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read or the output cannot be written.
-pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
+pub async fn briefly(session: &CommandSession, ids: &[String]) -> CommandResult {
     if session.configuration.config()?.servers.is_empty() {
         return nothing(session);
     }
@@ -108,17 +108,17 @@ pub async fn briefly(session: &Session, ids: &[String]) -> Outcome {
         session.console.print(format_args!("{}\n", brief(looked)))?;
         kinds.extend(looked.kind());
     }
-    Ok(wharf_terminal::status::gathered::worst_of(kinds).map_or(Ending::Fine, Ending::Told))
+    Ok(wharf_terminal::status::gathered::worst_of(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
 }
 
 /// Disables reconnects: the command waits for a single attempt.
 fn once(mut entry: ServerEntry) -> ServerEntry {
-    entry.settings.reconnect = Reconnect::Off;
+    entry.settings.reconnect = ReconnectPolicy::Off;
     entry
 }
 
 /// Starts a host with these servers.
-async fn start(session: &Session, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
+async fn start(session: &CommandSession, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
     let builder = || {
         let builder = Host::builder()
             .servers(entries.iter().cloned())
@@ -133,7 +133,7 @@ async fn start(session: &Session, entries: Vec<ServerEntry>) -> Result<Host, Fai
 }
 
 /// Waits until every server is ready or has failed. A status line names the pending servers.
-async fn settle(session: &Session, host: &Host) {
+async fn settle(session: &CommandSession, host: &Host) {
     let began = Instant::now();
     let settled = host.settled();
     tokio::pin!(settled);

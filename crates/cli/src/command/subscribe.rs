@@ -4,14 +4,14 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use wharf_client::{ClientServices, Connection, Event};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::Interest;
 
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::denied::{refuse_denied, refuse_listing};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::servers::{ServerArg, connect_one};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Maximum number of resources watched by default.
@@ -27,7 +27,7 @@ Examples:
   wharf subscribe --stdio \"wharf demo-server --tide 1000\"
   wharf subscribe --uri harbour://tide --count 3 --stdio \"wharf demo-server --tide 1000\"
   wharf subscribe --tools --json --stdio \"wharf demo-server --tide 1000\" | jq -r .event")]
-pub struct Args {
+pub struct SubscribeArgs {
     /// Server: a configured name, a URL, or FILE:NAME
     #[arg(value_name = "SERVER", conflicts_with_all = ["stdio", "url"])]
     name: Option<String>,
@@ -61,7 +61,7 @@ struct EventDocument<'a> {
     uri: Option<&'a str>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &SubscribeArgs, session: &CommandSession) -> CommandResult {
     let server = args.server.resolve(session, args.name.as_deref()).await?;
     refuse_listing(session, &server, "SubscribeMcpResource")?;
     let connection = connect_one(session, &server, &ClientServices::default()).await?;
@@ -81,12 +81,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
             left = left.map(|left| left - 1);
         }
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
-impl Args {
+impl SubscribeArgs {
     /// Returns the requested subscriptions, or by default everything the server supports.
-    async fn interest(&self, session: &Session, connection: &Connection) -> Result<Interest, Failure> {
+    async fn interest(&self, session: &CommandSession, connection: &Connection) -> Result<Interest, Failure> {
         let Self { tools, prompts, resources, uris, .. } = self;
         let named = Interest {
             tools: *tools,
@@ -110,7 +110,7 @@ impl Args {
 }
 
 /// Returns the URIs of the listed resources, up to the limit.
-async fn listed(session: &Session, connection: &Connection) -> Result<Vec<String>, Failure> {
+async fn listed(session: &CommandSession, connection: &Connection) -> Result<Vec<String>, Failure> {
     let listing = connection.list_resources().await.map_err(|error| Failure::calling(connection, error))?;
     if listing.items.len() > MOST_UNNAMED {
         let (server, all) = (&connection.facts().name, listing.items.len());
@@ -123,7 +123,12 @@ async fn listed(session: &Session, connection: &Connection) -> Result<Vec<String
 
 /// Prints the confirmed and the rejected subscriptions. Fails if none was confirmed, because no event would ever
 /// arrive.
-fn say_what_is_watched(session: &Session, server: &str, wanted: &Interest, honoured: &Interest) -> Result<(), Failure> {
+fn say_what_is_watched(
+    session: &CommandSession,
+    server: &str,
+    wanted: &Interest,
+    honoured: &Interest,
+) -> Result<(), Failure> {
     if honoured.is_empty() {
         let failure = Failure::unsupported(format_args!("the server does not tell of {}", shown(wanted)));
         return Err(failure.about(server).hint("without --uri and the like, everything it tells of is watched"));
@@ -140,12 +145,12 @@ fn say_what_is_watched(session: &Session, server: &str, wanted: &Interest, honou
 fn shown(interest: &Interest) -> String {
     let lists = [(interest.tools, "tools"), (interest.prompts, "prompts"), (interest.resources, "resources")];
     let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name.to_owned());
-    let uris = interest.uris.iter().map(|uri| Untrusted::new(uri.as_str()).shortened(200).to_string());
+    let uris = interest.uris.iter().map(|uri| UntrustedText::new(uri.as_str()).shortened(200).to_string());
     lists.chain(uris).collect::<Vec<_>>().join(", ")
 }
 
 /// Prints a change immediately. Returns whether the event was one to print.
-fn show(session: &Session, server: &str, event: &Event) -> Result<bool, Failure> {
+fn show(session: &CommandSession, server: &str, event: &Event) -> Result<bool, Failure> {
     let (event, uri) = match event {
         Event::Tools => ("tools", None),
         Event::Prompts => ("prompts", None),
@@ -159,7 +164,7 @@ fn show(session: &Session, server: &str, event: &Event) -> Result<bool, Failure>
         return Ok(true);
     }
     let what = match (event, uri) {
-        (_, Some(uri)) => format!("{} changed", Untrusted::new(uri).shortened(1_000)),
+        (_, Some(uri)) => format!("{} changed", UntrustedText::new(uri).shortened(1_000)),
         ("resumed", None) => "watching again; something may have been missed".to_owned(),
         (list, None) => format!("{list} changed"),
     };

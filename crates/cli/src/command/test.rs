@@ -1,13 +1,13 @@
 //! `wharf test`: connects to a server, pings it, and lists its tools.
 
 use clap::ValueEnum;
-use wharf_config::{Config, Configured};
+use wharf_config::{Config, ConfiguredServer};
 
-use super::why::{Report, diagnose};
+use super::why::{DiagnosisReport, diagnose};
 use wharf_terminal::clock::DurationText;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::probe::{Broken, StepState};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::probe::{ProbeFailure, StepState};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, paint};
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ Examples:
   wharf test git
   wharf test git --scope project --timeout 60
   wharf test git --json | jq .steps")]
-pub struct Args {
+pub struct TestArgs {
     /// Name of the server
     #[arg(value_name = "ID")]
     id: String,
@@ -41,7 +41,7 @@ enum TestScope {
 /// Steps before the connection. Shown only if they fail.
 const EARLY: [&str; 3] = ["config", "approval", "expand"];
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &TestArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     let server = found(session, config, &args.id, args.scope)?;
     let mut report = diagnose(session, config, server).await;
@@ -53,7 +53,12 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Returns the server's entry in a scope, from the highest layer.
-fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: TestScope) -> Result<&'a Configured, Failure> {
+fn found<'a>(
+    session: &'a CommandSession,
+    config: &'a Config,
+    id: &str,
+    scope: TestScope,
+) -> Result<&'a ConfiguredServer, Failure> {
     let effective = session.configuration.find(id)?;
     let source = match scope {
         TestScope::Effective => return Ok(effective),
@@ -68,7 +73,7 @@ fn found<'a>(session: &'a Session, config: &'a Config, id: &str, scope: TestScop
     })
 }
 
-fn show(session: &Session, report: &Report) -> Result<Ending, Failure> {
+fn show(session: &CommandSession, report: &DiagnosisReport) -> Result<CommandEnding, Failure> {
     if session.console.manner.json {
         session.console.document(&report.document())?;
         return Ok(report.ending());
@@ -85,6 +90,6 @@ fn show(session: &Session, report: &Report) -> Result<Ending, Failure> {
     Ok(report.ending())
 }
 
-fn verdict(report: &Report, broken: &Broken) -> String {
+fn verdict(report: &DiagnosisReport, broken: &ProbeFailure) -> String {
     format!("{}more: wharf why {}\n", report.verdict(broken), report.id)
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use wharf::catalog::{CatalogTool, ListName, Section};
-use wharf_client::{ClientServices, Connection, Withheld};
-use wharf_spec::{ServerEntry, Untrusted};
+use wharf_client::{ClientServices, Connection, WithheldEntry};
+use wharf_spec::{ServerEntry, UntrustedText};
 
-use wharf_terminal::call_arguments::Schema;
-use wharf_terminal::failure::{Failure, Outcome};
+use wharf_terminal::call_arguments::InputSchema;
+use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::hosting::{OneShotHost, StartMode};
-use wharf_terminal::listing::{Found, show};
+use wharf_terminal::listing::{ServerItems, show};
 use wharf_terminal::search;
 use wharf_terminal::servers::{ServerArgs, while_starting};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,7 +25,7 @@ Examples:
   wharf tools --search \"create issue\"
   wharf tools --stdio \"wharf demo-server\"
   wharf tools --json --stdio \"wharf demo-server\" | jq '.items[].name'")]
-pub struct Args {
+pub struct ToolsArgs {
     #[command(flatten)]
     servers: ServerArgs,
     /// Filter tools by keywords, best match first
@@ -38,7 +38,7 @@ pub struct Args {
     pub common: CommonArgs,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     let (entries, failures) = args.servers.resolve(session).await?;
     let hosted = OneShotHost::start(session, entries, ClientServices::default(), StartMode::AtOnce).await?;
     let mut results = gather(session, &hosted).await;
@@ -56,10 +56,10 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Tools of one server, or its failure.
-type ToolListing = Result<Found<Arc<CatalogTool>>, Failure>;
+type ToolListing = Result<ServerItems<Arc<CatalogTool>>, Failure>;
 
 /// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
-async fn gather(session: &Session, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
+async fn gather(session: &CommandSession, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
@@ -86,16 +86,16 @@ async fn offered(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListing {
     Ok(found(&connection, section.map(|section| &**section)))
 }
 
-fn found(connection: &Connection, section: Option<&Section>) -> Found<Arc<CatalogTool>> {
+fn found(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<CatalogTool>> {
     let quarantined =
         section.into_iter().flat_map(|section| section.tools.iter().zip(0..)).filter_map(|(tool, position)| {
-            let name = Some(Untrusted::new(&*tool.id.tool).shortened(100).to_string());
+            let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
             let reason = format!("it is quarantined: {}", tool.quarantine()?);
-            Some(Withheld { position, name, reason })
+            Some(WithheldEntry { position, name, reason })
         });
     let of_list = section.into_iter().flat_map(|section| &section.withheld);
     let of_list = of_list.filter(|(list, _)| *list == ListName::Tools).map(|(_, withheld)| withheld.clone());
-    Found {
+    ServerItems {
         facts: connection.facts().clone(),
         is_offered: connection.facts().capabilities.tools,
         items: section.into_iter().flat_map(Section::offered).cloned().collect(),
@@ -123,7 +123,7 @@ fn sifted(results: Vec<ToolListing>, words: &str) -> Vec<ToolListing> {
 
 /// Sorts the tools of one server by rank and returns the best rank. Drops tools without a rank.
 fn keep(
-    mut found: Found<Arc<CatalogTool>>,
+    mut found: ServerItems<Arc<CatalogTool>>,
     places: impl Iterator<Item = Option<usize>>,
 ) -> (Option<usize>, ToolListing) {
     let placed = found.items.drain(..).zip(places).filter_map(|(tool, place)| Some((place?, tool)));
@@ -136,6 +136,6 @@ fn keep(
 
 /// Formats the arguments of a tool, one per line.
 fn arguments_of(tool: &Arc<CatalogTool>) -> String {
-    let schema = tool.definition.input_schema.as_ref().map(Schema::read);
+    let schema = tool.definition.input_schema.as_ref().map(InputSchema::read);
     schema.map(|schema| schema.lines().iter().map(|line| format!("      {line}\n")).collect()).unwrap_or_default()
 }

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use wharf_config::{Config, Configured, Reach};
-use wharf_spec::Untrusted;
+use wharf_config::{Config, ConfiguredServer, TransportDefinition};
+use wharf_spec::UntrustedText;
 
-use self::standing::{Checked, approval, missing, placed, references};
+use self::standing::{StepCheck, approval, missing, placed, references};
 use wharf_terminal::configured::refusal;
-use wharf_terminal::failure::{Ending, Failure, Outcome, Told};
-use wharf_terminal::probe::{self, Broken, Code, Ready, Step, StepState, next_step, render_rows, row_document};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, ErrorDocument, Failure};
+use wharf_terminal::probe::{
+    self, ProbeCode, ProbeFailure, ProbeStep, ReadyServer, StepState, next_step, render_rows, row_document,
+};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
 use wharf_terminal::table::wrap;
 
@@ -26,7 +28,7 @@ and secrets are never shown.
 Examples:
   wharf why git
   wharf why git --json | jq -r .code")]
-pub struct Args {
+pub struct WhyArgs {
     /// Name of the server
     #[arg(value_name = "ID")]
     id: String,
@@ -35,10 +37,10 @@ pub struct Args {
 }
 
 /// Diagnosis of a server.
-pub struct Report {
+pub struct DiagnosisReport {
     pub id: String,
-    pub steps: Vec<Step>,
-    pub outcome: Result<Ready, Box<Broken>>,
+    pub steps: Vec<ProbeStep>,
+    pub outcome: Result<ReadyServer, Box<ProbeFailure>>,
     /// Next step for the user, if there is a problem.
     pub next: Option<String>,
     /// Time for connecting and listing.
@@ -52,15 +54,15 @@ struct ReportDocument<'a, S> {
     id: &'a str,
     ok: bool,
     /// Code of the failure.
-    code: Option<Code>,
+    code: Option<ProbeCode>,
     revision: Option<&'a str>,
     tools: Option<usize>,
     steps: Vec<S>,
-    error: Option<Told<'a>>,
+    error: Option<ErrorDocument<'a>>,
     hint: Option<&'a str>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     let report = match config.server(&args.id) {
         Some(server) => diagnose(session, config, server).await,
@@ -79,47 +81,49 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 }
 
 /// Checks every step of reaching a server.
-pub async fn diagnose(session: &Session, config: &Arc<Config>, server: &Configured) -> Report {
+pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &ConfiguredServer) -> DiagnosisReport {
     let mut steps = Vec::new();
-    let checks: [fn(&Configured, &Config, &Session) -> Checked; 3] = [placed, approval, references];
+    let checks: [fn(&ConfiguredServer, &Config, &CommandSession) -> StepCheck; 3] = [placed, approval, references];
     for check in checks {
         let (step, broken) = check(server, config, session);
         steps.push(step);
         if let Some(broken) = broken {
-            return Report::broken(server, steps, broken);
+            return DiagnosisReport::broken(server, steps, broken);
         }
     }
     let resolved = session.configuration.resolve(vec![server.clone()], Arc::clone(config)).await.pop();
     let entry = match resolved.unwrap_or_else(|| Err(Failure::other("it was lost on the way"))) {
         Ok(entry) => entry,
         Err(failure) => {
-            let detail = Untrusted::new(failure.error.message.as_str()).to_string();
+            let detail = UntrustedText::new(failure.error.message.as_str()).to_string();
             steps.iter_mut().filter(|step| step.name == "expand").for_each(|step| {
                 (step.state, step.detail) = (StepState::Failed, detail.clone());
             });
-            return Report::broken(server, steps, Broken { code: Code::ExpandFailed, failure });
+            return DiagnosisReport::broken(server, steps, ProbeFailure { code: ProbeCode::ExpandFailed, failure });
         }
     };
     let probed = probe::one(session, &entry).await;
     steps.extend(probed.steps);
     match probed.outcome {
-        Ok(ready) => Report { id: server.name.to_string(), steps, outcome: Ok(ready), next: None, took: probed.took },
-        Err(broken) => Report { took: probed.took, ..Report::broken(server, steps, *broken) },
+        Ok(ready) => {
+            DiagnosisReport { id: server.name.to_string(), steps, outcome: Ok(ready), next: None, took: probed.took }
+        }
+        Err(broken) => DiagnosisReport { took: probed.took, ..DiagnosisReport::broken(server, steps, *broken) },
     }
 }
 
-impl Report {
+impl DiagnosisReport {
     /// Creates the report of a failed server. Later steps are marked as not reached.
-    pub fn broken(server: &Configured, mut steps: Vec<Step>, broken: Broken) -> Self {
+    pub fn broken(server: &ConfiguredServer, mut steps: Vec<ProbeStep>, broken: ProbeFailure) -> Self {
         let next = next_step(broken.code, server, &broken.failure);
         let chain: &[&'static str] = match &server.described {
-            Ok(described) if matches!(described.reach, Reach::Http(_)) => &probe::HTTP,
+            Ok(described) if matches!(described.reach, TransportDefinition::Http(_)) => &probe::HTTP,
             _ => &probe::STDIO,
         };
         let after = chain.iter().skip_while(|name| **name != broken.code.stage()).skip(1);
         let unreached: Vec<&'static str> =
             after.copied().filter(|name| steps.iter().all(|step| step.name != *name)).collect();
-        steps.extend(unreached.into_iter().map(|name| Step::new(name, StepState::NotReached, "")));
+        steps.extend(unreached.into_iter().map(|name| ProbeStep::new(name, StepState::NotReached, "")));
         Self {
             id: server.name.to_string(),
             steps,
@@ -149,8 +153,8 @@ impl Report {
     pub fn text(&self, ending: &str, width: Option<usize>) -> String {
         let info = self.outcome.as_ref().ok().and_then(|ready| ready.server_info.as_ref());
         let info = info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default();
-        let info = Untrusted::new(info.trim()).shortened(80).to_string();
-        let id = Untrusted::new(self.id.as_str()).to_string();
+        let info = UntrustedText::new(info.trim()).shortened(80).to_string();
+        let id = UntrustedText::new(self.id.as_str()).to_string();
         let heading = match info.as_str() {
             "" => paint(HEADING, id).to_string(),
             info => format!("{}  {}", paint(HEADING, id), paint(QUIET, info)),
@@ -159,9 +163,9 @@ impl Report {
     }
 
     /// Returns the failure and the next step.
-    pub fn verdict(&self, broken: &Broken) -> String {
-        let message = Untrusted::new(broken.failure.error.message.as_str());
-        let next = Untrusted::new(self.next.as_deref().unwrap_or_default()).to_string();
+    pub fn verdict(&self, broken: &ProbeFailure) -> String {
+        let message = UntrustedText::new(broken.failure.error.message.as_str());
+        let next = UntrustedText::new(self.next.as_deref().unwrap_or_default()).to_string();
         format!(
             "{} {message}.\n{} {next}\n",
             paint(BAD, format_args!("{}:", broken.code.as_str())),
@@ -170,12 +174,12 @@ impl Report {
     }
 
     /// Returns the command's ending, which determines the exit code.
-    pub fn ending(&self) -> Ending {
-        self.outcome.as_ref().err().map_or(Ending::Fine, |broken| Ending::Told(broken.failure.kind))
+    pub fn ending(&self) -> CommandEnding {
+        self.outcome.as_ref().err().map_or(CommandEnding::Fine, |broken| CommandEnding::Told(broken.failure.kind))
     }
 }
 
 /// Returns the reason that a server may not be used.
-fn barred(server: &Configured, code: Code) -> Option<Broken> {
-    refusal(server).map(|failure| Broken { code, failure })
+fn barred(server: &ConfiguredServer, code: ProbeCode) -> Option<ProbeFailure> {
+    refusal(server).map(|failure| ProbeFailure { code, failure })
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use wharf_testkit::modeld::{Modeld, Recorded, Script, ToolResult};
+use wharf_testkit::modeld::{Modeld, Recorded, Script, ScriptedToolResult};
 use wharf_testkit::oracle::{MARKER, marked_processes, until};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::repl;
@@ -102,7 +102,7 @@ impl Berth {
     #[track_caller]
     pub fn tells(&self, number: usize, expected: &[Result<&str, &str>]) {
         let told = self.request(number).results();
-        let is_told = |(result, expected): (&ToolResult, &Result<&str, &str>)| match expected {
+        let is_told = |(result, expected): (&ScriptedToolResult, &Result<&str, &str>)| match expected {
             Ok(part) => !result.is_error && result.text.contains(part),
             Err(part) => result.is_error && result.text.contains(part),
         };

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wharf_testkit::authd::{Authd, Switches, visit};
+use wharf_testkit::authd::{AuthSwitches, Authd, visit};
 use wharf_testkit::modeld::{Answer, Script};
 use wharf_testkit::oracle::until;
 use wharf_testkit::pty::PATIENCE;
@@ -16,7 +16,7 @@ use crate::berth::{Berth, all_allowed, answer};
 
 #[test]
 fn a_protected_server_is_logged_in_at_and_stays_so() {
-    let authd = Authd::start(Switches::default()).unwrap();
+    let authd = Authd::start(AuthSwitches::default()).unwrap();
     let berth = Berth::new(Script::default())
         .with("permissions", all_allowed())
         .servers(json!({"guarded": {"url": authd.server_url()}}));
@@ -44,7 +44,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
 /// Whether it is asked about by itself or by `/mcp auth`, of a server that was there at first or came later.
 #[test]
 fn a_login_comes_back_to_where_its_server_says() {
-    let authd = Authd::start(Switches::default()).unwrap();
+    let authd = Authd::start(AuthSwitches::default()).unwrap();
     for by_hand in [false, true] {
         let port = unused_port();
         let guarded = json!({"url": authd.server_url(), "oauth": {"callback_port": port}});

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wharf::catalog::ListFreshness;
-use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
+use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, ToolId};
 use wharf::tools::AllowAllGate;
-use wharf::{CallOptions, GuardProgram, Host, HostBuilder, RawJson, State};
+use wharf::{CallOptions, GuardProgram, Host, HostBuilder, RawJson, ServerState};
 
 const WHARF: &str = env!("CARGO_BIN_EXE_wharf");
 
@@ -30,7 +30,7 @@ fn lazy(mut entry: ServerEntry) -> ServerEntry {
 }
 
 fn builder(place: &Path) -> HostBuilder {
-    let surroundings = Surroundings { env: Vec::new(), cwd: place.to_owned() };
+    let surroundings = Environment { env: Vec::new(), cwd: place.to_owned() };
     Host::builder().gate(Arc::new(AllowAllGate)).guard(GuardProgram::At(WHARF.into())).surroundings(surroundings)
 }
 
@@ -52,13 +52,13 @@ async fn what_a_lazy_server_offers_is_known_before_it_runs() {
 
     let host = builder(place.path()).state_dir(&state).servers([lazy(demo("quay", &[]))]).start().await.unwrap();
     let status = host.status_of("quay").unwrap();
-    assert_eq!((status.state, status.connected.is_none()), (State::Idle, true));
+    assert_eq!((status.state, status.connected.is_none()), (ServerState::Idle, true));
     let offers = status.offers.unwrap();
     assert_eq!(offers.tools, offered);
     assert!(matches!(offers.freshness, ListFreshness::Kept { .. }), "{:?}", offers.freshness);
     assert_eq!(echo(&host, "quay").await, "Ahoy!");
     let status = host.status_of("quay").unwrap();
-    assert_eq!((status.state, status.offers.unwrap().freshness), (State::Ready, ListFreshness::Live));
+    assert_eq!((status.state, status.offers.unwrap().freshness), (ServerState::Ready, ListFreshness::Live));
     host.close().await;
 
     // What is reached in another way is another server.
@@ -79,7 +79,7 @@ async fn servers_that_are_not_there_keep_nobody_waiting() {
     assert_eq!(echo(&host, "quay").await, "Ahoy!");
     host.connect("missing").await.unwrap_err();
     let status = host.status_of("missing").unwrap();
-    assert_eq!(status.state, State::Failed);
+    assert_eq!(status.state, ServerState::Failed);
     assert!(status.last_error.unwrap().to_string().contains("not found in PATH"));
     let error = host.call(&ToolId::new(&name("missing"), "x"), &RawJson::empty_object(), CallOptions::default()).await;
     let error = error.unwrap_err();

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_testkit::authd::{Authd, Description, Switches};
+use wharf_testkit::authd::{AuthSwitches, Authd, MetadataLocation};
 
 use crate::configuration::world::{USER, World};
 use crate::support::{Ran, finished, named_pipe};
@@ -32,7 +32,7 @@ pub struct Scene {
 impl Scene {
     pub fn new() -> Self {
         // Found without a challenge, since `wharf auth` begins before anybody was turned away.
-        let switches = Switches { description: Description::Path, ..Switches::default() };
+        let switches = AuthSwitches { description: MetadataLocation::Path, ..AuthSwitches::default() };
         let (world, authd) = (World::new(), Authd::start(switches).unwrap());
         let servers = json!({ "docs": { "url": authd.server_url() }, "local": { "command": "true" } });
         world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use wharf_testkit::authd::Refresh;
+use wharf_testkit::authd::TokenBehaviour;
 
 use crate::auth::{Scene, ended, sent_back, shown_address, visit};
 use crate::configuration::world::{SHARED, USER};
@@ -151,7 +151,7 @@ fn a_store_that_cannot_be_written_is_said() {
 fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
-    scene.authd.change(|switches| switches.refresh = Refresh::ServerError);
+    scene.authd.change(|switches| switches.refresh = TokenBehaviour::ServerError);
     scene.authd.expire_access_tokens();
     let why = scene.check(&["why", "docs"], 3, &["login.unavailable", "try again in a while"]);
     assert!(!why.stdout.contains("spawn"), "{why:?}");

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use wharf_testkit::below::Refused;
-use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ToolResult};
+use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ScriptedToolResult};
 
 use crate::house::{House, shell, working};
 use crate::signals::send;
@@ -78,7 +78,7 @@ fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
         let requests = stage.model.requests();
         assert!(requests[0].tool_names().contains(&"mcp__demo__echo"), "{:?}", requests[0].tool_names());
         assert!(requests[0].body.to_string().contains("say ahoy"), "{model}");
-        assert_eq!(requests[1].results(), [ToolResult { is_error: false, text: "ahoy".to_owned() }], "{model}");
+        assert_eq!(requests[1].results(), [ScriptedToolResult { is_error: false, text: "ahoy".to_owned() }], "{model}");
     }
 }
 

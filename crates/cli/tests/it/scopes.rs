@@ -2,7 +2,7 @@
 //! rules, and a project's rule that cannot be read.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Modeld, Script, ToolResult};
+use wharf_testkit::modeld::{Answer, Modeld, Script, ScriptedToolResult};
 
 use crate::support::{Ran, finished};
 use crate::yard::{Yard, demo_entry};
@@ -15,7 +15,7 @@ fn approve(yard: &Yard) {
 }
 
 /// Runs an agent whose model makes one call and is done; what the call came to.
-fn run_agent(yard: &Yard, tool: &str, arguments: Value) -> (ToolResult, Ran) {
+fn run_agent(yard: &Yard, tool: &str, arguments: Value) -> (ScriptedToolResult, Ran) {
     let model = Modeld::start(Script::of([Answer::call(tool, arguments), Answer::text("done")])).unwrap();
     let mut command = yard.command_of(&["run", "--model", "anthropic", "go on"]);
     command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k-1");
@@ -25,7 +25,7 @@ fn run_agent(yard: &Yard, tool: &str, arguments: Value) -> (ToolResult, Ran) {
     (result, ran)
 }
 
-fn echo(yard: &Yard) -> ToolResult {
+fn echo(yard: &Yard) -> ScriptedToolResult {
     run_agent(yard, "echo", json!({ "text": "ahoy" })).0
 }
 
@@ -36,7 +36,7 @@ fn a_projects_server_inherits_no_rule_and_the_rule_it_needs_is_named() {
     let servers = format!(r#"{{"docs": {}}}"#, demo_entry());
     let rules = r#"{"tool": "mcp__docs__echo", "action": "allow"}"#;
     yard.write_user(&format!(r#"{{"mcpServers": {servers}, "permissions": [{rules}]}}"#));
-    assert_eq!(echo(&yard), ToolResult { is_error: false, text: "ahoy".to_owned() });
+    assert_eq!(echo(&yard), ScriptedToolResult { is_error: false, text: "ahoy".to_owned() });
     // The very same entry, so that nothing but its place tells them apart.
     let here = yard.write("project/.mcp.json", &format!(r#"{{"mcpServers": {servers}}}"#));
     approve(&yard);
@@ -44,7 +44,7 @@ fn a_projects_server_inherits_no_rule_and_the_rule_it_needs_is_named() {
     let named = format!(r#"{{"tool":"mcp__docs__echo","action":"allow","definedIn":"{}"}}"#, here.display());
     assert!(refused.is_error && refused.text.contains(&named), "{refused:?}");
     yard.write_user(&format!(r#"{{"mcpServers": {servers}, "permissions": [{named}]}}"#));
-    assert_eq!(echo(&yard), ToolResult { is_error: false, text: "ahoy".to_owned() });
+    assert_eq!(echo(&yard), ScriptedToolResult { is_error: false, text: "ahoy".to_owned() });
     // And that rule is not one for the user's own.
     std::fs::remove_file(here).unwrap();
     let refused = echo(&yard);
@@ -143,7 +143,7 @@ fn a_projects_rule_that_cannot_be_read_is_reported_and_asked_about() {
         assert!(called.stderr.contains(told) && called.stderr.contains(".mcp.json:3:"), "{rule}: {called:?}");
         // The user's own server works as before; the project's is asked about, whatever allows it.
         let (own, ran) = run_agent(&yard, "mcp__mine__echo", json!({ "text": "ahoy" }));
-        assert_eq!(own, ToolResult { is_error: false, text: "ahoy".to_owned() }, "{rule}: {ran:?}");
+        assert_eq!(own, ScriptedToolResult { is_error: false, text: "ahoy".to_owned() }, "{rule}: {ran:?}");
         approve(&yard);
         let (theirs, _) = run_agent(&yard, "mcp__theirs__echo", json!({ "text": "ahoy" }));
         assert!(theirs.is_error && theirs.text.contains("needs a person's permission"), "{rule}: {theirs:?}");

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    CallOptions, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink, Pending,
+    BoxedFuture, CallOptions, ClientServices, ConnectOptions, Connection, Direction, Elicitor, GuardProgram, LogSink,
     RootsSource, Sampler, SamplingError, Tap, TappedMessage, connect,
 };
-use wharf_spec::{StdioSpec, Surroundings};
+use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::{
     Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Revision, Root, SamplingRequest, ToolResult,
     UrlRequest,
@@ -67,7 +67,7 @@ async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn 
     };
     let mut options = ConnectOptions::default();
     options.name = "demo".to_owned();
-    options.surroundings = Surroundings { env: Vec::new(), cwd: Path::new("/").to_owned() };
+    options.surroundings = Environment { env: Vec::new(), cwd: Path::new("/").to_owned() };
     options.guard = GuardProgram::At(wharf.into());
     options.limits = options.limits.one_shot();
     options.limits.listen_again /= 20;
@@ -108,7 +108,7 @@ impl Elicitor for Person {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let (kind, raw) = match &question {
             Elicitation::Form(form) => ("form", &form.raw),
             Elicitation::Url(page) => ("page", &page.raw),
@@ -119,7 +119,7 @@ impl Elicitor for Person {
         Box::pin(std::future::ready(next.unwrap_or(ElicitationResponse::Accept(None))))
     }
 
-    fn page_done(&self, _server: &str, _page: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
         // Only the server's own word counts here.
         Box::pin(std::future::pending())
     }
@@ -134,7 +134,7 @@ impl Sampler for Model {
         true
     }
 
-    fn sample(&self, server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
+    fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let raw: Value = serde_json::from_str(request.raw.get()).unwrap();
         let refused = raw.to_string().contains("refuse");
         self.asked.lock().unwrap().push((format!("{server} model"), raw));

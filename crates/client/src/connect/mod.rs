@@ -8,23 +8,23 @@ mod verdicts;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wharf_spec::{Redactor, ServerSpec, StdioSpec, Untrusted};
+use wharf_spec::{Redactor, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
 use crate::bulletin::NotificationHub;
-use crate::connection::{Connection, Inner, ServerFacts};
-use crate::desk::Desk;
-use crate::engine::{Answer, Call, DropAction, Effect, Request, Subject};
-use crate::era::{self, Manners, Verdict};
-use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, Gone};
+use crate::connection::{Connection, ConnectionInner, ServerFacts};
+use crate::desk::ServerRequestHandler;
+use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RawResult, RequestTarget};
+use crate::era::{self, ProbeVerdict, ProtocolState};
+use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, DisconnectReport};
 use crate::flow::ReadRetryBudget;
 use crate::flow::mirror::HeaderParamTable;
-use crate::options::{ConnectOptions, Negotiation};
+use crate::options::{ConnectOptions, NegotiationMode};
 use crate::request::constant_meta;
 use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
 use crate::transport::memory::{self, LocalServer};
-use crate::transport::{HeaderMirroring, Open, Opening, Start, Transport, stdio};
+use crate::transport::{HeaderMirroring, LinkSetup, ServerLink, ServerStarter, Transport, stdio};
 
 /// Starts or dials a server and negotiates a revision.
 ///
@@ -45,7 +45,7 @@ pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Co
 /// Dropping the future ends the server it has started.
 pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
     let redactor = Redactor::for_process(spec, &options.surroundings);
-    let mut attempt = Attempt::new(options, redactor);
+    let mut attempt = ConnectAttempt::new(options, redactor);
     match stdio::prepare(spec, &attempt.options.surroundings) {
         Ok(prepared) => {
             attempt.tracer.step("resolve", StepOutcome::Fine, prepared.program.display());
@@ -67,10 +67,10 @@ pub use verdicts::TransportCache;
 ///
 /// Dropping the future ends the server.
 pub async fn connect_local(server: impl LocalServer, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    Attempt::new(options, Redactor::default()).connect(&memory::Once::new(server)).await
+    ConnectAttempt::new(options, Redactor::default()).connect(&memory::LocalServerStarter::new(server)).await
 }
 
-struct Attempt {
+struct ConnectAttempt {
     options: ConnectOptions,
     redactor: Arc<Redactor>,
     tracer: TraceRecorder,
@@ -78,9 +78,9 @@ struct Attempt {
 }
 
 /// An opened link and its protocol state.
-struct Started {
-    open: Open,
-    manners: Arc<Manners>,
+struct OpenedServer {
+    open: ServerLink,
+    manners: Arc<ProtocolState>,
     deadline: Instant,
 }
 
@@ -100,25 +100,25 @@ impl From<DiscoverResult> for NegotiatedServer {
 }
 
 /// The outcome of the probe.
-enum Probed {
+enum ProbeOutcome {
     Introduced(NegotiatedServer),
     /// Continue with the handshake. A probe that is still pending may yet succeed.
-    Handshake(Option<Call>),
+    Handshake(Option<PendingCall>),
     /// The server exited after the probe.
-    Died(Arc<Gone>),
+    Died(Arc<DisconnectReport>),
 }
 
 /// Lines of stderr included in an error.
 const STDERR_SHOWN: usize = 20;
 
-impl Attempt {
+impl ConnectAttempt {
     fn new(options: ConnectOptions, redactor: Redactor) -> Self {
         let redactor = Arc::new(redactor);
         let tracer = TraceRecorder::new(options.on_step.clone(), redactor.clone());
         Self { options, redactor, tracer, stderr: Vec::new() }
     }
 
-    async fn connect(mut self, server: &dyn Start) -> Result<Connection, ConnectError> {
+    async fn connect(mut self, server: &dyn ServerStarter) -> Result<Connection, ConnectError> {
         match self.introduce(server).await {
             Ok((started, introduction)) => Ok(self.settle(started, introduction)),
             Err(cause) => self.give_up(cause),
@@ -126,7 +126,10 @@ impl Attempt {
     }
 
     /// Starts a server and negotiates with it.
-    async fn introduce(&mut self, server: &dyn Start) -> Result<(Started, NegotiatedServer), ConnectCause> {
+    async fn introduce(
+        &mut self,
+        server: &dyn ServerStarter,
+    ) -> Result<(OpenedServer, NegotiatedServer), ConnectCause> {
         let step = if server.is_remote() { "open" } else { "spawn" };
         let started = self.start(server, step).await?;
         let (started, met) = self.meet(started, server).await;
@@ -150,13 +153,13 @@ impl Attempt {
         Err(ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr })
     }
 
-    async fn start(&mut self, server: &dyn Start, step: &'static str) -> Result<Started, ConnectCause> {
+    async fn start(&mut self, server: &dyn ServerStarter, step: &'static str) -> Result<OpenedServer, ConnectCause> {
         let ConnectOptions { name, services, limits, cache, observer, .. } = &self.options;
-        let desk = Desk::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
+        let desk = ServerRequestHandler::new(name.clone(), services.clone(), limits.clone(), self.redactor.clone());
         let bulletin = NotificationHub::new(cache.clone().unwrap_or_default(), limits.bounds);
-        let manners = Arc::new(Manners::new(desk, bulletin, observer.clone()));
+        let manners = Arc::new(ProtocolState::new(desk, bulletin, observer.clone()));
         let (tap, redactor) = (self.options.tap.clone(), self.redactor.clone());
-        let opening = Opening {
+        let opening = LinkSetup {
             onlooker: WireObserver { server: name.clone(), redactor, tap },
             log: self.options.process_log.clone(),
             dialect: manners.clone(),
@@ -168,7 +171,7 @@ impl Attempt {
         match server.start(opening).await {
             Ok(open) => {
                 self.tracer.step(step, StepOutcome::Fine, &open.detail);
-                Ok(Started { open, manners, deadline })
+                Ok(OpenedServer { open, manners, deadline })
             }
             Err(cause) => Err(self.failed(step, cause)),
         }
@@ -177,18 +180,20 @@ impl Attempt {
     /// Negotiates with the server. Starts a second process if the first one exits after the probe.
     async fn meet(
         &mut self,
-        mut started: Started,
-        server: &dyn Start,
-    ) -> (Started, Result<NegotiatedServer, ConnectCause>) {
+        mut started: OpenedServer,
+        server: &dyn ServerStarter,
+    ) -> (OpenedServer, Result<NegotiatedServer, ConnectCause>) {
         let late = match self.options.negotiation {
-            Negotiation::Handshake => None,
+            NegotiationMode::Handshake => None,
             // This transport predates the stateless era.
-            Negotiation::Automatic if started.open.transport == Transport::HttpSse => None,
-            Negotiation::Automatic => match self.probe(&started, server.is_remote()).await {
-                Ok(Probed::Introduced(introduction)) => return (started, Ok(introduction)),
-                Ok(Probed::Handshake(late)) => late,
-                Ok(Probed::Died(gone)) if !server.can_restart() => return (started, Err(ConnectCause::Gone(gone))),
-                Ok(Probed::Died(_)) => {
+            NegotiationMode::Automatic if started.open.transport == Transport::HttpSse => None,
+            NegotiationMode::Automatic => match self.probe(&started, server.is_remote()).await {
+                Ok(ProbeOutcome::Introduced(introduction)) => return (started, Ok(introduction)),
+                Ok(ProbeOutcome::Handshake(late)) => late,
+                Ok(ProbeOutcome::Died(gone)) if !server.can_restart() => {
+                    return (started, Err(ConnectCause::Gone(gone)));
+                }
+                Ok(ProbeOutcome::Died(_)) => {
                     started.open.close().await;
                     match self.start(server, "respawn").await {
                         Ok(second) => started = second,
@@ -203,7 +208,7 @@ impl Attempt {
         (started, met)
     }
 
-    async fn probe(&mut self, started: &Started, remote: bool) -> Result<Probed, ConnectCause> {
+    async fn probe(&mut self, started: &OpenedServer, remote: bool) -> Result<ProbeOutcome, ConnectCause> {
         let mut asked = Revision::LATEST_STATELESS;
         let mut again = false;
         loop {
@@ -219,7 +224,7 @@ impl Attempt {
                     return Err(self.failed("probe", ConnectCause::TimedOut { after, hint: None }));
                 }
                 self.tracer.say("probe", StepOutcome::Detour, "no answer yet: trying the handshake as well");
-                return Ok(Probed::Handshake(Some(call)));
+                return Ok(ProbeOutcome::Handshake(Some(call)));
             };
             match outcome {
                 Err(error @ (CallError::ServerGone(_) | CallError::OutcomeUnknown(_))) if !remote => {
@@ -232,32 +237,35 @@ impl Attempt {
                 _ => {}
             }
             match era::judge_probe(outcome, asked, again, &self.options.limits.bounds) {
-                Verdict::Stateless(revision, found) => {
+                ProbeVerdict::Stateless(revision, found) => {
                     self.tracer.say("probe", StepOutcome::Fine, format!("speaks {revision}"));
-                    return Ok(Probed::Introduced(NegotiatedServer { revision, ..NegotiatedServer::from(*found) }));
+                    return Ok(ProbeOutcome::Introduced(NegotiatedServer {
+                        revision,
+                        ..NegotiatedServer::from(*found)
+                    }));
                 }
-                Verdict::AskAgain(revision) => {
+                ProbeVerdict::AskAgain(revision) => {
                     self.tracer.say("probe", StepOutcome::Detour, format!("asked to name {revision}"));
                     (asked, again) = (revision, true);
                 }
-                Verdict::Handshake(reason) => {
+                ProbeVerdict::Handshake(reason) => {
                     self.tracer.step("probe", StepOutcome::Detour, reason);
-                    return Ok(Probed::Handshake(None));
+                    return Ok(ProbeOutcome::Handshake(None));
                 }
-                Verdict::Hopeless(cause) => return Err(self.failed("probe", cause)),
+                ProbeVerdict::Hopeless(cause) => return Err(self.failed("probe", cause)),
             }
         }
     }
 
     /// Classifies a failed probe. A server that exited may have rejected a request before `initialize`, so it is
     /// started again. A server that does not speak MCP is not.
-    fn probe_failed(&mut self, error: CallError) -> Result<Probed, ConnectCause> {
+    fn probe_failed(&mut self, error: CallError) -> Result<ProbeOutcome, ConnectCause> {
         match error {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
                 if !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
                 self.tracer.step("probe", StepOutcome::Detour, format!("{gone}; starting it again"));
-                Ok(Probed::Died(gone))
+                Ok(ProbeOutcome::Died(gone))
             }
             error => Err(self.failed("probe", ConnectError::cause_of(error))),
         }
@@ -265,7 +273,11 @@ impl Attempt {
 
     /// Sends `initialize` while a pending probe may still succeed: a server that answers both late serves the era it
     /// saw first.
-    async fn handshake(&mut self, started: &Started, mut late: Option<Call>) -> Result<NegotiatedServer, ConnectCause> {
+    async fn handshake(
+        &mut self,
+        started: &OpenedServer,
+        mut late: Option<PendingCall>,
+    ) -> Result<NegotiatedServer, ConnectCause> {
         let mut call = match started.ask(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
             Ok(call) => call,
             Err(error) => return Err(self.failed("initialize", ConnectError::cause_of(error))),
@@ -277,7 +289,7 @@ impl Attempt {
                 outcome = answer(&mut late), if late.is_some() => {
                     late = None;
                     let verdict = era::judge_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
-                    if let Verdict::Stateless(revision, found) = verdict {
+                    if let ProbeVerdict::Stateless(revision, found) = verdict {
                         self.tracer.say("probe", StepOutcome::Fine, format!("answered late: speaks {revision}"));
                         return Ok(NegotiatedServer { revision, ..NegotiatedServer::from(*found) });
                     }
@@ -295,7 +307,7 @@ impl Attempt {
         }
     }
 
-    fn initialized(&mut self, started: &Started, answer: Answer) -> Result<NegotiatedServer, ConnectCause> {
+    fn initialized(&mut self, started: &OpenedServer, answer: RawResult) -> Result<NegotiatedServer, ConnectCause> {
         match era::judge_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
                 started.manners.settle(revision);
@@ -308,7 +320,7 @@ impl Attempt {
         }
     }
 
-    fn settle(self, started: Started, introduction: NegotiatedServer) -> Connection {
+    fn settle(self, started: OpenedServer, introduction: NegotiatedServer) -> Connection {
         let NegotiatedServer { revision, capabilities, server_info, instructions } = introduction;
         let most = self.options.limits.remark;
         let instructions = instructions.map(|text| cut(text, most));
@@ -317,13 +329,13 @@ impl Attempt {
             version: cut(version, most),
             title: title.map(|title| cut(title, most)),
         });
-        let Started { open, manners, .. } = started;
+        let OpenedServer { open, manners, .. } = started;
         manners.settle(revision);
         let name = self.options.name;
         let (transport, process) = (open.transport, open.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
         let mirrors = revision.era() == Era::Stateless && open.mirroring != HeaderMirroring::Unknown;
-        let connection = Connection::new(Inner {
+        let connection = Connection::new(ConnectionInner {
             meta: constant_meta(revision, &manners.desk),
             mirror: mirrors.then(|| HeaderParamTable::new(open.mirroring)),
             open,
@@ -349,27 +361,27 @@ impl Attempt {
         }
         let source = std::error::Error::source(&cause).map(|source| format!(": {source}")).unwrap_or_default();
         let detail = format!("{cause}{source}");
-        self.tracer.step(step, StepOutcome::Failed, Untrusted::new(detail));
+        self.tracer.step(step, StepOutcome::Failed, UntrustedText::new(detail));
         cause
     }
 }
 
-impl Started {
+impl OpenedServer {
     /// Sends a request of the negotiation. Its deadline is the startup deadline, and it is never cancelled.
-    fn ask(&self, method: &'static str, params: &str) -> Result<Call, CallError> {
+    fn ask(&self, method: &'static str, params: &str) -> Result<PendingCall, CallError> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let request = Request {
+        let request = CallRequest {
             timeout: left,
             timeout_max: left,
             progress: None,
-            effect: Effect::Reads,
+            effect: CallEffect::Reads,
             when_dropped: DropAction::Forget,
         };
         let reserved = self.open.engine.reserve(request)?;
         let id = reserved.id();
         let head: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), b",\"method\":\"", method.as_bytes(), b"\",\"params\":"];
-        let subject = Subject { method, ..Subject::default() };
+        let subject = RequestTarget { method, ..RequestTarget::default() };
         self.open.engine.send(reserved, subject, &[&head[..], &[params.as_bytes(), b"}\n"]].concat())
     }
 }
@@ -390,7 +402,7 @@ fn cut(mut text: String, most: usize) -> String {
 }
 
 /// Waits for the outcome of a call, or forever if there is none.
-async fn answer(call: &mut Option<Call>) -> Result<Answer, CallError> {
+async fn answer(call: &mut Option<PendingCall>) -> Result<RawResult, CallError> {
     match call {
         Some(call) => call.await,
         None => std::future::pending().await,

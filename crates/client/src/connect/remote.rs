@@ -1,15 +1,15 @@
 //! Connecting over HTTP, including detection of the transport if it is not configured.
 
-use wharf_spec::{HttpForm, HttpSpec, Redactor};
+use wharf_spec::{HttpSpec, HttpTransport, Redactor};
 use wharf_wire::Era;
 
-use super::verdicts::Verdict;
-use super::{Attempt, NegotiatedServer, Started};
+use super::verdicts::DetectedTransport;
+use super::{ConnectAttempt, NegotiatedServer, OpenedServer};
 use crate::connection::Connection;
 use crate::error::{ConnectCause, ConnectError};
-use crate::options::{ConnectOptions, Negotiation};
+use crate::options::{ConnectOptions, NegotiationMode};
 use crate::trace::StepOutcome;
-use crate::transport::http::{Form, Remote};
+use crate::transport::http::{HttpTransportKind, RemoteServer};
 use crate::transport::{Transport, check_launch};
 
 /// Connects to an HTTP server and negotiates a transport and a revision.
@@ -20,7 +20,7 @@ use crate::transport::{Transport, check_launch};
 ///
 /// Dropping the future ends the connections it has opened.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let mut attempt = Attempt::new(options, Redactor::for_address(spec));
+    let mut attempt = ConnectAttempt::new(options, Redactor::for_address(spec));
     let remote = match open(spec, &attempt).await {
         Ok(remote) => remote,
         Err(cause) => {
@@ -29,9 +29,9 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
         }
     };
     let met = match spec.form {
-        HttpForm::Streamable => attempt.introduce(&remote).await,
-        HttpForm::Sse => attempt.introduce(&remote.in_form(Form::Sse)).await,
-        HttpForm::Automatic => attempt.find_form(spec, &remote).await,
+        HttpTransport::Streamable => attempt.introduce(&remote).await,
+        HttpTransport::Sse => attempt.introduce(&remote.in_form(HttpTransportKind::Sse)).await,
+        HttpTransport::Automatic => attempt.find_form(spec, &remote).await,
     };
     match met {
         Ok((started, introduction)) => Ok(attempt.settle(started, introduction)),
@@ -40,16 +40,16 @@ pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Co
 }
 
 /// Checks the approval, then loads the certificates and sets up the HTTP client.
-async fn open(spec: &HttpSpec, attempt: &Attempt) -> Result<Remote, ConnectCause> {
+async fn open(spec: &HttpSpec, attempt: &ConnectAttempt) -> Result<RemoteServer, ConnectCause> {
     check_launch(spec.launch_check.as_ref(), None).await?;
-    Remote::new(spec, Form::Streamable, &attempt.options, &attempt.redactor).await
+    RemoteServer::new(spec, HttpTransportKind::Streamable, &attempt.options, &attempt.redactor).await
 }
 
-type NegotiationResult = Result<(Started, NegotiatedServer), ConnectCause>;
+type NegotiationResult = Result<(OpenedServer, NegotiatedServer), ConnectCause>;
 
-impl Attempt {
+impl ConnectAttempt {
     /// Tries the cached transport first, and detects it again if it no longer works.
-    async fn find_form(&mut self, spec: &HttpSpec, remote: &Remote) -> NegotiationResult {
+    async fn find_form(&mut self, spec: &HttpSpec, remote: &RemoteServer) -> NegotiationResult {
         let verdicts = self.options.verdicts.clone();
         let kept = self.options.limits.verdict;
         let known = verdicts.as_ref().and_then(|verdicts| verdicts.find(&spec.url, kept));
@@ -59,7 +59,7 @@ impl Attempt {
         };
         if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
             let verdict = verdict_of(started, introduction);
-            if known == Some(Verdict::Stateless) && verdict != Verdict::Stateless {
+            if known == Some(DetectedTransport::Stateless) && verdict != DetectedTransport::Stateless {
                 // Possibly a downgrade by an intermediary.
                 tracing::warn!(server = self.options.name, "the server speaks an older form than it did the last time");
             }
@@ -68,7 +68,7 @@ impl Attempt {
         met
     }
 
-    async fn recall(&mut self, verdict: Verdict, remote: &Remote) -> NegotiationResult {
+    async fn recall(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
         self.tracer.say("recall", StepOutcome::Fine, verdict);
         match self.as_before(verdict, remote).await {
             Err(
@@ -86,25 +86,26 @@ impl Attempt {
         }
     }
 
-    async fn as_before(&mut self, verdict: Verdict, remote: &Remote) -> NegotiationResult {
+    async fn as_before(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
         let negotiation = self.options.negotiation;
-        if verdict == Verdict::Handshake {
-            self.options.negotiation = Negotiation::Handshake;
+        if verdict == DetectedTransport::Handshake {
+            self.options.negotiation = NegotiationMode::Handshake;
         }
-        let form = if verdict == Verdict::Sse { Form::Sse } else { Form::Streamable };
+        let form =
+            if verdict == DetectedTransport::Sse { HttpTransportKind::Sse } else { HttpTransportKind::Streamable };
         let met = self.introduce(&remote.in_form(form)).await;
         self.options.negotiation = negotiation;
         met
     }
 
-    async fn try_forms(&mut self, remote: &Remote) -> NegotiationResult {
+    async fn try_forms(&mut self, remote: &RemoteServer) -> NegotiationResult {
         let refused = match self.introduce(remote).await {
             Err(cause @ ConnectCause::Status { status: 400 | 404 | 405, .. }) => cause,
             met => return met,
         };
         self.tracer.excuse();
         self.tracer.say("fall back", StepOutcome::Detour, "trying HTTP+SSE");
-        match self.introduce(&remote.in_form(Form::Sse)).await {
+        match self.introduce(&remote.in_form(HttpTransportKind::Sse)).await {
             // The request was not sent.
             Err(ConnectCause::Gone(gone)) if gone.not_authorized().is_some() => Err(ConnectCause::Gone(gone)),
             // The error of the newer transport is more useful for a server that speaks neither.
@@ -114,10 +115,10 @@ impl Attempt {
     }
 }
 
-fn verdict_of(started: &Started, introduction: &NegotiatedServer) -> Verdict {
+fn verdict_of(started: &OpenedServer, introduction: &NegotiatedServer) -> DetectedTransport {
     match (started.open.transport, introduction.revision.era()) {
-        (Transport::HttpSse, _) => Verdict::Sse,
-        (_, Era::Handshake) => Verdict::Handshake,
-        (_, Era::Stateless) => Verdict::Stateless,
+        (Transport::HttpSse, _) => DetectedTransport::Sse,
+        (_, Era::Handshake) => DetectedTransport::Handshake,
+        (_, Era::Stateless) => DetectedTransport::Stateless,
     }
 }

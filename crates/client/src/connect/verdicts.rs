@@ -13,13 +13,13 @@ const MOST: usize = 1024;
 
 /// The transport and era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DetectedTransport {
     Stateless,
     Handshake,
     Sse,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for DetectedTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Stateless => "spoke Streamable HTTP without a handshake",
@@ -38,17 +38,17 @@ pub struct TransportCache(Mutex<HashMap<(Origin, String), CachedTransport>>);
 
 #[derive(Clone, Copy)]
 struct CachedTransport {
-    verdict: Verdict,
+    verdict: DetectedTransport,
     at: Instant,
 }
 
 impl TransportCache {
-    pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<Verdict> {
+    pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<DetectedTransport> {
         let noted = self.noted().get(&key(url)).copied()?;
         (noted.at.elapsed() < kept).then_some(noted.verdict)
     }
 
-    pub(crate) fn note(&self, url: &Url, verdict: Verdict) {
+    pub(crate) fn note(&self, url: &Url, verdict: DetectedTransport) {
         let mut noted = self.noted();
         if noted.len() >= MOST {
             noted.clear();
@@ -75,8 +75,8 @@ mod tests {
         let verdicts = TransportCache::default();
         let url = |text: &str| Url::parse(text).unwrap();
         let kept = Duration::from_secs(60);
-        verdicts.note(&url("http://a.test/mcp"), Verdict::Handshake);
-        assert_eq!(verdicts.find(&url("http://a.test/mcp?x=1"), kept), Some(Verdict::Handshake));
+        verdicts.note(&url("http://a.test/mcp"), DetectedTransport::Handshake);
+        assert_eq!(verdicts.find(&url("http://a.test/mcp?x=1"), kept), Some(DetectedTransport::Handshake));
         for other in ["http://a.test/sse", "https://a.test/mcp", "http://a.test:81/mcp", "http://b.test/mcp"] {
             assert_eq!(verdicts.find(&url(other), kept), None, "{other}");
         }

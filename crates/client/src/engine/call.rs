@@ -5,18 +5,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::table::Outcome;
+use super::table::CallOutcome;
 use super::{DropAction, Engine};
 
 /// Future of the call's outcome. Dropping it before it resolves cancels the call: the server is notified, and a late
 /// response is ignored.
-pub(crate) struct Call {
+pub(crate) struct PendingCall {
     engine: Arc<Engine>,
     id: u64,
     ended: bool,
 }
 
-impl Call {
+impl PendingCall {
     pub(super) fn new(engine: Arc<Engine>, id: u64) -> Self {
         Self { engine, id, ended: false }
     }
@@ -38,17 +38,17 @@ impl Call {
     }
 }
 
-impl Future for Call {
-    type Output = Outcome;
+impl Future for PendingCall {
+    type Output = CallOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallOutcome> {
         let outcome = self.engine.table().poll(self.id, context.waker());
         self.ended |= outcome.is_ready();
         outcome
     }
 }
 
-impl Drop for Call {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if self.ended {
             return;

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use wharf_wire::{RawJson, code};
 
 use super::Engine;
-use crate::counters::Count;
-use crate::services::Pending;
+use crate::counters::CounterKind;
+use crate::services::BoxedFuture;
 
 /// Maximum open requests of one server.
 const MOST_AT_ONCE: usize = 32;
@@ -22,17 +22,17 @@ const MOST_AT_ONCE: usize = 32;
 pub(crate) struct Errand {
     /// True if the user is prompted, so that deadlines must be paused.
     pub person: bool,
-    pub work: Pending<Result<RawJson, Refusal>>,
+    pub work: BoxedFuture<Result<RawJson, RequestRefusal>>,
 }
 
 /// An error response to a server request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestRefusal {
     pub code: i64,
     pub message: String,
 }
 
-impl Refusal {
+impl RequestRefusal {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -40,9 +40,9 @@ impl Refusal {
 
 /// The open requests by their raw ids.
 #[derive(Default)]
-pub(super) struct Errands(Mutex<HashMap<String, AbortHandle>>);
+pub(super) struct OpenRequests(Mutex<HashMap<String, AbortHandle>>);
 
-impl Errands {
+impl OpenRequests {
     fn open(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,7 +52,7 @@ impl Errands {
     }
 }
 
-impl Drop for Errands {
+impl Drop for OpenRequests {
     fn drop(&mut self) {
         self.abort_all();
     }
@@ -62,12 +62,12 @@ impl Engine {
     /// Starts to answer a request on the connection's runtime.
     pub(super) fn begin(&self, id: &str, errand: Errand) {
         let Some(runtime) = &self.runtime else {
-            return self.reply(id, Err(Refusal::new(code::INTERNAL, "nobody is here to answer")));
+            return self.reply(id, Err(RequestRefusal::new(code::INTERNAL, "nobody is here to answer")));
         };
         let mut open = self.errands.open();
         if open.len() >= MOST_AT_ONCE || open.contains_key(id) {
             drop(open);
-            return self.reply(id, Err(Refusal::new(code::INVALID_REQUEST, "too many questions at once")));
+            return self.reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many questions at once")));
         }
         let (engine, own_id) = (self.me.clone(), id.to_owned());
         let task = runtime.spawn(async move {
@@ -86,14 +86,14 @@ impl Engine {
     pub(super) fn abandon(&self, id: &str) {
         match self.errands.open().remove(id) {
             Some(task) => task.abort(),
-            None => self.tally.count(Count::Unmatched),
+            None => self.tally.count(CounterKind::Unmatched),
         }
     }
 
-    pub(super) fn reply(&self, id: &str, outcome: Result<RawJson, Refusal>) {
+    pub(super) fn reply(&self, id: &str, outcome: Result<RawJson, RequestRefusal>) {
         let text = match outcome {
             Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
-            Err(Refusal { code, message }) => {
+            Err(RequestRefusal { code, message }) => {
                 let message = serde_json::Value::from(message);
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
             }

@@ -9,13 +9,13 @@ pub(super) const MAX_MESSAGE: usize = 16 << 10;
 /// Decodes a large error without its data and without copying its whole message.
 pub(super) fn large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError, JsonDecodeError> {
     #[derive(serde::Deserialize)]
-    struct Shape<'a> {
+    struct LargeErrorFields<'a> {
         code: i64,
         #[serde(borrow, default)]
         message: Option<&'a RawValue>,
     }
     bounds.check(error).map_err(JsonDecodeError::TooComplex)?;
-    let Shape { code, message } = serde_json::from_slice(error).map_err(JsonDecodeError::Shape)?;
+    let LargeErrorFields { code, message } = serde_json::from_slice(error).map_err(JsonDecodeError::Shape)?;
     let message = message.map(|message| beginning(message.get())).unwrap_or_default();
     Ok(RpcError { code, message, data: None })
 }

@@ -5,15 +5,15 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{
     Envelope, Fault, Id, PartialEnvelope, Progress, RawJson, RpcError, ScanError, View, code, scan, split_batch,
 };
 
 use super::excerpt::{MAX_MESSAGE, cut, large_error};
-use super::{Answer, EXCERPT, Engine, Nonsense, Notice, Refusal, Reply};
+use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
 use crate::budget::{BudgetExceeded, LARGE};
-use crate::counters::Count;
+use crate::counters::CounterKind;
 use crate::error::CallError;
 use crate::tap::Direction;
 
@@ -25,7 +25,7 @@ type RetainPart<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
 
 /// The way a message for one call arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Channel {
+pub(crate) enum ResponseChannel {
     /// As the only message of the response.
     Body,
     /// As the only message of an HTTP error response. It belongs to this call regardless of its id.
@@ -36,7 +36,7 @@ pub(crate) enum Channel {
     Shared,
 }
 
-impl Channel {
+impl ResponseChannel {
     /// Reports whether the response consists of exactly one message.
     fn is_whole(self) -> bool {
         matches!(self, Self::Body | Self::Refusal)
@@ -45,7 +45,7 @@ impl Channel {
 
 /// The relation of a message to the call it arrived for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum MessageDelivery {
     /// The response, valid or not.
     Answer,
     Other,
@@ -57,18 +57,18 @@ impl Engine {
     /// # Errors
     ///
     /// If the peer is not an MCP server.
-    pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         self.take(line, &|part| self.results.copy(part, &self.budget), wakers)
     }
 
     /// Like [`Engine::deliver`], for a message in its own buffer, which is charged to the budget if it is large. Its
     /// large parts are shared, not copied.
-    pub fn deliver_held(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    pub fn deliver_held(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         self.take(message, &|part| self.kept(message, part), wakers)
     }
 
     /// Like [`Engine::deliver_held`], but a large message is processed on the low-priority thread.
-    pub async fn deliver_in_turn(self: &Arc<Self>, message: Bytes) -> Result<(), Nonsense> {
+    pub async fn deliver_in_turn(self: &Arc<Self>, message: Bytes) -> Result<(), NotMcpPeer> {
         let engine = Arc::clone(self);
         let delivered = self.budget.work(message.len(), move || {
             let mut wakers = Vec::new();
@@ -79,7 +79,7 @@ impl Engine {
         delivered.await.unwrap_or(Ok(()))
     }
 
-    fn take(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    fn take(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         self.onlooker.see(Direction::Received, line);
         match scan(line) {
             Ok(envelope) => return self.sort(line, &envelope, keep, wakers),
@@ -97,18 +97,18 @@ impl Engine {
         &self,
         call: u64,
         message: &Bytes,
-        on: Channel,
+        on: ResponseChannel,
         wakers: &mut Vec<Waker>,
-    ) -> Result<Heard, Nonsense> {
+    ) -> Result<MessageDelivery, NotMcpPeer> {
         self.onlooker.see(Direction::Received, message);
         let envelope = match scan(message) {
             Ok(envelope) => envelope,
             Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
                 self.batch(message, wakers)?;
                 return Ok(match self.time_left(call) {
-                    None => Heard::Answer,
+                    None => MessageDelivery::Answer,
                     Some(_) if on.is_whole() => self.wrong_for(call, "messages without an answer among them", wakers),
-                    Some(_) => Heard::Other,
+                    Some(_) => MessageDelivery::Other,
                 });
             }
             Err(broken) => return Ok(self.broken_for(call, message, &broken, on, wakers)),
@@ -117,25 +117,27 @@ impl Engine {
             if on.is_whole() {
                 return Ok(self.wrong_for(call, "a message of the server's own instead of an answer", wakers));
             }
-            return self.sort(message, &envelope, &|part| self.kept(message, part), wakers).map(|()| Heard::Other);
+            return self
+                .sort(message, &envelope, &|part| self.kept(message, part), wakers)
+                .map(|()| MessageDelivery::Other);
         }
         let id = envelope.id(message);
         match id.as_ref().and_then(|id| self.call_id(id)) {
             Some(id) if id == call => {
                 self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
-                Ok(Heard::Answer)
+                Ok(MessageDelivery::Answer)
             }
-            None if on == Channel::Refusal || matches!(id, None | Some(Id::Null)) => {
+            None if on == ResponseChannel::Refusal || matches!(id, None | Some(Id::Null)) => {
                 Ok(self.nameless_for(call, message, &envelope, wakers))
             }
             _ if on.is_whole() => Ok(self.wrong_for(call, "an answer to another request", wakers)),
-            _ if on == Channel::Shared => {
+            _ if on == ResponseChannel::Shared => {
                 self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
-                Ok(Heard::Other)
+                Ok(MessageDelivery::Other)
             }
             _ => {
-                self.tally.count(Count::Unmatched);
-                Ok(Heard::Other)
+                self.tally.count(CounterKind::Unmatched);
+                Ok(MessageDelivery::Other)
             }
         }
     }
@@ -146,42 +148,50 @@ impl Engine {
         if part.len() < SMALL { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
     }
 
-    fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> Heard {
+    fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> MessageDelivery {
         match envelope.error {
             Some(error) => {
                 self.fail(call, self.refusal(error.of(message)), wakers);
-                Heard::Answer
+                MessageDelivery::Answer
             }
             None => self.wrong_for(call, "an answer without an id", wakers),
         }
     }
 
-    fn broken_for(&self, call: u64, message: &[u8], broken: &ScanError, on: Channel, wakers: &mut Vec<Waker>) -> Heard {
-        self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
+    fn broken_for(
+        &self,
+        call: u64,
+        message: &[u8],
+        broken: &ScanError,
+        on: ResponseChannel,
+        wakers: &mut Vec<Waker>,
+    ) -> MessageDelivery {
+        self.tally.warn(CounterKind::Broken, "a message that cannot be read was thrown away");
         if !on.is_whole() && (broken.has_method || broken.fault == Fault::NotAnObject) {
-            return Heard::Other;
+            return MessageDelivery::Other;
         }
-        let shown = Untrusted::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
+        let shown = UntrustedText::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
         self.fail_saying(call, format!("{}: {}", broken.fault, self.excerpt(&shown)), wakers);
-        Heard::Answer
+        MessageDelivery::Answer
     }
 
-    fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> Heard {
-        self.tally.warn(Count::Broken, "an answer that belongs to no request");
+    fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageDelivery {
+        self.tally.warn(CounterKind::Broken, "an answer that belongs to no request");
         self.fail_saying(call, what.to_owned(), wakers);
-        Heard::Answer
+        MessageDelivery::Answer
     }
 
     /// Handles a message that exceeds the size limit.
     pub fn deliver_oversized(&self, glimpse: &PartialEnvelope, wakers: &mut Vec<Waker>) {
-        self.tally.warn(Count::Oversized, "a message over the size limit was thrown away");
+        self.tally.warn(CounterKind::Oversized, "a message over the size limit was thrown away");
         self.budget.pace().spend_large(self.limits.message);
         self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
     pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
-        self.tally.warn(Count::Oversized, "a message was discarded: too much of its server or of all is held already");
+        self.tally
+            .warn(CounterKind::Oversized, "a message was discarded: too much of its server or of all is held already");
         self.budget.pace().spend_large(LARGE);
         self.discard(glimpse, CallError::Discarded(exceeded), wakers);
     }
@@ -200,7 +210,7 @@ impl Engine {
     /// Rejects an oversized request of the server, so that the server does not wait forever.
     fn refuse_large(&self, id: &[u8]) {
         if id.len() <= MAX_MESSAGE && Id::read(id).is_legal() {
-            let refusal = Refusal::new(code::INVALID_REQUEST, "the request is too large");
+            let refusal = RequestRefusal::new(code::INVALID_REQUEST, "the request is too large");
             self.reply(&String::from_utf8_lossy(id), Err(refusal));
         }
     }
@@ -211,7 +221,7 @@ impl Engine {
         envelope: &Envelope,
         keep: RetainPart<'_>,
         wakers: &mut Vec<Waker>,
-    ) -> Result<(), Nonsense> {
+    ) -> Result<(), NotMcpPeer> {
         if envelope.method.is_some() {
             self.budget.pace().spend(line.len());
         }
@@ -220,11 +230,11 @@ impl Engine {
             (None, None) => self.nameless(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
-                    self.tally.warn(Count::Broken, "a message whose method is no string");
+                    self.tally.warn(CounterKind::Broken, "a message whose method is no string");
                     return Ok(());
                 };
                 if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
-                    self.tally.warn(Count::Oversized, "a request over the size limit was refused");
+                    self.tally.warn(CounterKind::Oversized, "a request over the size limit was refused");
                     self.refuse_large(id.of(line));
                     return Ok(());
                 }
@@ -249,12 +259,12 @@ impl Engine {
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
                 Some(kind) => match keep(result.of(line)) {
-                    Ok(result) => Ok(Answer { result: RawJson::known(result), kind }),
+                    Ok(result) => Ok(RawResult { result: RawJson::known(result), kind }),
                     Err(exceeded) => Err(CallError::Discarded(exceeded)),
                 },
                 None => {
                     let found = envelope.result_type(line).unwrap_or_default();
-                    let found = Untrusted::new(found);
+                    let found = UntrustedText::new(found);
                     Err(CallError::Protocol(format!("unknown resultType `{}`", found.shortened(40))))
                 }
             },
@@ -286,17 +296,17 @@ impl Engine {
             return self.nameless(line, envelope);
         }
         self.budget.pace().spend(line.len());
-        self.tally.count(Count::Unmatched);
+        self.tally.count(CounterKind::Unmatched);
     }
 
     fn nameless(&self, line: &[u8], envelope: &Envelope) {
         self.budget.pace().spend(line.len());
         let Some(error) = envelope.error else {
-            return self.tally.warn(Count::Broken, "a message that is neither request nor answer");
+            return self.tally.warn(CounterKind::Broken, "a message that is neither request nor answer");
         };
-        self.tally.warn(Count::StrayError, "the server reported an error without saying for which call");
+        self.tally.warn(CounterKind::StrayError, "the server reported an error without saying for which call");
         if let CallError::Refused(error) = self.refusal(error.of(line)) {
-            let message = Untrusted::new(error.message);
+            let message = UntrustedText::new(error.message);
             self.suspect(format!(
                 "the server reported an error for no call in particular: {} (code {})",
                 self.excerpt(&message),
@@ -305,34 +315,35 @@ impl Engine {
         }
     }
 
-    fn request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), Nonsense> {
+    fn request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), NotMcpPeer> {
         let id = match Id::read(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
-                self.tally.warn(Count::Broken, "a request whose id is neither string nor number");
+                self.tally.warn(CounterKind::Broken, "a request whose id is neither string nor number");
                 return Ok(());
             }
         };
         match self.dialect.request(method, params) {
-            Reply::Result(result) => self.reply(&id, Ok(result)),
-            Reply::Refused(refusal) => self.reply(&id, Err(refusal)),
-            Reply::Later(errand) => self.begin(&id, errand),
-            Reply::Unwanted => self
-                .tally
-                .warn(Count::UnwantedRequest, "the server made a request, which its revision does not allow; ignored"),
-            Reply::Nonsense(nonsense) => return Err(nonsense),
+            RequestDisposition::Result(result) => self.reply(&id, Ok(result)),
+            RequestDisposition::Refused(refusal) => self.reply(&id, Err(refusal)),
+            RequestDisposition::Later(errand) => self.begin(&id, errand),
+            RequestDisposition::Unwanted => self.tally.warn(
+                CounterKind::UnwantedRequest,
+                "the server made a request, which its revision does not allow; ignored",
+            ),
+            RequestDisposition::Nonsense(nonsense) => return Err(nonsense),
         }
         Ok(())
     }
 
     fn notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
-        self.tally.count(Count::Notification);
+        self.tally.count(CounterKind::Notification);
         match self.dialect.notification(method, params) {
-            Notice::None => {}
-            Notice::Progress(progress) => self.progress(progress),
-            Notice::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
-            Notice::TakenBack(id) => self.abandon(&id),
-            Notice::Stray => self.tally.count(Count::Stray),
+            NotificationEffect::None => {}
+            NotificationEffect::Progress(progress) => self.progress(progress),
+            NotificationEffect::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
+            NotificationEffect::TakenBack(id) => self.abandon(&id),
+            NotificationEffect::Stray => self.tally.count(CounterKind::Stray),
         }
     }
 
@@ -344,7 +355,7 @@ impl Engine {
                 progress.message = progress.message.map(cut).map(masked);
                 sink(progress);
             }
-            None => self.tally.count(Count::StrayProgress),
+            None => self.tally.count(CounterKind::StrayProgress),
         }
     }
 
@@ -359,12 +370,12 @@ impl Engine {
 
     fn noise(&self, line: &[u8]) {
         self.budget.pace().spend(line.len());
-        self.tally.warn(Count::Noise, "the server wrote something to stdout that is no message");
-        let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
+        self.tally.warn(CounterKind::Noise, "the server wrote something to stdout that is no message");
+        let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         self.suspect(format!("the server wrote this to stdout, which is no message: {}", self.excerpt(&shown)));
     }
 
-    fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), Nonsense> {
+    fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         let line = Bytes::copy_from_slice(line);
         let messages = self.limits.bounds.check(&line).ok().and_then(|()| split_batch(&line));
         let Some(messages) = messages.filter(|messages| !messages.is_empty()) else {
@@ -372,8 +383,10 @@ impl Engine {
             return Ok(());
         };
         if !self.dialect.accepts_batches() {
-            self.tally
-                .warn(Count::Broken, "the server sent several messages as one, which its revision does not allow");
+            self.tally.warn(
+                CounterKind::Broken,
+                "the server sent several messages as one, which its revision does not allow",
+            );
         }
         for message in messages {
             match scan(&message) {
@@ -394,8 +407,8 @@ impl Engine {
     /// Handles a malformed message. Fails the call it was for, if known.
     fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
         self.budget.pace().spend(line.len());
-        self.tally.warn(Count::Broken, "a message that cannot be read was thrown away");
-        let shown = Untrusted::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
+        self.tally.warn(CounterKind::Broken, "a message that cannot be read was thrown away");
+        let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         let what = format!("{}: {}", broken.fault, self.excerpt(&shown));
         let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
         if !id.is_some_and(|id| self.fail_saying(id, what.clone(), wakers)) {

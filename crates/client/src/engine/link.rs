@@ -3,7 +3,7 @@
 /// A link to a server. Not a pair of streams: over HTTP each request has its own stream.
 pub(crate) trait Link: Send + Sync {
     /// Queues one message without waiting. Returns its position in the link's output.
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken>;
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError>;
 
     /// Abandons a call. Returns true if the server needs no further cancellation message.
     fn abandon(&self, id: u64) -> bool {
@@ -20,13 +20,13 @@ pub(crate) trait Link: Send + Sync {
 
 /// One outgoing message, in parts. The last part ends with a line ending.
 #[derive(Clone, Copy)]
-pub(crate) struct Message<'a> {
+pub(crate) struct OutgoingMessage<'a> {
     pub parts: &'a [&'a [u8]],
     /// Target of the request; `None` for a notification or a reply.
     pub request: Option<RequestLabel<'a>>,
 }
 
-impl Message<'_> {
+impl OutgoingMessage<'_> {
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.len()).sum()
     }
@@ -36,7 +36,7 @@ impl Message<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestLabel<'a> {
     pub id: u64,
-    pub effect: Effect,
+    pub effect: CallEffect,
     pub method: &'a str,
     /// The tool, prompt, resource or task.
     pub name: Option<&'a str>,
@@ -50,7 +50,7 @@ pub(crate) struct Ticket(pub u64);
 
 /// The reason a link did not accept a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotTaken {
+pub(crate) enum SubmitError {
     /// The queue is full.
     Full,
     /// The server accepts no more input.
@@ -63,14 +63,14 @@ pub(crate) enum NotTaken {
 
 /// The side effects of a call. They decide whether executing it twice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum CallEffect {
     Reads,
     MayWrite,
 }
 
 /// The possible delivery of a message to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum SendState {
     Perhaps,
     Never,
 }

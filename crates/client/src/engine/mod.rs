@@ -24,30 +24,30 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimitExceeded, Progress, RawJson, Revision};
 
 use crate::budget::ServerBudget;
-use crate::counters::{Count, Tally};
-use crate::error::{CallError, DisconnectCause, Gone, TimeoutKind};
+use crate::counters::{CounterKind, CounterSet};
+use crate::error::{CallError, DisconnectCause, DisconnectReport, TimeoutKind};
 use crate::limits::Limits;
 use crate::options::ProgressSink;
 use crate::tap::{Direction, WireObserver};
 
-pub(crate) use call::Call;
-use errands::Errands;
-pub(crate) use errands::{Errand, Refusal};
-pub(crate) use inbound::{Channel, Heard};
-pub(crate) use link::{Effect, Left, Link, Message, NotTaken, RequestLabel, Ticket};
+pub(crate) use call::PendingCall;
+use errands::OpenRequests;
+pub(crate) use errands::{Errand, RequestRefusal};
+pub(crate) use inbound::{MessageDelivery, ResponseChannel};
+pub(crate) use link::{CallEffect, Link, OutgoingMessage, RequestLabel, SendState, SubmitError, Ticket};
 use pool::BufferPool;
-use table::{Expired, Table, Waiting};
+use table::{ExpiredCall, InFlightTable, PendingSlot};
 
 /// Maximum characters of an unexpected line in an error.
 const EXCERPT: usize = 120;
 
 /// A raw result from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct RawResult {
     /// The `result`, byte for byte.
     pub result: RawJson,
     /// Kind of the result.
@@ -67,11 +67,11 @@ pub enum ResultKind {
 }
 
 /// The protocol knowledge the engine needs, without knowing any method by name.
-pub(crate) trait Dialect: Send + Sync {
+pub(crate) trait Protocol: Send + Sync {
     /// Handles a request from the server.
-    fn request(&self, method: &str, params: Option<RawJson>) -> Reply;
+    fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition;
     /// Handles a notification from the server and returns its effect on calls.
-    fn notification(&self, method: &str, params: Option<RawJson>) -> Notice;
+    fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect;
     /// Returns the message that cancels a call.
     fn cancellation(&self, id: u64, reason: &str) -> String;
     /// Maps a `resultType` to its kind, or `None` if it is unknown.
@@ -87,7 +87,7 @@ pub(crate) trait Dialect: Send + Sync {
 }
 
 /// The effect of a notification on calls in flight.
-pub(crate) enum Notice {
+pub(crate) enum NotificationEffect {
     /// No effect.
     None,
     /// Progress of a call.
@@ -101,33 +101,33 @@ pub(crate) enum Notice {
 }
 
 /// The response to a request from the server.
-pub(crate) enum Reply {
+pub(crate) enum RequestDisposition {
     Result(RawJson),
-    Refused(Refusal),
+    Refused(RequestRefusal),
     /// Answered when the work is done.
     Later(Errand),
     /// Not answered: a server of the stateless era may not send requests.
     Unwanted,
     /// The peer is not an MCP server.
-    Nonsense(Nonsense),
+    Nonsense(NotMcpPeer),
 }
 
 /// The peer is not an MCP server; the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nonsense(pub &'static str);
+pub(crate) struct NotMcpPeer(pub &'static str);
 
 /// Parameters of a call.
-pub(crate) struct Request {
+pub(crate) struct CallRequest {
     pub timeout: Duration,
     pub timeout_max: Duration,
     pub progress: Option<ProgressSink>,
-    pub effect: Effect,
+    pub effect: CallEffect,
     pub when_dropped: DropAction,
 }
 
 /// The target of a request.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct RequestTarget<'a> {
     pub method: &'a str,
     pub name: Option<&'a str>,
     pub mirrored: &'a [(String, String)],
@@ -144,21 +144,21 @@ pub(crate) enum DropAction {
 /// The calls of one connection.
 pub(crate) struct Engine {
     me: Weak<Engine>,
-    errands: Errands,
+    errands: OpenRequests,
     /// Runtime on which server requests are answered, regardless of the thread they arrive on.
     runtime: Option<Handle>,
     lost: Notify,
     /// Total time the deadlines were paused, in nanoseconds.
     stood: AtomicU64,
-    table: Mutex<Table>,
+    table: Mutex<InFlightTable>,
     link: Arc<dyn Link>,
-    dialect: Arc<dyn Dialect>,
+    dialect: Arc<dyn Protocol>,
     onlooker: WireObserver,
     limits: Limits,
     results: BufferPool,
     /// Memory budget of this server.
     budget: ServerBudget,
-    pub tally: Tally,
+    pub tally: CounterSet,
     /// Possible explanation of a missing response.
     suspicion: Mutex<Option<String>>,
 }
@@ -167,21 +167,21 @@ impl Engine {
     pub fn new(
         onlooker: WireObserver,
         link: Arc<dyn Link>,
-        dialect: Arc<dyn Dialect>,
+        dialect: Arc<dyn Protocol>,
         limits: Limits,
         budget: ServerBudget,
     ) -> Arc<Self> {
-        let table = Mutex::new(Table::new(limits.in_flight));
+        let table = Mutex::new(InFlightTable::new(limits.in_flight));
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            errands: Errands::default(),
+            errands: OpenRequests::default(),
             runtime: Handle::try_current().ok(),
             lost: Notify::new(),
             stood: AtomicU64::new(0),
             table,
             link,
             dialect,
-            tally: Tally::new(onlooker.server.clone()),
+            tally: CounterSet::new(onlooker.server.clone()),
             onlooker,
             results: BufferPool::default(),
             limits,
@@ -191,10 +191,10 @@ impl Engine {
     }
 
     /// Registers a call and assigns its id. Dropping the result without sending it removes the call.
-    pub fn reserve(self: &Arc<Self>, request: Request) -> Result<ReservedCall, CallError> {
+    pub fn reserve(self: &Arc<Self>, request: CallRequest) -> Result<ReservedCall, CallError> {
         let now = Instant::now();
         let hard = now + request.timeout_max;
-        let waiting = Waiting {
+        let waiting = PendingSlot {
             waker: None,
             since: now,
             idle: request.timeout,
@@ -211,25 +211,30 @@ impl Engine {
         };
         let (id, earlier) = self.table().insert(waiting)?;
         let effect = request.effect;
-        Ok(ReservedCall { call: Call::new(Arc::clone(self), id), digits: IdDigits::of(id), earlier, effect })
+        Ok(ReservedCall { call: PendingCall::new(Arc::clone(self), id), digits: IdDigits::of(id), earlier, effect })
     }
 
     /// Sends the complete request of a reserved call, including its line ending, and returns the future of the call.
     /// Dropping the future cancels the call.
-    pub fn send(&self, reserved: ReservedCall, subject: Subject<'_>, parts: &[&[u8]]) -> Result<Call, CallError> {
+    pub fn send(
+        &self,
+        reserved: ReservedCall,
+        subject: RequestTarget<'_>,
+        parts: &[&[u8]],
+    ) -> Result<PendingCall, CallError> {
         let ReservedCall { call, earlier, effect, .. } = reserved;
-        let Subject { method, name, mirrored } = subject;
+        let RequestTarget { method, name, mirrored } = subject;
         let label = RequestLabel { id: call.id(), effect, method, name, mirrored };
-        let message = Message { parts, request: Some(label) };
+        let message = OutgoingMessage { parts, request: Some(label) };
         let length = message.len();
         let taken = if length > self.limits.message {
             Err(CallError::Invalid(format!("the request has {length} bytes, the limit is {}", self.limits.message)))
         } else {
             self.submit(message).map_err(|refusal| match refusal {
-                NotTaken::Full => CallError::Busy,
-                NotTaken::Broken => self.lost_by(DisconnectCause::ClosedInput),
-                NotTaken::Closed => self.lost_by(DisconnectCause::Closed),
-                NotTaken::TooDeep(depth) => CallError::TooDeep(depth),
+                SubmitError::Full => CallError::Busy,
+                SubmitError::Broken => self.lost_by(DisconnectCause::ClosedInput),
+                SubmitError::Closed => self.lost_by(DisconnectCause::Closed),
+                SubmitError::TooDeep(depth) => CallError::TooDeep(depth),
             })
         };
         match taken {
@@ -245,7 +250,7 @@ impl Engine {
         Ok(call)
     }
 
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         if self.onlooker.is_there() {
             self.onlooker.see(Direction::Sent, message.parts.concat().trim_ascii_end());
         }
@@ -254,9 +259,9 @@ impl Engine {
 
     /// Sends a message that gets no response: a notification, a reply or a cancellation.
     pub fn post(&self, message: &str) {
-        let message = Message { parts: &[message.as_bytes(), b"\n"], request: None };
-        if self.submit(message) == Err(NotTaken::Full) {
-            self.tally.warn(Count::Unsent, "no room to send a notification or a reply");
+        let message = OutgoingMessage { parts: &[message.as_bytes(), b"\n"], request: None };
+        if self.submit(message) == Err(SubmitError::Full) {
+            self.tally.warn(CounterKind::Unsent, "no room to send a notification or a reply");
         }
     }
 
@@ -269,7 +274,7 @@ impl Engine {
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
         let hint = self.suspicion();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
-        for Expired { id, limit, when_dropped, .. } in expired {
+        for ExpiredCall { id, limit, when_dropped, .. } in expired {
             if when_dropped == DropAction::Withdraw {
                 let reason = match limit {
                     TimeoutKind::Idle => "timed out",
@@ -298,17 +303,17 @@ impl Engine {
     }
 
     /// Ends all calls because the server is gone, and refuses new ones.
-    pub fn lose(&self, gone: Gone) {
+    pub fn lose(&self, gone: DisconnectReport) {
         self.lose_turned_away(None, gone);
     }
 
     /// Like [`Engine::lose`], if the server is known to have rejected one of the calls.
-    pub fn lose_turned_away(&self, call: Option<u64>, gone: Gone) {
+    pub fn lose_turned_away(&self, call: Option<u64>, gone: DisconnectReport) {
         let (gone, mut wakers) = (self.account(gone), Vec::new());
         {
             let mut table = self.table();
             if let Some(id) = call {
-                table.lose(id, &gone, Left::Never, &mut wakers);
+                table.lose(id, &gone, SendState::Never, &mut wakers);
             }
             table.close(gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
         }
@@ -318,7 +323,7 @@ impl Engine {
     }
 
     /// Ends all calls because the stream for their responses is lost. The connection stays open.
-    pub fn lose_calls(&self, gone: Gone) {
+    pub fn lose_calls(&self, gone: DisconnectReport) {
         let mut wakers = Vec::new();
         let gone = self.account(gone);
         self.table().lose_all(&gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
@@ -326,7 +331,7 @@ impl Engine {
     }
 
     /// Ends one call that will get no response.
-    pub fn lose_call(&self, id: u64, gone: Gone, left: Left) {
+    pub fn lose_call(&self, id: u64, gone: DisconnectReport, left: SendState) {
         let mut wakers = Vec::new();
         let gone = self.account(gone);
         self.table().lose(id, &gone, left, &mut wakers);
@@ -384,12 +389,12 @@ impl Engine {
 
     /// Returns an excerpt of text from the server, escaped and redacted. Only the server's text is redacted: a secret
     /// may be an ordinary word.
-    fn excerpt(&self, said: &Untrusted) -> String {
+    fn excerpt(&self, said: &UntrustedText) -> String {
         self.onlooker.redactor.redact_cut(&said.shortened(EXCERPT).to_string()).into_owned()
     }
 
     /// Prepares the details of a lost server for display, redacted.
-    fn account(&self, gone: Gone) -> Arc<Gone> {
+    fn account(&self, gone: DisconnectReport) -> Arc<DisconnectReport> {
         let suspicion = self.suspicion().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
         let mut gone = gone.masked(&self.onlooker.redactor);
         gone.hint = suspicion.or(gone.hint);
@@ -400,7 +405,12 @@ impl Engine {
     fn lost_by(&self, sign: DisconnectCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
-            CallError::ServerGone(Arc::new(Gone { cause: sign, exit: None, stderr: Vec::new(), hint: None }))
+            CallError::ServerGone(Arc::new(DisconnectReport {
+                cause: sign,
+                exit: None,
+                stderr: Vec::new(),
+                hint: None,
+            }))
         })
     }
 
@@ -414,7 +424,7 @@ impl Engine {
         self.table().finish(id, Err(CallError::Protocol(what)), wakers)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, InFlightTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -427,11 +437,11 @@ impl From<JsonLimitExceeded> for CallError {
 
 /// A call with an id that has not been sent.
 pub(crate) struct ReservedCall {
-    call: Call,
+    call: PendingCall,
     digits: IdDigits,
     /// The deadline is earlier than the armed timer of the link's task.
     earlier: bool,
-    effect: Effect,
+    effect: CallEffect,
 }
 
 impl ReservedCall {

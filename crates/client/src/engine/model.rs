@@ -12,11 +12,14 @@ use tokio::time::Instant;
 use wharf_spec::Redactor;
 use wharf_wire::Revision;
 
-use super::{Answer, Call, DropAction, Effect, Engine, Link, Message, NotTaken, Request, Subject, Ticket};
+use super::{
+    CallEffect, CallRequest, DropAction, Engine, Link, OutgoingMessage, PendingCall, RawResult, RequestTarget,
+    SubmitError, Ticket,
+};
 use crate::bulletin::NotificationHub;
-use crate::desk::Desk;
-use crate::era::Manners;
-use crate::error::{CallError, DisconnectCause, Gone};
+use crate::desk::ServerRequestHandler;
+use crate::era::ProtocolState;
+use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
 use crate::services::ClientServices;
 use crate::tap::WireObserver;
@@ -26,7 +29,7 @@ use crate::tap::WireObserver;
 struct RecordingLink(Mutex<Vec<String>>);
 
 impl Link for RecordingLink {
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let mut lines = self.0.lock().unwrap();
         lines.push(String::from_utf8(message.parts.concat()).unwrap());
         Ok(Ticket(lines.len() as u64 - 1))
@@ -85,7 +88,7 @@ fn event() -> impl Strategy<Value = EngineEvent> {
 
 /// A call without an observed outcome.
 struct TrackedCall {
-    call: Pin<Box<Call>>,
+    call: Pin<Box<PendingCall>>,
     may_write: bool,
     ticket: u64,
     /// The expected outcome, once it is determined.
@@ -106,8 +109,9 @@ impl EngineModel {
 
     fn with(redactor: Redactor) -> Self {
         let link = Arc::new(RecordingLink::default());
-        let desk = Desk::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
-        let manners = Arc::new(Manners::new(desk, NotificationHub::default(), None));
+        let desk =
+            ServerRequestHandler::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
+        let manners = Arc::new(ProtocolState::new(desk, NotificationHub::default(), None));
         manners.settle(Revision::LATEST_STATELESS);
         let onlooker = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
@@ -170,7 +174,12 @@ impl EngineModel {
                 }
             }
             EngineEvent::Lose => {
-                self.engine.lose(Gone { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None });
+                self.engine.lose(DisconnectReport {
+                    cause: DisconnectCause::Exited,
+                    exit: None,
+                    stderr: Vec::new(),
+                    hint: None,
+                });
                 self.lost = true;
                 while let Some(id) = self.waiting(0) {
                     let made = &self.calls[&id];
@@ -182,18 +191,18 @@ impl EngineModel {
     }
 
     fn call(&mut self, may_write: bool) {
-        let reserved = self.engine.reserve(Request {
+        let reserved = self.engine.reserve(CallRequest {
             timeout: Duration::from_secs(30),
             timeout_max: Duration::from_secs(60),
             progress: None,
-            effect: if may_write { Effect::MayWrite } else { Effect::Reads },
+            effect: if may_write { CallEffect::MayWrite } else { CallEffect::Reads },
             when_dropped: DropAction::Withdraw,
         });
         let Ok(reserved) = reserved else { return assert!(self.lost, "refused while the server is there") };
         assert!(!self.lost, "taken after the server was lost");
         let id = reserved.id();
         let ticket = self.link.0.lock().unwrap().len() as u64;
-        let call = self.engine.send(reserved, Subject::default(), &[b"request ", id.text()]).unwrap();
+        let call = self.engine.send(reserved, RequestTarget::default(), &[b"request ", id.text()]).unwrap();
         let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
         let made = TrackedCall { call: Box::pin(call), may_write, ticket, expected: None };
         assert!(self.calls.insert(id, made).is_none(), "an id was used again");
@@ -231,7 +240,7 @@ fn written(id: u64, how: SimulatedResponse) -> (String, &'static str) {
     }
 }
 
-fn name(id: u64, outcome: &Result<Answer, CallError>) -> &'static str {
+fn name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str {
     match outcome {
         Ok(answer) if answer.result.get() == format!(r#"{{"own":{id}}}"#) => "result",
         Ok(_) => "another call's result",
@@ -254,7 +263,8 @@ fn keeping(secrets: &[&str]) -> EngineModel {
 fn only_what_the_server_says_is_looked_through_for_secrets() {
     let world = keeping(&["server", "message", "hushhush"]);
     let lose = |world: &EngineModel| {
-        let gone = Gone { hint: world.engine.suspicion(), ..Gone::because(DisconnectCause::Exited) };
+        let gone =
+            DisconnectReport { hint: world.engine.suspicion(), ..DisconnectReport::because(DisconnectCause::Exited) };
         world.engine.account(gone).hint.clone()
     };
     for (line, expected) in [
@@ -271,7 +281,10 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
     world.engine.deliver(br#"{"x":"server""#, &mut Vec::new()).unwrap();
     let told = world.engine.suspicion().unwrap();
     assert!(told.starts_with("the server sent a message that cannot be read: ") && told.contains("***"), "{told}");
-    let said = Gone { hint: Some("it said: hushhush".to_owned()), ..Gone::because(DisconnectCause::Exited) };
+    let said = DisconnectReport {
+        hint: Some("it said: hushhush".to_owned()),
+        ..DisconnectReport::because(DisconnectCause::Exited)
+    };
     assert_eq!(world.engine.account(said).hint.as_deref(), Some("it said: ***"));
 }
 
@@ -279,11 +292,11 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
 fn progress_is_told_without_secrets() {
     let (world, told) = (keeping(&["hushhush"]), Arc::new(Mutex::new(Vec::new())));
     let heard = told.clone();
-    let reserved = world.engine.reserve(Request {
+    let reserved = world.engine.reserve(CallRequest {
         timeout: Duration::from_secs(30),
         timeout_max: Duration::from_secs(60),
         progress: Some(Arc::new(move |progress| heard.lock().unwrap().push(progress.message))),
-        effect: Effect::Reads,
+        effect: CallEffect::Reads,
         when_dropped: DropAction::Withdraw,
     });
     let reserved = reserved.unwrap();

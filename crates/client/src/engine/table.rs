@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answer, DropAction, Effect, Left, Ticket};
-use crate::error::{CallError, Gone, TimeoutKind};
+use super::{CallEffect, DropAction, RawResult, SendState, Ticket};
+use crate::error::{CallError, DisconnectReport, TimeoutKind};
 use crate::options::ProgressSink;
 
 /// Bits of an id that select the slot. The others count how often the slot was used.
@@ -17,9 +17,9 @@ const SLOT_BITS: u32 = 20;
 /// Ids stay below 2^51, so that every JSON implementation represents them exactly.
 const GENERATIONS: u32 = (1 << 31) - 1;
 
-pub(super) type Outcome = Result<Answer, CallError>;
+pub(super) type CallOutcome = Result<RawResult, CallError>;
 
-pub(super) struct Table {
+pub(super) struct InFlightTable {
     slots: Vec<CallSlot>,
     free: Vec<u32>,
     /// Maximum pending calls.
@@ -31,7 +31,7 @@ pub(super) struct Table {
     /// Number of active pauses of the deadlines, and the start of the pause.
     stops: usize,
     stopped_since: Option<Instant>,
-    closed: Option<Arc<Gone>>,
+    closed: Option<Arc<DisconnectReport>>,
 }
 
 struct CallSlot {
@@ -41,12 +41,12 @@ struct CallSlot {
 
 enum SlotState {
     Free,
-    Waiting(Waiting),
-    Done(Outcome),
+    Waiting(PendingSlot),
+    Done(CallOutcome),
 }
 
 /// A pending call.
-pub(super) struct Waiting {
+pub(super) struct PendingSlot {
     pub waker: Option<Waker>,
     pub since: Instant,
     /// Idle timeout, restarted by progress.
@@ -56,7 +56,7 @@ pub(super) struct Waiting {
     pub progress: Option<ProgressSink>,
     /// Value of the last progress report.
     pub reached: Option<f64>,
-    pub effect: Effect,
+    pub effect: CallEffect,
     pub when_dropped: DropAction,
     pub ticket: Option<Ticket>,
     /// Remaining time its deadlines may be paused.
@@ -66,14 +66,14 @@ pub(super) struct Waiting {
 }
 
 /// A call that timed out.
-pub(super) struct Expired {
+pub(super) struct ExpiredCall {
     pub id: u64,
     pub limit: TimeoutKind,
     pub when_dropped: DropAction,
     detached: bool,
 }
 
-impl Table {
+impl InFlightTable {
     pub fn new(limit: usize) -> Self {
         let never = far_from_now();
         Self {
@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// Adds a call. Returns its id, and whether its deadline is earlier than the armed timer.
-    pub fn insert(&mut self, waiting: Waiting) -> Result<(u64, bool), CallError> {
+    pub fn insert(&mut self, waiting: PendingSlot) -> Result<(u64, bool), CallError> {
         if let Some(gone) = &self.closed {
             return Err(CallError::ServerGone(Arc::clone(gone)));
         }
@@ -116,7 +116,7 @@ impl Table {
     }
 
     /// Sets the outcome of a pending call. Returns false if the call is not pending.
-    pub fn finish(&mut self, id: u64, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
+    pub fn finish(&mut self, id: u64, outcome: CallOutcome, wakers: &mut Vec<Waker>) -> bool {
         let Some(state @ SlotState::Waiting(_)) = self.find(id) else { return false };
         if let SlotState::Waiting(waiting) = std::mem::replace(state, SlotState::Done(outcome)) {
             wakers.extend(waiting.waker);
@@ -161,7 +161,7 @@ impl Table {
     }
 
     /// Takes a call's outcome, or registers a waker.
-    pub fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Outcome> {
+    pub fn poll(&mut self, id: u64, waker: &Waker) -> Poll<CallOutcome> {
         match self.find(id) {
             Some(SlotState::Waiting(waiting)) => {
                 match &mut waiting.waker {
@@ -207,7 +207,7 @@ impl Table {
     }
 
     /// Ends expired calls and determines the next deadline.
-    pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<Expired> {
+    pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<ExpiredCall> {
         let mut expired = Vec::new();
         self.due = far_from_now();
         for (index, slot) in self.slots.iter_mut().enumerate() {
@@ -227,7 +227,7 @@ impl Table {
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
             slot.state = SlotState::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
-            expired.push(Expired { id: id_of(slot.generation, index as u32), limit, when_dropped, detached });
+            expired.push(ExpiredCall { id: id_of(slot.generation, index as u32), limit, when_dropped, detached });
         }
         for call in expired.iter().filter(|call| call.detached) {
             self.release(call.id);
@@ -248,18 +248,28 @@ impl Table {
 
     /// Ends all calls and refuses new ones. A call that may have been sent and may have side effects has an unknown
     /// outcome; any other can be retried.
-    pub fn close(&mut self, gone: Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
+    pub fn close(
+        &mut self,
+        gone: Arc<DisconnectReport>,
+        may_have_left: impl Fn(Ticket) -> bool,
+        wakers: &mut Vec<Waker>,
+    ) {
         self.lose_all(&gone, may_have_left, wakers);
         self.closed.get_or_insert(gone);
     }
 
     /// Ends all calls and continues to accept new ones.
-    pub fn lose_all(&mut self, gone: &Arc<Gone>, may_have_left: impl Fn(Ticket) -> bool, wakers: &mut Vec<Waker>) {
+    pub fn lose_all(
+        &mut self,
+        gone: &Arc<DisconnectReport>,
+        may_have_left: impl Fn(Ticket) -> bool,
+        wakers: &mut Vec<Waker>,
+    ) {
         let mut unattended = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             let left = waiting.ticket.is_none_or(&may_have_left);
-            let error = lost(waiting.effect, if left { Left::Perhaps } else { Left::Never }, gone);
+            let error = lost(waiting.effect, if left { SendState::Perhaps } else { SendState::Never }, gone);
             wakers.extend(waiting.waker.take());
             if waiting.detached {
                 unattended.push(id_of(slot.generation, index as u32));
@@ -272,7 +282,7 @@ impl Table {
     }
 
     /// Ends one pending call.
-    pub fn lose(&mut self, id: u64, gone: &Arc<Gone>, left: Left, wakers: &mut Vec<Waker>) {
+    pub fn lose(&mut self, id: u64, gone: &Arc<DisconnectReport>, left: SendState, wakers: &mut Vec<Waker>) {
         let Some(SlotState::Waiting(waiting)) = self.find(id) else { return };
         let error = lost(waiting.effect, left, gone);
         self.finish(id, Err(error), wakers);
@@ -309,9 +319,9 @@ impl Table {
     }
 }
 
-fn lost(effect: Effect, left: Left, gone: &Arc<Gone>) -> CallError {
+fn lost(effect: CallEffect, left: SendState, gone: &Arc<DisconnectReport>) -> CallError {
     match (effect, left) {
-        (Effect::MayWrite, Left::Perhaps) => CallError::OutcomeUnknown(Arc::clone(gone)),
+        (CallEffect::MayWrite, SendState::Perhaps) => CallError::OutcomeUnknown(Arc::clone(gone)),
         _ => CallError::ServerGone(Arc::clone(gone)),
     }
 }
@@ -332,9 +342,9 @@ mod tests {
     use crate::error::DisconnectCause;
     use wharf_wire::RawJson;
 
-    fn waiting(effect: Effect, soft: u64) -> Waiting {
+    fn waiting(effect: CallEffect, soft: u64) -> PendingSlot {
         let now = Instant::now();
-        Waiting {
+        PendingSlot {
             waker: None,
             since: now,
             idle: Duration::from_secs(soft),
@@ -350,20 +360,20 @@ mod tests {
         }
     }
 
-    fn answer() -> Outcome {
-        Ok(Answer { result: RawJson::empty_object(), kind: ResultKind::Complete })
+    fn answer() -> CallOutcome {
+        Ok(RawResult { result: RawJson::empty_object(), kind: ResultKind::Complete })
     }
 
-    fn gone() -> Arc<Gone> {
-        Arc::new(Gone { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None })
+    fn gone() -> Arc<DisconnectReport> {
+        Arc::new(DisconnectReport { cause: DisconnectCause::Exited, exit: None, stderr: Vec::new(), hint: None })
     }
 
     #[test]
     fn an_id_is_never_used_again() {
-        let mut table = Table::new(4);
+        let mut table = InFlightTable::new(4);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..1000 {
-            let (id, _) = table.insert(waiting(Effect::Reads, 1)).unwrap();
+            let (id, _) = table.insert(waiting(CallEffect::Reads, 1)).unwrap();
             assert!(seen.insert(id));
             assert!(table.finish(id, answer(), &mut Vec::new()));
             assert!(!table.finish(id, answer(), &mut Vec::new()), "a second answer finds nobody");
@@ -375,21 +385,21 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses() {
-        let mut table = Table::new(2);
-        let (first, _) = table.insert(waiting(Effect::Reads, 1)).unwrap();
-        table.insert(waiting(Effect::Reads, 1)).unwrap();
-        assert!(matches!(table.insert(waiting(Effect::Reads, 1)), Err(CallError::Busy)));
+        let mut table = InFlightTable::new(2);
+        let (first, _) = table.insert(waiting(CallEffect::Reads, 1)).unwrap();
+        table.insert(waiting(CallEffect::Reads, 1)).unwrap();
+        assert!(matches!(table.insert(waiting(CallEffect::Reads, 1)), Err(CallError::Busy)));
         assert_eq!(table.remove(first), Some(DropAction::Withdraw));
-        assert!(table.insert(waiting(Effect::Reads, 1)).is_ok());
+        assert!(table.insert(waiting(CallEffect::Reads, 1)).is_ok());
     }
 
     #[test]
     fn the_clock_is_only_moved_forward_to_earlier_deadlines() {
-        let mut table = Table::new(4);
-        assert!(table.insert(waiting(Effect::Reads, 30)).unwrap().1);
+        let mut table = InFlightTable::new(4);
+        assert!(table.insert(waiting(CallEffect::Reads, 30)).unwrap().1);
         table.arm();
-        assert!(!table.insert(waiting(Effect::Reads, 31)).unwrap().1);
-        assert!(table.insert(waiting(Effect::Reads, 1)).unwrap().1);
+        assert!(!table.insert(waiting(CallEffect::Reads, 31)).unwrap().1);
+        assert!(table.insert(waiting(CallEffect::Reads, 1)).unwrap().1);
         let now = Instant::now() + Duration::from_secs(2);
         assert_eq!(table.expire(now, None, &mut Vec::new()).len(), 1);
         assert!(table.arm() > now);
@@ -397,10 +407,10 @@ mod tests {
 
     #[test]
     fn clocks_stand_while_a_person_is_asked_but_not_for_ever() {
-        let mut table = Table::new(4);
+        let mut table = InFlightTable::new(4);
         let now = Instant::now();
         let at = |seconds: u64| now + Duration::from_secs(seconds);
-        let (id, _) = table.insert(waiting(Effect::Reads, 30)).unwrap();
+        let (id, _) = table.insert(waiting(CallEffect::Reads, 30)).unwrap();
         table.stop_clocks(at(10));
         table.stop_clocks(at(20));
         assert!(table.expire(at(500), None, &mut Vec::new()).is_empty());
@@ -418,27 +428,27 @@ mod tests {
 
     #[test]
     fn a_detached_call_leaves_nothing() {
-        let mut table = Table::new(1);
+        let mut table = InFlightTable::new(1);
         for end in 0..2 {
-            let (id, _) = table.insert(waiting(Effect::Reads, 30)).unwrap();
+            let (id, _) = table.insert(waiting(CallEffect::Reads, 30)).unwrap();
             table.detach(id);
             match end {
                 0 => assert!(table.finish(id, answer(), &mut Vec::new())),
                 _ => drop(table.expire(Instant::now() + Duration::from_secs(31), None, &mut Vec::new())),
             }
         }
-        assert!(table.insert(waiting(Effect::Reads, 1)).is_ok(), "the only slot is free again");
+        assert!(table.insert(waiting(CallEffect::Reads, 1)).is_ok(), "the only slot is free again");
     }
 
     #[test]
     fn only_what_may_have_left_and_may_write_is_unknown() {
         for (effect, ticket, unknown) in [
-            (Effect::MayWrite, Some(Ticket(0)), true),
-            (Effect::MayWrite, None, true),
-            (Effect::MayWrite, Some(Ticket(9)), false),
-            (Effect::Reads, Some(Ticket(0)), false),
+            (CallEffect::MayWrite, Some(Ticket(0)), true),
+            (CallEffect::MayWrite, None, true),
+            (CallEffect::MayWrite, Some(Ticket(9)), false),
+            (CallEffect::Reads, Some(Ticket(0)), false),
         ] {
-            let mut table = Table::new(4);
+            let mut table = InFlightTable::new(4);
             let (id, _) = table.insert(waiting(effect, 1)).unwrap();
             if let Some(ticket) = ticket {
                 table.sent(id, ticket);

@@ -2,37 +2,37 @@
 
 use std::sync::Arc;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{Era, InitializeResult, JsonDecodeError, JsonLimits, RawJson, Revision, View};
 
 use super::CLIENT_INFO;
-use crate::desk::Desk;
-use crate::engine::{DropAction, Effect, Engine, Request, Subject};
+use crate::desk::ServerRequestHandler;
+use crate::engine::{CallEffect, CallRequest, DropAction, Engine, RequestTarget};
 use crate::error::ConnectCause;
 
 /// Returns the params of `initialize`, with the newest revision of this era.
-pub(crate) fn initialize_params(desk: &Desk) -> String {
+pub(crate) fn initialize_params(desk: &ServerRequestHandler) -> String {
     let revision = Revision::LATEST_HANDSHAKE;
     let capabilities = desk.capabilities(revision);
     format!(r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{CLIENT_INFO}}}"#)
 }
 
 /// Requests logs at the wanted level, if any. Does not wait for the response.
-pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &Desk) {
+pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
     let Some(level) = desk.level() else { return };
     let limit = desk.limits().call;
-    let request = Request {
+    let request = CallRequest {
         timeout: limit,
         timeout_max: limit,
         progress: None,
-        effect: Effect::MayWrite,
+        effect: CallEffect::MayWrite,
         when_dropped: DropAction::Forget,
     };
     let Ok(reserved) = engine.reserve(request) else { return };
     let id = reserved.id();
     let rest = format!(r#","method":"logging/setLevel","params":{{"level":"{level}"}}}}"#);
     let parts: [&[u8]; 4] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), rest.as_bytes(), b"\n"];
-    let subject = Subject { method: "logging/setLevel", ..Subject::default() };
+    let subject = RequestTarget { method: "logging/setLevel", ..RequestTarget::default() };
     if let Ok(call) = engine.send(reserved, subject, &parts) {
         call.detach();
     }
@@ -48,7 +48,7 @@ pub(crate) fn judge_initialize(
             ConnectCause::Protocol(format!("the answer to initialize is too complex: {bound}"))
         }
         JsonDecodeError::Shape(error) => {
-            let error = Untrusted::new(error.to_string());
+            let error = UntrustedText::new(error.to_string());
             ConnectCause::Protocol(format!("the answer to initialize cannot be read: {}", error.shortened(200)))
         }
     })?;

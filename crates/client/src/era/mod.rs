@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use wharf_wire::{Era, JsonLimits, Progress, RawJson, Revision, RpcError, UnsupportedRevision, View};
 
 use crate::bulletin::{DispatchOutcome, NotificationHub};
-use crate::desk::Desk;
-use crate::engine::{Dialect, Engine, Nonsense, Notice, Reply, ResultKind};
+use crate::desk::ServerRequestHandler;
+use crate::engine::{Engine, NotMcpPeer, NotificationEffect, Protocol, RequestDisposition, ResultKind};
 use crate::options::NotificationObserver;
 
 pub(crate) use handshake::{ask_for_logs, initialize_params, judge_initialize};
-pub(crate) use negotiate::{Verdict, judge_probe};
+pub(crate) use negotiate::{ProbeVerdict, judge_probe};
 pub(crate) use stateless::{discover_params, meta_members};
 
 pub(crate) const DISCOVER: &str = "server/discover";
@@ -26,15 +26,19 @@ pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications
 const CLIENT_INFO: &str = concat!(r#"{"name":"wharf","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// Protocol state of one connection. Undecided until a revision has been negotiated.
-pub(crate) struct Manners {
+pub(crate) struct ProtocolState {
     revision: OnceLock<Revision>,
     observer: Option<Arc<dyn NotificationObserver>>,
-    pub desk: Desk,
+    pub desk: ServerRequestHandler,
     pub bulletin: NotificationHub,
 }
 
-impl Manners {
-    pub fn new(desk: Desk, bulletin: NotificationHub, observer: Option<Arc<dyn NotificationObserver>>) -> Self {
+impl ProtocolState {
+    pub fn new(
+        desk: ServerRequestHandler,
+        bulletin: NotificationHub,
+        observer: Option<Arc<dyn NotificationObserver>>,
+    ) -> Self {
         Self { revision: OnceLock::new(), observer, desk, bulletin }
     }
 
@@ -48,45 +52,45 @@ impl Manners {
 
     /// Handles `notifications/cancelled`. In the handshake era it cancels a server request; in the stateless era it
     /// ends a subscription.
-    fn cancelled(&self, params: Option<&RawJson>) -> Notice {
+    fn cancelled(&self, params: Option<&RawJson>) -> NotificationEffect {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Shape<'a> {
+        struct WireCancelledParams<'a> {
             #[serde(borrow)]
             request_id: &'a serde_json::value::RawValue,
         }
-        let shape = params.and_then(|params| params.decode::<Shape>(self.desk.bounds()).ok());
-        let Some(Shape { request_id }) = shape else { return Notice::None };
+        let shape = params.and_then(|params| params.decode::<WireCancelledParams>(self.desk.bounds()).ok());
+        let Some(WireCancelledParams { request_id }) = shape else { return NotificationEffect::None };
         if self.era() != Some(Era::Stateless) {
-            return Notice::TakenBack(request_id.get().to_owned());
+            return NotificationEffect::TakenBack(request_id.get().to_owned());
         }
         let id = request_id.get().parse::<u64>().ok();
         match id.filter(|id| self.bulletin.listening(*id).is_some()) {
-            Some(id) => Notice::Ended(id),
-            None => Notice::Stray,
+            Some(id) => NotificationEffect::Ended(id),
+            None => NotificationEffect::Stray,
         }
     }
 }
 
-impl Dialect for Manners {
-    fn request(&self, method: &str, params: Option<RawJson>) -> Reply {
+impl Protocol for ProtocolState {
+    fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
-            (_, DISCOVER | INITIALIZE) => Reply::Nonsense(Nonsense("it sends back what it is sent")),
-            (Some(Era::Stateless), _) => Reply::Unwanted,
+            (_, DISCOVER | INITIALIZE) => RequestDisposition::Nonsense(NotMcpPeer("it sends back what it is sent")),
+            (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
-            (_, "ping") => Reply::Result(RawJson::empty_object()),
+            (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
             _ => match self.desk.consider(method, params) {
-                Ok(errand) => Reply::Later(errand),
-                Err(refusal) => Reply::Refused(refusal),
+                Ok(errand) => RequestDisposition::Later(errand),
+                Err(refusal) => RequestDisposition::Refused(refusal),
             },
         }
     }
 
-    fn notification(&self, method: &str, params: Option<RawJson>) -> Notice {
+    fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect {
         if method == "notifications/progress" {
             let progress = params.and_then(|params| Progress::view(params, self.desk.bounds()).ok());
-            return progress.map_or(Notice::None, Notice::Progress);
+            return progress.map_or(NotificationEffect::None, NotificationEffect::Progress);
         }
         if let Some(observer) = &self.observer {
             observer.notification(method, params.as_ref());
@@ -97,11 +101,11 @@ impl Dialect for Manners {
             _ => {
                 let posted = self.era().map(|era| self.bulletin.post(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {
-                    return Notice::Stray;
+                    return NotificationEffect::Stray;
                 }
             }
         }
-        Notice::None
+        NotificationEffect::None
     }
 
     fn cancellation(&self, id: u64, reason: &str) -> String {

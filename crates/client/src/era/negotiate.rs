@@ -1,15 +1,15 @@
 //! Evaluation of the probe's result: the decision table of automatic negotiation, as pure functions.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{DiscoverResult, Era, JsonLimits, Revision, RpcError, View, code};
 
 use super::supported_by;
-use crate::engine::Answer;
+use crate::engine::RawResult;
 use crate::error::{CallError, ConnectCause};
 
 /// The next step after the probe.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ProbeVerdict {
     /// The server speaks this stateless revision.
     Stateless(Revision, Box<DiscoverResult>),
     /// Probe again with this revision.
@@ -22,52 +22,54 @@ pub(crate) enum Verdict {
 
 /// Evaluates the outcome of a `server/discover` that named `asked`. Not used if the probe timed out.
 pub(crate) fn judge_probe(
-    outcome: Result<Answer, CallError>,
+    outcome: Result<RawResult, CallError>,
     asked: Revision,
     again: bool,
     bounds: &JsonLimits,
-) -> Verdict {
+) -> ProbeVerdict {
     match outcome {
         Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
             Ok(found) if found.result_type == "complete" => judge_discovered(found),
             // Some servers answer every request with success; only a valid discovery result counts as evidence.
-            _ => Verdict::Handshake("answered, but not with a discovery result".to_owned()),
+            _ => ProbeVerdict::Handshake("answered, but not with a discovery result".to_owned()),
         },
         Err(CallError::Refused(error)) => judge_refusal(error, asked, again),
-        Err(other) => Verdict::Handshake(other.to_string()),
+        Err(other) => ProbeVerdict::Handshake(other.to_string()),
     }
 }
 
-fn judge_discovered(found: DiscoverResult) -> Verdict {
+fn judge_discovered(found: DiscoverResult) -> ProbeVerdict {
     let versions = known(&found.supported_versions);
     match versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max() {
-        Some(revision) => Verdict::Stateless(revision, Box::new(found)),
-        None => Verdict::Handshake("discovered, but with no stateless revision in common".to_owned()),
+        Some(revision) => ProbeVerdict::Stateless(revision, Box::new(found)),
+        None => ProbeVerdict::Handshake("discovered, but with no stateless revision in common".to_owned()),
     }
 }
 
-fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> Verdict {
-    let message = Untrusted::new(error.message.as_str());
+fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict {
+    let message = UntrustedText::new(error.message.as_str());
     match error.code {
         code::UNSUPPORTED_REVISION => {
             let named = supported_by(&error);
             let versions = known(&named);
             let stateless = versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max();
             match stateless {
-                Some(revision) if !again => Verdict::AskAgain(revision),
-                Some(_) => Verdict::Hopeless(ConnectCause::Protocol(format!(
+                Some(revision) if !again => ProbeVerdict::AskAgain(revision),
+                Some(_) => ProbeVerdict::Hopeless(ConnectCause::Protocol(format!(
                     "it names {asked} as supported and refuses it all the same: {}",
                     message.shortened(200)
                 ))),
-                None if !versions.is_empty() => Verdict::Handshake("speaks handshake revisions only".to_owned()),
-                None if named.is_empty() => Verdict::Handshake("refused the revision and named no other".to_owned()),
-                None => Verdict::Hopeless(ConnectCause::NoCommonRevision(named)),
+                None if !versions.is_empty() => ProbeVerdict::Handshake("speaks handshake revisions only".to_owned()),
+                None if named.is_empty() => {
+                    ProbeVerdict::Handshake("refused the revision and named no other".to_owned())
+                }
+                None => ProbeVerdict::Hopeless(ConnectCause::NoCommonRevision(named)),
             }
         }
         // Only servers of the stateless era use these codes. They cannot occur on a correct probe, so they are
         // reported.
-        code::MISSING_CAPABILITY | code::HEADER_MISMATCH => Verdict::Hopeless(ConnectCause::Refused(error)),
-        other => Verdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
+        code::MISSING_CAPABILITY | code::HEADER_MISMATCH => ProbeVerdict::Hopeless(ConnectCause::Refused(error)),
+        other => ProbeVerdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
     }
 }
 
@@ -81,21 +83,21 @@ mod tests {
     use crate::engine::ResultKind;
     use wharf_wire::RawJson;
 
-    fn result(text: &str) -> Result<Answer, CallError> {
-        Ok(Answer { result: RawJson::parse(text.to_owned()).unwrap(), kind: ResultKind::Complete })
+    fn result(text: &str) -> Result<RawResult, CallError> {
+        Ok(RawResult { result: RawJson::parse(text.to_owned()).unwrap(), kind: ResultKind::Complete })
     }
 
-    fn refused(code: i64, data: Option<&str>) -> Result<Answer, CallError> {
+    fn refused(code: i64, data: Option<&str>) -> Result<RawResult, CallError> {
         let data = data.map(|data| RawJson::parse(data.to_owned()).unwrap());
         Err(CallError::Refused(RpcError { code, message: "no".to_owned(), data }))
     }
 
-    fn check(outcome: Result<Answer, CallError>, again: bool) -> &'static str {
+    fn check(outcome: Result<RawResult, CallError>, again: bool) -> &'static str {
         match judge_probe(outcome, Revision::LATEST_STATELESS, again, &JsonLimits::default()) {
-            Verdict::Stateless(..) => "stateless",
-            Verdict::AskAgain(_) => "again",
-            Verdict::Handshake(_) => "handshake",
-            Verdict::Hopeless(_) => "hopeless",
+            ProbeVerdict::Stateless(..) => "stateless",
+            ProbeVerdict::AskAgain(_) => "again",
+            ProbeVerdict::Handshake(_) => "handshake",
+            ProbeVerdict::Hopeless(_) => "hopeless",
         }
     }
 

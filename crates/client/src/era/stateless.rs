@@ -3,10 +3,10 @@
 use wharf_wire::Revision;
 
 use super::CLIENT_INFO;
-use crate::desk::Desk;
+use crate::desk::ServerRequestHandler;
 
 /// Returns the `_meta` members of every request (2026-07-28, basic/index), without the braces.
-pub(crate) fn meta_members(revision: Revision, desk: &Desk) -> String {
+pub(crate) fn meta_members(revision: Revision, desk: &ServerRequestHandler) -> String {
     let capabilities = desk.capabilities(revision);
     let level = desk.services().log_level.filter(|_| desk.services().logs.is_some());
     let level = level.map(|level| format!(r#","io.modelcontextprotocol/logLevel":"{level}""#)).unwrap_or_default();
@@ -16,6 +16,6 @@ pub(crate) fn meta_members(revision: Revision, desk: &Desk) -> String {
 }
 
 /// Returns the params of `server/discover`, which is also the probe for this era.
-pub(crate) fn discover_params(revision: Revision, desk: &Desk) -> String {
+pub(crate) fn discover_params(revision: Revision, desk: &ServerRequestHandler) -> String {
     format!(r#"{{"_meta":{{{}}}}}"#, meta_members(revision, desk))
 }

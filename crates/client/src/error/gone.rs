@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use wharf_net::NotAuthorized;
 
-use super::{Hint, Seconds, wants_login};
-use wharf_guard::Exit;
+use super::{HintSuffix, SecondsText, wants_login};
+use wharf_guard::ProcessExit;
 
 /// Details of a lost server: its cause and the available evidence.
 #[derive(Debug, Clone)]
-pub struct Gone {
+pub struct DisconnectReport {
     /// The observed cause.
     pub cause: DisconnectCause,
     /// Exit status of the process, if it ended.
-    pub exit: Option<Exit>,
+    pub exit: Option<ProcessExit>,
     /// The last lines the server wrote to stderr. Untrusted.
     pub stderr: Vec<String>,
     /// Further evidence, such as output that was not a message. Escaped.
     pub hint: Option<String>,
 }
 
-impl Gone {
+impl DisconnectReport {
     /// Creates a value with only a cause.
     pub(crate) fn because(cause: DisconnectCause) -> Self {
         Self { cause, exit: None, stderr: Vec::new(), hint: None }
@@ -92,13 +92,15 @@ pub enum DisconnectCause {
     Closed,
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for DisconnectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.cause, self.exit) {
             (DisconnectCause::Closed, _) => f.write_str("the connection was closed"),
             (DisconnectCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
             (DisconnectCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
-            (DisconnectCause::StoppedReading(time), _) => write!(f, "it left its input unread for {}", Seconds(*time)),
+            (DisconnectCause::StoppedReading(time), _) => {
+                write!(f, "it left its input unread for {}", SecondsText(*time))
+            }
             (DisconnectCause::Stopped, _) => f.write_str("it stopped serving"),
             (DisconnectCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
             (DisconnectCause::Cut(what), _) => f.write_str(what),
@@ -112,6 +114,6 @@ impl fmt::Display for Gone {
             (DisconnectCause::ClosedInput, None) => f.write_str("it closed its input"),
             (DisconnectCause::Unreadable(kind), None) => write!(f, "its output cannot be read: {kind}"),
         }?;
-        Hint(&self.hint).fmt(f)
+        HintSuffix(&self.hint).fmt(f)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wharf_net::{AuthRecovery, NotAuthorized};
 use wharf_spec::Redactor;
 
-use super::{CallError, ConnectCause, DisconnectCause, Gone};
+use super::{CallError, ConnectCause, DisconnectCause, DisconnectReport};
 
 impl CallError {
     /// Redacts secrets in the error's texts.
@@ -58,7 +58,7 @@ impl ConnectCause {
     }
 }
 
-impl Gone {
+impl DisconnectReport {
     /// Redacts secrets in the texts.
     pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
         match &mut self.cause {
@@ -71,8 +71,8 @@ impl Gone {
     }
 }
 
-fn mask_gone(gone: &mut Arc<Gone>, redactor: &Redactor) {
-    *gone = Arc::new(Gone::clone(gone).masked(redactor));
+fn mask_gone(gone: &mut Arc<DisconnectReport>, redactor: &Redactor) {
+    *gone = Arc::new(DisconnectReport::clone(gone).masked(redactor));
 }
 
 fn mask_why(why: &mut NotAuthorized, redactor: &Redactor) {
@@ -115,8 +115,8 @@ mod tests {
         NotAuthorized { remedy: AuthRecovery::Scope(text()), reason: text() }
     }
 
-    fn gone(cause: DisconnectCause) -> Arc<Gone> {
-        Arc::new(Gone { hint: Some(text()), stderr: vec![text()], ..Gone::because(cause) })
+    fn gone(cause: DisconnectCause) -> Arc<DisconnectReport> {
+        Arc::new(DisconnectReport { hint: Some(text()), stderr: vec![text()], ..DisconnectReport::because(cause) })
     }
 
     #[test]

@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, mirrored};
 
-use super::paginate::{Listing, Withheld};
+use super::paginate::{Listing, WithheldEntry};
 use super::settle::{CompletedCall, TaskHandling, settle_until};
 use crate::connection::Connection;
-use crate::engine::Effect;
+use crate::engine::CallEffect;
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
 use crate::request::{OutgoingRequest, tool_members, tool_name};
@@ -51,9 +51,9 @@ impl HeaderParamTable {
             let position = places.next();
             let wish = self.wish(tool, bounds);
             if let HeaderRequirement::Withheld(reason) = &wish {
-                let name = Some(Untrusted::new(tool.name.as_str()).shortened(100).to_string());
+                let name = Some(UntrustedText::new(tool.name.as_str()).shortened(100).to_string());
                 tracing::warn!(tool = name.as_deref(), %reason, "a tool is withheld");
-                withheld.push(Withheld { position, name, reason: reason.clone() });
+                withheld.push(WithheldEntry { position, name, reason: reason.clone() });
             }
             let kept = matches!(wish, HeaderRequirement::Headers(_));
             tools.insert(tool.name.clone(), wish);
@@ -91,7 +91,7 @@ struct VisiblePositions {
 }
 
 impl VisiblePositions {
-    fn without(withheld: &[Withheld]) -> Self {
+    fn without(withheld: &[WithheldEntry]) -> Self {
         Self { taken: withheld.iter().map(|item| item.position).collect(), at: 0 }
     }
 
@@ -114,7 +114,7 @@ pub(crate) async fn call(
 ) -> Result<CompletedCall, CallError> {
     let name = tool_name(tool, arguments)?;
     let body = tool_members(&name, arguments);
-    let outgoing = OutgoingRequest::new("tools/call", &body, Effect::MayWrite).naming(tool);
+    let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).naming(tool);
     let Some(mirror) = &connection.inner().mirror else {
         return settle_until(connection, outgoing, options, when_task).await;
     };

@@ -10,9 +10,9 @@ mod subscribe;
 mod tasks;
 
 pub(crate) use paginate::{ListKind, list};
-pub use paginate::{Listing, Withheld};
+pub use paginate::{Listing, WithheldEntry};
 pub(crate) use reread::ReadRetryBudget;
 pub(crate) use settle::{TaskHandling, settle};
-pub use skills::{LoadedSkill, Mismatch, SkillContent, SkillError, skill_labels};
+pub use skills::{LoadedSkill, SkillContent, SkillError, SkillMismatch, skill_labels};
 pub use subscribe::{Event, Subscription};
 pub use tasks::{Started, TaskHandle, TaskOptions, TaskSink};

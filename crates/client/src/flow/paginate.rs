@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{CacheHint, JsonLimits, Page, RawJson, View, code};
 
 use crate::budget::{BudgetCharge, BudgetExceeded, BudgetScope, charged};
@@ -17,14 +17,14 @@ pub struct Listing<T> {
     /// The items in the server's order.
     pub items: Vec<T>,
     /// The malformed items. They do not affect the others.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldEntry>,
     /// Time for which the list is valid according to the server, if given.
     pub ttl: Option<Duration>,
 }
 
 /// A list item that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldEntry {
     /// Position in the server's list, from 0.
     pub position: usize,
     /// Name of the item, if it has one. Escaped.
@@ -155,11 +155,13 @@ impl<T: View> ListCollector<T> {
         let (name, reason) = match item {
             Ok(item) => match T::view(item.clone(), bounds) {
                 Ok(item) => return self.listing.items.push(item),
-                Err(error) => (name_of(&item, bounds), Untrusted::new(error.to_string()).shortened(200).to_string()),
+                Err(error) => {
+                    (name_of(&item, bounds), UntrustedText::new(error.to_string()).shortened(200).to_string())
+                }
             },
             Err(large) => (name_of(large, bounds), format!("its definition has {} bytes", large.as_bytes().len())),
         };
-        self.listing.withheld.push(Withheld { position, name, reason });
+        self.listing.withheld.push(WithheldEntry { position, name, reason });
     }
 
     fn endless(&self, problem: String) -> CallError {
@@ -201,5 +203,5 @@ fn name_of(item: &RawJson, bounds: &JsonLimits) -> Option<String> {
         name: String,
     }
     let NamedItem { name } = item.decode(bounds).ok()?;
-    Some(Untrusted::new(name).shortened(100).to_string())
+    Some(UntrustedText::new(name).shortened(100).to_string())
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::watch;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{ElicitationResponse, InputRequest, InputRequired, RawJson, RpcError, UrlRequest, View, code};
 
 use crate::bulletin::NotificationHub;
 use crate::connection::Connection;
 use crate::desk::{SAMPLE, USER_REJECTED};
-use crate::engine::Refusal;
+use crate::engine::RequestRefusal;
 use crate::error::CallError;
 
 /// Maximum delay before a call without input requests is repeated.
@@ -70,8 +70,8 @@ async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) 
     }
 }
 
-fn refused(method: &str, Refusal { code, message }: Refusal) -> CallError {
-    let method_shown = Untrusted::new(method).shortened(60).to_string();
+fn refused(method: &str, RequestRefusal { code, message }: RequestRefusal) -> CallError {
+    let method_shown = UntrustedText::new(method).shortened(60).to_string();
     match code {
         USER_REJECTED if method == SAMPLE => CallError::Declined("the use of a model"),
         code::METHOD_NOT_FOUND => CallError::Protocol(format!("it asks for `{method_shown}`, which was not offered")),

@@ -7,14 +7,14 @@ use wharf_wire::code;
 
 use super::{rounds, tasks};
 use crate::connection::Connection;
-use crate::engine::{Answer, Effect, ResultKind};
+use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::{CallOptions, InputHandling};
 use crate::request::OutgoingRequest;
 
 /// A call that has its result.
 pub(crate) struct CompletedCall {
-    pub answer: Answer,
+    pub answer: RawResult,
     /// Number of input rounds before the result.
     pub rounds: usize,
 }
@@ -50,7 +50,7 @@ pub(super) async fn settle_until(
 ) -> Result<CompletedCall, CallError> {
     let asked = ServerTimer::start(connection);
     let mut outcome = connection.send(call, "", &options)?.await;
-    if call.effect == Effect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
+    if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
         outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
     }
     if options.inputs == InputHandling::Forward || is_final(&outcome) {
@@ -67,8 +67,8 @@ async fn reread(
     call: OutgoingRequest<'_>,
     options: &CallOptions,
     spent: Duration,
-    lost: Result<Answer, CallError>,
-) -> Result<Answer, CallError> {
+    lost: Result<RawResult, CallError>,
+) -> Result<RawResult, CallError> {
     let inner = connection.inner();
     let pause = inner.limits.send_again;
     let left = options.total(&inner.limits).saturating_sub(spent + pause);
@@ -91,7 +91,7 @@ struct UnfinishedCall<'a> {
 }
 
 impl UnfinishedCall<'_> {
-    async fn go_on(mut self, mut outcome: Result<Answer, CallError>) -> Result<CompletedCall, CallError> {
+    async fn go_on(mut self, mut outcome: Result<RawResult, CallError>) -> Result<CompletedCall, CallError> {
         let (connection, call) = (self.connection, self.call);
         let most = connection.limits().rounds;
         for round in 1..=most {
@@ -120,7 +120,7 @@ impl UnfinishedCall<'_> {
     }
 
     /// Ends the input rounds: returns the answer, or follows the task.
-    async fn end(self, answer: Answer, rounds: usize) -> Result<CompletedCall, CallError> {
+    async fn end(self, answer: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
         let follows = self.when_task == TaskHandling::Follow && self.call.method == "tools/call";
         if answer.kind != ResultKind::Task || !follows {
             return Ok(CompletedCall { answer, rounds });
@@ -130,7 +130,7 @@ impl UnfinishedCall<'_> {
 }
 
 /// Reports whether an outcome needs no further requests.
-fn is_final(outcome: &Result<Answer, CallError>) -> bool {
+fn is_final(outcome: &Result<RawResult, CallError>) -> bool {
     match outcome {
         Ok(answer) => answer.kind == ResultKind::Complete,
         Err(CallError::Refused(error)) => error.code != code::URL_ELICITATION_REQUIRED,

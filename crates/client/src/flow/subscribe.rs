@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_wire::{Interest, RawJson, Task, code};
 
-use crate::bulletin::{News, NotificationSubscriber};
+use crate::bulletin::{NotificationSubscriber, PendingChanges};
 use crate::connection::Connection;
-use crate::engine::{Call, Effect};
+use crate::engine::{CallEffect, PendingCall};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
 use crate::request::OutgoingRequest;
@@ -49,7 +49,7 @@ pub struct Subscription {
     inbox: Arc<NotificationSubscriber>,
     honoured: Interest,
     /// The pending listen request, which is answered when the subscription ends (2026-07-28).
-    listen: Option<Call>,
+    listen: Option<PendingCall>,
     ready: VecDeque<Event>,
     /// Deadline for the server's acknowledgement while it is missing.
     unacknowledged: Option<Instant>,
@@ -177,7 +177,7 @@ impl Subscription {
     fn send_listen(&mut self) -> Result<(), CallError> {
         let wanted = RawJson::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
-        let outgoing = OutgoingRequest::new("subscriptions/listen", &members, Effect::Reads);
+        let outgoing = OutgoingRequest::new("subscriptions/listen", &members, CallEffect::Reads);
         let inbox = Arc::clone(&self.inbox);
         let call = self.connection.send_endless(outgoing, |id| {
             let mut news = inbox.news();
@@ -283,11 +283,11 @@ impl Subscription {
     }
 
     fn collect(&mut self) {
-        let News { tools, prompts, resources, uris, tasks, anew, missed, .. } = {
+        let PendingChanges { tools, prompts, resources, uris, tasks, anew, missed, .. } = {
             // Under one lock: a concurrent notification must find the id of its stream.
             let mut news = self.inbox.news();
             let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
-            std::mem::replace(&mut *news, News { listen, acknowledged, ..News::default() })
+            std::mem::replace(&mut *news, PendingChanges { listen, acknowledged, ..PendingChanges::default() })
         };
         self.anew |= anew && !self.connection.is_stateless();
         self.ready.extend(missed.then_some(Event::Resumed));
@@ -308,7 +308,7 @@ impl Drop for Subscription {
         for uri in self.honoured.uris.iter().filter(|uri| !bulletin.is_wanted(uri, &self.inbox)) {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
-            let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, Effect::Reads);
+            let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, CallEffect::Reads);
             if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
                 call.detach();
             }
@@ -329,7 +329,7 @@ fn is_refusal(error: &CallError) -> bool {
 }
 
 /// Waits for the end of the stream; in the handshake era, for the end of the server.
-async fn ended(listen: &mut Option<Call>, connection: &Connection) -> Result<(), CallError> {
+async fn ended(listen: &mut Option<PendingCall>, connection: &Connection) -> Result<(), CallError> {
     match listen {
         Some(call) => call.await.map(drop),
         None => Err(connection.inner().open.engine.gone().await),

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{Interest, RawJson, Task, TaskStatus, ToolResult, View, code};
 
 use super::settle::TaskHandling;
 use super::subscribe::{Event, Subscription};
 use super::{mirror, rounds};
 use crate::connection::Connection;
-use crate::engine::{Answer, DropAction, Effect, ResultKind};
+use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
 use crate::request::{OutgoingRequest, tool_members, tool_name};
@@ -73,7 +73,7 @@ impl Connection {
         let name = tool_name(tool, arguments)?;
         let body = tool_members(&name, arguments);
         // A task can only be cancelled by its own method, and has no id before the response.
-        let outgoing = OutgoingRequest::new("tools/call", &body, Effect::MayWrite);
+        let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite);
         let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, ..outgoing };
         let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
         match TaskHandle::of(self, answer.result.clone()) {
@@ -100,7 +100,7 @@ pub(super) async fn follow(
     connection: &Connection,
     created: RawJson,
     options: &CallOptions,
-) -> Result<Answer, CallError> {
+) -> Result<RawResult, CallError> {
     let task = TaskHandle::of(connection, created)?;
     let _leaving = CancelOnDrop(&task);
     task.answer_within(options.total(connection.limits()), None).await
@@ -176,7 +176,7 @@ impl TaskHandle {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|task| task.status.is_final())
     }
 
-    async fn answer_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<Answer, CallError> {
+    async fn answer_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
         tokio::select! {
             outcome = self.answer(watch) => outcome,
             () = self.out_of_time(limit) => {
@@ -185,7 +185,7 @@ impl TaskHandle {
         }
     }
 
-    async fn answer(&self, watch: Option<TaskSink>) -> Result<Answer, CallError> {
+    async fn answer(&self, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
         self.thinking().since = None;
         let mut news = self.listen().await;
         let mut task = match self.latest() {
@@ -283,37 +283,37 @@ impl TaskHandle {
         }
     }
 
-    async fn outcome(&self, task: Task) -> Result<Answer, CallError> {
+    async fn outcome(&self, task: Task) -> Result<RawResult, CallError> {
         match (task.status, task.result, task.error) {
-            (TaskStatus::Completed, Some(result), _) => Ok(Answer { result, kind: ResultKind::Complete }),
+            (TaskStatus::Completed, Some(result), _) => Ok(RawResult { result, kind: ResultKind::Complete }),
             (TaskStatus::Failed, _, Some(error)) => Err(CallError::Refused(error)),
             // The result of a failed task may be the tool's own error report.
             (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => self.result().await,
             (status, ..) => {
-                let message = task.message.map(|message| format!(": {}", Untrusted::new(message).shortened(300)));
+                let message = task.message.map(|message| format!(": {}", UntrustedText::new(message).shortened(300)));
                 Err(CallError::Task(format!("{status}{}", message.unwrap_or_default())))
             }
         }
     }
 
     /// Sends `tasks/result`, which is answered when the result is available (2025-11-25).
-    async fn result(&self) -> Result<Answer, CallError> {
+    async fn result(&self) -> Result<RawResult, CallError> {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = OutgoingRequest::new("tasks/result", &members, Effect::Reads).naming(&self.id);
+        let outgoing = OutgoingRequest::new("tasks/result", &members, CallEffect::Reads).naming(&self.id);
         self.connection.send_endless(outgoing, |_| {})?.await
     }
 
-    async fn request(&self, method: &str, more: &str) -> Result<Answer, CallError> {
+    async fn request(&self, method: &str, more: &str) -> Result<RawResult, CallError> {
         self.connection.gate(method)?;
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let effect = if method == "tasks/get" { Effect::Reads } else { Effect::MayWrite };
+        let effect = if method == "tasks/get" { CallEffect::Reads } else { CallEffect::MayWrite };
         let outgoing = OutgoingRequest::new(method, &members, effect).naming(&self.id);
         let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
-                let message = Untrusted::new(error.message);
+                let message = UntrustedText::new(error.message);
                 CallError::Task(format!("the server does not know it: {}", message.shortened(200)))
             }
             error => error,
@@ -323,7 +323,7 @@ impl TaskHandle {
     fn ask_to_cancel(&self) {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = OutgoingRequest::new("tasks/cancel", &members, Effect::MayWrite).naming(&self.id);
+        let outgoing = OutgoingRequest::new("tasks/cancel", &members, CallEffect::MayWrite).naming(&self.id);
         if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
             call.detach();
         }

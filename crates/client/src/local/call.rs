@@ -4,14 +4,14 @@ use serde_json::json;
 use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 
 use super::{quoted, written};
-use crate::transport::memory::Outbox;
+use crate::transport::memory::ClientSender;
 
 /// One call of a tool.
 pub struct ToolCall {
     /// The arguments as received: a JSON object.
     pub arguments: RawJson,
     pub(super) progress: Option<RawJson>,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: ClientSender,
 }
 
 impl ToolCall {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::serving::Serving;
-use crate::transport::memory::{Outbox, ServerEnd, Workers};
+use super::serving::ClosureDispatcher;
+use crate::transport::memory::{ClientSender, ServerEnd, Workers};
 
 /// Maximum messages handled before pending handlers are polled and responses are sent.
 const IN_A_ROW: usize = 32;
@@ -37,14 +37,19 @@ impl ResponseBatch {
         self.departures.notify_one();
     }
 
-    fn hand_out(&self, outbox: &Outbox) {
+    fn hand_out(&self, outbox: &ClientSender) {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
         answers.into_iter().for_each(|answer| outbox.send(answer));
     }
 }
 
 /// Runs the host's side for as long as it is polled. Refuses messages if every worker thread is blocked.
-pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<ResponseBatch>, end: ServerEnd, workers: Workers) {
+pub(super) async fn host_side(
+    serving: Arc<ClosureDispatcher>,
+    ferry: Arc<ResponseBatch>,
+    end: ServerEnd,
+    workers: Workers,
+) {
     let outbox = end.outbox();
     let mut stuck = false;
     loop {
@@ -61,7 +66,7 @@ pub(super) async fn host_side(serving: Arc<Serving>, ferry: Arc<ResponseBatch>, 
 }
 
 /// Handles messages on a worker thread until the server is dropped.
-pub(super) async fn worker_side(serving: Weak<Serving>, ferry: Arc<ResponseBatch>, end: ServerEnd) {
+pub(super) async fn worker_side(serving: Weak<ClosureDispatcher>, ferry: Arc<ResponseBatch>, end: ServerEnd) {
     // A blocked thread may have left responses in the batch.
     ferry.ring();
     loop {

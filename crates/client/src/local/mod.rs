@@ -15,16 +15,16 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wharf_wire::{RawJson, Span};
 
-use crate::services::Pending;
+use crate::services::BoxedFuture;
 use crate::transport::memory::{LocalServer, ServerEnd, Workers};
 
 pub use call::{ToolCall, ToolReply};
 use ferry::{ResponseBatch, host_side, worker_side};
-use serving::Serving;
+use serving::ClosureDispatcher;
 
-type ToolHandler = Arc<dyn Fn(ToolCall) -> Pending<Result<ToolReply, String>> + Send + Sync>;
-type ReadHandler = Arc<dyn Fn() -> Pending<Result<String, String>> + Send + Sync>;
-type PromptHandler = Arc<dyn Fn(BTreeMap<String, String>) -> Pending<Result<String, String>> + Send + Sync>;
+type ToolHandler = Arc<dyn Fn(ToolCall) -> BoxedFuture<Result<ToolReply, String>> + Send + Sync>;
+type ReadHandler = Arc<dyn Fn() -> BoxedFuture<Result<String, String>> + Send + Sync>;
+type PromptHandler = Arc<dyn Fn(BTreeMap<String, String>) -> BoxedFuture<Result<String, String>> + Send + Sync>;
 
 /// A server built from closures. Handlers run on its own threads, so that a handler that blocks or panics does not
 /// affect the rest of the program.
@@ -108,9 +108,9 @@ impl ClosureServer {
 impl LocalServer for ClosureServer {
     /// Handles messages on the worker threads: a call goes from the caller's thread to the handler's thread and back,
     /// without a third thread.
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         let ferry = Arc::new(ResponseBatch::default());
-        let serving = Arc::new(Serving::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
+        let serving = Arc::new(ClosureDispatcher::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
         let (taker, its_ferry, its_end) = (Arc::downgrade(&serving), Arc::clone(&ferry), end.clone());
         workers.reside(move || Box::pin(worker_side(taker.clone(), Arc::clone(&its_ferry), its_end.clone())));
         Box::pin(host_side(serving, ferry, end, workers))

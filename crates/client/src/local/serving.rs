@@ -16,15 +16,15 @@ use super::ferry::ResponseBatch;
 use super::{
     ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message, written,
 };
-use crate::engine::Refusal;
-use crate::transport::memory::{Incoming, Outbox, Workers};
+use crate::engine::RequestRefusal;
+use crate::transport::memory::{ClientSender, LocalMessage, Workers};
 
 /// Maximum handlers running at once. Further calls wait, within their own timeouts.
 const MOST_AT_ONCE: usize = 64;
 
-pub(super) struct Serving {
+pub(super) struct ClosureDispatcher {
     server: ClosureServer,
-    outbox: Outbox,
+    outbox: ClientSender,
     ferry: Arc<ResponseBatch>,
     workers: Workers,
     turns: Arc<Semaphore>,
@@ -34,7 +34,7 @@ pub(super) struct Serving {
 /// The calls in progress by their raw ids.
 type ActiveHandlers = Arc<Mutex<HashMap<Vec<u8>, AbortHandle>>>;
 
-type LocalCallResult = Result<RawJson, Refusal>;
+type LocalCallResult = Result<RawJson, RequestRefusal>;
 
 /// A decoded request.
 struct LocalRequest<'a> {
@@ -64,14 +64,14 @@ struct WireLocalMeta<'a> {
     progress_token: Option<&'a RawValue>,
 }
 
-impl Serving {
-    pub fn new(server: ClosureServer, outbox: Outbox, ferry: Arc<ResponseBatch>, workers: Workers) -> Self {
+impl ClosureDispatcher {
+    pub fn new(server: ClosureServer, outbox: ClientSender, ferry: Arc<ResponseBatch>, workers: Workers) -> Self {
         let turns = Arc::new(Semaphore::new(MOST_AT_ONCE));
         Self { server, outbox, ferry, workers, turns, running: Arc::default() }
     }
 
     /// Handles a message. An immediate response waits in the batch until the batch is flushed.
-    pub fn take(&self, message: &Incoming) {
+    pub fn take(&self, message: &LocalMessage) {
         let Ok(envelope) = scan(&message.text) else { return };
         let Some(method) = envelope.method(&message.text) else { return };
         let params = envelope.params.map(|params| params.share(&message.text));
@@ -89,7 +89,7 @@ impl Serving {
     }
 
     /// Handles a message on another worker thread. Reports whether there is one; otherwise refuses the message.
-    pub fn take_elsewhere(self: &Arc<Self>, message: Incoming) -> bool {
+    pub fn take_elsewhere(self: &Arc<Self>, message: LocalMessage) -> bool {
         let (serving, text, depth) = (Arc::clone(self), message.text.clone(), message.depth);
         let work = async move {
             serving.take(&message);
@@ -108,7 +108,7 @@ impl Serving {
         let raw = asked.params.clone().unwrap_or_else(RawJson::empty_object);
         let params: WireLocalParams<'_> = match raw.decode(&bounds) {
             Ok(params) => params,
-            Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
+            Err(error) => return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, error.to_string()))),
         };
         match asked.method {
             "server/discover" => Some(Ok(self.discover())),
@@ -119,7 +119,7 @@ impl Serving {
             "tools/call" => self.call(asked, &params),
             "resources/read" => self.read(asked, &params),
             "prompts/get" => self.expand(asked, &params),
-            _ => Some(Err(Refusal::new(code::METHOD_NOT_FOUND, "unknown method"))),
+            _ => Some(Err(RequestRefusal::new(code::METHOD_NOT_FOUND, "unknown method"))),
         }
     }
 
@@ -144,7 +144,7 @@ impl Serving {
 
     fn call(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.tools, "name", params.name.as_deref()) else {
-            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown tool")));
+            return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, "unknown tool")));
         };
         let handler: ToolHandler = Arc::clone(handler);
         let shared = |value: &RawValue| written(asked.text.slice_ref(value.get().as_bytes()));
@@ -166,32 +166,32 @@ impl Serving {
 
     fn read(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.resources, "uri", params.uri.as_deref()) else {
-            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown resource")));
+            return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, "unknown resource")));
         };
         let handler: ReadHandler = Arc::clone(handler);
         let uri = params.uri.clone().unwrap_or_default();
         let work = self.workers.caught(async move { handler().await });
         self.begin(asked, async move {
             let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
-            let text = text.map_err(|error| Refusal::new(code::INTERNAL, error))?;
+            let text = text.map_err(|error| RequestRefusal::new(code::INTERNAL, error))?;
             Ok(complete(json!({ "contents": [{ "uri": uri, "text": text }] })))
         })
     }
 
     fn expand(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
         let Some(handler) = find(&self.server.prompts, "name", params.name.as_deref()) else {
-            return Some(Err(Refusal::new(code::INVALID_PARAMS, "unknown prompt")));
+            return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, "unknown prompt")));
         };
         let handler: PromptHandler = Arc::clone(handler);
         let arguments = params.arguments.map(|arguments| serde_json::from_str::<BTreeMap<_, _>>(arguments.get()));
         let arguments = match arguments.transpose() {
             Ok(arguments) => arguments.unwrap_or_default(),
-            Err(error) => return Some(Err(Refusal::new(code::INVALID_PARAMS, error.to_string()))),
+            Err(error) => return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, error.to_string()))),
         };
         let work = self.workers.caught(async move { handler(arguments).await });
         self.begin(asked, async move {
             let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
-            text.map(|text| complete(user_message(&text))).map_err(|error| Refusal::new(code::INTERNAL, error))
+            text.map(|text| complete(user_message(&text))).map_err(|error| RequestRefusal::new(code::INTERNAL, error))
         })
     }
 
@@ -260,7 +260,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ClosureDispatcher {
     fn drop(&mut self) {
         locked(&self.running).drain().for_each(|(_, task)| task.abort());
     }
@@ -281,15 +281,15 @@ fn reply(id: &[u8], answer: LocalCallResult) -> Vec<u8> {
     let head: [&[u8]; 2] = [br#"{"jsonrpc":"2.0","id":"#, id];
     match answer {
         Ok(result) => [&head[..], &[br#","result":"#, result.as_bytes(), b"}"]].concat().concat(),
-        Err(Refusal { code, message }) => {
+        Err(RequestRefusal { code, message }) => {
             let error = format!(r#","error":{{"code":{code},"message":{}}}}}"#, Value::from(message));
             [&head[..], &[error.as_bytes()]].concat().concat()
         }
     }
 }
 
-fn nothing_runs() -> Refusal {
-    Refusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more")
+fn nothing_runs() -> RequestRefusal {
+    RequestRefusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

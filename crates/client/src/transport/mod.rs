@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 use wharf_spec::{LaunchCheck, LaunchRefusal};
 
 use crate::budget::ServerBudget;
-use crate::engine::{Dialect, Engine};
+use crate::engine::{Engine, Protocol};
 use crate::error::ConnectCause;
 use crate::limits::Limits;
 use crate::process_log::ProcessLog;
-use crate::services::Pending;
+use crate::services::BoxedFuture;
 use crate::tap::WireObserver;
 use wharf_guard::{Containment, GuardProgram};
 
 /// An open link to a server. Dropping it ends the server without waiting.
-pub(crate) struct Open {
+pub(crate) struct ServerLink {
     pub engine: Arc<Engine>,
     pub transport: Transport,
     pub process: Option<ServerProcess>,
@@ -28,7 +28,7 @@ pub(crate) struct Open {
     pub mirroring: HeaderMirroring,
     /// Description of the link, for the trace.
     pub detail: String,
-    hold: Box<dyn Hold>,
+    hold: Box<dyn LinkHandle>,
 }
 
 /// The transport of a connection.
@@ -66,24 +66,24 @@ pub struct ServerProcess {
 }
 
 /// The parameters for opening an [`Open`].
-pub(crate) struct Opening {
+pub(crate) struct LinkSetup {
     pub onlooker: WireObserver,
     pub log: Option<Arc<dyn ProcessLog>>,
-    pub dialect: Arc<dyn Dialect>,
+    pub dialect: Arc<dyn Protocol>,
     pub limits: Limits,
     /// Memory budget of this server.
     pub budget: ServerBudget,
     pub guard: GuardProgram,
 }
 
-impl Opening {
+impl LinkSetup {
     fn engine(&self, link: Arc<dyn crate::engine::Link>) -> Arc<Engine> {
         Engine::new(self.onlooker.clone(), link, self.dialect.clone(), self.limits.clone(), self.budget.clone())
     }
 }
 
 /// The transport-specific side of a link. Dropping it ends the server without waiting.
-pub(crate) trait Hold: Send + Sync {
+pub(crate) trait LinkHandle: Send + Sync {
     /// Returns the last lines of stderr, if there are any.
     fn stderr_tail(&self, lines: usize) -> Vec<String> {
         let _ = lines;
@@ -96,17 +96,17 @@ pub(crate) trait Hold: Send + Sync {
     }
 
     /// Resolves when the link can receive all messages from the server, or after a timeout.
-    fn ready(&self) -> Pending<()> {
+    fn ready(&self) -> BoxedFuture<()> {
         Box::pin(std::future::ready(()))
     }
 
     /// Starts a graceful shutdown and resolves when the server has ended. The shutdown continues if the future is
     /// dropped.
-    fn close(&self) -> Pending<()>;
+    fn close(&self) -> BoxedFuture<()>;
 }
 
-impl Open {
-    pub fn new(engine: Arc<Engine>, transport: Transport, hold: impl Hold + 'static) -> Self {
+impl ServerLink {
+    pub fn new(engine: Arc<Engine>, transport: Transport, hold: impl LinkHandle + 'static) -> Self {
         let (mirroring, detail) = (HeaderMirroring::Unknown, String::new());
         Self { engine, transport, process: None, mirroring, detail, hold: Box::new(hold) }
     }
@@ -131,8 +131,8 @@ impl Open {
 }
 
 /// A server that can be started.
-pub(crate) trait Start: Send + Sync {
-    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>>;
+pub(crate) trait ServerStarter: Send + Sync {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>>;
 
     /// Reports whether a second start creates a new server.
     fn can_restart(&self) -> bool;

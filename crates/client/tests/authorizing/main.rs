@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use wharf_client::{AuthRecovery, CallError, CallOptions, ConnectCause, Connection, DisconnectCause, connect_http};
-use wharf_spec::{HttpForm, Secret};
+use wharf_spec::{HttpTransport, Secret};
 use wharf_testkit::oracle::until;
 use wharf_wire::{Era, RawJson};
 
@@ -124,7 +124,7 @@ async fn a_login_that_cannot_be_had_sends_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connecting_says_what_would_help_in_every_form() {
-    for form in [HttpForm::Automatic, HttpForm::Streamable, HttpForm::Sse] {
+    for form in [HttpTransport::Automatic, HttpTransport::Streamable, HttpTransport::Sse] {
         for (remedy, retryable, login) in [
             (AuthRecovery::Login, false, true),
             (AuthRecovery::Waiting, true, false),

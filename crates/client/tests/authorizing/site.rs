@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use url::Url;
 use wharf_client::{AuthRecovery, Authorizer, ConnectOptions, Connection, Limits, NotAuthorized, connect_http};
-use wharf_net::{Carried, HeaderValue, Method, Pending, Refusal, RequestCredentials, header};
+use wharf_net::{AuthFuture, AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
 use wharf_spec::HttpSpec;
-use wharf_testkit::below::{Endpoint, Guest};
+use wharf_testkit::below::{AcceptedConnection, Endpoint};
 use wharf_wire::Era;
 
 /// What every token begins with, so that it can be looked for.
@@ -45,7 +45,7 @@ impl Site {
     pub fn start(era: Era, judge: impl Fn(&Asked) -> Act + Send + Sync + 'static) -> Self {
         let seen = Arc::<Mutex<Vec<Asked>>>::default();
         let ours = Arc::clone(&seen);
-        let serve = move |mut guest: Guest| {
+        let serve = move |mut guest: AcceptedConnection| {
             while let Ok(Some((asked, message))) = read_request(&mut guest) {
                 guest.delivered();
                 let act = judge(&asked);
@@ -114,7 +114,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<Option<(Asked, Value)>> {
     Ok(Some((asked, message)))
 }
 
-fn answer(guest: &mut Guest, era: Era, asked: &Asked, message: &Value, act: Act) -> io::Result<()> {
+fn answer(guest: &mut AcceptedConnection, era: Era, asked: &Asked, message: &Value, act: Act) -> io::Result<()> {
     match act {
         Act::Serve if asked.verb == "GET" => {
             guest.write_all(STREAM_HEAD.as_bytes())?;
@@ -217,10 +217,10 @@ impl Authorizer for Who {
         }
         let serial = self.serial.load(Ordering::SeqCst);
         let value = HeaderValue::from_str(&format!("Bearer {TOKEN}{serial}")).unwrap();
-        RequestCredentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
+        RequestCredentials::Ready(CredentialHeaders { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         let renewed = refusal.serial.is_some_and(|shown| self.renew(shown));
         let remedy = self.remedy.lock().unwrap().clone().unwrap_or(AuthRecovery::Login);
         Box::pin(async move { if renewed { Ok(()) } else { Err(not_authorized(remedy)) } })

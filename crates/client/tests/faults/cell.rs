@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use wharf_client::{ConnectOptions, Limits};
-use wharf_spec::{EnvValue, StdioSpec, Surroundings};
-use wharf_testkit::cases::Phase;
+use wharf_spec::{EnvValue, Environment, StdioSpec};
+use wharf_testkit::cases::FaultPhase;
 use wharf_testkit::http_cases::Form;
 use wharf_testkit::oracle::{self, Ledger};
 
@@ -23,7 +23,7 @@ static PANICS: AtomicUsize = AtomicUsize::new(0);
 pub struct Cell {
     pub case: String,
     pub form: Form,
-    pub phase: Phase,
+    pub phase: FaultPhase,
     pub era: String,
     pub marker: String,
     pub folder: PathBuf,
@@ -50,7 +50,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
     let marker = format!("{}-{}", std::process::id(), Instant::now().elapsed().as_nanos());
     let folder = std::env::temp_dir().join(format!("wharf-fault-{marker}"));
     std::fs::create_dir_all(&folder).unwrap();
-    let phases = [Phase::Before, Phase::Ready, Phase::During, Phase::After];
+    let phases = [FaultPhase::Before, FaultPhase::Ready, FaultPhase::During, FaultPhase::After];
     let cell = Cell {
         case: case.clone(),
         form: [Form::Stdio, Form::Http, Form::Sse].into_iter().find(|known| known.as_str() == form).unwrap(),
@@ -174,7 +174,7 @@ impl Cell {
     pub fn options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.name = self.case.clone();
-        options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: self.folder.clone() };
+        options.surroundings = Environment { env: std::env::vars_os().collect(), cwd: self.folder.clone() };
         options.limits = self.limits.clone();
         options
     }

@@ -3,14 +3,14 @@
 //! A row holds the words for connecting, for a call with an effect, and for a call after that; `|` separates what
 //! is equally right, which happens only where the server's end and our next call race.
 
-use wharf_testkit::cases::Phase;
+use wharf_testkit::cases::FaultPhase;
 
 use crate::cell::Cell;
 use crate::exercise::Observed;
 
-use Phase::{After, Before, During, Ready};
+use FaultPhase::{After, Before, During, Ready};
 
-type Row = (&'static [&'static str], Phase, Side, [&'static str; 3]);
+type Row = (&'static [&'static str], FaultPhase, Side, [&'static str; 3]);
 
 /// Which eras a row is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

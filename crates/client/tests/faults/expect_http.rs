@@ -6,16 +6,16 @@
 
 use std::time::Duration;
 
-use wharf_testkit::cases::Phase;
+use wharf_testkit::cases::FaultPhase;
 use wharf_testkit::http_cases::Form;
 use wharf_testkit::oracle::{self, Ledger};
 
 use crate::cell::Cell;
 use crate::exercise::Observed;
 
-use Phase::{After, Before, During, Ready};
+use FaultPhase::{After, Before, During, Ready};
 
-type Row = (&'static [&'static str], Phase, Side, [&'static str; 4]);
+type Row = (&'static [&'static str], FaultPhase, Side, [&'static str; 4]);
 
 /// Which eras a row is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

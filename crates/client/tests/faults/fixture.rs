@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use url::Url;
-use wharf_spec::{HttpForm, HttpSpec};
+use wharf_spec::{HttpSpec, HttpTransport};
 use wharf_testkit::http_cases::{CASES, Form};
 use wharf_testkit::oracle;
 
@@ -47,7 +47,7 @@ impl Fixture {
     /// Where it is, in the form in which it is known: the newer ones are found out, the old one is told.
     pub fn spec(&self) -> HttpSpec {
         let mut spec = HttpSpec::new(self.url.clone());
-        spec.form = if self.form == Form::Sse { HttpForm::Sse } else { HttpForm::Automatic };
+        spec.form = if self.form == Form::Sse { HttpTransport::Sse } else { HttpTransport::Automatic };
         spec
     }
 }

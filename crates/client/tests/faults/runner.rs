@@ -123,7 +123,11 @@ fn cells() -> Vec<Cell> {
     stdio.chain(own).chain(http).chain(own_http).collect()
 }
 
-fn crossed(cell: Cell, phases: &'static [cases::Phase], eras: &'static [cases::Era]) -> impl Iterator<Item = Cell> {
+fn crossed(
+    cell: Cell,
+    phases: &'static [cases::FaultPhase],
+    eras: &'static [cases::ServerEra],
+) -> impl Iterator<Item = Cell> {
     phases.iter().flat_map(move |phase| {
         let cell = cell.clone();
         eras.iter().map(move |era| Cell { phase: phase.as_str(), era: era.as_str(), ..cell.clone() })

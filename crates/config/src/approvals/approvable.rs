@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_spec::{Fingerprint, HttpForm, Surroundings, Untrusted, find_program};
+use wharf_spec::{Environment, Fingerprint, HttpTransport, UntrustedText, find_program};
 
 use super::entry_points::CommandLine;
-use super::look::Contents;
+use super::look::FileDigestCache;
 use super::{look, warnings};
 use crate::{
-    Described, EntrySite, HttpDefinition, Oauth, Reach, SourcedValue, StartDirectory, StdioDefinition, env_file,
+    EntrySite, HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StartDirectory, StdioDefinition,
+    TransportDefinition, env_file,
 };
 
 /// Note about the limits of an approval of a local server.
@@ -53,12 +54,12 @@ struct ApprovalFact {
 
 impl ApprovalSubject {
     /// Inspects a server definition and the files that it names. Blocks.
-    pub fn of(described: &Described, around: &Surroundings) -> Self {
-        Self::among(described, around, &mut Contents::default())
+    pub fn of(described: &ServerDefinition, around: &Environment) -> Self {
+        Self::among(described, around, &mut FileDigestCache::default())
     }
 
     /// Inspects one of several servers, which may share files. Blocks.
-    pub(crate) fn among(described: &Described, around: &Surroundings, contents: &mut Contents) -> Self {
+    pub(crate) fn among(described: &ServerDefinition, around: &Environment, contents: &mut FileDigestCache) -> Self {
         let mut facts = FactCollector {
             all: Vec::new(),
             from_file: Vec::new(),
@@ -69,8 +70,8 @@ impl ApprovalSubject {
             contents,
         };
         match &described.reach {
-            Reach::Stdio(stdio) => facts.add_stdio(stdio),
-            Reach::Http(http) => facts.add_http(http),
+            TransportDefinition::Stdio(stdio) => facts.add_stdio(stdio),
+            TransportDefinition::Http(http) => facts.add_http(http),
         }
         facts.add_if(!described.expands, "variables", "not expanded");
         facts.add_if(described.trust, "trust", "its tools are used without a question");
@@ -79,7 +80,7 @@ impl ApprovalSubject {
         facts.add_list("without tools", &described.exclude_tools);
         let FactCollector { all: facts, from_file, program, .. } = facts;
         let from_file: Vec<String> = from_file.into_iter().map(|(name, _)| name).collect();
-        let starts = matches!(described.reach, Reach::Stdio(_));
+        let starts = matches!(described.reach, TransportDefinition::Stdio(_));
         Self { facts, program, warnings: warnings::of(described, &from_file), starts }
     }
 
@@ -119,7 +120,7 @@ impl ApprovalFact {
         let Self { what, which, value } = self;
         let space = if which.is_empty() { "" } else { " " };
         let quote = if value.is_empty() || value.trim() != value { "\"" } else { "" };
-        format!("{what}{space}{}: {quote}{}{quote}", Untrusted::new(which), Untrusted::new(value))
+        format!("{what}{space}{}: {quote}{}{quote}", UntrustedText::new(which), UntrustedText::new(value))
     }
 }
 
@@ -130,8 +131,8 @@ struct FactCollector<'a> {
     program: Option<PathBuf>,
     expands: bool,
     site: &'a EntrySite,
-    around: &'a Surroundings,
-    contents: &'a mut Contents,
+    around: &'a Environment,
+    contents: &'a mut FileDigestCache,
 }
 
 impl FactCollector<'_> {
@@ -226,9 +227,9 @@ impl FactCollector<'_> {
 
     fn add_http(&mut self, http: &HttpDefinition) {
         let transport = match http.form {
-            HttpForm::Automatic => "http or sse",
-            HttpForm::Streamable => "http",
-            HttpForm::Sse => "sse",
+            HttpTransport::Automatic => "http or sse",
+            HttpTransport::Streamable => "http",
+            HttpTransport::Sse => "sse",
         };
         self.add("transport", transport.to_owned());
         self.add("address", http.url.value.clone());
@@ -240,7 +241,7 @@ impl FactCollector<'_> {
         http.oauth.iter().for_each(|oauth| self.add_oauth(oauth));
     }
 
-    fn add_oauth(&mut self, oauth: &Oauth) {
+    fn add_oauth(&mut self, oauth: &OauthDefinition) {
         self.add("login", "OAuth".to_owned());
         for (name, text) in &oauth.texts {
             match LOGIN.iter().find(|(key, _)| key == name) {

@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_spec::{Fingerprint, Surroundings, find_program};
+use wharf_spec::{Environment, Fingerprint, find_program};
 
-use crate::expand::{Part, parts, variable};
+use crate::expand::{TemplatePart, parts, variable};
 
 /// Maximum bytes of a file to hash.
 const LIMIT: u64 = 512 << 20;
@@ -18,21 +18,23 @@ const LIMIT: u64 = 512 << 20;
 const PIECE: usize = 64 << 10;
 
 /// Expands the variables that are set, to find files. References without a value stay unchanged.
-pub(super) fn expanded(text: &str, project: &Path, around: &Surroundings) -> String {
+pub(super) fn expanded(text: &str, project: &Path, around: &Environment) -> String {
     let filled = |part| match part {
-        Part::Text(text) => text.to_owned(),
-        Part::Variable { name, default } => variable(name, default, around).unwrap_or_else(|_| format!("${{{name}}}")),
-        Part::Secret(name) => format!("${{secret:{name}}}"),
-        Part::Project => spelt(project),
-        Part::Foreign(inner) => format!("${{{inner}}}"),
-        Part::Unclosed => "${".to_owned(),
+        TemplatePart::Text(text) => text.to_owned(),
+        TemplatePart::Variable { name, default } => {
+            variable(name, default, around).unwrap_or_else(|_| format!("${{{name}}}"))
+        }
+        TemplatePart::Secret(name) => format!("${{secret:{name}}}"),
+        TemplatePart::Project => spelt(project),
+        TemplatePart::Foreign(inner) => format!("${{{inner}}}"),
+        TemplatePart::Unclosed => "${".to_owned(),
     };
     parts(text).into_iter().map(filled).collect()
 }
 
 /// Finds a program by name in the absolute entries of a search path that are outside of the project, so that a project
 /// cannot supply its own.
-pub fn on_path(name: &str, path: &OsStr, around: &Surroundings) -> Option<PathBuf> {
+pub fn on_path(name: &str, path: &OsStr, around: &Environment) -> Option<PathBuf> {
     find_program(OsStr::new(name), path, &around.cwd, around).ok()
 }
 
@@ -46,9 +48,9 @@ fn identity(file: &Path) -> Option<String> {
 /// A cache of content descriptions by path. Used for one inspection of several entries, since servers of a project
 /// often share a large interpreter.
 #[derive(Default)]
-pub(crate) struct Contents(HashMap<PathBuf, String>);
+pub(crate) struct FileDigestCache(HashMap<PathBuf, String>);
 
-impl Contents {
+impl FileDigestCache {
     /// Describes a file's content. Blocks.
     pub(super) fn describe(&mut self, path: &Path) -> String {
         self.0.entry(path.to_owned()).or_insert_with(|| content(path)).clone()

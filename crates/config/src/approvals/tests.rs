@@ -8,27 +8,30 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt, symlink};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use wharf_spec::{HttpForm, Surroundings};
+use wharf_spec::{Environment, HttpTransport};
 
 use super::*;
 use crate::fields::OAUTH;
 use crate::tree::TextPosition;
-use crate::{Described, EntrySite, HttpDefinition, Oauth, Place, Reach, SourcedValue, StartDirectory, StdioDefinition};
+use crate::{
+    EntrySite, HttpDefinition, OauthDefinition, ServerDefinition, SourceLocation, SourcedValue, StartDirectory,
+    StdioDefinition, TransportDefinition,
+};
 
 /// A named change.
 type NamedMutation<T> = (&'static str, fn(&mut T));
 
 fn sited(text: &str) -> SourcedValue<String> {
-    let place = Place { file: Arc::from(Path::new(".mcp.json")), at: TextPosition::START };
+    let place = SourceLocation { file: Arc::from(Path::new(".mcp.json")), at: TextPosition::START };
     SourcedValue { value: text.to_owned(), place }
 }
 
-fn started(stdio: StdioDefinition) -> Reach {
-    Reach::Stdio(Box::new(stdio))
+fn started(stdio: StdioDefinition) -> TransportDefinition {
+    TransportDefinition::Stdio(Box::new(stdio))
 }
 
-fn described(reach: Reach) -> Described {
-    Described {
+fn described(reach: TransportDefinition) -> ServerDefinition {
+    ServerDefinition {
         reach,
         site: EntrySite::default(),
         expands: true,
@@ -62,11 +65,11 @@ fn command(words: &[&str]) -> StdioDefinition {
 }
 
 /// A project, and a program `tool` on the search path that is a symbolic link to `v1/tool`.
-struct Machine {
+struct ApprovalTestMachine {
     folder: TempDir,
 }
 
-impl Machine {
+impl ApprovalTestMachine {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let machine = Self { folder };
@@ -91,21 +94,21 @@ impl Machine {
         fs::rename(self.path("new"), self.path(name)).unwrap();
     }
 
-    fn around(&self) -> Surroundings {
+    fn around(&self) -> Environment {
         let path = OsString::from(format!("{}:{}", self.path("project/bin").display(), self.path("bin").display()));
-        Surroundings { env: vec![("PATH".into(), path)], cwd: self.path("project") }
+        Environment { env: vec![("PATH".into(), path)], cwd: self.path("project") }
     }
 
-    fn digest(&self, described: &Described) -> ApprovalDigest {
+    fn digest(&self, described: &ServerDefinition) -> ApprovalDigest {
         self.what(described.clone()).digest()
     }
 
     /// Inspects an entry of the project's file.
-    fn what(&self, described: Described) -> ApprovalSubject {
+    fn what(&self, described: ServerDefinition) -> ApprovalSubject {
         self.what_around(described, &self.around())
     }
 
-    fn what_around(&self, mut described: Described, around: &Surroundings) -> ApprovalSubject {
+    fn what_around(&self, mut described: ServerDefinition, around: &Environment) -> ApprovalSubject {
         let project = self.path("project");
         let start = StartDirectory::Project(project.clone());
         described.site = EntrySite { base: Some(project.clone()), start, project };
@@ -145,14 +148,14 @@ fn t03_whatever_changes_what_runs_asks_again() {
         ("no file of variables", |stdio| stdio.env_file = None),
         ("the whole environment", |stdio| stdio.inherit_env = true),
     ];
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let before = machine.digest(&described(started(stdio())));
     for (name, change) in changes {
         let mut stdio = stdio();
         change(&mut stdio);
         assert_ne!(machine.digest(&described(started(stdio))), before, "{name}");
     }
-    let flags: [NamedMutation<Described>; 5] = [
+    let flags: [NamedMutation<ServerDefinition>; 5] = [
         ("trust", |described| described.trust = true),
         ("expansion", |described| described.expands = false),
         ("tools", |described| described.include_tools = Some(vec!["*".to_owned()])),
@@ -169,7 +172,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
 /// T03: with the same file content, another program would run.
 #[test]
 fn t03_another_program_of_the_same_name_asks_again() {
-    let changes: [NamedMutation<Machine>; 10] = [
+    let changes: [NamedMutation<ApprovalTestMachine>; 10] = [
         ("replaced program", |machine| {
             fs::write(machine.path("new"), "#!/bin/sh\nevil\n").unwrap();
             fs::set_permissions(machine.path("new"), Permissions::from_mode(0o755)).unwrap();
@@ -200,7 +203,7 @@ fn t03_another_program_of_the_same_name_asks_again() {
         ("no variables", |machine| fs::remove_file(machine.path("project/vars")).unwrap()),
     ];
     for (name, change) in changes {
-        let mut machine = Machine::new();
+        let mut machine = ApprovalTestMachine::new();
         let before = machine.digest(&described(started(stdio())));
         change(&mut machine);
         assert_ne!(machine.digest(&described(started(stdio()))), before, "{name}");
@@ -209,13 +212,13 @@ fn t03_another_program_of_the_same_name_asks_again() {
 
 #[test]
 fn what_changes_nothing_does_not_ask_again() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let mut other = described(started(stdio()));
     let before = machine.digest(&other);
     other.timeout = Some(Duration::from_secs(1));
     other.debug = true;
     other.unknown.push(sited("note"));
-    let Reach::Stdio(stdio) = &mut other.reach else { panic!() };
+    let TransportDefinition::Stdio(stdio) = &mut other.reach else { panic!() };
     stdio.command.place.at = TextPosition { line: 9, column: 9 };
     stdio.env.reverse();
     stdio.env_vars.reverse();
@@ -243,7 +246,7 @@ fn a_changed_script_module_or_launcher_file_asks_again() {
         (&["uv", "run", "serve"], "pyproject.toml"),
     ];
     for (words, file) in cases {
-        let machine = Machine::new();
+        let machine = ApprovalTestMachine::new();
         let digest = || machine.digest(&described(started(command(words))));
         let path = machine.path("project").join(file);
         let absent = digest();
@@ -259,14 +262,14 @@ fn a_changed_script_module_or_launcher_file_asks_again() {
     }
 }
 
-fn login(name: &'static str, text: &str) -> Oauth {
-    Oauth { texts: vec![(name, sited(text))], callback_port: None }
+fn login(name: &'static str, text: &str) -> OauthDefinition {
+    OauthDefinition { texts: vec![(name, sited(text))], callback_port: None }
 }
 
 fn http() -> HttpDefinition {
     HttpDefinition {
         url: sited("https://a.example/mcp"),
-        form: HttpForm::Automatic,
+        form: HttpTransport::Automatic,
         headers: vec![("X-Key".to_owned(), sited("1")), ("Authorization".to_owned(), sited("Bearer ${TOKEN}"))],
         proxy: None,
         ca: Vec::new(),
@@ -280,7 +283,7 @@ fn http() -> HttpDefinition {
 fn t03_whatever_changes_what_is_contacted_asks_again() {
     let changes: [NamedMutation<HttpDefinition>; 12] = [
         ("address", |http| http.url = sited("https://b.example/mcp")),
-        ("form", |http| http.form = HttpForm::Sse),
+        ("form", |http| http.form = HttpTransport::Sse),
         ("value of a header", |http| http.headers[0].1 = sited("2")),
         ("name of a header", |http| http.headers[0].0 = "X-Other".to_owned()),
         ("a header more", |http| http.headers.push(("Y".to_owned(), sited("")))),
@@ -292,8 +295,8 @@ fn t03_whatever_changes_what_is_contacted_asks_again() {
         ("token address", |http| http.oauth = Some(login("token_url", "x"))),
         ("callback port", |http| http.oauth.as_mut().unwrap().callback_port = Some(80)),
     ];
-    let machine = Machine::new();
-    let digest = |http| machine.digest(&described(Reach::Http(Box::new(http))));
+    let machine = ApprovalTestMachine::new();
+    let digest = |http| machine.digest(&described(TransportDefinition::Http(Box::new(http))));
     let before = digest(http());
     for (name, change) in changes {
         let mut http = http();
@@ -313,7 +316,7 @@ fn t03_whatever_changes_what_is_contacted_asks_again() {
 
 #[test]
 fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let path = machine.path("v2");
     fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
     let mut stdio = StdioDefinition { env_file: Some(sited("vars")), ..command(&["tool"]) };
@@ -335,7 +338,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
 
 #[test]
 fn references_are_followed_as_they_are_expanded() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let mut around = machine.around();
     let bin = machine.path("v2");
     around.env.extend([("BIN", bin.to_str().unwrap()), ("EMPTY", "")].map(|(name, value)| (name.into(), value.into())));
@@ -354,7 +357,7 @@ fn references_are_followed_as_they_are_expanded() {
 
 #[test]
 fn a_large_file_is_told_from_another() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let file = fs::File::create(machine.path("project/vars")).unwrap();
     for size in [5 << 20, 65 << 20, 600 << 20] {
         file.set_len(size).unwrap();
@@ -381,7 +384,8 @@ fn what_is_handed_over_is_named() {
         "gets your secret pass",
         "its tools are used without a question",
     ];
-    let warnings = |described: &Described| ApprovalSubject::of(described, &Surroundings::default()).warnings().to_vec();
+    let warnings =
+        |described: &ServerDefinition| ApprovalSubject::of(described, &Environment::default()).warnings().to_vec();
     assert_eq!(warnings(&described), expected);
     described.expands = false;
     assert_eq!(
@@ -390,7 +394,7 @@ fn what_is_handed_over_is_named() {
     );
     described.expands = true;
     described.trust = false;
-    described.reach = Reach::Http(Box::new(http()));
+    described.reach = TransportDefinition::Http(Box::new(http()));
     assert_eq!(warnings(&described), ["gets your TOKEN"]);
 }
 
@@ -403,7 +407,7 @@ fn t04_the_question_shows_everything() {
     words[2] = "\u{1b}[2J\nargument 4: harmless";
     words[3] = &padding;
     words.push("--eval=evil");
-    let lines = ApprovalSubject::of(&described(started(command(&words))), &Surroundings::default()).lines();
+    let lines = ApprovalSubject::of(&described(started(command(&words))), &Environment::default()).lines();
     assert_eq!(lines.iter().filter(|line| line.starts_with("argument ")).count(), 299);
     for (line, expected) in [
         (1, "command: tool"),
@@ -419,7 +423,7 @@ fn t04_the_question_shows_everything() {
 
 #[test]
 fn an_approval_is_for_one_server_of_one_file_of_one_project() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
     let project = machine.path("project");
     let key = ApprovalKey::of(&project, Path::new(".mcp.json"), "a");
@@ -451,7 +455,7 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
 
 #[test]
 fn approvals_are_revoked_by_project_and_server() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
     let what = machine.what(described(started(stdio())));
     let key =
@@ -473,7 +477,7 @@ fn approvals_are_revoked_by_project_and_server() {
 /// C19, and a damaged file: both approve nothing and are not overwritten.
 #[test]
 fn c19_approvals_that_are_not_understood_are_left_alone() {
-    let machine = Machine::new();
+    let machine = ApprovalTestMachine::new();
     let path = machine.path("approvals.json");
     let approvals = ApprovalStore::at(&path);
     let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");

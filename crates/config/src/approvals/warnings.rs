@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::expand::{Part, parts};
-use crate::{Described, HttpDefinition, Oauth, Reach, SourcedValue, StdioDefinition};
+use crate::expand::{TemplatePart, parts};
+use crate::{HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition};
 
 /// Programs, and their options that run inline code or another program. A single-letter option also matches in a group
 /// of letters, as in `-lc`.
@@ -80,11 +80,11 @@ const IN_PROJECT: &str = "programs may run code of the directory they are starte
 
 /// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
 /// file.
-pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
+pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut given = BTreeSet::new();
     match &described.reach {
-        Reach::Stdio(stdio) => {
+        TransportDefinition::Stdio(stdio) => {
             warnings.extend(of_command(stdio, from_file));
             warnings.extend(described.names_project().then(|| IN_PROJECT.to_owned()));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
@@ -92,14 +92,14 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
                 given.extend(texts_of_stdio(stdio).flat_map(variables));
             }
         }
-        Reach::Http(http) => {
+        TransportDefinition::Http(http) => {
             warnings.extend(of_address(http));
             if described.expands {
                 given.extend(texts_of_http(http).flat_map(variables));
             }
         }
     }
-    warnings.extend(given.iter().map(|name| format!("gets your {}", Untrusted::new(name.as_str()))));
+    warnings.extend(given.iter().map(|name| format!("gets your {}", UntrustedText::new(name.as_str()))));
     if described.trust {
         warnings.push("its tools are used without a question".to_owned());
     }
@@ -109,7 +109,7 @@ pub(super) fn of(described: &Described, from_file: &[String]) -> Vec<String> {
 /// Returns warnings about the proxy, extra certificate authorities, and local files that are used or sent.
 fn of_address(http: &HttpDefinition) -> Vec<String> {
     let mut warnings = Vec::new();
-    let shown = |text: &SourcedValue<String>| Untrusted::new(text.value.as_str()).to_string();
+    let shown = |text: &SourcedValue<String>| UntrustedText::new(text.value.as_str()).to_string();
     warnings.extend(http.proxy.iter().map(|proxy| format!("everything goes by way of the proxy `{}`", shown(proxy))));
     warnings
         .extend(http.ca.iter().map(|file| format!("whoever `{}` vouches for is taken for the server", shown(file))));
@@ -130,8 +130,9 @@ fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
     let is_loader = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name);
     let names = stdio.env.iter().map(|(name, _)| name).chain(from_file).map(String::as_str);
     let loaders: BTreeSet<&str> = names.filter(|name| is_loader(name)).collect();
-    warnings
-        .extend(loaders.into_iter().map(|name| format!("`{}` can make it run something else", Untrusted::new(name))));
+    warnings.extend(
+        loaders.into_iter().map(|name| format!("`{}` can make it run something else", UntrustedText::new(name))),
+    );
     if stdio.inherit_env {
         warnings.push("gets your whole environment".to_owned());
     }
@@ -151,7 +152,11 @@ fn evaluations(words: &[&str]) -> Vec<String> {
     let is_eval = |word: &&&str| **word == "--eval" || word.starts_with("--eval=");
     found.extend(words[1..].iter().filter(is_eval).map(|word| (words[0], *word)));
     let told = |(program, option): (&str, &str)| {
-        format!("`{}` of `{}` can run a text or another program", Untrusted::new(option), Untrusted::new(program))
+        format!(
+            "`{}` of `{}` can run a text or another program",
+            UntrustedText::new(option),
+            UntrustedText::new(program)
+        )
     };
     found.into_iter().map(told).collect()
 }
@@ -187,7 +192,8 @@ fn unpinned(words: &[&str]) -> Vec<String> {
         let package = (0..words.len()).find(is_it).and_then(|start| package(&words[start + fetcher.len()..]));
         found.extend(package.filter(|package| !is_pinned(package)));
     }
-    let told = |package: &str| format!("`{}` has no fixed version: another may run next time", Untrusted::new(package));
+    let told =
+        |package: &str| format!("`{}` has no fixed version: another may run next time", UntrustedText::new(package));
     found.into_iter().map(told).collect()
 }
 
@@ -225,7 +231,7 @@ fn texts_of_stdio(stdio: &StdioDefinition) -> impl Iterator<Item = &str> {
 }
 
 fn texts_of_http(http: &HttpDefinition) -> impl Iterator<Item = &str> {
-    let oauth = http.oauth.iter().flat_map(Oauth::texts);
+    let oauth = http.oauth.iter().flat_map(OauthDefinition::texts);
     let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
 }
@@ -233,9 +239,9 @@ fn texts_of_http(http: &HttpDefinition) -> impl Iterator<Item = &str> {
 /// Returns the variables and secrets of the user that a text refers to.
 fn variables(text: &str) -> impl Iterator<Item = String> {
     parts(text).into_iter().filter_map(|part| match part {
-        Part::Variable { name, .. } => Some(name.to_owned()),
-        Part::Secret(name) => Some(format!("secret {name}")),
+        TemplatePart::Variable { name, .. } => Some(name.to_owned()),
+        TemplatePart::Secret(name) => Some(format!("secret {name}")),
         // A server with an invalid reference is not started.
-        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
+        TemplatePart::Text(_) | TemplatePart::Project | TemplatePart::Foreign(_) | TemplatePart::Unclosed => None,
     })
 }

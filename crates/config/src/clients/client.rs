@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Another MCP client with a list of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Client {
+pub enum ExternalClient {
     /// Claude Code: `.mcp.json` and `~/.claude.json`.
     ClaudeCode,
     /// Claude Desktop, for stdio servers only.
@@ -27,7 +27,7 @@ pub enum Client {
     Windsurf,
 }
 
-impl Client {
+impl ExternalClient {
     /// All clients, in display order.
     pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
@@ -114,23 +114,27 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for client in Client::ALL {
-            assert_eq!(Client::from_name(client.name()), Some(client));
+        for client in ExternalClient::ALL {
+            assert_eq!(ExternalClient::from_name(client.name()), Some(client));
         }
-        assert_eq!(Client::from_name("vscode"), Some(Client::VsCode));
-        assert_eq!(Client::from_name("Cursor"), None);
+        assert_eq!(ExternalClient::from_name("vscode"), Some(ExternalClient::VsCode));
+        assert_eq!(ExternalClient::from_name("Cursor"), None);
     }
 
     #[test]
     fn knows_where_files_are() {
         for (client, os, expected) in [
-            (Client::ClaudeCode, "linux", vec!["p/.mcp.json", "h/.claude.json"]),
-            (Client::ClaudeDesktop, "linux", vec!["h/.config/Claude/claude_desktop_config.json"]),
-            (Client::ClaudeDesktop, "macos", vec!["h/Library/Application Support/Claude/claude_desktop_config.json"]),
-            (Client::ClaudeDesktop, "windows", vec!["h/AppData/Roaming/Claude/claude_desktop_config.json"]),
-            (Client::Goose, "windows", vec!["h/AppData/Roaming/Block/goose/config/config.yaml"]),
-            (Client::Goose, "macos", vec!["h/.config/goose/config.yaml"]),
-            (Client::Zed, "linux", vec!["p/.zed/settings.json", "h/.config/zed/settings.json"]),
+            (ExternalClient::ClaudeCode, "linux", vec!["p/.mcp.json", "h/.claude.json"]),
+            (ExternalClient::ClaudeDesktop, "linux", vec!["h/.config/Claude/claude_desktop_config.json"]),
+            (
+                ExternalClient::ClaudeDesktop,
+                "macos",
+                vec!["h/Library/Application Support/Claude/claude_desktop_config.json"],
+            ),
+            (ExternalClient::ClaudeDesktop, "windows", vec!["h/AppData/Roaming/Claude/claude_desktop_config.json"]),
+            (ExternalClient::Goose, "windows", vec!["h/AppData/Roaming/Block/goose/config/config.yaml"]),
+            (ExternalClient::Goose, "macos", vec!["h/.config/goose/config.yaml"]),
+            (ExternalClient::Zed, "linux", vec!["p/.zed/settings.json", "h/.config/zed/settings.json"]),
         ] {
             let expected: Vec<_> = expected.into_iter().map(PathBuf::from).collect();
             assert_eq!(client.files(Path::new("h"), Path::new("p"), os), expected, "{client:?} {os}");

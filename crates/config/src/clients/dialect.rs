@@ -2,12 +2,12 @@
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
-use super::note::{Note, shown};
-use super::variables::{Piece, Pieces, is_name, variable, write_ours};
+use super::note::{ConversionNote, shown};
+use super::variables::{PieceBuilder, VariablePiece, is_name, variable, write_ours};
 
 /// Syntax of variable references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum VariableSyntax {
     /// No references: every text is literal.
     Literal,
     /// `${V}`, and `${V:-default}` if `defaults` is set. The syntax of Wharf.
@@ -20,10 +20,16 @@ pub(super) enum Dialect {
     Shell,
 }
 
-impl Dialect {
+impl VariableSyntax {
     /// Parses a client's text and adds notes about unsupported references. `field` is the name of the field.
-    pub(super) fn read(self, text: &str, field: &str, project: &Path, notes: &mut Vec<Note>) -> Vec<Piece> {
-        let mut reading = SyntaxReader { field, project, notes, pieces: Pieces::default() };
+    pub(super) fn read(
+        self,
+        text: &str,
+        field: &str,
+        project: &Path,
+        notes: &mut Vec<ConversionNote>,
+    ) -> Vec<VariablePiece> {
+        let mut reading = SyntaxReader { field, project, notes, pieces: PieceBuilder::default() };
         match self {
             Self::Literal => reading.pieces.text(text),
             Self::Braces { defaults } => reading
@@ -36,7 +42,7 @@ impl Dialect {
     }
 
     /// Writes a text in the client's syntax and adds notes about references that cannot be expressed.
-    pub(super) fn write(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> String {
+    pub(super) fn write(self, pieces: &[VariablePiece], field: &str, notes: &mut Vec<ConversionNote>) -> String {
         let mut text = String::new();
         let mut known = true;
         for piece in pieces {
@@ -54,40 +60,48 @@ impl Dialect {
         }
         // Parse the result again to detect ambiguities. Secrets become prompts of the client and are not compared.
         let pieces = self.unset_is_empty(pieces, field, notes);
-        let asks = pieces.iter().any(|piece| matches!(piece, Piece::Secret(_)));
+        let asks = pieces.iter().any(|piece| matches!(piece, VariablePiece::Secret(_)));
         if known && !asks && self.read(&text, field, Path::new("/"), &mut Vec::new()) != pieces {
-            notes.push(Note::changed(format!("`{}` is read differently there", shown(field))).fix("check it by hand"));
+            notes.push(
+                ConversionNote::changed(format!("`{}` is read differently there", shown(field)))
+                    .fix("check it by hand"),
+            );
         }
         text
     }
 
     /// Returns the pieces as read by a client for which an unset variable is empty, and adds a note if that makes a
     /// difference.
-    fn unset_is_empty(self, pieces: &[Piece], field: &str, notes: &mut Vec<Note>) -> Vec<Piece> {
-        let empty = |piece: &Piece| match piece {
-            Piece::Variable { name, default: None } if self == Self::Shell => {
-                Piece::Variable { name: name.clone(), default: Some(String::new()) }
+    fn unset_is_empty(
+        self,
+        pieces: &[VariablePiece],
+        field: &str,
+        notes: &mut Vec<ConversionNote>,
+    ) -> Vec<VariablePiece> {
+        let empty = |piece: &VariablePiece| match piece {
+            VariablePiece::Variable { name, default: None } if self == Self::Shell => {
+                VariablePiece::Variable { name: name.clone(), default: Some(String::new()) }
             }
             piece => piece.clone(),
         };
         let read: Vec<_> = pieces.iter().map(empty).collect();
         if read != pieces {
             let text = format!("`{}` refers to a variable that is empty there where it is not set", shown(field));
-            notes.push(Note::hint(text));
+            notes.push(ConversionNote::hint(text));
         }
         read
     }
 
-    fn spelling(self, piece: &Piece) -> Option<String> {
+    fn spelling(self, piece: &VariablePiece) -> Option<String> {
         match (self, piece) {
-            (_, Piece::Text(text)) => Some(text.clone()),
-            (Self::Braces { defaults }, Piece::Variable { .. }) if defaults || !has_default(piece) => {
+            (_, VariablePiece::Text(text)) => Some(text.clone()),
+            (Self::Braces { defaults }, VariablePiece::Variable { .. }) if defaults || !has_default(piece) => {
                 write_ours(std::slice::from_ref(piece))
             }
-            (Self::Editor { .. }, Piece::Variable { name, default: None }) => Some(format!("${{env:{name}}}")),
-            (Self::Editor { inputs: true }, Piece::Secret(name)) => Some(format!("${{input:{name}}}")),
-            (Self::Curly, Piece::Variable { name, default: None }) => Some(format!("{{env:{name}}}")),
-            (Self::Shell, Piece::Variable { name, default }) => match default.as_deref() {
+            (Self::Editor { .. }, VariablePiece::Variable { name, default: None }) => Some(format!("${{env:{name}}}")),
+            (Self::Editor { inputs: true }, VariablePiece::Secret(name)) => Some(format!("${{input:{name}}}")),
+            (Self::Curly, VariablePiece::Variable { name, default: None }) => Some(format!("{{env:{name}}}")),
+            (Self::Shell, VariablePiece::Variable { name, default }) => match default.as_deref() {
                 None | Some("") => Some(format!("${{{name}}}")),
                 Some(default) => Some(format!("${{{name}:-{default}}}")),
             },
@@ -97,44 +111,44 @@ impl Dialect {
 }
 
 /// Returns a note if the client prompts for this secret.
-fn asked(piece: &Piece, field: &str) -> Option<Note> {
-    let Piece::Secret(name) = piece else { return None };
+fn asked(piece: &VariablePiece, field: &str) -> Option<ConversionNote> {
+    let VariablePiece::Secret(name) = piece else { return None };
     let text = format!("`{}` refers to the secret `{}`, which is asked for there", shown(field), shown(name));
-    Some(Note::hint(text))
+    Some(ConversionNote::hint(text))
 }
 
-fn has_default(piece: &Piece) -> bool {
-    matches!(piece, Piece::Variable { default: Some(_), .. })
+fn has_default(piece: &VariablePiece) -> bool {
+    matches!(piece, VariablePiece::Variable { default: Some(_), .. })
 }
 
-fn unspellable(piece: &Piece, field: &str) -> Note {
+fn unspellable(piece: &VariablePiece, field: &str) -> ConversionNote {
     let field = shown(field);
     let note = match piece {
-        Piece::Secret(name) => {
+        VariablePiece::Secret(name) => {
             format!("`{field}` refers to the secret `{}`, which only this program keeps", shown(name))
         }
-        Piece::Variable { name, default: Some(_) } => {
+        VariablePiece::Variable { name, default: Some(_) } => {
             format!("`{field}` has a default for `{}`, and defaults have no spelling there", shown(name))
         }
-        Piece::Variable { name, .. } => {
+        VariablePiece::Variable { name, .. } => {
             format!("`{field}` refers to the variable `{}`, which is not expanded there", shown(name))
         }
-        Piece::Other(_) => format!("`{field}` holds a reference only this program knows"),
-        Piece::Text(_) => format!("`{field}` is read differently there"),
+        VariablePiece::Other(_) => format!("`{field}` holds a reference only this program knows"),
+        VariablePiece::Text(_) => format!("`{field}` is read differently there"),
     };
-    Note::changed(note).fix("put the value there by hand")
+    ConversionNote::changed(note).fix("put the value there by hand")
 }
 
 /// Meaning of a text between braces.
 enum BraceMeaning {
-    Piece(Piece),
+    Piece(VariablePiece),
     Text(String),
     /// Not a reference. The text stays as written.
     Nothing,
 }
 
-impl From<Option<Piece>> for BraceMeaning {
-    fn from(piece: Option<Piece>) -> Self {
+impl From<Option<VariablePiece>> for BraceMeaning {
+    fn from(piece: Option<VariablePiece>) -> Self {
         piece.map_or(Self::Nothing, Self::Piece)
     }
 }
@@ -142,8 +156,8 @@ impl From<Option<Piece>> for BraceMeaning {
 struct SyntaxReader<'a> {
     field: &'a str,
     project: &'a Path,
-    notes: &'a mut Vec<Note>,
-    pieces: Pieces,
+    notes: &'a mut Vec<ConversionNote>,
+    pieces: PieceBuilder,
 }
 
 impl SyntaxReader<'_> {
@@ -185,21 +199,21 @@ impl SyntaxReader<'_> {
             _ => {
                 let text =
                     format!("`{}` holds a `${{…}}` that is no variable to that client and stays text", self.field());
-                self.notes.push(Note::hint(text).fix("write `${NAME}` to have it expanded here"));
+                self.notes.push(ConversionNote::hint(text).fix("write `${NAME}` to have it expanded here"));
                 BraceMeaning::Nothing
             }
         }
     }
 
     /// Converts an input prompt to a variable.
-    fn input(&mut self, id: &str) -> Piece {
+    fn input(&mut self, id: &str) -> VariablePiece {
         let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
         let name: String = id.chars().map(fit).take(64).collect();
         let name = if is_name(&name) { name } else { format!("INPUT_{name}") };
         let text = format!("`{}` asks for `{}`, which is the variable `{name}` here", self.field(), shown(id));
         let fix = format!("set `{name}`, or store a secret of that name and write `${{secret:{name}}}`");
-        self.notes.push(Note::hint(text).fix(fix));
-        Piece::Variable { name, default: None }
+        self.notes.push(ConversionNote::hint(text).fix(fix));
+        VariablePiece::Variable { name, default: None }
     }
 
     fn curly(&mut self, inner: &str) -> BraceMeaning {
@@ -212,7 +226,7 @@ impl SyntaxReader<'_> {
 
     fn unknown(&mut self, spelling: &str) -> BraceMeaning {
         let text = format!("`{}` holds `{}`, which stays text here", self.field(), shown(spelling));
-        self.notes.push(Note::lost(text).fix("write what it stands for"));
+        self.notes.push(ConversionNote::lost(text).fix("write what it stands for"));
         BraceMeaning::Nothing
     }
 
@@ -237,9 +251,11 @@ impl SyntaxReader<'_> {
 }
 
 /// Parses the reference at a `$`. Returns the reference, if it is one, and the length of the text consumed.
-fn shell_reference(text: &str) -> (Option<Piece>, usize) {
-    let empty_if_unset = |piece: Piece| match piece {
-        Piece::Variable { name, default } => Piece::Variable { name, default: Some(default.unwrap_or_default()) },
+fn shell_reference(text: &str) -> (Option<VariablePiece>, usize) {
+    let empty_if_unset = |piece: VariablePiece| match piece {
+        VariablePiece::Variable { name, default } => {
+            VariablePiece::Variable { name, default: Some(default.unwrap_or_default()) }
+        }
         piece => piece,
     };
     if let Some(inner) = text.strip_prefix("${") {
@@ -256,13 +272,13 @@ mod tests {
     use super::*;
     use crate::clients::variables::ours;
 
-    const BRACES: Dialect = Dialect::Braces { defaults: true };
-    const EDITOR: Dialect = Dialect::Editor { inputs: true };
+    const BRACES: VariableSyntax = VariableSyntax::Braces { defaults: true };
+    const EDITOR: VariableSyntax = VariableSyntax::Editor { inputs: true };
 
     #[test]
     fn reads_what_clients_write() {
         for (dialect, theirs, expected) in [
-            (Dialect::Literal, "a${B}$${C}", "a$${B}$$${C}"),
+            (VariableSyntax::Literal, "a${B}$${C}", "a$${B}$$${C}"),
             (BRACES, "a${B}-${C:-d}", "a${B}-${C:-d}"),
             (BRACES, "${not a name} ${", "$${not a name} $${"),
             (EDITOR, "Bearer ${env:TOKEN}", "Bearer ${TOKEN}"),
@@ -271,8 +287,8 @@ mod tests {
             (EDITOR, "${input:api-key}", "${api_key}"),
             (EDITOR, "${input:1}", "${INPUT_1}"),
             (EDITOR, "${config:a.b} ${FOO}", "$${config:a.b} $${FOO}"),
-            (Dialect::Curly, "{env:A}{b}${C}{file:x}", "${A}{b}$${C}{file:x}"),
-            (Dialect::Shell, "$A-${B}-${C:-d}-$1-$$", "${A:-}-${B:-}-${C:-d}-$1-$$"),
+            (VariableSyntax::Curly, "{env:A}{b}${C}{file:x}", "${A}{b}$${C}{file:x}"),
+            (VariableSyntax::Shell, "$A-${B}-${C:-d}-$1-$$", "${A:-}-${B:-}-${C:-d}-$1-$$"),
         ] {
             let pieces = dialect.read(theirs, "env.X", Path::new("/home/me/code"), &mut Vec::new());
             assert_eq!(write_ours(&pieces).as_deref(), Some(expected), "{theirs}");
@@ -282,22 +298,22 @@ mod tests {
     #[test]
     fn writes_what_clients_read() {
         for (dialect, text, expected, noted) in [
-            (Dialect::Literal, "a$${B}", "a${B}", false),
-            (Dialect::Literal, "a${B}", "a${B}", true),
+            (VariableSyntax::Literal, "a$${B}", "a${B}", false),
+            (VariableSyntax::Literal, "a${B}", "a${B}", true),
             (BRACES, "${B:-c}", "${B:-c}", false),
             (BRACES, "$${B}", "${B}", true),
-            (Dialect::Braces { defaults: false }, "${B}", "${B}", false),
-            (Dialect::Braces { defaults: false }, "${B:-c}", "${B:-c}", true),
+            (VariableSyntax::Braces { defaults: false }, "${B}", "${B}", false),
+            (VariableSyntax::Braces { defaults: false }, "${B:-c}", "${B:-c}", true),
             (EDITOR, "${B}", "${env:B}", false),
             (EDITOR, "$${B}", "${B}", false),
             (EDITOR, "$${env:B}", "${env:B}", true),
             (EDITOR, "${B:-c}", "${B:-c}", true),
-            (Dialect::Curly, "${B}", "{env:B}", false),
-            (Dialect::Curly, "{env:B}", "{env:B}", true),
-            (Dialect::Shell, "${B:-}", "${B}", false),
-            (Dialect::Shell, "${B}", "${B}", true),
-            (Dialect::Shell, "$B", "$B", true),
-            (Dialect::Shell, "${secret:b}", "${secret:b}", true),
+            (VariableSyntax::Curly, "${B}", "{env:B}", false),
+            (VariableSyntax::Curly, "{env:B}", "{env:B}", true),
+            (VariableSyntax::Shell, "${B:-}", "${B}", false),
+            (VariableSyntax::Shell, "${B}", "${B}", true),
+            (VariableSyntax::Shell, "$B", "$B", true),
+            (VariableSyntax::Shell, "${secret:b}", "${secret:b}", true),
             (EDITOR, "${secret:b}", "${input:b}", true),
             (BRACES, "${other:b}", "${other:b}", true),
         ] {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::Client;
-use super::filling::{Filling, UnsupportedSetting};
-use super::note::{Note, shown};
+use super::ExternalClient;
+use super::filling::{ServerWriter, UnsupportedSetting};
+use super::note::{ConversionNote, shown};
 use super::tables::shape;
 use super::write::write;
 
@@ -16,27 +16,29 @@ pub struct ExportedFile {
     /// Content of the file.
     pub text: String,
     /// Notes about differences, each with its server.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ConversionNote>,
 }
 
 /// Writes a client's file with these servers, by id. Values are written unchanged.
 ///
 /// Omits a server that the client would handle differently, such as a disabled server if the client has no such
 /// setting, and adds a note.
-pub fn export(client: Client, servers: &[(String, Map<String, Json>)]) -> ExportedFile {
+pub fn export(client: ExternalClient, servers: &[(String, Map<String, Json>)]) -> ExportedFile {
     let mut notes = Vec::new();
     let mut written = Map::new();
     let mut beside = FileExtras::default();
     for (id, entry) in servers {
         let entry = beside.switched(client, id, entry);
-        let mut filling = Filling::new(client, &entry);
+        let mut filling = ServerWriter::new(client, &entry);
         match filling.fill() {
             Ok(server) => {
                 written.insert(id.clone(), Json::Object(completed(client, id, server)));
                 beside.secrets.append(&mut filling.secrets);
                 notes.extend(filling.notes.into_iter().map(|note| about(id, note)));
             }
-            Err(UnsupportedSetting(why)) => notes.push(about(id, Note::lost(format!("{why}, and is left out")))),
+            Err(UnsupportedSetting(why)) => {
+                notes.push(about(id, ConversionNote::lost(format!("{why}, and is left out"))))
+            }
         }
     }
     ExportedFile { text: write(shape(client).format, &file(client, written, beside)), notes }
@@ -53,8 +55,13 @@ struct FileExtras {
 
 impl FileExtras {
     /// Returns the entry without its `enabled` flag, if the client disables servers in a separate list.
-    fn switched<'a>(&mut self, client: Client, id: &str, entry: &'a Map<String, Json>) -> Cow<'a, Map<String, Json>> {
-        if client != Client::Gemini || entry.get("enabled") != Some(&Json::Bool(false)) {
+    fn switched<'a>(
+        &mut self,
+        client: ExternalClient,
+        id: &str,
+        entry: &'a Map<String, Json>,
+    ) -> Cow<'a, Map<String, Json>> {
+        if client != ExternalClient::Gemini || entry.get("enabled") != Some(&Json::Bool(false)) {
             return Cow::Borrowed(entry);
         }
         self.excluded.push(id.to_owned());
@@ -64,13 +71,13 @@ impl FileExtras {
     }
 }
 
-fn about(id: &str, note: Note) -> Note {
-    Note { text: format!("`{}`: {}", shown(id), note.text), ..note }
+fn about(id: &str, note: ConversionNote) -> ConversionNote {
+    ConversionNote { text: format!("`{}`: {}", shown(id), note.text), ..note }
 }
 
 /// Adds the members that a client requires.
-fn completed(client: Client, id: &str, mut server: Map<String, Json>) -> Map<String, Json> {
-    if client == Client::Goose {
+fn completed(client: ExternalClient, id: &str, mut server: Map<String, Json>) -> Map<String, Json> {
+    if client == ExternalClient::Goose {
         server.insert("name".to_owned(), Json::from(id));
         server.entry("enabled").or_insert(Json::Bool(true));
         server.entry("description").or_insert_with(|| Json::from(""));
@@ -78,12 +85,12 @@ fn completed(client: Client, id: &str, mut server: Map<String, Json>) -> Map<Str
     server
 }
 
-fn file(client: Client, servers: Map<String, Json>, beside: FileExtras) -> Map<String, Json> {
+fn file(client: ExternalClient, servers: Map<String, Json>, beside: FileExtras) -> Map<String, Json> {
     let path = shape(client).roots.first().copied().unwrap_or_default();
     let nested = |inner: Json, key: &&str| Json::Object(Map::from_iter([((*key).to_owned(), inner)]));
     let root = path.iter().rev().fold(Json::Object(servers), nested);
     let Json::Object(mut file) = root else { return Map::new() };
-    if client == Client::Opencode {
+    if client == ExternalClient::Opencode {
         file.insert("$schema".to_owned(), Json::from("https://opencode.ai/config.json"));
     }
     if !beside.secrets.is_empty() {

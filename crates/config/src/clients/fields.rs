@@ -4,37 +4,38 @@ use std::path::Path;
 
 use serde_json::{Map, Number, Value as Json};
 
-use crate::tree::{Node, Value};
+use crate::tree::{ConfigNode, ConfigValue};
 
-use super::Client;
-use super::note::{Note, shown};
-use super::shape::{Field, Kind, Shape};
+use super::ExternalClient;
+use super::note::{ConversionNote, shown};
+use super::shape::{ClientSchema, FieldConversion, FieldMapping};
 use super::tables::shape;
-use super::variables::{Piece, is_name, write_ours};
+use super::variables::{VariablePiece, is_name, write_ours};
 
 /// State of the conversion of one server.
-pub(super) struct Fields<'a> {
-    client: Client,
-    shape: &'static Shape,
+pub(super) struct ServerReader<'a> {
+    client: ExternalClient,
+    shape: &'static ClientSchema,
     project: &'a Path,
-    node: &'a Node,
+    node: &'a ConfigNode,
     entry: Map<String, Json>,
     /// Notes so far.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<ConversionNote>,
 }
 
 /// The server cannot be converted.
 struct UnsupportedServer;
 
-impl<'a> Fields<'a> {
-    pub(super) fn new(client: Client, project: &'a Path, node: &'a Node) -> Self {
+impl<'a> ServerReader<'a> {
+    pub(super) fn new(client: ExternalClient, project: &'a Path, node: &'a ConfigNode) -> Self {
         Self { client, shape: shape(client), project, node, entry: Map::new(), notes: Vec::new() }
     }
 
     /// Converts the server. Returns an empty entry and adds a note if that is not possible.
     pub(super) fn read(&mut self) -> Map<String, Json> {
-        let Value::Map(_) = &self.node.value else {
-            self.notes.push(Note::lost(format!("is {}, not an object, and is left out", self.node.value.kind())));
+        let ConfigValue::Map(_) = &self.node.value else {
+            self.notes
+                .push(ConversionNote::lost(format!("is {}, not an object, and is left out", self.node.value.kind())));
             return Map::new();
         };
         if self.read_all().is_err() {
@@ -48,43 +49,45 @@ impl<'a> Fields<'a> {
     fn read_all(&mut self) -> Result<(), UnsupportedServer> {
         for field in self.shape.fields {
             let Some(node) = at(self.node, field.theirs) else { continue };
-            let is_object_of_fields = matches!(node.value, Value::Map(_)) && self.has_members(field.theirs);
-            if node.value != Value::Null && !is_object_of_fields {
+            let is_object_of_fields = matches!(node.value, ConfigValue::Map(_)) && self.has_members(field.theirs);
+            if node.value != ConfigValue::Null && !is_object_of_fields {
                 self.field(field, node)?;
             }
         }
         Ok(())
     }
 
-    fn field(&mut self, field: &Field, node: &Node) -> Result<(), UnsupportedServer> {
+    fn field(&mut self, field: &FieldMapping, node: &ConfigNode) -> Result<(), UnsupportedServer> {
         let read = match field.kind {
-            Kind::Transport { words, .. } => return self.transport(words, node),
-            Kind::Address(transport) => self.address(field, node, transport),
-            Kind::Text => self.text(field.theirs, node).map(|text| self.put(field, text)),
-            Kind::Texts => self.texts(field.theirs, node).map(|texts| self.put(field, Json::Array(texts))),
-            Kind::Pairs => self.pairs(field, node),
-            Kind::Words => words(node).map(|words| self.words(field, words)),
-            Kind::Flag => flag(node).map(|flag| self.put(field, Json::Bool(flag))),
-            Kind::Inverse => flag(node).map(|flag| self.put(field, Json::Bool(!flag))),
-            Kind::Port => port(node).map(|port| self.put(field, Json::from(port))),
-            Kind::Milliseconds => milliseconds(node, 1.0).map(|time| self.put(field, time)),
-            Kind::Seconds | Kind::WholeSeconds => milliseconds(node, 1000.0).map(|time| self.put(field, time)),
-            Kind::CommandLine => self.command_line(field, node),
-            Kind::Handed => self.handed(node),
-            Kind::HeaderVariables => self.header_variables(node),
-            Kind::Bearer => node.text().map(|name| self.refer("headers", "Authorization", "Bearer ", name)),
-            Kind::Scopes => scopes(node).map(|scope| self.put(field, Json::String(scope))),
-            Kind::Ignored => Some(()),
-            Kind::Missing(means, fix) => self.missing(field, node, means, fix),
+            FieldConversion::Transport { words, .. } => return self.transport(words, node),
+            FieldConversion::Address(transport) => self.address(field, node, transport),
+            FieldConversion::Text => self.text(field.theirs, node).map(|text| self.put(field, text)),
+            FieldConversion::Texts => self.texts(field.theirs, node).map(|texts| self.put(field, Json::Array(texts))),
+            FieldConversion::Pairs => self.pairs(field, node),
+            FieldConversion::Words => words(node).map(|words| self.words(field, words)),
+            FieldConversion::Flag => flag(node).map(|flag| self.put(field, Json::Bool(flag))),
+            FieldConversion::Inverse => flag(node).map(|flag| self.put(field, Json::Bool(!flag))),
+            FieldConversion::Port => port(node).map(|port| self.put(field, Json::from(port))),
+            FieldConversion::Milliseconds => milliseconds(node, 1.0).map(|time| self.put(field, time)),
+            FieldConversion::Seconds | FieldConversion::WholeSeconds => {
+                milliseconds(node, 1000.0).map(|time| self.put(field, time))
+            }
+            FieldConversion::CommandLine => self.command_line(field, node),
+            FieldConversion::Handed => self.handed(node),
+            FieldConversion::HeaderVariables => self.header_variables(node),
+            FieldConversion::Bearer => node.text().map(|name| self.refer("headers", "Authorization", "Bearer ", name)),
+            FieldConversion::Scopes => scopes(node).map(|scope| self.put(field, Json::String(scope))),
+            FieldConversion::Ignored => Some(()),
+            FieldConversion::Missing(means, fix) => self.missing(field, node, means, fix),
         };
         if read.is_none() {
             let text = format!("`{}` is {} and is left out", field.theirs, unfit(field, node));
-            self.notes.push(Note::lost(text));
+            self.notes.push(ConversionNote::lost(text));
         }
         Ok(())
     }
 
-    fn transport(&mut self, words: &[(&str, &str)], node: &Node) -> Result<(), UnsupportedServer> {
+    fn transport(&mut self, words: &[(&str, &str)], node: &ConfigNode) -> Result<(), UnsupportedServer> {
         let word = node.text().unwrap_or(node.value.kind());
         match words.iter().find(|(theirs, _)| *theirs == word) {
             Some((_, "")) => {}
@@ -93,22 +96,22 @@ impl<'a> Fields<'a> {
             }
             None => {
                 let text = format!("a server of type `{}` cannot be carried over", shown(word));
-                self.notes.push(Note::lost(text).fix("servers are started (stdio) or dialled (http, sse)"));
+                self.notes.push(ConversionNote::lost(text).fix("servers are started (stdio) or dialled (http, sse)"));
                 return Err(UnsupportedServer);
             }
         }
         Ok(())
     }
 
-    fn address(&mut self, field: &Field, node: &Node, transport: &str) -> Option<()> {
+    fn address(&mut self, field: &FieldMapping, node: &ConfigNode, transport: &str) -> Option<()> {
         let text = self.text(field.theirs, node)?;
         self.put(field, text);
         self.entry.entry("type").or_insert_with(|| Json::from(transport));
         Some(())
     }
 
-    fn pairs(&mut self, field: &Field, node: &Node) -> Option<()> {
-        let Value::Map(members) = &node.value else { return None };
+    fn pairs(&mut self, field: &FieldMapping, node: &ConfigNode) -> Option<()> {
+        let ConfigValue::Map(members) = &node.value else { return None };
         for member in members {
             let name = format!("{}.{}", field.theirs, member.key);
             match self.text(&name, &member.node) {
@@ -116,46 +119,46 @@ impl<'a> Fields<'a> {
                 None => {
                     let text =
                         format!("`{}` is {}, not a text, and is left out", shown(&name), member.node.value.kind());
-                    self.notes.push(Note::lost(text));
+                    self.notes.push(ConversionNote::lost(text));
                 }
             }
         }
         Some(())
     }
 
-    fn texts(&mut self, name: &str, node: &Node) -> Option<Vec<Json>> {
-        let Value::List(nodes) = &node.value else { return None };
+    fn texts(&mut self, name: &str, node: &ConfigNode) -> Option<Vec<Json>> {
+        let ConfigValue::List(nodes) = &node.value else { return None };
         nodes.iter().map(|node| self.text(name, node)).collect()
     }
 
     /// Sets a list of names. For goose, an empty list means all tools and is dropped.
-    fn words(&mut self, field: &Field, words: Vec<Json>) {
-        if self.client != Client::Goose || !words.is_empty() {
+    fn words(&mut self, field: &FieldMapping, words: Vec<Json>) {
+        if self.client != ExternalClient::Goose || !words.is_empty() {
             self.put(field, Json::Array(words));
         }
     }
 
     /// Converts a value to a text in Wharf's syntax. Accepts numbers and booleans.
-    fn text(&mut self, name: &str, node: &Node) -> Option<Json> {
+    fn text(&mut self, name: &str, node: &ConfigNode) -> Option<Json> {
         let text = match &node.value {
-            Value::Text(text) | Value::Number(text) => text.clone(),
-            Value::Bool(flag) => flag.to_string(),
+            ConfigValue::Text(text) | ConfigValue::Number(text) => text.clone(),
+            ConfigValue::Bool(flag) => flag.to_string(),
             _ => return None,
         };
         let pieces = self.pieces(&text, name);
         let written = write_ours(&pieces).unwrap_or_else(|| {
             let text = format!("`{}` has a `$` before a variable, which cannot be written here", shown(name));
-            self.notes.push(Note::changed(text).fix("check it by hand"));
+            self.notes.push(ConversionNote::changed(text).fix("check it by hand"));
             text_with_room(&pieces)
         });
         Some(Json::String(written))
     }
 
-    fn pieces(&mut self, text: &str, name: &str) -> Vec<Piece> {
+    fn pieces(&mut self, text: &str, name: &str) -> Vec<VariablePiece> {
         self.shape.dialect(name).read(text, name, self.project, &mut self.notes)
     }
 
-    fn command_line(&mut self, field: &Field, node: &Node) -> Option<()> {
+    fn command_line(&mut self, field: &FieldMapping, node: &ConfigNode) -> Option<()> {
         let mut texts = self.texts(field.theirs, node)?.into_iter();
         self.entry.insert("command".to_owned(), texts.next()?);
         if texts.len() > 0 {
@@ -164,22 +167,22 @@ impl<'a> Fields<'a> {
         Some(())
     }
 
-    fn handed(&mut self, node: &Node) -> Option<()> {
-        let Value::List(nodes) = &node.value else { return None };
+    fn handed(&mut self, node: &ConfigNode) -> Option<()> {
+        let ConfigValue::List(nodes) = &node.value else { return None };
         for node in nodes {
             let name = node.text().or_else(|| node.member("name").and_then(|member| member.node.text()))?;
             self.refer("env", name, "", name);
-            if self.client == Client::Goose {
+            if self.client == ExternalClient::Goose {
                 let text = format!("goose may keep `{}` in its keyring", shown(name));
                 let fix = "set the variable, or store a secret and write `${secret:NAME}`";
-                self.notes.push(Note::hint(text).fix(fix));
+                self.notes.push(ConversionNote::hint(text).fix(fix));
             }
         }
         Some(())
     }
 
-    fn header_variables(&mut self, node: &Node) -> Option<()> {
-        let Value::Map(members) = &node.value else { return None };
+    fn header_variables(&mut self, node: &ConfigNode) -> Option<()> {
+        let ConfigValue::Map(members) = &node.value else { return None };
         for member in members {
             self.refer("headers", &member.key, "", member.node.text()?);
         }
@@ -192,20 +195,20 @@ impl<'a> Fields<'a> {
             self.put_pair(ours, key, Json::String(format!("{before}${{{variable}}}")));
         } else {
             let text = format!("`{ours}.{}` refers to what is no name of a variable, and is left out", shown(key));
-            self.notes.push(Note::lost(text));
+            self.notes.push(ConversionNote::lost(text));
         }
     }
 
-    fn missing(&mut self, field: &Field, node: &Node, means: &str, fix: &str) -> Option<()> {
+    fn missing(&mut self, field: &FieldMapping, node: &ConfigNode, means: &str, fix: &str) -> Option<()> {
         // Disabled or the default value: the missing support makes no difference.
-        if node.value != Value::Bool(false) && node.text() != Some("dynamic_discovery") {
-            let note = Note::lost(format!("`{}` has no counterpart: {means}", field.theirs));
+        if node.value != ConfigValue::Bool(false) && node.text() != Some("dynamic_discovery") {
+            let note = ConversionNote::lost(format!("`{}` has no counterpart: {means}", field.theirs));
             self.notes.push(if fix.is_empty() { note } else { note.fix(fix) });
         }
         Some(())
     }
 
-    fn put(&mut self, field: &Field, value: Json) {
+    fn put(&mut self, field: &FieldMapping, value: Json) {
         let slot = match field.ours.split_once('.') {
             None => self.entry.entry(field.ours),
             Some((object, key)) => match self.entry.entry(object).or_insert_with(|| Json::Object(Map::new())) {
@@ -216,7 +219,10 @@ impl<'a> Fields<'a> {
         if let serde_json::map::Entry::Vacant(vacant) = slot {
             vacant.insert(value);
         } else {
-            self.notes.push(Note::lost(format!("`{}` says again what is already said, and is left out", field.theirs)));
+            self.notes.push(ConversionNote::lost(format!(
+                "`{}` says again what is already said, and is left out",
+                field.theirs
+            )));
         }
     }
 
@@ -228,7 +234,7 @@ impl<'a> Fields<'a> {
 
     fn note_unknown(&mut self) {
         for member in self.node.members() {
-            if self.has_members(&member.key) && matches!(member.node.value, Value::Map(_)) {
+            if self.has_members(&member.key) && matches!(member.node.value, ConfigValue::Map(_)) {
                 for inner in member.node.members() {
                     self.note_if_unknown(&format!("{}.{}", member.key, inner.key));
                 }
@@ -240,12 +246,12 @@ impl<'a> Fields<'a> {
 
     fn note_if_unknown(&mut self, path: &str) {
         if !self.shape.fields.iter().any(|field| field.theirs == path) {
-            self.notes.push(Note::lost(format!("`{}` means nothing here and is left out", shown(path))));
+            self.notes.push(ConversionNote::lost(format!("`{}` means nothing here and is left out", shown(path))));
         }
     }
 
     fn has_members(&self, key: &str) -> bool {
-        let is_member = |field: &Field| field.theirs.split_once('.').is_some_and(|(object, _)| object == key);
+        let is_member = |field: &FieldMapping| field.theirs.split_once('.').is_some_and(|(object, _)| object == key);
         self.shape.fields.iter().any(is_member)
     }
 
@@ -262,64 +268,69 @@ impl<'a> Fields<'a> {
             self.entry.remove("type");
         }
         if self.entry.get("trust") == Some(&Json::Bool(true)) {
-            self.notes
-                .push(Note::hint("`trust` allows all its tools without a question").fix("leave it out to be asked"));
+            self.notes.push(
+                ConversionNote::hint("`trust` allows all its tools without a question").fix("leave it out to be asked"),
+            );
         }
         let switches_off = self.entry.len() == 1 && has(&self.entry, "enabled");
         if !has(&self.entry, "command") && !has(&self.entry, "url") && !switches_off {
-            self.notes.push(Note::lost("has neither a command nor an address, and is left out"));
+            self.notes.push(ConversionNote::lost("has neither a command nor an address, and is left out"));
             self.entry.clear();
         }
     }
 }
 
 /// Returns the value at a path of at most two keys. The last of duplicate keys wins.
-fn at<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
-    let last = |node: &'a Node, key: &str| node.members().iter().rev().find(|member| member.key == key);
+fn at<'a>(node: &'a ConfigNode, path: &str) -> Option<&'a ConfigNode> {
+    let last = |node: &'a ConfigNode, key: &str| node.members().iter().rev().find(|member| member.key == key);
     match path.split_once('.') {
         None => last(node, path).map(|member| &member.node),
         Some((object, key)) => last(&last(node, object)?.node, key).map(|member| &member.node),
     }
 }
 
-fn unfit(field: &Field, node: &Node) -> String {
+fn unfit(field: &FieldMapping, node: &ConfigNode) -> String {
     let expected = match field.kind {
-        Kind::Flag | Kind::Inverse => "a boolean",
-        Kind::Milliseconds | Kind::Seconds | Kind::WholeSeconds => "a time",
-        Kind::Port => "a port",
-        Kind::Pairs | Kind::HeaderVariables => "an object",
-        Kind::Texts | Kind::Words | Kind::CommandLine | Kind::Handed | Kind::Scopes => "a list of texts",
+        FieldConversion::Flag | FieldConversion::Inverse => "a boolean",
+        FieldConversion::Milliseconds | FieldConversion::Seconds | FieldConversion::WholeSeconds => "a time",
+        FieldConversion::Port => "a port",
+        FieldConversion::Pairs | FieldConversion::HeaderVariables => "an object",
+        FieldConversion::Texts
+        | FieldConversion::Words
+        | FieldConversion::CommandLine
+        | FieldConversion::Handed
+        | FieldConversion::Scopes => "a list of texts",
         _ => "a text",
     };
     format!("{}, not {expected},", node.value.kind())
 }
 
-fn flag(node: &Node) -> Option<bool> {
+fn flag(node: &ConfigNode) -> Option<bool> {
     match node.value {
-        Value::Bool(flag) => Some(flag),
+        ConfigValue::Bool(flag) => Some(flag),
         _ => None,
     }
 }
 
-fn port(node: &Node) -> Option<u16> {
-    let Value::Number(text) = &node.value else { return None };
+fn port(node: &ConfigNode) -> Option<u16> {
+    let ConfigValue::Number(text) = &node.value else { return None };
     text.parse().ok().filter(|port| *port > 0)
 }
 
-fn words(node: &Node) -> Option<Vec<Json>> {
-    let Value::List(nodes) = &node.value else { return None };
+fn words(node: &ConfigNode) -> Option<Vec<Json>> {
+    let ConfigValue::List(nodes) = &node.value else { return None };
     nodes.iter().map(|node| node.text().map(Json::from)).collect()
 }
 
 /// Joins a list of scopes. Accepts a single text as well.
-fn scopes(node: &Node) -> Option<String> {
-    let Value::List(nodes) = &node.value else { return node.text().map(str::to_owned) };
-    let words: Option<Vec<_>> = nodes.iter().map(Node::text).collect();
+fn scopes(node: &ConfigNode) -> Option<String> {
+    let ConfigValue::List(nodes) = &node.value else { return node.text().map(str::to_owned) };
+    let words: Option<Vec<_>> = nodes.iter().map(ConfigNode::text).collect();
     words.map(|words| words.join(" "))
 }
 
-fn milliseconds(node: &Node, factor: f64) -> Option<Json> {
-    let Value::Number(text) = &node.value else { return None };
+fn milliseconds(node: &ConfigNode, factor: f64) -> Option<Json> {
+    let ConfigValue::Number(text) = &node.value else { return None };
     let time = (text.parse::<f64>().ok()? * factor).round();
     // Above this, a float cannot represent every integer.
     let is_time = (0.0..=9e15).contains(&time);
@@ -327,10 +338,10 @@ fn milliseconds(node: &Node, factor: f64) -> Option<Json> {
 }
 
 /// Writes a text without the `$` that directly precedes a reference.
-fn text_with_room(pieces: &[Piece]) -> String {
+fn text_with_room(pieces: &[VariablePiece]) -> String {
     let mut text = String::new();
     for piece in pieces {
-        if !matches!(piece, Piece::Text(_)) {
+        if !matches!(piece, VariablePiece::Text(_)) {
             text.truncate(text.trim_end_matches('$').len());
         }
         text.push_str(&write_ours(std::slice::from_ref(piece)).unwrap_or_default());

@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Number, Value as Json};
 
-use super::Client;
-use super::note::{Note, shown};
-use super::shape::{Field, Kind, Shape, Way};
+use super::ExternalClient;
+use super::note::{ConversionNote, shown};
+use super::shape::{ClientSchema, FieldConversion, FieldMapping, MappingDirection};
 use super::tables::shape;
-use super::variables::{Piece, ours};
+use super::variables::{VariablePiece, ours};
 
 /// State of the conversion of one entry.
-pub(super) struct Filling {
-    client: Client,
-    shape: &'static Shape,
+pub(super) struct ServerWriter {
+    client: ExternalClient,
+    shape: &'static ClientSchema,
     /// Members of the entry that are not converted yet.
     rest: Map<String, Json>,
     server: Map<String, Json>,
     /// Notes so far.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<ConversionNote>,
     /// Secrets for which the client will prompt.
     pub(super) secrets: Vec<String>,
 }
@@ -24,15 +24,15 @@ pub(super) struct Filling {
 /// Reason for which a server is omitted: a setting that the client does not support.
 pub(super) struct UnsupportedSetting(pub(super) String);
 
-impl Filling {
-    pub(super) fn new(client: Client, entry: &Map<String, Json>) -> Self {
+impl ServerWriter {
+    pub(super) fn new(client: ExternalClient, entry: &Map<String, Json>) -> Self {
         let (notes, secrets) = (Vec::new(), Vec::new());
         Self { client, shape: shape(client), rest: one_spelling(entry), server: Map::new(), notes, secrets }
     }
 
     /// Converts the entry to the client's format.
     pub(super) fn fill(&mut self) -> Result<Map<String, Json>, UnsupportedSetting> {
-        for field in self.shape.fields.iter().filter(|field| field.way == Way::Both) {
+        for field in self.shape.fields.iter().filter(|field| field.way == MappingDirection::Both) {
             self.field(field);
         }
         self.leave_out()?;
@@ -40,57 +40,64 @@ impl Filling {
         Ok(std::mem::take(&mut self.server))
     }
 
-    fn field(&mut self, field: &Field) {
+    fn field(&mut self, field: &FieldMapping) {
         match field.kind {
-            Kind::Transport { words, required } => self.transport(field, words, required),
-            Kind::Address(transport) => self.address(field, transport),
-            Kind::CommandLine => self.command_line(field),
-            Kind::Handed => self.handed(field),
-            Kind::HeaderVariables => self.header_variables(field),
-            Kind::Bearer => self.bearer(field),
+            FieldConversion::Transport { words, required } => self.transport(field, words, required),
+            FieldConversion::Address(transport) => self.address(field, transport),
+            FieldConversion::CommandLine => self.command_line(field),
+            FieldConversion::Handed => self.handed(field),
+            FieldConversion::HeaderVariables => self.header_variables(field),
+            FieldConversion::Bearer => self.bearer(field),
             kind => self.value(field, kind),
         }
     }
 
     /// Converts a field with a single value.
-    fn value(&mut self, field: &Field, kind: Kind) {
+    fn value(&mut self, field: &FieldMapping, kind: FieldConversion) {
         let Some(value) = self.take(field.ours) else { return };
         let written = match (kind, &value) {
-            (Kind::Text, value) => self.text(field.theirs, field.ours, value),
-            (Kind::Texts, Json::Array(texts)) => {
+            (FieldConversion::Text, value) => self.text(field.theirs, field.ours, value),
+            (FieldConversion::Texts, Json::Array(texts)) => {
                 texts.iter().map(|text| self.text(field.theirs, field.ours, text)).collect()
             }
-            (Kind::Pairs, Json::Object(pairs)) => Some(self.pairs(field, pairs)),
-            (Kind::Words, Json::Array(words)) if words.is_empty() && self.client == Client::Goose => {
-                self.notes.push(Note::changed(format!("`{}` is empty, which means all tools to goose", field.ours)));
+            (FieldConversion::Pairs, Json::Object(pairs)) => Some(self.pairs(field, pairs)),
+            (FieldConversion::Words, Json::Array(words))
+                if words.is_empty() && self.client == ExternalClient::Goose =>
+            {
+                self.notes.push(ConversionNote::changed(format!(
+                    "`{}` is empty, which means all tools to goose",
+                    field.ours
+                )));
                 return;
             }
-            (Kind::Words, Json::Array(_)) | (Kind::Flag, Json::Bool(_)) => Some(value.clone()),
-            (Kind::Inverse, Json::Bool(flag)) => Some(Json::Bool(!flag)),
-            (Kind::Milliseconds | Kind::Port, Json::Number(_)) => Some(value.clone()),
-            (Kind::Seconds, Json::Number(number)) => seconds(number),
-            (Kind::WholeSeconds, Json::Number(number)) => self.whole_seconds(field, number),
-            (Kind::Scopes, Json::String(scope)) => Some(scope.split_whitespace().collect()),
+            (FieldConversion::Words, Json::Array(_)) | (FieldConversion::Flag, Json::Bool(_)) => Some(value.clone()),
+            (FieldConversion::Inverse, Json::Bool(flag)) => Some(Json::Bool(!flag)),
+            (FieldConversion::Milliseconds | FieldConversion::Port, Json::Number(_)) => Some(value.clone()),
+            (FieldConversion::Seconds, Json::Number(number)) => seconds(number),
+            (FieldConversion::WholeSeconds, Json::Number(number)) => self.whole_seconds(field, number),
+            (FieldConversion::Scopes, Json::String(scope)) => Some(scope.split_whitespace().collect()),
             _ => None,
         };
         match written {
             // False is the default of an inverted flag.
-            Some(Json::Bool(false)) if matches!(kind, Kind::Inverse) => {}
+            Some(Json::Bool(false)) if matches!(kind, FieldConversion::Inverse) => {}
             Some(written) => self.put(field.theirs, written),
-            None => self.notes.push(Note::lost(format!("`{}` is not of the right kind, and is left out", field.ours))),
+            None => self
+                .notes
+                .push(ConversionNote::lost(format!("`{}` is not of the right kind, and is left out", field.ours))),
         }
     }
 
-    fn whole_seconds(&mut self, field: &Field, milliseconds: &Number) -> Option<Json> {
+    fn whole_seconds(&mut self, field: &FieldMapping, milliseconds: &Number) -> Option<Json> {
         let milliseconds = milliseconds.as_u64()?;
         if milliseconds % 1000 != 0 {
             let text = format!("`{}` is rounded up to whole seconds", field.ours);
-            self.notes.push(Note::changed(text));
+            self.notes.push(ConversionNote::changed(text));
         }
         Some(Json::from(milliseconds.div_ceil(1000)))
     }
 
-    fn transport(&mut self, field: &Field, words: &[(&str, &str)], required: bool) {
+    fn transport(&mut self, field: &FieldMapping, words: &[(&str, &str)], required: bool) {
         let said = self.rest.get("type").and_then(Json::as_str).map(str::to_owned);
         let implied = if self.rest.contains_key("command") { "stdio" } else { "http" };
         let wanted = match &said {
@@ -108,41 +115,42 @@ impl Filling {
         }
     }
 
-    fn address(&mut self, field: &Field, transport: &str) {
+    fn address(&mut self, field: &FieldMapping, transport: &str) {
         let said = self.rest.get("type").and_then(Json::as_str);
         let is_other = said.is_some_and(|said| said != transport);
         if is_other || !self.rest.contains_key("url") {
             return;
         }
         self.rest.remove("type");
-        self.value(field, Kind::Text);
+        self.value(field, FieldConversion::Text);
     }
 
-    fn command_line(&mut self, field: &Field) {
+    fn command_line(&mut self, field: &FieldMapping) {
         let Some(command) = self.take("command") else { return };
         let args = self.take("args").unwrap_or_else(|| Json::Array(Vec::new()));
         let Json::Array(args) = args else {
-            self.notes.push(Note::lost("`args` is not of the right kind, and is left out"));
+            self.notes.push(ConversionNote::lost("`args` is not of the right kind, and is left out"));
             return;
         };
         let named = std::iter::once((&command, "command")).chain(args.iter().map(|argument| (argument, "args")));
         let line: Option<Json> = named.map(|(text, ours)| self.text(field.theirs, ours, text)).collect();
         match line {
             Some(line) => self.put(field.theirs, line),
-            None => self.notes.push(Note::lost("`command` is not of the right kind, and is left out")),
+            None => self.notes.push(ConversionNote::lost("`command` is not of the right kind, and is left out")),
         }
     }
 
-    fn handed(&mut self, field: &Field) {
-        let is_handed = |key: &str, pieces: &[Piece]| matches!(pieces, [only] if is_variable(only, key));
+    fn handed(&mut self, field: &FieldMapping) {
+        let is_handed = |key: &str, pieces: &[VariablePiece]| matches!(pieces, [only] if is_variable(only, key));
         let handed = self.take_pairs("env", is_handed);
         if !handed.is_empty() {
             self.put(field.theirs, handed.into_iter().map(|(key, _)| Json::String(key)).collect());
         }
     }
 
-    fn header_variables(&mut self, field: &Field) {
-        let is_variable = |_: &str, pieces: &[Piece]| matches!(pieces, [Piece::Variable { default: None, .. }]);
+    fn header_variables(&mut self, field: &FieldMapping) {
+        let is_variable =
+            |_: &str, pieces: &[VariablePiece]| matches!(pieces, [VariablePiece::Variable { default: None, .. }]);
         let headers = self.take_pairs("headers", is_variable);
         if !headers.is_empty() {
             let named = headers.into_iter().map(|(key, pieces)| (key, Json::from(variable(&pieces))));
@@ -150,9 +158,9 @@ impl Filling {
         }
     }
 
-    fn bearer(&mut self, field: &Field) {
-        let is_bearer = |key: &str, pieces: &[Piece]| match pieces {
-            [Piece::Text(scheme), Piece::Variable { default: None, .. }] => {
+    fn bearer(&mut self, field: &FieldMapping) {
+        let is_bearer = |key: &str, pieces: &[VariablePiece]| match pieces {
+            [VariablePiece::Text(scheme), VariablePiece::Variable { default: None, .. }] => {
                 key == "Authorization" && scheme == "Bearer "
             }
             _ => false,
@@ -162,7 +170,7 @@ impl Filling {
         }
     }
 
-    fn pairs(&mut self, field: &Field, pairs: &Map<String, Json>) -> Json {
+    fn pairs(&mut self, field: &FieldMapping, pairs: &Map<String, Json>) -> Json {
         let mut written = Map::new();
         for (key, value) in pairs {
             let (theirs, ours) = (format!("{}.{key}", field.theirs), format!("{}.{key}", field.ours));
@@ -170,7 +178,9 @@ impl Filling {
                 Some(text) => {
                     written.insert(key.clone(), text);
                 }
-                None => self.notes.push(Note::lost(format!("`{}` is not a text, and is left out", shown(&ours)))),
+                None => {
+                    self.notes.push(ConversionNote::lost(format!("`{}` is not a text, and is left out", shown(&ours))))
+                }
             }
         }
         Json::Object(written)
@@ -184,14 +194,18 @@ impl Filling {
             _ => return None,
         };
         let pieces = ours(&text);
-        if self.client == Client::VsCode {
+        if self.client == ExternalClient::VsCode {
             self.secrets.extend(pieces.iter().filter_map(secret));
         }
         Some(Json::String(self.shape.dialect(theirs).write(&pieces, name, &mut self.notes)))
     }
 
     /// Takes the pairs that satisfy a predicate out of an object of the entry.
-    fn take_pairs(&mut self, ours_key: &str, is_it: impl Fn(&str, &[Piece]) -> bool) -> Vec<(String, Vec<Piece>)> {
+    fn take_pairs(
+        &mut self,
+        ours_key: &str,
+        is_it: impl Fn(&str, &[VariablePiece]) -> bool,
+    ) -> Vec<(String, Vec<VariablePiece>)> {
         let Some(Json::Object(pairs)) = self.rest.get_mut(ours_key) else { return Vec::new() };
         let mut taken = Vec::new();
         pairs.retain(|key, value| {
@@ -250,7 +264,9 @@ impl Filling {
             match (key.as_str(), value) {
                 ("enabled", Json::Bool(true)) => {}
                 ("type", Json::String(word)) if word == "stdio" => {}
-                ("type", _) => self.notes.push(Note::hint(format!("{name} chooses the transport (`type`) itself"))),
+                ("type", _) => {
+                    self.notes.push(ConversionNote::hint(format!("{name} chooses the transport (`type`) itself")))
+                }
                 ("oauth", Json::Object(members)) => {
                     self.notes.extend(members.keys().map(|member| no_word(name, &format!("oauth.{member}"))));
                 }
@@ -260,8 +276,8 @@ impl Filling {
     }
 }
 
-fn no_word(name: &str, key: &str) -> Note {
-    Note::lost(format!("{name} has no word for `{}`", shown(key)))
+fn no_word(name: &str, key: &str) -> ConversionNote {
+    ConversionNote::lost(format!("{name} has no word for `{}`", shown(key)))
 }
 
 /// Replaces alternative key names with the canonical ones.
@@ -279,22 +295,22 @@ fn one_spelling(entry: &Map<String, Json>) -> Map<String, Json> {
     entry
 }
 
-fn is_variable(piece: &Piece, wanted: &str) -> bool {
-    matches!(piece, Piece::Variable { name, default: None } if name == wanted)
+fn is_variable(piece: &VariablePiece, wanted: &str) -> bool {
+    matches!(piece, VariablePiece::Variable { name, default: None } if name == wanted)
 }
 
 /// Returns the variable that these pieces refer to.
-fn variable(pieces: &[Piece]) -> &str {
+fn variable(pieces: &[VariablePiece]) -> &str {
     let name = pieces.iter().find_map(|piece| match piece {
-        Piece::Variable { name, .. } => Some(name.as_str()),
+        VariablePiece::Variable { name, .. } => Some(name.as_str()),
         _ => None,
     });
     name.unwrap_or_default()
 }
 
-fn secret(piece: &Piece) -> Option<String> {
+fn secret(piece: &VariablePiece) -> Option<String> {
     match piece {
-        Piece::Secret(name) => Some(name.clone()),
+        VariablePiece::Secret(name) => Some(name.clone()),
         _ => None,
     }
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
-use crate::tree::{Member, Node, TextPosition, Unreadable, Value};
-use crate::{Format, read};
+use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
+use crate::{FileFormat, read};
 
-use super::Client;
-use super::fields::Fields;
-use super::note::{Note, shown};
+use super::ExternalClient;
+use super::fields::ServerReader;
+use super::note::{ConversionNote, shown};
 use super::tables::shape;
 
 /// A server imported from a client's file.
@@ -24,7 +24,7 @@ pub struct ImportedServer {
     /// Position in the file.
     pub place: TextPosition,
     /// Notes about differences.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ConversionNote>,
 }
 
 impl ImportedServer {
@@ -40,8 +40,13 @@ impl ImportedServer {
 ///
 /// # Errors
 /// Returns [`Unreadable`] if the file cannot be parsed.
-pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result<Vec<ImportedServer>, Unreadable> {
-    let tree = read(text, Format::promised(file).unwrap_or(shape(client).format))?;
+pub fn import(
+    client: ExternalClient,
+    text: &str,
+    file: &Path,
+    project: &Path,
+) -> Result<Vec<ImportedServer>, ParseFailure> {
+    let tree = read(text, FileFormat::promised(file).unwrap_or(shape(client).format))?;
     let mut members = Vec::new();
     for root in roots(client, &tree, project) {
         members.extend(members_of(root)?);
@@ -50,26 +55,26 @@ pub fn import(client: Client, text: &str, file: &Path, project: &Path) -> Result
     let mut imported = Vec::new();
     for (member, hidden) in last_of_each(members) {
         let mut server = server(client, member, project, &mut names);
-        if client == Client::Gemini && is_excluded(&tree, &member.key) {
+        if client == ExternalClient::Gemini && is_excluded(&tree, &member.key) {
             switch_off(&mut server);
         }
-        server.notes.extend(hidden.map(|at| Note::hint(format!("hides another of that name at {at}"))));
+        server.notes.extend(hidden.map(|at| ConversionNote::hint(format!("hides another of that name at {at}"))));
         imported.push(server);
     }
     Ok(imported)
 }
 
 /// Returns the objects that hold servers.
-fn roots<'a>(client: Client, tree: &'a Node, project: &Path) -> Vec<&'a Member> {
+fn roots<'a>(client: ExternalClient, tree: &'a ConfigNode, project: &Path) -> Vec<&'a ConfigMember> {
     let found = |path: &&[&str]| member_at(tree, path);
     let mut roots: Vec<_> = shape(client).roots.iter().filter_map(found).collect();
     match client {
-        Client::ClaudeCode => {
+        ExternalClient::ClaudeCode => {
             let path = project.display().to_string();
             roots.extend(member_at(tree, &["projects", &path, "mcpServers"]));
         }
         // Version 2 nests servers one level deeper. A server named `servers` has a type.
-        Client::Opencode => {
+        ExternalClient::Opencode => {
             let deeper = member_at(tree, &["mcp", "servers"]).filter(|member| member.node.member("type").is_none());
             roots = deeper.map_or(roots, |member| vec![member]);
         }
@@ -78,31 +83,31 @@ fn roots<'a>(client: Client, tree: &'a Node, project: &Path) -> Vec<&'a Member> 
     roots
 }
 
-fn member_at<'a>(node: &'a Node, path: &[&str]) -> Option<&'a Member> {
+fn member_at<'a>(node: &'a ConfigNode, path: &[&str]) -> Option<&'a ConfigMember> {
     let (first, rest) = path.split_first()?;
     let member = node.member(first)?;
     if rest.is_empty() { Some(member) } else { member_at(&member.node, rest) }
 }
 
-fn members_of(root: &Member) -> Result<&[Member], Unreadable> {
+fn members_of(root: &ConfigMember) -> Result<&[ConfigMember], ParseFailure> {
     match &root.node.value {
-        Value::Map(members) => Ok(members),
-        Value::Null => Ok(&[]),
+        ConfigValue::Map(members) => Ok(members),
+        ConfigValue::Null => Ok(&[]),
         other => {
             let text = format!("`{}` is {}, not an object", shown(&root.key), other.kind());
-            Err(Unreadable { at: root.node.at, text })
+            Err(ParseFailure { at: root.node.at, text })
         }
     }
 }
 
 /// Returns the last member of each key and the position of the one before, if any. Clients use the last duplicate.
-fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<TextPosition>)> {
+fn last_of_each(members: Vec<&ConfigMember>) -> Vec<(&ConfigMember, Option<TextPosition>)> {
     let mut places = HashMap::new();
-    let mut last: Vec<(&Member, Option<TextPosition>)> = Vec::new();
+    let mut last: Vec<(&ConfigMember, Option<TextPosition>)> = Vec::new();
     for member in members {
         match places.get(&member.key) {
             Some(&place) => {
-                let (hidden, _): (&Member, _) = last[place];
+                let (hidden, _): (&ConfigMember, _) = last[place];
                 last[place] = (member, Some(hidden.at));
             }
             None => {
@@ -114,15 +119,21 @@ fn last_of_each(members: Vec<&Member>) -> Vec<(&Member, Option<TextPosition>)> {
     last
 }
 
-fn server(client: Client, member: &Member, project: &Path, names: &mut HashSet<String>) -> ImportedServer {
+fn server(
+    client: ExternalClient,
+    member: &ConfigMember,
+    project: &Path,
+    names: &mut HashSet<String>,
+) -> ImportedServer {
     let id = fitting(&member.key, names);
     let mut notes = Vec::new();
     if id != member.key {
         let text = format!("`{}` is called `{id}` here", shown(&member.key));
-        notes.push(Note::changed(text).fix("a name is made of letters, digits, `_` and `-`, and stands once"));
+        notes
+            .push(ConversionNote::changed(text).fix("a name is made of letters, digits, `_` and `-`, and stands once"));
     }
-    let node = if client == Client::Goose { flattened(&member.node) } else { Cow::Borrowed(&member.node) };
-    let mut fields = Fields::new(client, project, &node);
+    let node = if client == ExternalClient::Goose { flattened(&member.node) } else { Cow::Borrowed(&member.node) };
+    let mut fields = ServerReader::new(client, project, &node);
     let entry = fields.read();
     notes.append(&mut fields.notes);
     ImportedServer { id, entry, place: member.at, notes }
@@ -143,17 +154,17 @@ fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 /// Merges the `config` object of older goose versions into the server.
-fn flattened(node: &Node) -> Cow<'_, Node> {
-    let Some(config) = node.member("config").filter(|config| matches!(config.node.value, Value::Map(_))) else {
+fn flattened(node: &ConfigNode) -> Cow<'_, ConfigNode> {
+    let Some(config) = node.member("config").filter(|config| matches!(config.node.value, ConfigValue::Map(_))) else {
         return Cow::Borrowed(node);
     };
     let beside = node.members().iter().filter(|member| member.key != "config");
     let members = beside.chain(config.node.members()).cloned().collect();
-    Cow::Owned(Node { at: node.at, value: Value::Map(members) })
+    Cow::Owned(ConfigNode { at: node.at, value: ConfigValue::Map(members) })
 }
 
 /// Reports whether Gemini's server lists disable this server.
-fn is_excluded(tree: &Node, name: &str) -> bool {
+fn is_excluded(tree: &ConfigNode, name: &str) -> bool {
     let list = |key: &str| member_at(tree, &["mcp", key]).map(|member| names(&member.node));
     let is_allowed = list("allowed").is_none_or(|allowed| allowed.contains(&name));
     !is_allowed || list("excluded").is_some_and(|excluded| excluded.contains(&name))
@@ -162,13 +173,13 @@ fn is_excluded(tree: &Node, name: &str) -> bool {
 fn switch_off(server: &mut ImportedServer) {
     if server.is_carried() {
         server.entry.insert("enabled".to_owned(), Json::Bool(false));
-        server.notes.push(Note::hint("`mcp` does not let it start, so it is switched off here"));
+        server.notes.push(ConversionNote::hint("`mcp` does not let it start, so it is switched off here"));
     }
 }
 
-fn names(node: &Node) -> Vec<&str> {
+fn names(node: &ConfigNode) -> Vec<&str> {
     match &node.value {
-        Value::List(nodes) => nodes.iter().filter_map(Node::text).collect(),
+        ConfigValue::List(nodes) => nodes.iter().filter_map(ConfigNode::text).collect(),
         _ => Vec::new(),
     }
 }

@@ -15,7 +15,7 @@ mod tables;
 mod variables;
 mod write;
 
-pub use client::Client;
+pub use client::ExternalClient;
 pub use export::{ExportedFile, export};
 pub use import::{ImportedServer, import};
-pub use note::{Note, NoteSeverity};
+pub use note::{ConversionNote, NoteSeverity};

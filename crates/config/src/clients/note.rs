@@ -1,10 +1,10 @@
 //! Notes about the conversion of an entry.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 /// A difference between the original and the converted entry. Contains names of keys and variables, never values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct ConversionNote {
     /// Severity.
     pub severity: NoteSeverity,
     /// Description: a lower-case fragment, escaped.
@@ -24,7 +24,7 @@ pub enum NoteSeverity {
     Lost,
 }
 
-impl Note {
+impl ConversionNote {
     pub(super) fn lost(text: impl Into<String>) -> Self {
         Self { severity: NoteSeverity::Lost, text: text.into(), fix: None }
     }
@@ -44,5 +44,5 @@ impl Note {
 
 /// Escapes and shortens a name for display.
 pub(super) fn shown(name: &str) -> String {
-    Untrusted::new(name).shortened(64).to_string()
+    UntrustedText::new(name).shortened(64).to_string()
 }

@@ -1,27 +1,27 @@
 //! Schema of a client's file: a table that maps its fields to those of an entry.
 
-use crate::Format;
+use crate::FileFormat;
 
-use super::dialect::Dialect;
+use super::dialect::VariableSyntax;
 
 /// Schema of a client's file.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct ClientSchema {
     /// File format.
-    pub(super) format: Format,
+    pub(super) format: FileFormat,
     /// Paths of the objects that hold servers. Import reads all of them, export writes the first.
     pub(super) roots: &'static [&'static [&'static str]],
     /// Syntax of variable references.
-    pub(super) dialect: Dialect,
+    pub(super) dialect: VariableSyntax,
     /// Syntax of variable references in headers, if different.
-    pub(super) headers: Option<Dialect>,
+    pub(super) headers: Option<VariableSyntax>,
     /// Fields of a server. If several map to the same field of an entry, the more specific one comes first.
-    pub(super) fields: &'static [Field],
+    pub(super) fields: &'static [FieldMapping],
 }
 
-impl Shape {
+impl ClientSchema {
     /// Returns the syntax of variable references in a field.
-    pub(super) fn dialect(&self, field: &str) -> Dialect {
+    pub(super) fn dialect(&self, field: &str) -> VariableSyntax {
         match self.headers {
             Some(dialect) if field.starts_with("headers.") => dialect,
             _ => self.dialect,
@@ -31,16 +31,16 @@ impl Shape {
 
 /// Mapping of one field. Either name may be the path of a nested member: `oauth.client_id`.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct FieldMapping {
     pub(super) theirs: &'static str,
     pub(super) ours: &'static str,
-    pub(super) kind: Kind,
-    pub(super) way: Way,
+    pub(super) kind: FieldConversion,
+    pub(super) way: MappingDirection,
 }
 
 /// Direction of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum MappingDirection {
     Both,
     /// Import only.
     In,
@@ -48,7 +48,7 @@ pub(super) enum Way {
 
 /// Type and conversion of a field.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum FieldConversion {
     /// The transport: pairs of the client's word and ours. Ours is empty if the word only means that the server is
     /// remote. `required` is set if the client requires the field.
     Transport { words: &'static [(&'static str, &'static str)], required: bool },
@@ -91,21 +91,21 @@ pub(super) enum Kind {
 }
 
 /// Maps a field in both directions.
-pub(super) const fn both(theirs: &'static str, ours: &'static str, kind: Kind) -> Field {
-    Field { theirs, ours, kind, way: Way::Both }
+pub(super) const fn both(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
+    FieldMapping { theirs, ours, kind, way: MappingDirection::Both }
 }
 
 /// Maps a field for import only.
-pub(super) const fn only_in(theirs: &'static str, ours: &'static str, kind: Kind) -> Field {
-    Field { theirs, ours, kind, way: Way::In }
+pub(super) const fn only_in(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
+    FieldMapping { theirs, ours, kind, way: MappingDirection::In }
 }
 
 /// Ignores a field.
-pub(super) const fn ignored(theirs: &'static str) -> Field {
-    Field { theirs, ours: "", kind: Kind::Ignored, way: Way::In }
+pub(super) const fn ignored(theirs: &'static str) -> FieldMapping {
+    FieldMapping { theirs, ours: "", kind: FieldConversion::Ignored, way: MappingDirection::In }
 }
 
 /// Reports a field as unsupported.
-pub(super) const fn missing(theirs: &'static str, means: &'static str, fix: &'static str) -> Field {
-    Field { theirs, ours: "", kind: Kind::Missing(means, fix), way: Way::In }
+pub(super) const fn missing(theirs: &'static str, means: &'static str, fix: &'static str) -> FieldMapping {
+    FieldMapping { theirs, ours: "", kind: FieldConversion::Missing(means, fix), way: MappingDirection::In }
 }

@@ -1,28 +1,28 @@
 //! Schemas of the clients' files, from their documentation in November 2026.
 
-use crate::Format;
+use crate::FileFormat;
 
-use super::Client;
-use super::dialect::Dialect;
-use super::shape::Kind::{
+use super::ExternalClient;
+use super::dialect::VariableSyntax;
+use super::shape::FieldConversion::{
     Address, Bearer, CommandLine, Flag, Handed, HeaderVariables, Inverse, Milliseconds, Pairs, Port, Scopes, Seconds,
     Text, Texts, Transport, WholeSeconds, Words,
 };
-use super::shape::{Field, Kind, Shape, both, ignored, missing, only_in};
+use super::shape::{ClientSchema, FieldConversion, FieldMapping, both, ignored, missing, only_in};
 
 /// Returns the schema of a client's file.
-pub(super) fn shape(client: Client) -> &'static Shape {
+pub(super) fn shape(client: ExternalClient) -> &'static ClientSchema {
     match client {
-        Client::ClaudeCode => &CLAUDE_CODE,
-        Client::ClaudeDesktop => &CLAUDE_DESKTOP,
-        Client::Cursor => &CURSOR,
-        Client::VsCode => &VS_CODE,
-        Client::Codex => &CODEX,
-        Client::Gemini => &GEMINI,
-        Client::Opencode => &OPENCODE,
-        Client::Goose => &GOOSE,
-        Client::Zed => &ZED,
-        Client::Windsurf => &WINDSURF,
+        ExternalClient::ClaudeCode => &CLAUDE_CODE,
+        ExternalClient::ClaudeDesktop => &CLAUDE_DESKTOP,
+        ExternalClient::Cursor => &CURSOR,
+        ExternalClient::VsCode => &VS_CODE,
+        ExternalClient::Codex => &CODEX,
+        ExternalClient::Gemini => &GEMINI,
+        ExternalClient::Opencode => &OPENCODE,
+        ExternalClient::Goose => &GOOSE,
+        ExternalClient::Zed => &ZED,
+        ExternalClient::Windsurf => &WINDSURF,
     }
 }
 
@@ -38,16 +38,16 @@ const WORDS: &[(&str, &str)] = &[
     ("streamable_http", "http"),
 ];
 
-const TRANSPORT: Kind = Transport { words: WORDS, required: false };
+const TRANSPORT: FieldConversion = Transport { words: WORDS, required: false };
 
 const RULES: &str = "write `permissions` rules in the user configuration";
 
-const CALLBACK: Field = both("oauth.callbackPort", "oauth.callback_port", Port);
+const CALLBACK: FieldMapping = both("oauth.callbackPort", "oauth.callback_port", Port);
 
-static CLAUDE_CODE: Shape = Shape {
-    format: Format::Json,
+static CLAUDE_CODE: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: SERVERS,
-    dialect: Dialect::Braces { defaults: true },
+    dialect: VariableSyntax::Braces { defaults: true },
     headers: None,
     fields: &[
         both("type", "type", TRANSPORT),
@@ -75,10 +75,10 @@ static CLAUDE_CODE: Shape = Shape {
     ],
 };
 
-static CLAUDE_DESKTOP: Shape = Shape {
-    format: Format::Json,
+static CLAUDE_DESKTOP: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: SERVERS,
-    dialect: Dialect::Literal,
+    dialect: VariableSyntax::Literal,
     headers: None,
     fields: &[
         both("command", "command", Text),
@@ -91,10 +91,10 @@ static CLAUDE_DESKTOP: Shape = Shape {
     ],
 };
 
-static CURSOR: Shape = Shape {
-    format: Format::Json,
+static CURSOR: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: SERVERS,
-    dialect: Dialect::Editor { inputs: false },
+    dialect: VariableSyntax::Editor { inputs: false },
     headers: None,
     fields: &[
         both("type", "type", TRANSPORT),
@@ -112,10 +112,10 @@ static CURSOR: Shape = Shape {
     ],
 };
 
-static VS_CODE: Shape = Shape {
-    format: Format::Json,
+static VS_CODE: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: &[&["servers"], &["mcpServers"], &["mcp", "servers"]],
-    dialect: Dialect::Editor { inputs: true },
+    dialect: VariableSyntax::Editor { inputs: true },
     headers: None,
     fields: &[
         both("type", "type", Transport { words: WORDS, required: true }),
@@ -136,10 +136,10 @@ static VS_CODE: Shape = Shape {
     ],
 };
 
-static CODEX: Shape = Shape {
-    format: Format::Toml,
+static CODEX: ClientSchema = ClientSchema {
+    format: FileFormat::Toml,
     roots: &[&["mcp_servers"]],
-    dialect: Dialect::Literal,
+    dialect: VariableSyntax::Literal,
     headers: None,
     fields: &[
         both("command", "command", Text),
@@ -177,10 +177,10 @@ static CODEX: Shape = Shape {
     ],
 };
 
-static GEMINI: Shape = Shape {
-    format: Format::Json,
+static GEMINI: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: SERVERS,
-    dialect: Dialect::Shell,
+    dialect: VariableSyntax::Shell,
     headers: None,
     fields: &[
         only_in("type", "type", TRANSPORT),
@@ -211,10 +211,10 @@ static GEMINI: Shape = Shape {
     ],
 };
 
-static OPENCODE: Shape = Shape {
-    format: Format::Json,
+static OPENCODE: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: &[&["mcp"]],
-    dialect: Dialect::Curly,
+    dialect: VariableSyntax::Curly,
     headers: None,
     fields: &[
         both("type", "type", Transport { words: &[("local", "stdio"), ("remote", "")], required: true }),
@@ -238,11 +238,11 @@ static OPENCODE: Shape = Shape {
     ],
 };
 
-static GOOSE: Shape = Shape {
-    format: Format::Yaml,
+static GOOSE: ClientSchema = ClientSchema {
+    format: FileFormat::Yaml,
     roots: &[&["extensions"]],
-    dialect: Dialect::Literal,
-    headers: Some(Dialect::Braces { defaults: false }),
+    dialect: VariableSyntax::Literal,
+    headers: Some(VariableSyntax::Braces { defaults: false }),
     fields: &[
         both(
             "type",
@@ -265,10 +265,10 @@ static GOOSE: Shape = Shape {
     ],
 };
 
-static ZED: Shape = Shape {
-    format: Format::Json,
+static ZED: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: &[&["context_servers"]],
-    dialect: Dialect::Literal,
+    dialect: VariableSyntax::Literal,
     headers: None,
     fields: &[
         both("command", "command", Text),
@@ -285,10 +285,10 @@ static ZED: Shape = Shape {
     ],
 };
 
-static WINDSURF: Shape = Shape {
-    format: Format::Json,
+static WINDSURF: ClientSchema = ClientSchema {
+    format: FileFormat::Json,
     roots: SERVERS,
-    dialect: Dialect::Editor { inputs: false },
+    dialect: VariableSyntax::Editor { inputs: false },
     headers: None,
     fields: &[
         only_in("type", "type", TRANSPORT),

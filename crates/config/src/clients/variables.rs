@@ -1,10 +1,10 @@
 //! Texts with variable references, in Wharf's syntax.
 
-use crate::expand::{Part, reference};
+use crate::expand::{TemplatePart, reference};
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum VariablePiece {
     Text(String),
     Variable {
         name: String,
@@ -16,8 +16,8 @@ pub(super) enum Piece {
 }
 
 /// Parses a text in Wharf's syntax.
-pub(super) fn ours(text: &str) -> Vec<Piece> {
-    let mut pieces = Pieces::default();
+pub(super) fn ours(text: &str) -> Vec<VariablePiece> {
+    let mut pieces = PieceBuilder::default();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
         if rest[..start].ends_with('$') {
@@ -33,7 +33,7 @@ pub(super) fn ours(text: &str) -> Vec<Piece> {
         };
         match our_reference(&rest[start + 2..end]) {
             Some(piece) => pieces.0.push(piece),
-            None => pieces.0.push(Piece::Other(rest[start..=end].to_owned())),
+            None => pieces.0.push(VariablePiece::Other(rest[start..=end].to_owned())),
         }
         rest = &rest[end + 1..];
     }
@@ -41,23 +41,23 @@ pub(super) fn ours(text: &str) -> Vec<Piece> {
     pieces.0
 }
 
-fn our_reference(inner: &str) -> Option<Piece> {
+fn our_reference(inner: &str) -> Option<VariablePiece> {
     match reference(inner) {
-        Part::Secret(name) => Some(Piece::Secret(name.to_owned())),
-        Part::Variable { name, default } => {
-            Some(Piece::Variable { name: name.to_owned(), default: default.map(str::to_owned) })
+        TemplatePart::Secret(name) => Some(VariablePiece::Secret(name.to_owned())),
+        TemplatePart::Variable { name, default } => {
+            Some(VariablePiece::Variable { name: name.to_owned(), default: default.map(str::to_owned) })
         }
-        Part::Text(_) | Part::Project | Part::Foreign(_) | Part::Unclosed => None,
+        TemplatePart::Text(_) | TemplatePart::Project | TemplatePart::Foreign(_) | TemplatePart::Unclosed => None,
     }
 }
 
 /// Parses `V` or `V:-default`.
-pub(super) fn variable(inner: &str) -> Option<Piece> {
+pub(super) fn variable(inner: &str) -> Option<VariablePiece> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default.to_owned())),
         None => (inner, None),
     };
-    is_name(name).then(|| Piece::Variable { name: name.to_owned(), default })
+    is_name(name).then(|| VariablePiece::Variable { name: name.to_owned(), default })
 }
 
 /// Reports whether this is a valid variable name.
@@ -68,18 +68,18 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Writes a text in Wharf's syntax. Returns `None` if a reference directly follows a `$`, because `$${` is an escape.
-pub(super) fn write_ours(pieces: &[Piece]) -> Option<String> {
+pub(super) fn write_ours(pieces: &[VariablePiece]) -> Option<String> {
     let mut text = String::new();
     for piece in pieces {
         let reference = match piece {
-            Piece::Text(literal) => {
+            VariablePiece::Text(literal) => {
                 text.push_str(&literal.replace("${", "$${"));
                 continue;
             }
-            Piece::Variable { name, default: None } => format!("${{{name}}}"),
-            Piece::Variable { name, default: Some(default) } => format!("${{{name}:-{default}}}"),
-            Piece::Secret(name) => format!("${{secret:{name}}}"),
-            Piece::Other(written) => written.clone(),
+            VariablePiece::Variable { name, default: None } => format!("${{{name}}}"),
+            VariablePiece::Variable { name, default: Some(default) } => format!("${{{name}:-{default}}}"),
+            VariablePiece::Secret(name) => format!("${{secret:{name}}}"),
+            VariablePiece::Other(written) => written.clone(),
         };
         if text.ends_with('$') {
             return None;
@@ -91,14 +91,14 @@ pub(super) fn write_ours(pieces: &[Piece]) -> Option<String> {
 
 /// A list of pieces without adjacent texts.
 #[derive(Default)]
-pub(super) struct Pieces(pub(super) Vec<Piece>);
+pub(super) struct PieceBuilder(pub(super) Vec<VariablePiece>);
 
-impl Pieces {
+impl PieceBuilder {
     pub(super) fn text(&mut self, text: &str) {
         match self.0.last_mut() {
             _ if text.is_empty() => {}
-            Some(Piece::Text(last)) => last.push_str(text),
-            _ => self.0.push(Piece::Text(text.to_owned())),
+            Some(VariablePiece::Text(last)) => last.push_str(text),
+            _ => self.0.push(VariablePiece::Text(text.to_owned())),
         }
     }
 }
@@ -112,6 +112,9 @@ mod tests {
         for text in ["", "a", "${A}", "$${A}", "$$${A}", "${A:-b c}${secret:x}$", "$", "a$b", "${b c}"] {
             assert_eq!(write_ours(&ours(text)).as_deref(), Some(text));
         }
-        assert_eq!(ours("${env:A:-b}"), [Piece::Variable { name: "A".to_owned(), default: Some("b".to_owned()) }]);
+        assert_eq!(
+            ours("${env:A:-b}"),
+            [VariablePiece::Variable { name: "A".to_owned(), default: Some("b".to_owned()) }]
+        );
     }
 }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value as Toml};
 
-use crate::Format;
+use crate::FileFormat;
 
 /// Writes a file in this format.
-pub(super) fn write(format: Format, file: &Map<String, Json>) -> String {
+pub(super) fn write(format: FileFormat, file: &Map<String, Json>) -> String {
     match format {
-        Format::Json => json(file),
-        Format::Yaml => yaml(file),
-        Format::Toml => toml(file),
+        FileFormat::Json => json(file),
+        FileFormat::Yaml => yaml(file),
+        FileFormat::Toml => toml(file),
     }
 }
 

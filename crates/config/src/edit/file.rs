@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError, LockError};
 
-use super::{Change, Edited, Refusal};
-use crate::Place;
+use super::{ConfigChange, EditRefusal, EditedText};
+use crate::SourceLocation;
 use crate::tree::TextPosition;
 
 /// Maximum bytes of a configuration file.
@@ -28,9 +28,9 @@ pub enum EditError {
     #[error("{place}: {refusal}")]
     Refused {
         /// Location of the problem.
-        place: Place,
+        place: SourceLocation,
         /// Reason.
-        refusal: Refusal,
+        refusal: EditRefusal,
     },
     /// A symbolic link leads out of the project.
     #[error("`{}` leads out of the project, to `{}`", .file.display(), .target.display())]
@@ -76,7 +76,10 @@ impl ConfigFile {
     /// # Errors
     /// Returns an [`EditError`] if the edit is rejected or the file cannot be read or written. The file is then
     /// unchanged.
-    pub fn edit(&self, mut edit: impl FnMut(&str) -> Result<Edited, Refusal>) -> Result<Change, EditError> {
+    pub fn edit(
+        &self,
+        mut edit: impl FnMut(&str) -> Result<EditedText, EditRefusal>,
+    ) -> Result<ConfigChange, EditError> {
         self.check_format().and_then(|()| self.check_within())?;
         if !self.path().exists() {
             // Do not create the directory if there is nothing to write.
@@ -85,7 +88,7 @@ impl ConfigFile {
                 return Ok(change);
             }
         }
-        let mut change = Change::Unchanged;
+        let mut change = ConfigChange::Unchanged;
         let updated = self.document.update(|old| {
             let edited = edit(text(old.unwrap_or_default())?)?;
             let is_change = edited.change.is_change();
@@ -105,7 +108,7 @@ impl ConfigFile {
             Some("toml") => "TOML",
             _ => return Ok(()),
         };
-        Err(self.refused(Refusal::Format { format }))
+        Err(self.refused(EditRefusal::Format { format }))
     }
 
     /// Checks that a project's file is inside the project. A dangling link is rejected.
@@ -123,8 +126,8 @@ impl ConfigFile {
         }
     }
 
-    fn refused(&self, refusal: Refusal) -> EditError {
-        EditError::Refused { place: Place { file: self.path().into(), at: refusal.at() }, refusal }
+    fn refused(&self, refusal: EditRefusal) -> EditError {
+        EditError::Refused { place: SourceLocation { file: self.path().into(), at: refusal.at() }, refusal }
     }
 }
 
@@ -163,13 +166,13 @@ fn document(path: impl Into<PathBuf>) -> Document {
     Document::at(path, DocumentPrivacy::Shared).with_limit(LIMIT)
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Refusal> {
+fn text(bytes: &[u8]) -> Result<&str, EditRefusal> {
     let what = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => "UTF-16",
         _ => "something else",
     };
     match str::from_utf8(bytes) {
         Ok(text) if what != "UTF-16" => Ok(text),
-        _ => Err(Refusal::NotText { what }),
+        _ => Err(EditRefusal::NotText { what }),
     }
 }

@@ -5,7 +5,7 @@ use crate::tree::TextPosition;
 /// Reason for which a text is left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum EditRefusal {
     /// The text is not valid JSON with comments.
     #[error("cannot be read: {text}")]
     Unreadable {
@@ -27,7 +27,7 @@ pub enum Refusal {
         format: &'static str,
     },
     /// A key occurs twice, so the edit would be ambiguous.
-    #[error("`{}` stands there twice, the first time at {first}", wharf_spec::Untrusted::new(key.as_str()))]
+    #[error("`{}` stands there twice, the first time at {first}", wharf_spec::UntrustedText::new(key.as_str()))]
     Duplicate {
         /// The key.
         key: String,
@@ -47,7 +47,7 @@ pub enum Refusal {
         found: u64,
     },
     /// A value on the path has the wrong type.
-    #[error("{} is not {expected}", wharf_spec::Untrusted::new(what.as_str()))]
+    #[error("{} is not {expected}", wharf_spec::UntrustedText::new(what.as_str()))]
     Unlike {
         /// Position of the value.
         at: TextPosition,
@@ -58,7 +58,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl EditRefusal {
     /// Returns the position in the text.
     pub fn at(&self) -> TextPosition {
         match self {

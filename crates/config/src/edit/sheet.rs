@@ -6,7 +6,7 @@ use std::slice;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-use super::{Change, Refusal};
+use super::{ConfigChange, EditRefusal};
 use crate::json::OPTIONS;
 use crate::tree::TextPosition;
 
@@ -19,18 +19,18 @@ const ORDER: [&str; 11] =
     ["type", "transport", "command", "args", "cwd", "env", "url", "headers", "oauth", "tool", "pattern"];
 
 /// A file as a syntax tree.
-pub(super) struct Sheet {
+pub(super) struct JsonSyntaxTree {
     tree: CstRootNode,
     has_mark: bool,
 }
 
-impl Sheet {
-    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+impl JsonSyntaxTree {
+    pub(super) fn parse(text: &str) -> Result<Self, EditRefusal> {
         let body = text.strip_prefix(MARK);
         let has_mark = body.is_some();
         let body = body.unwrap_or(text);
         let body = if body.trim().is_empty() { "" } else { body };
-        let tree = CstRootNode::parse(body, &OPTIONS).map_err(|error| Refusal::Unreadable {
+        let tree = CstRootNode::parse(body, &OPTIONS).map_err(|error| EditRefusal::Unreadable {
             at: position(error.line_display(), error.column_display()),
             text: in_lower_case(&error.kind().to_string()),
         })?;
@@ -45,20 +45,20 @@ impl Sheet {
     }
 
     /// Returns the root object. Creates one in an empty file.
-    pub(super) fn root(&self) -> Result<Holder, Refusal> {
+    pub(super) fn root(&self) -> Result<ObjectEditor, EditRefusal> {
         match self.tree.value() {
-            Some(node) => Holder::of(&node, "the file"),
-            None => Ok(Holder(self.tree.object_value_or_set())),
+            Some(node) => ObjectEditor::of(&node, "the file"),
+            None => Ok(ObjectEditor(self.tree.object_value_or_set())),
         }
     }
 }
 
 /// An object without duplicate keys.
 #[derive(Clone)]
-pub(super) struct Holder(CstObject);
+pub(super) struct ObjectEditor(CstObject);
 
-impl Holder {
-    fn of(node: &CstNode, what: &str) -> Result<Self, Refusal> {
+impl ObjectEditor {
+    fn of(node: &CstNode, what: &str) -> Result<Self, EditRefusal> {
         let object = node.as_object().ok_or_else(|| unlike(node, what, "an object"))?;
         let holder = Self(object);
         check_unique(slice::from_ref(&holder))?;
@@ -74,7 +74,7 @@ impl Holder {
     }
 
     /// Returns the object under this key. Creates it if it does not exist.
-    pub(super) fn object(&self, key: &str) -> Result<Self, Refusal> {
+    pub(super) fn object(&self, key: &str) -> Result<Self, EditRefusal> {
         match self.member(key).and_then(|member| member.value()) {
             Some(node) => Self::of(&node, &format!("`{key}`")),
             None => Ok(Self(self.0.append(key, CstInputValue::Object(Vec::new())).object_value_or_set())),
@@ -82,22 +82,22 @@ impl Holder {
     }
 
     /// Sets the value under this key. In objects, unchanged members are not touched.
-    pub(super) fn set(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
+    pub(super) fn set(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
         let Some(member) = self.member(key) else {
             self.0.append(key, input(value));
-            return Ok(Change::Added);
+            return Ok(ConfigChange::Added);
         };
-        let Some(node) = member.value() else { return Ok(Change::NotThere) };
+        let Some(node) = member.value() else { return Ok(ConfigChange::NotThere) };
         let old = value_of(&node);
         match (&old, value) {
-            _ if old == *value => return Ok(Change::Unchanged),
+            _ if old == *value => return Ok(ConfigChange::Unchanged),
             (Value::Object(_), Value::Object(new)) => Self::of(&node, &format!("`{key}`"))?.merge(new)?,
             _ => member.set_value(input(value)),
         }
-        Ok(Change::Replaced(old))
+        Ok(ConfigChange::Replaced(old))
     }
 
-    fn merge(&self, new: &serde_json::Map<String, Value>) -> Result<(), Refusal> {
+    fn merge(&self, new: &serde_json::Map<String, Value>) -> Result<(), EditRefusal> {
         for key in self.keys().filter(|key| !new.contains_key(key)).collect::<Vec<_>>() {
             self.remove(&key);
         }
@@ -107,53 +107,53 @@ impl Holder {
         Ok(())
     }
 
-    pub(super) fn remove(&self, key: &str) -> Change {
-        let Some(old) = self.value(key) else { return Change::NotThere };
+    pub(super) fn remove(&self, key: &str) -> ConfigChange {
+        let Some(old) = self.value(key) else { return ConfigChange::NotThere };
         if let Some(member) = self.member(key) {
             member.remove();
         }
-        Change::Removed(old)
+        ConfigChange::Removed(old)
     }
 
     /// Appends a value to the list under this key, unless the list contains it.
-    pub(super) fn push(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
+    pub(super) fn push(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
         let Some(list) = self.list(key)? else {
             let list = self.0.append(key, CstInputValue::Array(Vec::new())).array_value_or_set();
             list.ensure_multiline();
             list.append(input(value));
-            return Ok(Change::Added);
+            return Ok(ConfigChange::Added);
         };
         if list.elements().iter().any(|element| value_of(element) == *value) {
-            return Ok(Change::Unchanged);
+            return Ok(ConfigChange::Unchanged);
         }
         list.append(input(value));
-        Ok(Change::Added)
+        Ok(ConfigChange::Added)
     }
 
     /// Removes a value from the list under this key.
-    pub(super) fn pull(&self, key: &str, value: &Value) -> Result<Change, Refusal> {
-        let Some(list) = self.list(key)? else { return Ok(Change::NotThere) };
+    pub(super) fn pull(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
+        let Some(list) = self.list(key)? else { return Ok(ConfigChange::NotThere) };
         let found = list.elements().into_iter().find(|element| value_of(element) == *value);
         Ok(match found {
             Some(element) => {
                 element.remove();
-                Change::Removed(value.clone())
+                ConfigChange::Removed(value.clone())
             }
-            None => Change::NotThere,
+            None => ConfigChange::NotThere,
         })
     }
 
-    fn list(&self, key: &str) -> Result<Option<CstArray>, Refusal> {
+    fn list(&self, key: &str) -> Result<Option<CstArray>, EditRefusal> {
         let Some(node) = self.member(key).and_then(|member| member.value()) else { return Ok(None) };
         node.as_array().map(Some).ok_or_else(|| unlike(&node, &format!("`{key}`"), "a list"))
     }
 
     /// Rejects files written by a newer version of Wharf.
-    fn check_number(&self) -> Result<(), Refusal> {
+    fn check_number(&self) -> Result<(), EditRefusal> {
         for key in ["version", "schema"] {
             let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > KNOWN);
             if let (Some(found), Some(member)) = (found, self.member(key)) {
-                return Err(Refusal::Newer { at: place_of(&member.into()), key: key.to_owned(), found });
+                return Err(EditRefusal::Newer { at: place_of(&member.into()), key: key.to_owned(), found });
             }
         }
         Ok(())
@@ -169,20 +169,20 @@ impl Holder {
 }
 
 /// Rejects duplicate keys within and across these objects.
-pub(super) fn check_unique(holders: &[Holder]) -> Result<(), Refusal> {
+pub(super) fn check_unique(holders: &[ObjectEditor]) -> Result<(), EditRefusal> {
     let mut seen: BTreeMap<String, CstObjectProp> = BTreeMap::new();
     for member in holders.iter().flat_map(|holder| holder.0.properties()) {
         let Some(key) = member.decoded_name() else { continue };
         if let Some(first) = seen.insert(key.clone(), member.clone()) {
             let (first, second) = (place_of(&first.into()), place_of(&member.into()));
-            return Err(Refusal::Duplicate { key, first, second });
+            return Err(EditRefusal::Duplicate { key, first, second });
         }
     }
     Ok(())
 }
 
-fn unlike(node: &CstNode, what: &str, expected: &'static str) -> Refusal {
-    Refusal::Unlike { at: place_of(node), what: what.to_owned(), expected }
+fn unlike(node: &CstNode, what: &str, expected: &'static str) -> EditRefusal {
+    EditRefusal::Unlike { at: place_of(node), what: what.to_owned(), expected }
 }
 
 /// Returns the position of a node. Slow, since it reads everything before the node: for errors only.

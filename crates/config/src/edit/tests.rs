@@ -13,11 +13,11 @@ fn members(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn set(text: &str, server: &str, entry: Value) -> Result<Edited, Refusal> {
+fn set(text: &str, server: &str, entry: Value) -> Result<EditedText, EditRefusal> {
     set_server(text, &name(server), &members(entry))
 }
 
-fn check(edited: Result<Edited, Refusal>, text: &str, change: Change) {
+fn check(edited: Result<EditedText, EditRefusal>, text: &str, change: ConfigChange) {
     let edited = edited.unwrap();
     assert_eq!(edited.text, text);
     assert_eq!(edited.change, change);
@@ -40,10 +40,10 @@ fn an_empty_text_gets_the_shape_everybody_reads() {
 }
 "#;
     for empty in ["", "\n", " \r\n\t"] {
-        check(set(empty, "a", entry.clone()), expected, Change::Added);
+        check(set(empty, "a", entry.clone()), expected, ConfigChange::Added);
     }
-    check(set("{}\n", "a", entry.clone()), expected, Change::Added);
-    check(set("// mine\n", "a", entry), &format!("// mine\n{expected}"), Change::Added);
+    check(set("{}\n", "a", entry.clone()), expected, ConfigChange::Added);
+    check(set("// mine\n", "a", entry), &format!("// mine\n{expected}"), ConfigChange::Added);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_server_goes_into_the_shape_that_is_there() {
             "\u{feff}{\r\n  \"mcpServers\": {\r\n    /* first */ \"a\": {},\r\n    \"b\": {\r\n      \"url\": \"https://a.example\",\r\n    },\r\n  },\r\n}\r\n",
         ),
     ] {
-        check(set(before, "b", url()), after, Change::Added);
+        check(set(before, "b", url()), after, ConfigChange::Added);
     }
 }
 
@@ -99,8 +99,8 @@ fn of_a_server_that_is_there_only_what_differs_is_written() {
         .replace(r#"["-y", /* pinned */ "pkg@1"]"#, r#"["-y", "pkg@2"]"#)
         .replace("\"KEEP\": \"1\", // kept\n        \"DROP\": \"2\"", "\"KEEP\": \"1\" // kept")
         .replace("{\"x\": 1} // nobody knows", "{\"x\": 1}, // nobody knows\n      \"cwd\": \"/srv\"");
-    check(set(before, "a", entry), &after, Change::Replaced(old.clone()));
-    check(set(before, "a", old), before, Change::Unchanged);
+    check(set(before, "a", entry), &after, ConfigChange::Replaced(old.clone()));
+    check(set(before, "a", old), before, ConfigChange::Unchanged);
     // If both shapes are present, the one that has the server is edited.
     let both = r#"{"mcpServers": {"a": {}}, "mcp": {"servers": {"b": {"url": "x"}}}}"#;
     let edited = set(both, "b", json!({"url": "y"})).unwrap();
@@ -111,16 +111,16 @@ fn of_a_server_that_is_there_only_what_differs_is_written() {
 fn a_server_is_removed_with_its_line() {
     let before = "{\n  // all\n  \"mcpServers\": {\n    // about a\n    \"a\": {\"command\": \"a\"}, // a\n    \"b\": {\"command\": \"b\"}\n  },\n  \"other\": [1, 2,],\n}\n";
     let check_gone = |server: &str, after: &str| {
-        check(remove_server(before, &name(server)), after, Change::Removed(json!({"command": server})));
+        check(remove_server(before, &name(server)), after, ConfigChange::Removed(json!({"command": server})));
     };
     check_gone("a", &before.replace("    \"a\": {\"command\": \"a\"}, // a\n", ""));
     check_gone("b", &before.replace(", // a\n    \"b\": {\"command\": \"b\"}\n", " // a\n"));
-    check(remove_server(before, &name("c")), before, Change::NotThere);
-    check(remove_server("", &name("c")), "", Change::NotThere);
+    check(remove_server(before, &name("c")), before, ConfigChange::NotThere);
+    check(remove_server("", &name("c")), "", ConfigChange::NotThere);
     check(
         remove_server("{\"mcp\": {\"servers\": {\"c\": 1}}}", &name("c")),
         "{\"mcp\": {\"servers\": {}}}",
-        Change::Removed(json!(1)),
+        ConfigChange::Removed(json!(1)),
     );
 }
 
@@ -130,21 +130,25 @@ fn a_server_is_switched() {
     let off = "{\"mcpServers\": {\"a\": {\"url\": \"x\",\n  \"enabled\": false /* for now */}}}";
     let only_off = "{\"mcpServers\": {\"a\": {\"enabled\": false}, \"b\": 1}}";
     let switch = |text, enabled| set_enabled(text, &name("a"), enabled);
-    check(switch(on, true), on, Change::Unchanged);
-    check(switch(off, false), off, Change::Unchanged);
-    check(switch("{}", true), "{}", Change::NotThere);
-    check(switch(off, true), &off.replace("false", "true"), Change::Replaced(json!({"url": "x", "enabled": false})));
-    check(switch(only_off, true), "{\"mcpServers\": { \"b\": 1}}", Change::Removed(json!({"enabled": false})));
+    check(switch(on, true), on, ConfigChange::Unchanged);
+    check(switch(off, false), off, ConfigChange::Unchanged);
+    check(switch("{}", true), "{}", ConfigChange::NotThere);
+    check(
+        switch(off, true),
+        &off.replace("false", "true"),
+        ConfigChange::Replaced(json!({"url": "x", "enabled": false})),
+    );
+    check(switch(only_off, true), "{\"mcpServers\": { \"b\": 1}}", ConfigChange::Removed(json!({"enabled": false})));
     let foreign = "{\"mcpServers\": {\"a\": {\"url\": \"x\", \"disabled\": true}}}";
-    check(switch(foreign, false), foreign, Change::Unchanged);
+    check(switch(foreign, false), foreign, ConfigChange::Unchanged);
     let switched = switch(foreign, true).unwrap();
-    assert_eq!(switched.change, Change::Replaced(json!({"url": "x", "disabled": true})));
+    assert_eq!(switched.change, ConfigChange::Replaced(json!({"url": "x", "disabled": true})));
     assert_eq!(plain(&switched.text), json!({"a": {"url": "x"}}));
     let only_off = only_off.replace("\"enabled\": false", "\"disabled\": true");
-    check(switch(&only_off, true), "{\"mcpServers\": { \"b\": 1}}", Change::Removed(json!({"disabled": true})));
+    check(switch(&only_off, true), "{\"mcpServers\": { \"b\": 1}}", ConfigChange::Removed(json!({"disabled": true})));
     let switched = switch(on, false).unwrap();
-    assert_eq!(switched.change, Change::Replaced(json!({"url": "x"})));
-    check(switch(&switched.text, false), &switched.text, Change::Unchanged);
+    assert_eq!(switched.change, ConfigChange::Replaced(json!({"url": "x"})));
+    check(switch(&switched.text, false), &switched.text, ConfigChange::Unchanged);
 }
 
 #[test]
@@ -153,11 +157,11 @@ fn a_rule_is_added_once_and_taken_back() {
     let before = "{\n  \"model\": \"m\" // mine\n}\n";
     let first = add_rule(before, &rule("a")).unwrap();
     let expected = "{\n  \"model\": \"m\", // mine\n  \"permissions\": [\n    {\n      \"tool\": \"a\",\n      \"action\": \"allow\"\n    }\n  ]\n}\n";
-    assert_eq!((first.text.as_str(), first.change), (expected, Change::Added));
-    check(add_rule(&first.text, &rule("a")), &first.text, Change::Unchanged);
+    assert_eq!((first.text.as_str(), first.change), (expected, ConfigChange::Added));
+    check(add_rule(&first.text, &rule("a")), &first.text, ConfigChange::Unchanged);
     let second = add_rule(&first.text, &rule("b")).unwrap();
-    check(remove_rule(&second.text, &rule("b")), &first.text, Change::Removed(Value::Object(rule("b"))));
-    check(remove_rule(before, &rule("b")), before, Change::NotThere);
+    check(remove_rule(&second.text, &rule("b")), &first.text, ConfigChange::Removed(Value::Object(rule("b"))));
+    check(remove_rule(before, &rule("b")), before, ConfigChange::NotThere);
 }
 
 #[test]
@@ -165,14 +169,14 @@ fn a_setting_is_written_and_removed() {
     let before = "{\n  \"mcp\": {\"enabled\": true}\n}\n";
     let path = ["mcp", "globalSettings", "timeout"];
     let after = set_setting(before, &path, &json!(5000)).unwrap();
-    assert_eq!(after.change, Change::Added);
-    check(set_setting(&after.text, &path, &json!(5000)), &after.text, Change::Unchanged);
+    assert_eq!(after.change, ConfigChange::Added);
+    check(set_setting(&after.text, &path, &json!(5000)), &after.text, ConfigChange::Unchanged);
     let other = after.text.replace("5000", "7");
-    check(set_setting(&after.text, &path, &json!(7)), &other, Change::Replaced(json!(5000)));
+    check(set_setting(&after.text, &path, &json!(7)), &other, ConfigChange::Replaced(json!(5000)));
     let gone = remove_setting(&after.text, &path).unwrap();
-    assert_eq!(gone.change, Change::Removed(json!(5000)));
-    check(remove_setting(before, &path), before, Change::NotThere);
-    check(set_setting(before, &[], &json!(1)), before, Change::NotThere);
+    assert_eq!(gone.change, ConfigChange::Removed(json!(5000)));
+    check(remove_setting(before, &path), before, ConfigChange::NotThere);
+    check(set_setting(before, &[], &json!(1)), before, ConfigChange::NotThere);
 }
 
 #[test]
@@ -241,7 +245,7 @@ fn comments(text: &str) -> Vec<&str> {
 fn plain(text: &str) -> Value {
     let read = set_setting(text, &["mcpServers", "probe"], &json!(1)).unwrap();
     let whole = remove_setting(&read.text, &["mcpServers"]).unwrap();
-    let Change::Removed(mut servers) = whole.change else { panic!("{text}") };
+    let ConfigChange::Removed(mut servers) = whole.change else { panic!("{text}") };
     servers.as_object_mut().unwrap().remove("probe");
     servers
 }

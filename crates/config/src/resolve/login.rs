@@ -5,17 +5,17 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use url::Url;
-use wharf_spec::{AssertionSource, AuthSettings, Dpop, Grant, Secret};
+use wharf_spec::{AssertionSource, AuthSettings, DpopMode, Secret, TokenGrant};
 
-use super::Filling;
-use crate::Problem;
-use crate::configured::{Oauth, SourcedValue};
+use super::EntryResolver;
+use crate::ConfigProblem;
+use crate::configured::{OauthDefinition, SourcedValue};
 
 /// Maximum bytes of a key file.
 const LONGEST_KEY: u64 = 64 << 10;
 
-impl Filling<'_> {
-    pub(super) fn login(&self, oauth: &Oauth) -> Result<AuthSettings, Problem> {
+impl EntryResolver<'_> {
+    pub(super) fn login(&self, oauth: &OauthDefinition) -> Result<AuthSettings, ConfigProblem> {
         let text = |name| oauth.text(name).map(|template| self.text(template)).transpose();
         let login = AuthSettings {
             authorization_url: text("authorization_url")?,
@@ -30,9 +30,9 @@ impl Filling<'_> {
             callback_port: oauth.callback_port,
             grant: self.grant(oauth)?,
             dpop: match oauth.text("dpop").map(|word| word.value.as_str()) {
-                Some("always") => Dpop::Always,
-                Some("never") => Dpop::Never,
-                _ => Dpop::Automatic,
+                Some("always") => DpopMode::Always,
+                Some("never") => DpopMode::Never,
+                _ => DpopMode::Automatic,
             },
         };
         self.check_paired(oauth, &login)?;
@@ -41,13 +41,13 @@ impl Filling<'_> {
 
     /// Rejects an `authorization_url` and a `device_url` of different origins without a `token_url`. With any
     /// discovered token endpoint, one of the two would give the user's login to a different authorization server.
-    fn check_paired(&self, oauth: &Oauth, login: &AuthSettings) -> Result<(), Problem> {
+    fn check_paired(&self, oauth: &OauthDefinition, login: &AuthSettings) -> Result<(), ConfigProblem> {
         let (Some(page), Some(device), None) = (&login.authorization_url, &login.device_url, &login.token_url) else {
             return Ok(());
         };
         let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
         let place = oauth.text("device_url").map(|text| &text.place);
-        let Some(place) = place.filter(|_| login.grant == Grant::Person && origin(page) != origin(device)) else {
+        let Some(place) = place.filter(|_| login.grant == TokenGrant::Person && origin(page) != origin(device)) else {
             return Ok(());
         };
         let text = "`authorization_url` and `device_url` are in two places, and nothing says where tokens come from";
@@ -55,8 +55,8 @@ impl Filling<'_> {
         Err(self.problem("incomplete_login", place, text.to_owned(), Some(fix)))
     }
 
-    fn grant(&self, oauth: &Oauth) -> Result<Grant, Problem> {
-        let Some(grant) = oauth.text("grant") else { return Ok(Grant::Person) };
+    fn grant(&self, oauth: &OauthDefinition) -> Result<TokenGrant, ConfigProblem> {
+        let Some(grant) = oauth.text("grant") else { return Ok(TokenGrant::Person) };
         let needed = |name| {
             let template = oauth.text(name).ok_or_else(|| self.incomplete(grant, &format!("`{name}`")))?;
             self.text(template)
@@ -64,26 +64,28 @@ impl Filling<'_> {
         let optional = |name| oauth.text(name).map(|template| self.text(template)).transpose();
         Ok(match grant.value.as_str() {
             "client_credentials" => match self.key(oauth)? {
-                Some(key) => Grant::ClientKey { key, algorithm: optional("signing_algorithm")? },
+                Some(key) => TokenGrant::ClientKey { key, algorithm: optional("signing_algorithm")? },
                 None => {
                     let either = "`client_secret`, `private_key` or `private_key_file`";
                     oauth.text("client_secret").ok_or_else(|| self.incomplete(grant, either))?;
-                    Grant::ClientSecret
+                    TokenGrant::ClientSecret
                 }
             },
-            "enterprise" => Grant::Enterprise {
+            "enterprise" => TokenGrant::Enterprise {
                 token_url: needed("idp_token_url")?,
                 client_id: needed("idp_client_id")?,
                 client_secret: optional("idp_client_secret")?.map(Secret::new),
                 id_token: self.assertion(oauth, grant, "id_token", "id_token_file")?,
             },
-            "workload" => Grant::Workload { assertion: self.assertion(oauth, grant, "assertion", "assertion_file")? },
-            _ => Grant::Person,
+            "workload" => {
+                TokenGrant::Workload { assertion: self.assertion(oauth, grant, "assertion", "assertion_file")? }
+            }
+            _ => TokenGrant::Person,
         })
     }
 
     /// Returns the client's private key, if there is one.
-    fn key(&self, oauth: &Oauth) -> Result<Option<Secret>, Problem> {
+    fn key(&self, oauth: &OauthDefinition) -> Result<Option<Secret>, ConfigProblem> {
         if let Some(key) = oauth.text("private_key") {
             return self.text(key).map(|key| Some(Secret::new(key)));
         }
@@ -100,11 +102,11 @@ impl Filling<'_> {
 
     fn assertion(
         &self,
-        oauth: &Oauth,
+        oauth: &OauthDefinition,
         grant: &SourcedValue<String>,
         given: &str,
         file: &str,
-    ) -> Result<AssertionSource, Problem> {
+    ) -> Result<AssertionSource, ConfigProblem> {
         match (oauth.text(given), oauth.text(file)) {
             (Some(template), _) => self.text(template).map(|text| AssertionSource::Given(Secret::new(text))),
             (None, Some(template)) => self.path(template).map(AssertionSource::File),
@@ -112,7 +114,7 @@ impl Filling<'_> {
         }
     }
 
-    fn incomplete(&self, grant: &SourcedValue<String>, missing: &str) -> Problem {
+    fn incomplete(&self, grant: &SourcedValue<String>, missing: &str) -> ConfigProblem {
         let text = format!("a login by `{}` needs {missing}", grant.value);
         self.problem("incomplete_login", &grant.place, text, Some(format!("add {missing} to `oauth`")))
     }

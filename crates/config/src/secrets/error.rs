@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_store::{DocumentLoadError, DocumentSaveError};
 
 /// Error from reading or storing a secret. Never contains the output of a program that may be the secret.
@@ -12,7 +12,7 @@ use wharf_store::{DocumentLoadError, DocumentSaveError};
 #[non_exhaustive]
 pub enum SecretError {
     /// The name is invalid.
-    #[error("`{}` is no name of a secret", Untrusted::new(name.as_str()).shortened(80))]
+    #[error("`{}` is no name of a secret", UntrustedText::new(name.as_str()).shortened(80))]
     BadName {
         /// The rejected name.
         name: String,
@@ -32,7 +32,7 @@ pub enum SecretError {
         name: String,
     },
     /// A program could not be started.
-    #[error("cannot start `{}`", Untrusted::new(program.as_str()))]
+    #[error("cannot start `{}`", UntrustedText::new(program.as_str()))]
     NotStarted {
         /// Name of the program.
         program: String,
@@ -40,7 +40,7 @@ pub enum SecretError {
         source: io::Error,
     },
     /// A program failed.
-    #[error("`{}` failed ({status}){}", Untrusted::new(program.as_str()), after_colon(complaint))]
+    #[error("`{}` failed ({status}){}", UntrustedText::new(program.as_str()), after_colon(complaint))]
     Failed {
         /// Name of the program.
         program: String,
@@ -50,7 +50,7 @@ pub enum SecretError {
         complaint: String,
     },
     /// A program exceeded the time limit and was killed.
-    #[error("`{}` did not answer within {} s", Untrusted::new(program.as_str()), limit.as_secs())]
+    #[error("`{}` did not answer within {} s", UntrustedText::new(program.as_str()), limit.as_secs())]
     TooSlow {
         /// Name of the program.
         program: String,
@@ -58,7 +58,7 @@ pub enum SecretError {
         limit: Duration,
     },
     /// The output of a program is too long, empty or not UTF-8.
-    #[error("what `{}` answered is {what}", Untrusted::new(program.as_str()))]
+    #[error("what `{}` answered is {what}", UntrustedText::new(program.as_str()))]
     BadAnswer {
         /// Name of the program.
         program: String,

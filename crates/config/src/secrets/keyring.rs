@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wharf_spec::{Secret, Surroundings};
+use wharf_spec::{Environment, Secret};
 
 use super::SecretError;
 use super::program::SecretProgram;
@@ -16,12 +16,12 @@ const SERVICE: &str = "wharf";
 /// Names are passed to that program and may contain letters, digits and `_.:%-` only.
 #[derive(Debug, Clone)]
 pub struct Keyring {
-    kind: Kind,
+    kind: KeyringKind,
     program: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum KeyringKind {
     /// `secret-tool` of libsecret.
     SecretTool,
     /// `security` of macOS.
@@ -30,47 +30,47 @@ pub(super) enum Kind {
 
 impl Keyring {
     /// Returns the keyring of this system, if its program is on the search path.
-    pub fn find(around: &Surroundings) -> Option<Self> {
-        let kind = if cfg!(target_os = "macos") { Kind::Security } else { Kind::SecretTool };
+    pub fn find(around: &Environment) -> Option<Self> {
+        let kind = if cfg!(target_os = "macos") { KeyringKind::Security } else { KeyringKind::SecretTool };
         Self::find_kind(kind, around)
     }
 
-    pub(super) fn find_kind(kind: Kind, around: &Surroundings) -> Option<Self> {
+    pub(super) fn find_kind(kind: KeyringKind, around: &Environment) -> Option<Self> {
         let name = match kind {
-            Kind::SecretTool => "secret-tool",
-            Kind::Security => "security",
+            KeyringKind::SecretTool => "secret-tool",
+            KeyringKind::Security => "security",
         };
         let program = on_path(name, around.var("PATH")?, around)?;
         Some(Self { kind, program })
     }
 
     /// Looks up a value. Returns `None` if the keyring works but does not have it.
-    pub fn find_value(&self, name: &str, around: &Surroundings) -> Result<Option<Secret>, SecretError> {
+    pub fn find_value(&self, name: &str, around: &Environment) -> Result<Option<Secret>, SecretError> {
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => Ok(None),
             found => found.map(Some),
         }
     }
 
-    pub(super) fn lookup(&self, name: &str, around: &Surroundings) -> Result<Secret, SecretError> {
+    pub(super) fn lookup(&self, name: &str, around: &Environment) -> Result<Secret, SecretError> {
         match self.kind {
-            Kind::SecretTool => self.program(&["lookup", "service", SERVICE, "name", name]),
-            Kind::Security => self.program(&["find-generic-password", "-s", SERVICE, "-a", name, "-w"]),
+            KeyringKind::SecretTool => self.program(&["lookup", "service", SERVICE, "name", name]),
+            KeyringKind::Security => self.program(&["find-generic-password", "-s", SERVICE, "-a", name, "-w"]),
         }
         .run(around)
     }
 
     /// Stores a value. Replaces an existing one.
-    pub fn set(&self, name: &str, value: &Secret, around: &Surroundings) -> Result<(), SecretError> {
+    pub fn set(&self, name: &str, value: &Secret, around: &Environment) -> Result<(), SecretError> {
         match self.kind {
-            Kind::SecretTool => {
+            KeyringKind::SecretTool => {
                 let label = format!("Wharf: {name}");
                 let program = self.program(&["store", "--label", &label, "service", SERVICE, "name", name]);
                 program.with_input(value.reveal().to_owned()).run_silently(around)
             }
             // Passed on stdin, because arguments are visible to other processes. -X takes hexadecimal digits, which
             // need no quoting.
-            Kind::Security => {
+            KeyringKind::Security => {
                 let digits: String = value.reveal().bytes().map(|byte| format!("{byte:02x}")).collect();
                 let line = format!("add-generic-password -U -s {SERVICE} -a {name} -X {digits}\n");
                 self.program(&["-i"]).with_input(line).run_silently(around)?;
@@ -84,15 +84,15 @@ impl Keyring {
     ///
     /// # Errors
     /// Returns a [`SecretError`] if the value may still exist.
-    pub fn remove(&self, name: &str, around: &Surroundings) -> Result<bool, SecretError> {
+    pub fn remove(&self, name: &str, around: &Environment) -> Result<bool, SecretError> {
         // `secret-tool clear` does not report whether the value existed.
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => return Ok(false),
             found => found.map(drop)?,
         }
         let program = match self.kind {
-            Kind::SecretTool => self.program(&["clear", "service", SERVICE, "name", name]),
-            Kind::Security => self.program(&["delete-generic-password", "-s", SERVICE, "-a", name]),
+            KeyringKind::SecretTool => self.program(&["clear", "service", SERVICE, "name", name]),
+            KeyringKind::Security => self.program(&["delete-generic-password", "-s", SERVICE, "-a", name]),
         };
         program.run_silently(around).map(|()| true)
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wharf_spec::{Secret, Surroundings, Untrusted};
+use wharf_spec::{Environment, Secret, UntrustedText};
 
 use super::SecretError;
 use crate::approvals::look::on_path;
@@ -53,7 +53,7 @@ impl SecretProgram {
     }
 
     /// Runs the program and returns its output as the secret, without one trailing line break.
-    pub(super) fn run(self, around: &Surroundings) -> Result<Secret, SecretError> {
+    pub(super) fn run(self, around: &Environment) -> Result<Secret, SecretError> {
         let program = self.name();
         let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
         let answer = self.answer(around)?;
@@ -66,11 +66,11 @@ impl SecretProgram {
     }
 
     /// Runs the program and discards its output.
-    pub(super) fn run_silently(self, around: &Surroundings) -> Result<(), SecretError> {
+    pub(super) fn run_silently(self, around: &Environment) -> Result<(), SecretError> {
         self.answer(around).map(drop)
     }
 
-    fn answer(self, around: &Surroundings) -> Result<Vec<u8>, SecretError> {
+    fn answer(self, around: &Environment) -> Result<Vec<u8>, SecretError> {
         let program = self.name();
         let limit = self.limit;
         let deadline = Instant::now() + limit;
@@ -90,7 +90,7 @@ impl SecretProgram {
             None => Err(SecretError::TooSlow { program, limit }),
             Some((_, Some(status))) if !status.success() => {
                 let complaint = complaint.recv_timeout(PAUSE * 50).unwrap_or_default();
-                let complaint = Untrusted::from_bytes(complaint.trim_ascii()).to_string();
+                let complaint = UntrustedText::from_bytes(complaint.trim_ascii()).to_string();
                 Err(SecretError::Failed { program, status: status.to_string(), complaint })
             }
             Some((answer, _)) => Ok(answer),
@@ -100,7 +100,7 @@ impl SecretProgram {
     /// Starts the program. It is the user's own, so it gets the full environment, for example for the session bus or an
     /// agent's socket. It starts in the root directory, because interpreters load modules from their working directory,
     /// which may be a repository.
-    fn start(&self, around: &Surroundings) -> io::Result<Child> {
+    fn start(&self, around: &Environment) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         Command::new(self.found(around)?)
             .args(&self.arguments)
@@ -115,7 +115,7 @@ impl SecretProgram {
 
     /// Returns the executable. A name is looked up in the entries of the search path outside of the project, so that a
     /// project cannot supply its own. Relative paths are rejected.
-    fn found(&self, around: &Surroundings) -> io::Result<PathBuf> {
+    fn found(&self, around: &Environment) -> io::Result<PathBuf> {
         let name = self.name();
         match PathBuf::from(&self.file) {
             file if file.is_absolute() => Ok(file),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::keyring::Kind;
+use super::keyring::KeyringKind;
 use super::*;
 
 /// A fake `secret-tool` that stores each secret in a file.
@@ -66,10 +66,10 @@ impl SecretTestMachine {
         assert!(writer.wait().unwrap().success());
     }
 
-    fn around(&self) -> Surroundings {
+    fn around(&self) -> Environment {
         let path = format!(".:{}:/usr/bin:/bin", self.path("bin").display());
         let env = [("PATH", path), ("STORE", self.path("store").display().to_string())];
-        Surroundings { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), cwd: self.path("project") }
+        Environment { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), cwd: self.path("project") }
     }
 
     fn store(&self) -> SecretStore {
@@ -81,7 +81,7 @@ impl SecretTestMachine {
     }
 }
 
-fn check(found: Result<ResolvedSecret, SecretError>, value: &str, from: &SecretPlace) {
+fn check(found: Result<ResolvedSecret, SecretError>, value: &str, from: &SecretOrigin) {
     let found = found.unwrap();
     assert_eq!((found.value.reveal(), &found.from), (value, from));
 }
@@ -92,7 +92,7 @@ fn a_command_is_asked_without_a_shell() {
     machine.install("pass", "#!/bin/sh\nprintf '%s|' \"$#\" \"$@\"\n");
     let words = ["pass", "show", "wharf/{name}", "{name} $(id) `id`"].map(str::to_owned).to_vec();
     let found = machine.store().with_command(words).lookup("a.b");
-    check(found, "3|show|wharf/a.b|a.b $(id) `id`|", &SecretPlace::Command);
+    check(found, "3|show|wharf/a.b|a.b $(id) `id`|", &SecretOrigin::Command);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn one_line_end_is_no_part_of_a_secret() {
         ("printf ' value '", " value "),
         ("echo $0", "name"),
     ] {
-        check(machine.command(script).lookup("name"), expected, &SecretPlace::Command);
+        check(machine.command(script).lookup("name"), expected, &SecretOrigin::Command);
     }
 }
 
@@ -146,7 +146,7 @@ fn a_command_that_does_not_answer_is_ended() {
 fn without_a_keyring_a_private_file_keeps_secrets() {
     let machine = SecretTestMachine::new();
     let store = machine.store().without_keyring();
-    let place = SecretPlace::File(machine.path("config/secrets.json"));
+    let place = SecretOrigin::File(machine.path("config/secrets.json"));
     assert_eq!(store.names().unwrap(), [""; 0]);
     assert!(!store.remove("b").unwrap());
     assert!(!store.file().exists());
@@ -167,17 +167,17 @@ fn without_a_keyring_a_private_file_keeps_secrets() {
 #[test]
 fn a_keyring_that_works_keeps_secrets() {
     for (kind, program, script) in
-        [(Kind::SecretTool, "secret-tool", SECRET_TOOL), (Kind::Security, "security", SECURITY)]
+        [(KeyringKind::SecretTool, "secret-tool", SECRET_TOOL), (KeyringKind::Security, "security", SECURITY)]
     {
         let machine = SecretTestMachine::new();
         let plain = machine.store().without_keyring();
-        let file = SecretPlace::File(machine.path("config/secrets.json"));
+        let file = SecretOrigin::File(machine.path("config/secrets.json"));
         plain.set("old", &Secret::new("kept")).unwrap();
         machine.install(program, script);
         let store = SecretStore { keyring: Keyring::find_kind(kind, &machine.around()), ..plain };
         check(store.lookup("old"), "kept", &file);
-        assert_eq!(store.set("old", &Secret::new("hunter2 'x'")).unwrap(), SecretPlace::Keyring);
-        check(store.lookup("old"), "hunter2 'x'", &SecretPlace::Keyring);
+        assert_eq!(store.set("old", &Secret::new("hunter2 'x'")).unwrap(), SecretOrigin::Keyring);
+        check(store.lookup("old"), "hunter2 'x'", &SecretOrigin::Keyring);
         assert_eq!(store.names().unwrap(), ["old"]);
         assert!(!fs::read_to_string(store.file()).unwrap().contains("kept"), "{program}");
         assert!(!fs::read_to_string(machine.path("store/arguments")).unwrap().contains("hunter2"), "{program}");
@@ -191,10 +191,10 @@ fn a_keyring_that_works_keeps_secrets() {
 fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
-    let keyring = Keyring::find_kind(Kind::SecretTool, &machine.around());
+    let keyring = Keyring::find_kind(KeyringKind::SecretTool, &machine.around());
     let store = SecretStore { keyring, ..machine.store() };
     assert_eq!(store.lookup("a").unwrap_err().to_string(), "there is no secret `a`; the keyring says: no bus");
-    let file = SecretPlace::File(machine.path("config/secrets.json"));
+    let file = SecretOrigin::File(machine.path("config/secrets.json"));
     assert_eq!(store.set("a", &Secret::new("1")).unwrap(), file);
     check(store.lookup("a"), "1", &file);
     assert!(store.remove("a").unwrap());
@@ -205,13 +205,13 @@ fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     let store = |machine: &SecretTestMachine| SecretStore {
-        keyring: Keyring::find_kind(Kind::SecretTool, &machine.around()),
+        keyring: Keyring::find_kind(KeyringKind::SecretTool, &machine.around()),
         ..machine.store()
     };
-    assert_eq!(store(&machine).set("a", &Secret::new("old")).unwrap(), SecretPlace::Keyring);
+    assert_eq!(store(&machine).set("a", &Secret::new("old")).unwrap(), SecretOrigin::Keyring);
     let fails = "#!/bin/sh\nif [ \"$1\" = lookup ]; then echo old; else echo locked >&2; exit 1; fi\n";
     machine.install("secret-tool", fails);
-    let file = SecretPlace::File(machine.path("config/secrets.json"));
+    let file = SecretOrigin::File(machine.path("config/secrets.json"));
     assert!(store(&machine).remove("a").unwrap_err().to_string().ends_with("locked"));
     assert_eq!(store(&machine).names().unwrap(), ["a"]);
     assert_eq!(store(&machine).set("a", &Secret::new("new")).unwrap(), file);
@@ -228,16 +228,16 @@ fn no_project_brings_its_own_program() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     machine.install("pass", "#!/bin/sh\necho value\n");
-    let around = Surroundings { cwd: machine.folder.path().to_owned(), ..machine.around() };
-    assert!(Keyring::find_kind(Kind::SecretTool, &machine.around()).is_some());
-    assert!(Keyring::find_kind(Kind::SecretTool, &around).is_none());
+    let around = Environment { cwd: machine.folder.path().to_owned(), ..machine.around() };
+    assert!(Keyring::find_kind(KeyringKind::SecretTool, &machine.around()).is_some());
+    assert!(Keyring::find_kind(KeyringKind::SecretTool, &around).is_none());
     let store = SecretStore::new(machine.path("config/secrets.json"), around);
     for command in ["pass", "./bin/pass", "bin/pass"] {
         let found = store.clone().with_command(vec![command.to_owned()]).lookup("a");
         assert!(matches!(found, Err(SecretError::NotStarted { .. })), "{command}: {found:?}");
     }
     let absolute = machine.path("bin/pass").display().to_string();
-    check(store.with_command(vec![absolute]).lookup("a"), "value", &SecretPlace::Command);
+    check(store.with_command(vec![absolute]).lookup("a"), "value", &SecretOrigin::Command);
 }
 
 #[test]

@@ -6,26 +6,26 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use wharf_config::clients::{Client, ImportedServer, NoteSeverity, import};
-use wharf_config::tree::Unreadable;
+use wharf_config::clients::{ExternalClient, ImportedServer, NoteSeverity, import};
+use wharf_config::tree::ParseFailure;
 
 use crate::round_trip::{check_kept, there_and_back};
 
 const PROJECT: &str = "/home/me/project";
 
-const FILES: [(Client, &str); 12] = [
-    (Client::ClaudeCode, "claude-code.json"),
-    (Client::ClaudeCode, "claude-code-user.json"),
-    (Client::ClaudeDesktop, "claude-desktop.json"),
-    (Client::Cursor, "cursor.json"),
-    (Client::VsCode, "vs-code.json"),
-    (Client::Codex, "codex.toml"),
-    (Client::Gemini, "gemini.json"),
-    (Client::Opencode, "opencode.jsonc"),
-    (Client::Opencode, "opencode-v2.jsonc"),
-    (Client::Goose, "goose.yaml"),
-    (Client::Zed, "zed.json"),
-    (Client::Windsurf, "windsurf.json"),
+const FILES: [(ExternalClient, &str); 12] = [
+    (ExternalClient::ClaudeCode, "claude-code.json"),
+    (ExternalClient::ClaudeCode, "claude-code-user.json"),
+    (ExternalClient::ClaudeDesktop, "claude-desktop.json"),
+    (ExternalClient::Cursor, "cursor.json"),
+    (ExternalClient::VsCode, "vs-code.json"),
+    (ExternalClient::Codex, "codex.toml"),
+    (ExternalClient::Gemini, "gemini.json"),
+    (ExternalClient::Opencode, "opencode.jsonc"),
+    (ExternalClient::Opencode, "opencode-v2.jsonc"),
+    (ExternalClient::Goose, "goose.yaml"),
+    (ExternalClient::Zed, "zed.json"),
+    (ExternalClient::Windsurf, "windsurf.json"),
 ];
 
 #[test]
@@ -46,7 +46,7 @@ fn documented_examples_go_back() {
         let carried = from_file(client, file).into_iter().filter(ImportedServer::is_carried);
         let servers: Vec<_> = carried.map(|server| (server.id, server.entry)).collect();
         assert!(!servers.is_empty(), "{file}");
-        for other in Client::ALL {
+        for other in ExternalClient::ALL {
             let (back, notes) = there_and_back(other, &servers);
             check_kept(&servers, &back, &notes);
         }
@@ -84,7 +84,7 @@ fn names_are_made_to_fit() {
         "a b": { "command": "x" }, "a.b": { "command": "x" }, "": { "command": "x" }, &long: { "command": "x" },
         "é\u{1b}[31m": { "command": "x" }, "fine_1-X": { "command": "x" },
     }});
-    let imported = read(Client::Cursor, &text.to_string()).unwrap();
+    let imported = read(ExternalClient::Cursor, &text.to_string()).unwrap();
     let mut names: Vec<_> = imported.iter().map(|server| (server.id.as_str(), server.notes.len())).collect();
     names.sort_unstable();
     let cut = "x".repeat(64);
@@ -95,14 +95,14 @@ fn names_are_made_to_fit() {
 #[test]
 fn what_is_no_list_of_servers_is_said() {
     for (client, text, expected) in [
-        (Client::Cursor, "{\"mcpServers\": []}", Err("1:16: `mcpServers` is a list, not an object")),
-        (Client::Cursor, "{\"mcpServers\": {}", Err("1:1: unterminated object")),
-        (Client::Cursor, "{\"mcpServers\": null}", Ok(0)),
-        (Client::Cursor, "{\"editor\": {}}", Ok(0)),
-        (Client::Zed, "[1]", Ok(0)),
-        (Client::Goose, "", Ok(0)),
+        (ExternalClient::Cursor, "{\"mcpServers\": []}", Err("1:16: `mcpServers` is a list, not an object")),
+        (ExternalClient::Cursor, "{\"mcpServers\": {}", Err("1:1: unterminated object")),
+        (ExternalClient::Cursor, "{\"mcpServers\": null}", Ok(0)),
+        (ExternalClient::Cursor, "{\"editor\": {}}", Ok(0)),
+        (ExternalClient::Zed, "[1]", Ok(0)),
+        (ExternalClient::Goose, "", Ok(0)),
     ] {
-        let file = if client == Client::Goose { "a.yaml" } else { "a.json" };
+        let file = if client == ExternalClient::Goose { "a.yaml" } else { "a.json" };
         let imported = import(client, text, Path::new(file), Path::new(PROJECT));
         let imported = imported.map(|servers| servers.len()).map_err(|error| format!("{}: {error}", error.at));
         assert_eq!(imported, expected.map_err(str::to_owned), "{text}");
@@ -122,7 +122,7 @@ fn odd_entries_are_spoken_of() {
         ("{\"command\": \"a\", \"timeout\": -5}", "lost: `timeout` is a number, not a time, and is left out"),
         ("{\"type\": \"ws\", \"url\": \"x\"}", "lost: a server of type `ws` cannot be carried over"),
     ] {
-        let imported = read(Client::ClaudeCode, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}")).unwrap();
+        let imported = read(ExternalClient::ClaudeCode, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}")).unwrap();
         let notes = summary(&imported)["x"]["notes"].clone();
         let first = notes[0].as_str().unwrap().split(" | ").next().unwrap();
         assert_eq!(first, expected, "{entry}");
@@ -132,18 +132,18 @@ fn odd_entries_are_spoken_of() {
 #[test]
 fn of_what_stands_twice_the_last_counts() {
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\", \"command\": \"z\"}}}";
-    let imported = read(Client::Cursor, text).unwrap();
+    let imported = read(ExternalClient::Cursor, text).unwrap();
     assert_eq!(imported.len(), 1);
     assert_eq!(imported[0].entry["command"], "z");
     assert_eq!(imported[0].place.to_string(), "2:1");
     assert_eq!(imported[0].notes[0].text, "hides another of that name at 1:17");
 }
 
-fn read(client: Client, text: &str) -> Result<Vec<ImportedServer>, Unreadable> {
+fn read(client: ExternalClient, text: &str) -> Result<Vec<ImportedServer>, ParseFailure> {
     import(client, text, Path::new("file.json"), Path::new(PROJECT))
 }
 
-fn from_file(client: Client, file: &str) -> Vec<ImportedServer> {
+fn from_file(client: ExternalClient, file: &str) -> Vec<ImportedServer> {
     let imported = import(client, &fixture(file), Path::new(file), Path::new(PROJECT));
     imported.unwrap_or_else(|error| panic!("{file}:{}: {error}", error.at))
 }

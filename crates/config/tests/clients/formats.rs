@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use wharf_config::tree::{Node, Value};
-use wharf_config::{Format, read};
+use wharf_config::tree::{ConfigNode, ConfigValue};
+use wharf_config::{FileFormat, read};
 
 /// A value all formats have.
 #[derive(Debug, Clone)]
@@ -21,9 +21,9 @@ proptest! {
 
     #[test]
     fn formats_read_alike(members in prop::collection::btree_map(text(), tree(), 0..6)) {
-        let json = plain(&read(&json(&Tree::Map(members.clone())), Format::Json).unwrap());
-        let yaml = plain(&read(&yaml(&Tree::Map(members.clone())), Format::Yaml).unwrap());
-        let toml = plain(&read(&toml(&members), Format::Toml).unwrap());
+        let json = plain(&read(&json(&Tree::Map(members.clone())), FileFormat::Json).unwrap());
+        let yaml = plain(&read(&yaml(&Tree::Map(members.clone())), FileFormat::Yaml).unwrap());
+        let toml = plain(&read(&toml(&members), FileFormat::Toml).unwrap());
         prop_assert_eq!(&json, &plain_tree(&Tree::Map(members)));
         prop_assert_eq!(&yaml, &json);
         prop_assert_eq!(&toml, &json);
@@ -38,7 +38,7 @@ proptest! {
     fn no_text_is_too_odd(text in prop::collection::vec(odd(), 0..24)) {
         let text: String = text.concat();
         let lines = u32::try_from(text.split(['\n', '\r', '\u{85}', '\u{2028}']).count()).unwrap();
-        for format in [Format::Json, Format::Yaml, Format::Toml] {
+        for format in [FileFormat::Json, FileFormat::Yaml, FileFormat::Toml] {
             if let Err(error) = read(&text, format) {
                 prop_assert!(error.at.line <= lines + 1, "{format:?} {text:?} {error:?}");
                 prop_assert!(!error.text.is_empty() && !error.text.chars().any(char::is_control));
@@ -161,10 +161,10 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
 }
 
 /// A tree without its places.
-fn plain(node: &Node) -> String {
+fn plain(node: &ConfigNode) -> String {
     match &node.value {
-        Value::List(nodes) => format!("[{}]", joined(nodes.iter().map(plain), ",")),
-        Value::Map(members) => {
+        ConfigValue::List(nodes) => format!("[{}]", joined(nodes.iter().map(plain), ",")),
+        ConfigValue::Map(members) => {
             let mut members: Vec<_> = members.iter().map(|m| format!("{:?}:{}", m.key, plain(&m.node))).collect();
             members.sort();
             format!("{{{}}}", members.join(","))
@@ -175,9 +175,9 @@ fn plain(node: &Node) -> String {
 
 fn plain_tree(tree: &Tree) -> String {
     match tree {
-        Tree::Bool(flag) => format!("{:?}", Value::Bool(*flag)),
-        Tree::Number(number) => format!("{:?}", Value::Number(number.clone())),
-        Tree::Text(text) => format!("{:?}", Value::Text(text.clone())),
+        Tree::Bool(flag) => format!("{:?}", ConfigValue::Bool(*flag)),
+        Tree::Number(number) => format!("{:?}", ConfigValue::Number(number.clone())),
+        Tree::Text(text) => format!("{:?}", ConfigValue::Text(text.clone())),
         Tree::List(trees) => format!("[{}]", joined(trees.iter().map(plain_tree), ",")),
         Tree::Map(members) => {
             let mut members: Vec<_> = members.iter().map(|(k, tree)| format!("{k:?}:{}", plain_tree(tree))).collect();

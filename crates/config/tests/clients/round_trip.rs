@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use wharf_config::clients::{Client, ImportedServer, Note, export, import};
+use wharf_config::clients::{ConversionNote, ExternalClient, ImportedServer, export, import};
 
 type Entry = Map<String, Value>;
 
@@ -16,21 +16,27 @@ fn what_a_client_can_say_comes_back() {
     });
     let remote = json!({ "url": "https://example.com/mcp?a=b", "headers": { "X-Key": "k: v # é" } });
     for (client, server) in [
-        (Client::ClaudeCode, with(&stdio, json!({ "env": { "A": "${B}", "C": "${D:-e}" }, "timeout": 5000 }))),
-        (Client::ClaudeCode, with(&remote, json!({ "type": "sse", "oauth": { "client_id": "c", "scope": "a b" } }))),
-        (Client::ClaudeDesktop, with(&stdio, json!({ "env": { "A": "$${B}", "N": "no" } }))),
+        (ExternalClient::ClaudeCode, with(&stdio, json!({ "env": { "A": "${B}", "C": "${D:-e}" }, "timeout": 5000 }))),
         (
-            Client::Cursor,
+            ExternalClient::ClaudeCode,
+            with(&remote, json!({ "type": "sse", "oauth": { "client_id": "c", "scope": "a b" } })),
+        ),
+        (ExternalClient::ClaudeDesktop, with(&stdio, json!({ "env": { "A": "$${B}", "N": "no" } }))),
+        (
+            ExternalClient::Cursor,
             with(&stdio, json!({ "env": { "A": "${B}" }, "envFile": ".env", "cwd": "/x", "enabled": false })),
         ),
         (
-            Client::Cursor,
+            ExternalClient::Cursor,
             with(&remote, json!({ "oauth": { "client_id": "${I}", "client_secret": "${S}", "scope": "a b" } })),
         ),
-        (Client::VsCode, with(&stdio, json!({ "env": { "A": "Bearer ${B}" }, "envFile": ".env", "cwd": "/x" }))),
-        (Client::VsCode, with(&remote, json!({ "type": "http", "oauth": { "client_id": "c" } }))),
         (
-            Client::Codex,
+            ExternalClient::VsCode,
+            with(&stdio, json!({ "env": { "A": "Bearer ${B}" }, "envFile": ".env", "cwd": "/x" })),
+        ),
+        (ExternalClient::VsCode, with(&remote, json!({ "type": "http", "oauth": { "client_id": "c" } }))),
+        (
+            ExternalClient::Codex,
             with(
                 &stdio,
                 json!({
@@ -40,20 +46,20 @@ fn what_a_client_can_say_comes_back() {
             ),
         ),
         (
-            Client::Codex,
+            ExternalClient::Codex,
             json!({
                 "url": "https://example.com/mcp", "type": "http", "oauth": { "client_id": "c", "scope": "a b" },
                 "headers": { "Authorization": "Bearer ${T}", "X-A": "${A}", "X-B": "b" },
             }),
         ),
         (
-            Client::Gemini,
+            ExternalClient::Gemini,
             json!({
                 "command": "npx", "args": ["x"], "env": { "A": "${B:-}" }, "cwd": "/x", "timeout": 1, "includeTools": ["a"],
             }),
         ),
         (
-            Client::Gemini,
+            ExternalClient::Gemini,
             with(
                 &remote,
                 json!({
@@ -63,22 +69,28 @@ fn what_a_client_can_say_comes_back() {
                 }),
             ),
         ),
-        (Client::Gemini, with(&remote, json!({ "type": "http" }))),
+        (ExternalClient::Gemini, with(&remote, json!({ "type": "http" }))),
         (
-            Client::Opencode,
+            ExternalClient::Opencode,
             with(&stdio, json!({ "env": { "A": "x${B}" }, "cwd": "/x", "enabled": false, "timeout": 9 })),
         ),
-        (Client::Opencode, with(&remote, json!({ "oauth": { "client_id": "c", "client_secret": "s", "scope": "a" } }))),
         (
-            Client::Goose,
+            ExternalClient::Opencode,
+            with(&remote, json!({ "oauth": { "client_id": "c", "client_secret": "s", "scope": "a" } })),
+        ),
+        (
+            ExternalClient::Goose,
             with(&stdio, json!({ "env": { "B": "on", "C": "12" }, "timeout": 300000, "includeTools": ["a"] })),
         ),
-        (Client::Goose, with(&remote, json!({ "type": "http", "headers": { "A": "Bearer ${T}" }, "enabled": false }))),
-        (Client::Goose, with(&remote, json!({ "type": "sse" }))),
-        (Client::Zed, with(&stdio, json!({ "env": { "A": "b" }, "enabled": false }))),
-        (Client::Zed, remote.clone()),
-        (Client::Windsurf, with(&stdio, json!({ "env": { "A": "${B}" }, "excludeTools": ["x"] }))),
-        (Client::Windsurf, with(&remote, json!({ "enabled": false }))),
+        (
+            ExternalClient::Goose,
+            with(&remote, json!({ "type": "http", "headers": { "A": "Bearer ${T}" }, "enabled": false })),
+        ),
+        (ExternalClient::Goose, with(&remote, json!({ "type": "sse" }))),
+        (ExternalClient::Zed, with(&stdio, json!({ "env": { "A": "b" }, "enabled": false }))),
+        (ExternalClient::Zed, remote.clone()),
+        (ExternalClient::Windsurf, with(&stdio, json!({ "env": { "A": "${B}" }, "excludeTools": ["x"] }))),
+        (ExternalClient::Windsurf, with(&remote, json!({ "enabled": false }))),
     ] {
         let entry = server.as_object().unwrap().clone();
         let (back, notes) = there_and_back(client, &[("a_1-B".to_owned(), entry.clone())]);
@@ -99,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_in_silence(client in prop::sample::select(Client::ALL.to_vec()), servers in servers()) {
+    fn nothing_is_lost_in_silence(client in prop::sample::select(ExternalClient::ALL.to_vec()), servers in servers()) {
         let (back, notes) = there_and_back(client, &servers);
         check_kept(&servers, &back, &notes);
         for note in &notes {
@@ -111,7 +123,10 @@ proptest! {
 }
 
 /// Writes servers for a client, and reads what was written.
-pub fn there_and_back(client: Client, servers: &[(String, Entry)]) -> (Vec<ImportedServer>, Vec<Note>) {
+pub fn there_and_back(
+    client: ExternalClient,
+    servers: &[(String, Entry)],
+) -> (Vec<ImportedServer>, Vec<ConversionNote>) {
     let exported = export(client, servers);
     let back = import(client, &exported.text, Path::new("file"), Path::new("/project"));
     let back = back.unwrap_or_else(|error| panic!("{client:?} {}: {error}\n{}", error.at, exported.text));
@@ -120,11 +135,12 @@ pub fn there_and_back(client: Client, servers: &[(String, Entry)]) -> (Vec<Impor
 }
 
 /// Checks that whatever did not come back as it was is spoken of.
-pub fn check_kept(servers: &[(String, Entry)], back: &[ImportedServer], notes: &[Note]) {
+pub fn check_kept(servers: &[(String, Entry)], back: &[ImportedServer], notes: &[ConversionNote]) {
     let spoken_of = |name: &str| notes.iter().any(|note| note.text.contains(&format!("`{name}`")));
     for (id, entry) in servers {
         let Some(server) = back.iter().find(|server| server.id == *id) else {
-            let is_said = |note: &Note| note.text.starts_with(&format!("`{id}`")) && note.text.ends_with("left out");
+            let is_said =
+                |note: &ConversionNote| note.text.starts_with(&format!("`{id}`")) && note.text.ends_with("left out");
             assert!(notes.iter().any(is_said), "{id} is gone: {notes:?}");
             continue;
         };

@@ -1,7 +1,7 @@
 //! What an entry may say, and what is said about one that is wrong.
 
 use wharf_config::ReferenceTarget;
-use wharf_spec::{AssertionSource, AuthSettings, Dpop, EnvValue, Grant, HttpForm, Secret, ServerSpec};
+use wharf_spec::{AssertionSource, AuthSettings, DpopMode, EnvValue, HttpTransport, Secret, ServerSpec, TokenGrant};
 
 use crate::support::{World, told};
 
@@ -106,17 +106,17 @@ fn everything_an_entry_may_say_arrives() {
     let settings = &entry.settings;
     assert!(settings.trust && settings.lazy && settings.max_concurrent == Some(1));
     assert_eq!(settings.timeout.unwrap().as_millis(), 1234);
-    assert_eq!(settings.reconnect, wharf_spec::Reconnect::Off);
+    assert_eq!(settings.reconnect, wharf_spec::ReconnectPolicy::Off);
 }
 
 #[test]
 fn types_are_inferred_and_spelt_in_many_ways() {
     for (entry, expected) in [
-        (r#""url": "https://h/mcp""#, HttpForm::Automatic),
-        (r#""httpUrl": "https://h/mcp""#, HttpForm::Streamable),
-        (r#""url": "https://h/mcp", "type": "http""#, HttpForm::Streamable),
-        (r#""url": "https://h/mcp", "transport": "streamable-http""#, HttpForm::Streamable),
-        (r#""url": "https://h/mcp", "type": "sse""#, HttpForm::Sse),
+        (r#""url": "https://h/mcp""#, HttpTransport::Automatic),
+        (r#""httpUrl": "https://h/mcp""#, HttpTransport::Streamable),
+        (r#""url": "https://h/mcp", "type": "http""#, HttpTransport::Streamable),
+        (r#""url": "https://h/mcp", "transport": "streamable-http""#, HttpTransport::Streamable),
+        (r#""url": "https://h/mcp", "type": "sse""#, HttpTransport::Sse),
     ] {
         let world = World::new();
         world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {{{entry}}}}}}}"));
@@ -198,7 +198,7 @@ fn a_login_is_resolved_to_what_it_needs() {
         login.client_id = Some("me".to_owned());
         login.client_secret = Some(secret("hush"));
         login.callback_port = Some(7777);
-        login.dpop = Dpop::Never;
+        login.dpop = DpopMode::Never;
     });
     let pages = r#"{"authorization_url": "https://a/in", "device_url": "https://a/device", "issuer": "https://a/"}"#;
     check_login(pages, |login| {
@@ -208,18 +208,18 @@ fn a_login_is_resolved_to_what_it_needs() {
     });
     check_login(r#"{"grant": "client_credentials", "client_secret": "hush"}"#, |login| {
         login.client_secret = Some(secret("hush"));
-        login.grant = Grant::ClientSecret;
+        login.grant = TokenGrant::ClientSecret;
     });
     let key = r#"{"grant": "client_credentials", "private_key": "hush", "signing_algorithm": "RS256"}"#;
     check_login(key, |login| {
-        login.grant = Grant::ClientKey { key: secret("hush"), algorithm: Some("RS256".to_owned()) };
+        login.grant = TokenGrant::ClientKey { key: secret("hush"), algorithm: Some("RS256".to_owned()) };
     });
     check_login(r#"{"grant": "workload", "assertion_file": "/run/token"}"#, |login| {
-        login.grant = Grant::Workload { assertion: AssertionSource::File("/run/token".into()) };
+        login.grant = TokenGrant::Workload { assertion: AssertionSource::File("/run/token".into()) };
     });
     let enterprise = r#"{"grant": "enterprise", "idp_token_url": "https://i/", "idp_client_id": "c", "id_token": "t"}"#;
     check_login(enterprise, |login| {
-        login.grant = Grant::Enterprise {
+        login.grant = TokenGrant::Enterprise {
             token_url: "https://i/".to_owned(),
             client_id: "c".to_owned(),
             client_secret: None,

@@ -164,6 +164,6 @@ fn files_of_unapproved_servers_are_left_alone() {
     let opened = || std::fs::metadata(&vars).unwrap().accessed().unwrap();
     let long_ago = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH);
     File::options().write(true).open(&vars).unwrap().set_times(long_ago).unwrap();
-    assert_eq!(world.load().server("x").unwrap().approval, wharf_config::Approval::Needed);
+    assert_eq!(world.load().server("x").unwrap().approval, wharf_config::ServerApproval::Needed);
     assert_eq!(opened(), SystemTime::UNIX_EPOCH);
 }

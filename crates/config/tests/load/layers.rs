@@ -1,6 +1,6 @@
 //! What replaces what.
 
-use wharf_config::{Approval, Layer};
+use wharf_config::{Layer, ServerApproval};
 use wharf_spec::{ActivationState, ServerSpec};
 
 use crate::support::{World, file_name, told};
@@ -67,7 +67,7 @@ fn a_project_replaces_nothing_before_it_is_approved() {
     assert_eq!(config.server("one").unwrap().layer, Layer::User);
     assert_eq!(config.server("one").unwrap().admission(), ActivationState::Enabled);
     let [theirs] = &config.beside[..] else { panic!("{:?}", config.beside) };
-    assert_eq!((theirs.layer, theirs.approval), (Layer::ProjectShared, Approval::Needed));
+    assert_eq!((theirs.layer, theirs.approval), (Layer::ProjectShared, ServerApproval::Needed));
     assert_eq!(config.server("new").unwrap().admission(), ActivationState::Unapproved);
 }
 
@@ -98,7 +98,7 @@ fn in_the_home_directory_the_shared_file_is_the_users_own() {
     let mut world = World::new();
     world.write("home/.mcp.json", &server("mine"));
     world.places.project = world.path("home");
-    assert_eq!(world.load().server("one").unwrap().approval, Approval::NotNeeded);
+    assert_eq!(world.load().server("one").unwrap().approval, ServerApproval::NotNeeded);
 }
 
 #[test]

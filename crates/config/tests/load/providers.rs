@@ -1,6 +1,8 @@
 //! How models are reached: what may be said, where it counts, and what is said about what is wrong.
 
-use wharf_config::{KNOWN_PROVIDERS, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider, Resolving};
+use wharf_config::{
+    KNOWN_PROVIDERS, ProviderEffort, ProviderFormat, ProviderSettings, ResolveContext, ResolvedProvider,
+};
 
 use crate::support::{World, told};
 
@@ -55,7 +57,7 @@ fn provider(world: &World, name: &str) -> ProviderSettings {
 fn resolved(world: &World, name: &str) -> Result<ResolvedProvider, String> {
     let settings = world.load().settings;
     let secrets = |name: &str| if name == "kept" { Ok("hush".to_owned()) } else { Err("nobody keeps it".to_owned()) };
-    let with = Resolving { around: &world.around, settings: &settings, secrets: &secrets, places: &world.places };
+    let with = ResolveContext { around: &world.around, settings: &settings, secrets: &secrets, places: &world.places };
     provider(world, name).resolve(&with).map_err(|problem| told(&[problem]).remove(0))
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use wharf_config::{Approval, ApprovalKey, ApprovalStore, ApprovalSubject};
+use wharf_config::{ApprovalKey, ApprovalStore, ApprovalSubject, ServerApproval};
 use wharf_spec::{LaunchRefusal, ServerSpec, StdioSpec};
 
 use crate::support::{World, told};
@@ -107,13 +107,13 @@ fn a_users_server_that_names_the_project_is_approved_once_per_directory() {
     ] {
         let mut world = World::new();
         world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
-        assert_eq!(world.load().server("x").unwrap().approval, Approval::Needed, "{entry}");
+        assert_eq!(world.load().server("x").unwrap().approval, ServerApproval::Needed, "{entry}");
         approve(&world, "x");
-        assert!(matches!(world.load().server("x").unwrap().approval, Approval::Approved(_)), "{entry}");
+        assert!(matches!(world.load().server("x").unwrap().approval, ServerApproval::Approved(_)), "{entry}");
         let spec = format!("{:?}", world.resolve("x").unwrap().spec);
         assert!(spec.contains(world.path("project").to_str().unwrap()) || entry.contains("env"), "{spec}");
         world.places.project = world.path("home");
-        assert_eq!(world.load().server("x").unwrap().approval, Approval::Needed, "{entry}");
+        assert_eq!(world.load().server("x").unwrap().approval, ServerApproval::Needed, "{entry}");
     }
     // The directory was approved: a change of the user's own program is no new question, one of a file in it is.
     let world = World::new();
@@ -124,12 +124,12 @@ fn a_users_server_that_names_the_project_is_approved_once_per_directory() {
     world.write("home/config.json", &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}"));
     approve(&world, "x");
     std::fs::write(&own, "#!/bin/sh\n# updated\n").unwrap();
-    assert!(matches!(world.load().server("x").unwrap().approval, Approval::Approved(_)));
+    assert!(matches!(world.load().server("x").unwrap().approval, ServerApproval::Approved(_)));
     std::fs::write(script, "two").unwrap();
-    assert_eq!(world.load().server("x").unwrap().approval, Approval::Changed);
+    assert_eq!(world.load().server("x").unwrap().approval, ServerApproval::Changed);
     let world = World::new();
     world.write("home/config.json", r#"{"mcpServers": {"x": {"command": "a", "args": ["$${project}"]}}}"#);
-    assert_eq!(world.load().server("x").unwrap().approval, Approval::NotNeeded);
+    assert_eq!(world.load().server("x").unwrap().approval, ServerApproval::NotNeeded);
 }
 
 /// Something that changes after the approval, and what it is called.

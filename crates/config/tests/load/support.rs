@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use wharf_config::{Config, Places, Problem, Resolving, load};
-use wharf_spec::{ServerEntry, Surroundings};
+use wharf_config::{Config, ConfigPaths, ConfigProblem, ResolveContext, load};
+use wharf_spec::{Environment, ServerEntry};
 
 pub struct World {
     directory: tempfile::TempDir,
-    pub places: Places,
-    pub around: Surroundings,
+    pub places: ConfigPaths,
+    pub around: Environment,
 }
 
 impl World {
@@ -18,15 +18,15 @@ impl World {
         for name in ["home", "project", "state"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        let places = Places {
+        let places = ConfigPaths {
             home: Some(root.join("home/.mcp.json")),
             user: root.join("home/config.json"),
             project: root.join("project"),
             approvals: root.join("state/approvals.json"),
             server_dirs: root.join("state/servers"),
-            ..Places::default()
+            ..ConfigPaths::default()
         };
-        let around = Surroundings { env: vec![("PATH".into(), "/usr/bin:/bin".into())], cwd: root.join("project") };
+        let around = Environment { env: vec![("PATH".into(), "/usr/bin:/bin".into())], cwd: root.join("project") };
         Self { directory, places, around }
     }
 
@@ -50,17 +50,21 @@ impl World {
     }
 
     /// The server, expanded.
-    pub fn resolve(&self, name: &str) -> Result<ServerEntry, Vec<Problem>> {
+    pub fn resolve(&self, name: &str) -> Result<ServerEntry, Vec<ConfigProblem>> {
         let config = self.load();
         let secrets = |name: &str| Err(format!("nobody keeps {name}"));
-        let with =
-            Resolving { around: &self.around, settings: &config.settings, secrets: &secrets, places: &self.places };
+        let with = ResolveContext {
+            around: &self.around,
+            settings: &config.settings,
+            secrets: &secrets,
+            places: &self.places,
+        };
         config.server(name).unwrap_or_else(|| panic!("no {name}: {:?}", config.problems)).resolve(&with)
     }
 }
 
 /// What is wrong, in short: `code line:column [server]`.
-pub fn told(problems: &[Problem]) -> Vec<String> {
+pub fn told(problems: &[ConfigProblem]) -> Vec<String> {
     problems
         .iter()
         .map(|problem| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_config::{Config, Reach, Reader, Watch};
+use wharf_config::{Config, ConfigReader, ConfigWatcher, TransportDefinition};
 
 use crate::support::{World, told};
 
@@ -14,15 +14,15 @@ fn server(name: &str, program: &str) -> String {
     format!(r#"{{"mcpServers": {{"{name}": {{"command": "{program}"}}}}}}"#)
 }
 
-fn reader(world: &World) -> Reader {
-    Reader::new(world.places.clone(), world.around.clone())
+fn reader(world: &World) -> ConfigReader {
+    ConfigReader::new(world.places.clone(), world.around.clone())
 }
 
-fn watch(reader: Reader) -> Watch {
-    Watch::new(reader).paced(Duration::from_millis(5), Duration::from_millis(20))
+fn watch(reader: ConfigReader) -> ConfigWatcher {
+    ConfigWatcher::new(reader).paced(Duration::from_millis(5), Duration::from_millis(20))
 }
 
-async fn next(watch: &mut Watch) -> Arc<Config> {
+async fn next(watch: &mut ConfigWatcher) -> Arc<Config> {
     tokio::time::timeout(PATIENCE, watch.next()).await.unwrap()
 }
 
@@ -73,7 +73,7 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
     let config = next(&mut watch).await;
     check(&config, &["one", "three"], &[]);
     let program = config.server("one").unwrap().described.as_ref().map(|described| &described.reach);
-    assert!(matches!(program, Ok(Reach::Stdio(stdio)) if stdio.command.value == "b"), "{program:?}");
+    assert!(matches!(program, Ok(TransportDefinition::Stdio(stdio)) if stdio.command.value == "b"), "{program:?}");
 }
 
 /// Whoever reads by hand knows what the watch has seen, and the watch what was read by hand.

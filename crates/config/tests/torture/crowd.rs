@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use wharf_config::edit::{Change, ConfigFile, set_server};
+use wharf_config::edit::{ConfigChange, ConfigFile, set_server};
 use wharf_spec::ServerName;
 
 use crate::page::{TEXT, whole, writer};
@@ -66,7 +66,8 @@ pub fn add(path: &Path, process: &str, count: usize) {
         let name = ServerName::new(&key(process, edit)).unwrap();
         let entry = entry(edit);
         let change = file.edit(|text| set_server(text, &name, entry.as_object().unwrap())).unwrap();
-        let expected = edit.checked_sub(KEYS).map_or(Change::Added, |before| Change::Replaced(self::entry(before)));
+        let expected =
+            edit.checked_sub(KEYS).map_or(ConfigChange::Added, |before| ConfigChange::Replaced(self::entry(before)));
         assert_eq!(change, expected);
     }
 }

@@ -8,8 +8,8 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
-use super::feed::{Beginning, EventFeed};
-use super::reader::Reader;
+use super::feed::{EventFeed, FeedStart};
+use super::reader::EventStream;
 use crate::message::{
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR, UNSUPPORTED_VERSION,
 };
@@ -18,8 +18,8 @@ use crate::message::{
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Waits for the start of a feed, up to a time limit.
-pub async fn beginning(feed: &Arc<EventFeed>) -> Beginning {
-    tokio::time::timeout(PATIENCE, feed.beginning()).await.unwrap_or(Beginning::More)
+pub async fn beginning(feed: &Arc<EventFeed>) -> FeedStart {
+    tokio::time::timeout(PATIENCE, feed.beginning()).await.unwrap_or(FeedStart::More)
 }
 
 pub fn accepted() -> Response {
@@ -30,7 +30,7 @@ pub fn json(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-pub fn events(reader: Reader) -> Response {
+pub fn events(reader: EventStream) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),

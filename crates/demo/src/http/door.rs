@@ -11,13 +11,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::LARGEST_BODY;
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 
 /// Rejects requests with a foreign `Host` or `Origin` (2026-07-28 basic/transports, "Security").
 pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
     match check(request.headers(), address) {
         Ok(()) => next.run(request).await,
-        Err(complaint) => Refusal::plain(StatusCode::FORBIDDEN, complaint).into_response(),
+        Err(complaint) => HttpRefusal::plain(StatusCode::FORBIDDEN, complaint).into_response(),
     }
 }
 
@@ -26,7 +26,7 @@ pub async fn only_bounded(request: Request, next: Next) -> Response {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok());
     if length.is_some_and(|length: u64| length > LARGEST_BODY as u64) {
-        return Refusal::plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large").into_response();
+        return HttpRefusal::plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large").into_response();
     }
     next.run(request).await
 }

@@ -47,7 +47,7 @@ pub struct FeedPosition {
 
 /// Start of a feed.
 #[derive(Debug, PartialEq)]
-pub enum Beginning {
+pub enum FeedStart {
     /// The feed ended without a message.
     Nothing,
     /// The feed ended after this single message.
@@ -78,13 +78,13 @@ impl EventFeed {
     }
 
     /// Waits until the start of the feed is known.
-    pub async fn beginning(&self) -> Beginning {
+    pub async fn beginning(&self) -> FeedStart {
         poll_fn(|context| {
             let mut state = locked(&self.state);
             match (state.is_ended, state.kept.front()) {
-                (true, None) => Poll::Ready(Beginning::Nothing),
-                (true, Some(sole)) if state.last() == 1 => Poll::Ready(Beginning::Sole(sole.clone())),
-                (_, Some(_)) => Poll::Ready(Beginning::More),
+                (true, None) => Poll::Ready(FeedStart::Nothing),
+                (true, Some(sole)) if state.last() == 1 => Poll::Ready(FeedStart::Sole(sole.clone())),
+                (_, Some(_)) => Poll::Ready(FeedStart::More),
                 (false, None) => state.sleep(context),
             }
         })

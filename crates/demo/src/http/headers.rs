@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::message::{HEADER_MISMATCH, Request, RpcError};
+use crate::message::{HEADER_MISMATCH, IncomingRequest, RpcError};
 use crate::negotiation::declared_version;
-use crate::server::Mirrored;
+use crate::server::HeaderParams;
 
 pub const VERSION: &str = "MCP-Protocol-Version";
 const METHOD: &str = "Mcp-Method";
@@ -17,7 +17,7 @@ const NAME: &str = "Mcp-Name";
 const PARAM: &str = "mcp-param-";
 
 /// Returns the arguments repeated in headers, undecoded.
-pub fn mirrored(headers: &HeaderMap) -> Mirrored {
+pub fn mirrored(headers: &HeaderMap) -> HeaderParams {
     let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
     params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
 }
@@ -27,7 +27,7 @@ pub fn mirrored(headers: &HeaderMap) -> Mirrored {
 /// # Errors
 ///
 /// Fails with a header mismatch.
-pub fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+pub fn check_version(headers: &HeaderMap, request: &IncomingRequest) -> Result<(), RpcError> {
     match declared_version(request) {
         Some(version) => check(headers, VERSION, Some(version)),
         None => Ok(()),
@@ -41,7 +41,7 @@ pub fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), RpcEr
 /// Fails with a header mismatch.
 pub fn check_rest(
     headers: &HeaderMap,
-    request: &Request,
+    request: &IncomingRequest,
     schema_of: impl Fn(&str) -> Option<Value>,
 ) -> Result<(), RpcError> {
     check(headers, METHOD, Some(&request.method))?;
@@ -54,7 +54,7 @@ pub fn check_rest(
 }
 
 /// Returns the value that `Mcp-Name` must repeat. An invalid name is left to the method.
-fn name_of(request: &Request) -> Option<&str> {
+fn name_of(request: &IncomingRequest) -> Option<&str> {
     let field = match request.method.as_str() {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
@@ -64,7 +64,7 @@ fn name_of(request: &Request) -> Option<&str> {
     request.params.get(field)?.as_str()
 }
 
-fn check_params(headers: &HeaderMap, request: &Request, schema: &Value) -> Result<(), RpcError> {
+fn check_params(headers: &HeaderMap, request: &IncomingRequest, schema: &Value) -> Result<(), RpcError> {
     let none = Map::new();
     let arguments = request.params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
     for (name, argument) in annotated(schema, arguments) {
@@ -137,7 +137,7 @@ mod tests {
         let schema = json!({"properties": {"in": {"properties": {"it": {"x-mcp-header": "It"}}}}});
         let arguments = json!({"in": {"it": argument}});
         let params = json!({"name": "t", "arguments": arguments}).as_object().unwrap().clone();
-        let request = Request { id: json!(1), method: "tools/call".to_owned(), params };
+        let request = IncomingRequest { id: json!(1), method: "tools/call".to_owned(), params };
         let mut headers = HeaderMap::new();
         headers.insert(METHOD, "tools/call".parse().unwrap());
         headers.insert(NAME, "t".parse().unwrap());

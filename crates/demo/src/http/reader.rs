@@ -17,7 +17,7 @@ use super::feed::{EventFeed, FeedPosition};
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Reads a feed for one response.
-pub struct Reader {
+pub struct EventStream {
     feed: Arc<EventFeed>,
     bookmark: FeedPosition,
     /// Prefix of the event ids, if events have ids.
@@ -29,7 +29,7 @@ pub struct Reader {
     _hold: Box<dyn Any + Send>,
 }
 
-impl Reader {
+impl EventStream {
     /// Creates a reader of `feed`. `hold` is dropped when the response is over or the client disconnects.
     pub fn new(feed: Arc<EventFeed>, bookmark: FeedPosition, hold: impl Any + Send) -> Self {
         let silence = Box::pin(sleep(SILENCE));
@@ -73,7 +73,7 @@ impl Reader {
     }
 }
 
-impl Body for Reader {
+impl Body for EventStream {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     /// Returns the next part of the body.
-    async fn next(reader: &mut Reader) -> Option<String> {
+    async fn next(reader: &mut EventStream) -> Option<String> {
         poll_fn(|context| Pin::new(&mut *reader).poll_frame(context))
             .await
             .map(|frame| String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_shows_that_it_is_alive() {
         let feed = Arc::<EventFeed>::default();
-        let mut reader = Reader::new(Arc::clone(&feed), feed.open(), ()).numbered(7).primed();
+        let mut reader = EventStream::new(Arc::clone(&feed), feed.open(), ()).numbered(7).primed();
         assert_eq!(next(&mut reader).await.unwrap(), "id: 7-0\ndata: \n\n");
         for _ in 0..2 {
             let started = Instant::now();

@@ -8,12 +8,12 @@ use crate::message::{INTERNAL_ERROR, INVALID_REQUEST, RpcError};
 
 /// Rejection of a request.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct HttpRefusal {
     status: StatusCode,
     reply: Value,
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// Creates a rejection with the whole reply to send.
     pub fn new(status: StatusCode, reply: Value) -> Self {
         Self { status, reply }
@@ -33,7 +33,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         (self.status, [(header::CONTENT_TYPE, "application/json")], self.reply.to_string()).into_response()
     }

@@ -22,10 +22,10 @@ pub const OWN_STREAM: u64 = 0;
 /// The sessions, least recently used first.
 #[derive(Default)]
 pub struct SessionTable {
-    all: Mutex<Vec<Arc<Session>>>,
+    all: Mutex<Vec<Arc<HttpSession>>>,
 }
 
-pub struct Session {
+pub struct HttpSession {
     pub id: String,
     pub server: Arc<DemoServer>,
     /// Stream for messages that belong to no request.
@@ -36,7 +36,7 @@ pub struct Session {
 
 impl SessionTable {
     /// Adds a session.
-    pub fn add(&self, session: &Arc<Session>) {
+    pub fn add(&self, session: &Arc<HttpSession>) {
         let mut all = locked(&self.all);
         if all.len() >= MOST_SESSIONS {
             all.remove(0).close();
@@ -45,7 +45,7 @@ impl SessionTable {
     }
 
     /// Finds the session `id` and marks it as used.
-    pub fn find(&self, id: &str) -> Option<Arc<Session>> {
+    pub fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
         let mut all = locked(&self.all);
         let place = all.iter().position(|session| session.id == id)?;
         let session = all.remove(place);
@@ -62,7 +62,7 @@ impl SessionTable {
     }
 }
 
-impl Session {
+impl HttpSession {
     /// Creates a session on `server` and starts its periodic changes, if the server's options ask for them.
     ///
     /// # Errors
@@ -117,12 +117,12 @@ fn fresh_id() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Options;
+    use crate::server::DemoServerOptions;
 
-    fn session() -> Arc<Session> {
-        let options = Options { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
+    fn session() -> Arc<HttpSession> {
+        let options = DemoServerOptions { revision: None, name: "demo".to_owned(), crash_after: None, tide: None };
         let root = DemoServer::new(options, Vec::new()).unwrap();
-        Arc::new(Session::new(root.for_session().unwrap()).unwrap())
+        Arc::new(HttpSession::new(root.for_session().unwrap()).unwrap())
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         }
         assert!(sessions.find(&made[0].id).is_some());
         sessions.add(&made[MOST_SESSIONS]);
-        let is_there = |session: &Arc<Session>| sessions.find(&session.id).is_some();
+        let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
         assert!(is_there(&made[0]) && !is_there(&made[1]) && is_there(&made[2]));
         assert!(!made[1].own.push(&true.into()), "its stream has ended");
         assert!(sessions.end(&made[2].id) && !sessions.end(&made[2].id));

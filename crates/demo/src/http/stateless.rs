@@ -6,12 +6,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
-use super::feed::Beginning;
+use super::feed::FeedStart;
 use super::outbox::CallOutbox;
-use super::reader::Reader;
-use super::refusal::Refusal;
-use super::{Site, answer, headers};
-use crate::message::{Incoming, Request, RpcError, classify};
+use super::reader::EventStream;
+use super::refusal::HttpRefusal;
+use super::{HttpSite, answer, headers};
+use crate::message::{IncomingMessage, IncomingRequest, RpcError, classify};
 use crate::server::DemoServer;
 
 /// Answers a message on `server`, which serves only this request.
@@ -20,19 +20,21 @@ use crate::server::DemoServer;
 ///
 /// Fails if the message is invalid or there are too many exchanges.
 pub async fn receive(
-    site: &Site,
+    site: &HttpSite,
     server: DemoServer,
     headers: &HeaderMap,
     message: Value,
-) -> Result<Response, Refusal> {
-    let incoming = classify(message).map_err(Refusal::bad_request)?;
+) -> Result<Response, HttpRefusal> {
+    let incoming = classify(message).map_err(HttpRefusal::bad_request)?;
     match &incoming {
-        Incoming::Request(request) => {
+        IncomingMessage::Request(request) => {
             let checked = check(&server, headers, request);
-            checked.map_err(|error| Refusal::bad_request(error.reply(request.id.clone())))?;
+            checked.map_err(|error| HttpRefusal::bad_request(error.reply(request.id.clone())))?;
         }
-        Incoming::Notification { .. } | Incoming::Ignored => return Ok(answer::accepted()),
-        Incoming::Response { .. } => return Err(Refusal::plain(StatusCode::BAD_REQUEST, "nobody asked anything")),
+        IncomingMessage::Notification { .. } | IncomingMessage::Ignored => return Ok(answer::accepted()),
+        IncomingMessage::Response { .. } => {
+            return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "nobody asked anything"));
+        }
     }
     let permit = site.admit_exchange()?;
     let (feed, out) = CallOutbox::open(None);
@@ -41,16 +43,16 @@ pub async fn receive(
     attendance.0.handle_incoming(incoming, &out);
     drop(out);
     Ok(match answer::beginning(&feed).await {
-        Beginning::Sole(reply) => answer::json(answer::stateless_status(&reply), reply),
-        Beginning::More | Beginning::Nothing => {
+        FeedStart::Sole(reply) => answer::json(answer::stateless_status(&reply), reply),
+        FeedStart::More | FeedStart::Nothing => {
             let bookmark = feed.open();
-            answer::events(Reader::new(feed, bookmark, (attendance, permit)))
+            answer::events(EventStream::new(feed, bookmark, (attendance, permit)))
         }
     })
 }
 
 /// Rejects a request that does not describe itself or does not match its headers.
-fn check(server: &DemoServer, headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+fn check(server: &DemoServer, headers: &HeaderMap, request: &IncomingRequest) -> Result<(), RpcError> {
     headers::check_version(headers, request)?;
     server.admit(request)?;
     headers::check_rest(headers, request, |tool| server.input_schema(tool))

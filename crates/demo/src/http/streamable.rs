@@ -10,15 +10,15 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::Value;
 
-use super::feed::Beginning;
+use super::feed::FeedStart;
 use super::headers::{self, VERSION};
 use super::outbox::CallOutbox;
-use super::reader::Reader;
-use super::refusal::Refusal;
-use super::sessions::{OWN_STREAM, Session};
-use super::{Site, answer, stateless};
+use super::reader::EventStream;
+use super::refusal::HttpRefusal;
+use super::sessions::{HttpSession, OWN_STREAM};
+use super::{HttpSite, answer, stateless};
 use crate::negotiation::PROTOCOL_VERSION_KEY;
-use crate::revision::Revision;
+use crate::revision::DemoRevision;
 use crate::server::not_json;
 
 pub const PATH: &str = "/mcp";
@@ -26,15 +26,15 @@ pub const PATH: &str = "/mcp";
 const SESSION_ID: &str = "Mcp-Session-Id";
 const LAST_EVENT_ID: &str = "Last-Event-ID";
 
-pub fn routes(site: &Arc<Site>) -> Router {
+pub fn routes(site: &Arc<HttpSite>) -> Router {
     Router::new().route(PATH, get(watch).post(receive).delete(leave)).with_state(Arc::clone(site))
 }
 
 /// POST: one message, or in 2025-03-26 a batch.
-async fn receive(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+async fn receive(State(site): State<Arc<HttpSite>>, headers: HeaderMap, body: Bytes) -> Result<Response, HttpRefusal> {
     check_media(&headers)?;
     let message = serde_json::from_slice(&body);
-    let message: Value = message.map_err(|error| Refusal::bad_request(not_json(&error).reply(Value::Null)))?;
+    let message: Value = message.map_err(|error| HttpRefusal::bad_request(not_json(&error).reply(Value::Null)))?;
     let is_handshake = message["method"] == "initialize" || text(&headers, SESSION_ID).is_some();
     let is_stateless = is_self_describing(&headers, &message) || !is_handshake || !site.has_sessions;
     if is_stateless && let Some(server) = site.root.for_request(headers::mirrored(&headers)) {
@@ -48,25 +48,28 @@ async fn receive(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bytes)
 
 /// Reports whether a message belongs to the stateless era, by its body or its headers.
 fn is_self_describing(headers: &HeaderMap, message: &Value) -> bool {
-    let is_stateless = |version| Revision::parse(version).is_some_and(Revision::is_stateless);
+    let is_stateless = |version| DemoRevision::parse(version).is_some_and(DemoRevision::is_stateless);
     message["params"]["_meta"].get(PROTOCOL_VERSION_KEY).is_some() || text(headers, VERSION).is_some_and(is_stateless)
 }
 
-fn check_media(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_media(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let content = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     if !is_media(content, "application/json") {
-        return Err(Refusal::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be `application/json`"));
+        return Err(HttpRefusal::plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "`Content-Type` must be `application/json`",
+        ));
     }
     accepts(headers, &["application/json", "text/event-stream"])
 }
 
-fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Result<(), Refusal> {
+fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Result<(), HttpRefusal> {
     let named = || headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let is_accepted = |kind: &&str| named().flat_map(|value| value.split(',')).any(|named| is_media(named, kind));
     if kinds.iter().all(is_accepted) {
         return Ok(());
     }
-    Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, &format!("`Accept` must name {}", kinds.join(" and "))))
+    Err(HttpRefusal::plain(StatusCode::NOT_ACCEPTABLE, &format!("`Accept` must name {}", kinds.join(" and "))))
 }
 
 fn is_media(value: &str, kind: &str) -> bool {
@@ -78,41 +81,44 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Finds the session of a request and checks the version header against the session's revision.
-fn session(site: &Site, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
+fn session(site: &HttpSite, headers: &HeaderMap) -> Result<Arc<HttpSession>, HttpRefusal> {
     let id = text(headers, SESSION_ID);
-    let id = id.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
+    let id = id.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
     let session = site.sessions.find(id);
-    let session = session.ok_or_else(|| Refusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
-    let agreed = session.server.agreed().map(Revision::as_str);
+    let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
+    let agreed = session.server.agreed().map(DemoRevision::as_str);
     match text(headers, VERSION) {
         // 2025-06-18 basic/transports, "Protocol Version Header". Earlier revisions have none.
         Some(version) if Some(version) != agreed => {
             let complaint = "`MCP-Protocol-Version` is not the version that the session agreed on";
-            Err(Refusal::plain(StatusCode::BAD_REQUEST, complaint))
+            Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, complaint))
         }
         _ => Ok(session),
     }
 }
 
 /// Answers the request that opens a session. An error opens none.
-async fn open(site: &Site, headers: &HeaderMap, message: Value) -> Result<Response, Refusal> {
+async fn open(site: &HttpSite, headers: &HeaderMap, message: Value) -> Result<Response, HttpRefusal> {
     let server = site.root.for_session();
-    let server = server.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "there are no sessions here"))?;
+    let server = server.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "there are no sessions here"))?;
     if let Some(version) = text(headers, VERSION)
-        && Revision::parse(version).is_none_or(Revision::is_stateless)
+        && DemoRevision::parse(version).is_none_or(DemoRevision::is_stateless)
     {
-        return Err(Refusal::plain(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` is not one that is spoken here"));
+        return Err(HttpRefusal::plain(
+            StatusCode::BAD_REQUEST,
+            "`MCP-Protocol-Version` is not one that is spoken here",
+        ));
     }
     let (feed, out) = CallOutbox::open(None);
     server.handle_json(message, &out);
     drop(out);
-    let Beginning::Sole(reply) = feed.beginning().await else {
-        return Err(Refusal::plain(StatusCode::BAD_REQUEST, "the first message must be `initialize`"));
+    let FeedStart::Sole(reply) = feed.beginning().await else {
+        return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "the first message must be `initialize`"));
     };
     if server.agreed().is_none() {
         return Ok(answer::json(StatusCode::BAD_REQUEST, reply));
     }
-    let session = Arc::new(Session::new(server).map_err(|_| Refusal::busy("no session can be made"))?);
+    let session = Arc::new(HttpSession::new(server).map_err(|_| HttpRefusal::busy("no session can be made"))?);
     site.sessions.add(&session);
     let mut response = answer::json(StatusCode::OK, reply);
     let id = HeaderValue::from_str(&session.id).expect("an id is hexadecimal");
@@ -121,19 +127,23 @@ async fn open(site: &Site, headers: &HeaderMap, message: Value) -> Result<Respon
 }
 
 /// Handles a message in its session. The client can resume the stream later.
-async fn receive_in_session(site: &Site, session: &Arc<Session>, message: Value) -> Result<Response, Refusal> {
+async fn receive_in_session(
+    site: &HttpSite,
+    session: &Arc<HttpSession>,
+    message: Value,
+) -> Result<Response, HttpRefusal> {
     let permit = site.admit_exchange()?;
     let asks = has_request(&message);
     let (feed, out) = CallOutbox::open(Some(Arc::clone(&session.own)));
     session.server.handle_json(message, &out);
     drop(out);
     Ok(match answer::beginning(&feed).await {
-        Beginning::Sole(reply) => answer::json(answer::session_status(&reply), reply),
-        Beginning::Nothing if !asks => answer::accepted(),
+        FeedStart::Sole(reply) => answer::json(answer::session_status(&reply), reply),
+        FeedStart::Nothing if !asks => answer::accepted(),
         // A cancelled request has no reply: its stream just ends.
-        Beginning::More | Beginning::Nothing => {
+        FeedStart::More | FeedStart::Nothing => {
             let (number, bookmark) = (session.keep(&feed), feed.open());
-            let reader = Reader::new(feed, bookmark, permit).numbered(number);
+            let reader = EventStream::new(feed, bookmark, permit).numbered(number);
             answer::events(primed(reader, session))
         }
     })
@@ -146,13 +156,13 @@ fn has_request(message: &Value) -> bool {
 }
 
 /// Adds the priming event from 2025-11-25 on. Older clients do not expect an event without a message.
-fn primed(reader: Reader, session: &Session) -> Reader {
-    let knows_priming = session.server.agreed().is_some_and(Revision::has_priming_events);
+fn primed(reader: EventStream, session: &HttpSession) -> EventStream {
+    let knows_priming = session.server.agreed().is_some_and(DemoRevision::has_priming_events);
     if knows_priming { reader.primed() } else { reader }
 }
 
 /// GET: opens the session's own stream, or resumes any of its streams.
-async fn watch(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn watch(State(site): State<Arc<HttpSite>>, headers: HeaderMap) -> Result<Response, HttpRefusal> {
     if !has_session(&site, &headers) {
         return Ok(not_allowed());
     }
@@ -162,15 +172,15 @@ async fn watch(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Resp
     let Some(last) = text(&headers, LAST_EVENT_ID) else {
         let own = Arc::clone(&session.own);
         let bookmark = own.open();
-        return Ok(answer::events(primed(Reader::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
+        return Ok(answer::events(primed(EventStream::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
     };
     let resumed = session.resume(last);
-    let resumed = resumed.ok_or_else(|| Refusal::plain(StatusCode::BAD_REQUEST, "that event is no longer kept"));
-    resumed.map(|(stream, feed, bookmark)| answer::events(Reader::new(feed, bookmark, permit).numbered(stream)))
+    let resumed = resumed.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "that event is no longer kept"));
+    resumed.map(|(stream, feed, bookmark)| answer::events(EventStream::new(feed, bookmark, permit).numbered(stream)))
 }
 
 /// DELETE: ends a session.
-async fn leave(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn leave(State(site): State<Arc<HttpSite>>, headers: HeaderMap) -> Result<Response, HttpRefusal> {
     if !has_session(&site, &headers) {
         return Ok(not_allowed());
     }
@@ -180,7 +190,7 @@ async fn leave(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Resp
 }
 
 /// Reports whether a request belongs to a session. Requests of a stateless revision never do.
-fn has_session(site: &Site, headers: &HeaderMap) -> bool {
+fn has_session(site: &HttpSite, headers: &HeaderMap) -> bool {
     site.has_sessions && text(headers, SESSION_ID).is_some() && !is_self_describing(headers, &Value::Null)
 }
 

@@ -8,30 +8,32 @@ use serde_json::{Value, json};
 use super::DemoServer;
 use crate::alarm::CallSignal;
 use crate::elicitation::{PAPERS_IN_ORDER, harbour_page, page_is_done};
-use crate::envelope::Envelope;
-use crate::message::{INTERNAL_ERROR, Outbox, Request, RpcError, URL_ELICITATION_REQUIRED, locked, result_reply};
-use crate::port::Change;
-use crate::questions::{Need, Question};
-use crate::revision::Revision;
-use crate::rounds::Replay;
-use crate::talk::{Line, Live, Progress, Stop};
-use crate::tasks::Play;
-use crate::tools::{self, Outcome, Surroundings, failure, plain};
-use crate::{logging, subscriptions::Ending};
+use crate::envelope::ResultEnvelope;
+use crate::message::{
+    INTERNAL_ERROR, IncomingRequest, Outbox, RpcError, URL_ELICITATION_REQUIRED, locked, result_reply,
+};
+use crate::port::HarbourChange;
+use crate::questions::{ClientNeed, ServerQuestion};
+use crate::revision::DemoRevision;
+use crate::rounds::RoundReplay;
+use crate::talk::{CallStop, LiveContext, ProgressReporter, RequestLine};
+use crate::tasks::TaskWork;
+use crate::tools::{self, DemoToolOutcome, ToolInputs, failure, plain};
+use crate::{logging, subscriptions::ListenEnding};
 
 /// A request in progress and its outbox.
 #[derive(Clone, Copy)]
-pub struct Exchange<'a> {
-    pub request: &'a Request,
-    pub revision: Revision,
+pub struct RequestExchange<'a> {
+    pub request: &'a IncomingRequest,
+    pub revision: DemoRevision,
     pub out: &'a Arc<dyn Outbox>,
 }
 
 impl DemoServer {
     /// Returns the result of a tool call, or `None` if the reply follows later.
-    pub(super) fn call_tool(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
-        let Exchange { request, revision, .. } = exchange;
-        let around = Surroundings {
+    pub(super) fn call_tool(&self, exchange: RequestExchange<'_>) -> Result<Option<Value>, RpcError> {
+        let RequestExchange { request, revision, .. } = exchange;
+        let around = ToolInputs {
             revision,
             environment: &self.nature.environment,
             view: self.port.view(),
@@ -42,56 +44,56 @@ impl DemoServer {
             crash(3);
         }
         self.check_task_wish(exchange)?;
-        if revision.is_stateless() && !matches!(outcome, Outcome::Talk(_) | Outcome::Wait { .. }) {
+        if revision.is_stateless() && !matches!(outcome, DemoToolOutcome::Talk(_) | DemoToolOutcome::Wait { .. }) {
             // Rejects round state that belongs to another call.
             self.rounds.resume(&request.params)?;
         }
         let answer = match outcome {
             // A requested task is created even for invalid arguments.
-            Outcome::Answer(result) if revision.has_core_tasks() && self.becomes_task(exchange) => {
+            DemoToolOutcome::Answer(result) if revision.has_core_tasks() && self.becomes_task(exchange) => {
                 return self.play(exchange, Box::new(move |_| Ok(result)));
             }
-            Outcome::Answer(result) => result,
-            Outcome::Crash { exit_code } => crash(exit_code),
-            Outcome::Wait { wait, answer } => {
+            DemoToolOutcome::Answer(result) => result,
+            DemoToolOutcome::Crash { exit_code } => crash(exit_code),
+            DemoToolOutcome::Wait { wait, answer } => {
                 return self.play(exchange, Box::new(move |talk| talk.wait(wait).map(|()| answer)));
             }
-            Outcome::Talk(script) => {
+            DemoToolOutcome::Talk(script) => {
                 return self.play(exchange, Box::new(move |talk| (script.play)(&script.given, talk)));
             }
-            Outcome::Change(change) => self.change(exchange, change),
-            Outcome::Log { level, message } => self.log(exchange, &level, &message)?,
-            Outcome::EndListens(ending) => self.end_listens(exchange, ending),
-            Outcome::PageByError => return self.page_by_error(exchange),
+            DemoToolOutcome::Change(change) => self.change(exchange, change),
+            DemoToolOutcome::Log { level, message } => self.log(exchange, &level, &message)?,
+            DemoToolOutcome::EndListens(ending) => self.end_listens(exchange, ending),
+            DemoToolOutcome::PageByError => return self.page_by_error(exchange),
         };
         Ok(Some(self.envelope(revision).complete(answer)))
     }
 
     /// Runs a long call, as a task if it becomes one.
-    fn play(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+    fn play(&self, exchange: RequestExchange<'_>, play: TaskWork) -> Result<Option<Value>, RpcError> {
         if self.becomes_task(exchange) {
             return self.start_task(exchange, play);
         }
         if exchange.revision.is_stateless() { self.play_round(exchange, play) } else { self.play_live(exchange, play) }
     }
 
-    fn play_live(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+    fn play_live(&self, exchange: RequestExchange<'_>, play: TaskWork) -> Result<Option<Value>, RpcError> {
         let (line, questions) = (self.line(exchange), Arc::clone(&self.questions));
         let (envelope, id) = (self.envelope(exchange.revision), exchange.request.id.clone());
         self.start(exchange, move |alarm| {
-            let mut talk = Live { line: line(alarm), questions };
+            let mut talk = LiveContext { line: line(alarm), questions };
             let result = play(&mut talk);
             // Only rounds have unanswered questions.
             settle(result, &envelope, |_| failure("The question cannot be asked.")).map(|answer| reply(id, answer))
         })
     }
 
-    pub(super) fn play_round(&self, exchange: Exchange<'_>, play: Play) -> Result<Option<Value>, RpcError> {
+    pub(super) fn play_round(&self, exchange: RequestExchange<'_>, play: TaskWork) -> Result<Option<Value>, RpcError> {
         let conversation = self.rounds.resume(&exchange.request.params)?;
         let (line, rounds) = (self.line(exchange), Arc::clone(&self.rounds));
         let (envelope, id) = (self.envelope(exchange.revision), exchange.request.id.clone());
         self.start(exchange, move |alarm| {
-            let mut talk = Replay::new(line(alarm), conversation);
+            let mut talk = RoundReplay::new(line(alarm), conversation);
             let result = play(&mut talk);
             let ask = |questions: Vec<_>| rounds.park(talk.conversation, &questions);
             settle(result, &envelope, ask).map(|answer| reply(id, answer))
@@ -100,7 +102,7 @@ impl DemoServer {
 
     pub(super) fn start(
         &self,
-        exchange: Exchange<'_>,
+        exchange: RequestExchange<'_>,
         work: impl FnOnce(&Arc<CallSignal>) -> Option<Value> + Send + 'static,
     ) -> Result<Option<Value>, RpcError> {
         let started = self.calls.start(&exchange.request.id, exchange.out, work);
@@ -108,19 +110,19 @@ impl DemoServer {
     }
 
     /// Returns a constructor of the line to the client, which needs the alarm.
-    fn line(&self, exchange: Exchange<'_>) -> impl FnOnce(&Arc<CallSignal>) -> Line + Send + 'static {
-        let Exchange { request, revision, out } = exchange;
+    fn line(&self, exchange: RequestExchange<'_>) -> impl FnOnce(&Arc<CallSignal>) -> RequestLine + Send + 'static {
+        let RequestExchange { request, revision, out } = exchange;
         let (capabilities, out) = (self.capabilities_of_client(request, revision), Arc::clone(out));
-        let progress = Progress::wanted(&request.params, revision);
-        move |alarm| Line { revision, capabilities, alarm: Arc::clone(alarm), progress, out }
+        let progress = ProgressReporter::wanted(&request.params, revision);
+        move |alarm| RequestLine { revision, capabilities, alarm: Arc::clone(alarm), progress, out }
     }
 
-    fn change(&self, exchange: Exchange<'_>, change: Change) -> Value {
+    fn change(&self, exchange: RequestExchange<'_>, change: HarbourChange) -> Value {
         plain(&self.apply(change, exchange.revision, &**exchange.out))
     }
 
     /// Applies a change and notifies subscribers.
-    pub(super) fn apply(&self, change: Change, revision: Revision, out: &dyn Outbox) -> String {
+    pub(super) fn apply(&self, change: HarbourChange, revision: DemoRevision, out: &dyn Outbox) -> String {
         let (sentence, event) = self.port.apply(change);
         match event {
             Some(event) if revision.is_stateless() => self.subscriptions.announce(event),
@@ -130,7 +132,7 @@ impl DemoServer {
         sentence
     }
 
-    fn log(&self, exchange: Exchange<'_>, level: &str, message: &str) -> Result<Value, RpcError> {
+    fn log(&self, exchange: RequestExchange<'_>, level: &str, message: &str) -> Result<Value, RpcError> {
         let is_wanted = self.logging.wants(level, &exchange.request.params, exchange.revision)?;
         if is_wanted {
             exchange.out.send(logging::entry(level, message));
@@ -138,21 +140,21 @@ impl DemoServer {
         Ok(plain(if is_wanted { "Logged." } else { "Not logged: the client does not want that level." }))
     }
 
-    fn end_listens(&self, exchange: Exchange<'_>, ending: Ending) -> Value {
+    fn end_listens(&self, exchange: RequestExchange<'_>, ending: ListenEnding) -> Value {
         let result = self.envelope(exchange.revision).complete(json!({}));
         let count = self.subscriptions.end_all(ending, &result);
         plain(&format!("Ended {count} subscriptions."))
     }
 
     /// Fails a call until the user has visited a page (2025-11-25 client/elicitation, "URL Mode With Errors").
-    fn page_by_error(&self, exchange: Exchange<'_>) -> Result<Option<Value>, RpcError> {
-        let Exchange { request, revision, out } = exchange;
+    fn page_by_error(&self, exchange: RequestExchange<'_>) -> Result<Option<Value>, RpcError> {
+        let RequestExchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
         if self.port.take_papers() {
             return Ok(Some(envelope.complete(plain(PAPERS_IN_ORDER))));
         }
-        if !Need::Url.is_met_by(&self.capabilities_of_client(request, revision)) {
-            return envelope.lacking(Need::Url).map(Some);
+        if !ClientNeed::Url.is_met_by(&self.capabilities_of_client(request, revision)) {
+            return envelope.lacking(ClientNeed::Url).map(Some);
         }
         let page = harbour_page();
         let done = page_is_done(&page["elicitationId"]);
@@ -177,16 +179,16 @@ impl DemoServer {
 
 /// Returns the reply of a call, or `None` if it was cancelled. `ask` converts questions to a result.
 fn settle(
-    result: Result<Value, Stop>,
-    envelope: &Envelope,
-    ask: impl FnOnce(Vec<Question>) -> Value,
+    result: Result<Value, CallStop>,
+    envelope: &ResultEnvelope,
+    ask: impl FnOnce(Vec<ServerQuestion>) -> Value,
 ) -> Option<Result<Value, RpcError>> {
     Some(match result {
         Ok(result) => Ok(envelope.complete(result)),
-        Err(Stop::Withdrawn) => return None,
-        Err(Stop::Unanswered(questions)) => Ok(envelope.typed("input_required", ask(questions))),
-        Err(Stop::Lacking(need)) => envelope.lacking(need),
-        Err(Stop::Failed(complaint)) => Ok(envelope.complete(failure(&complaint))),
+        Err(CallStop::Withdrawn) => return None,
+        Err(CallStop::Unanswered(questions)) => Ok(envelope.typed("input_required", ask(questions))),
+        Err(CallStop::Lacking(need)) => envelope.lacking(need),
+        Err(CallStop::Failed(complaint)) => Ok(envelope.complete(failure(&complaint))),
     })
 }
 

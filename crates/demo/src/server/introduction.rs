@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::DemoServer;
-use crate::envelope::Envelope;
-use crate::revision::Revision;
+use crate::envelope::ResultEnvelope;
+use crate::revision::DemoRevision;
 use crate::{icons, skills};
 
 /// Extension of 2026-07-28 for calls that become tasks.
@@ -14,7 +14,7 @@ const INSTRUCTIONS: &str = "A demo server: its tools are harmless and exist to b
                             `fail` always fails and `crash` ends the server; both mean to.";
 
 impl DemoServer {
-    pub(super) fn initialize(&self, revision: Revision) -> Value {
+    pub(super) fn initialize(&self, revision: DemoRevision) -> Value {
         json!({
             "protocolVersion": revision.as_str(),
             "capabilities": capabilities(revision),
@@ -23,7 +23,7 @@ impl DemoServer {
         })
     }
 
-    pub(super) fn discover(&self, revision: Revision) -> Value {
+    pub(super) fn discover(&self, revision: DemoRevision) -> Value {
         json!({
             "supportedVersions": self.negotiation.supported(),
             "capabilities": capabilities(revision),
@@ -31,11 +31,11 @@ impl DemoServer {
         })
     }
 
-    pub(super) fn envelope(&self, revision: Revision) -> Envelope {
-        Envelope { revision, introduction: self.introduction(revision) }
+    pub(super) fn envelope(&self, revision: DemoRevision) -> ResultEnvelope {
+        ResultEnvelope { revision, introduction: self.introduction(revision) }
     }
 
-    fn introduction(&self, revision: Revision) -> Value {
+    fn introduction(&self, revision: DemoRevision) -> Value {
         let mut introduction = json!({"name": self.nature.name, "version": env!("CARGO_PKG_VERSION")});
         if revision.has_titles() {
             introduction["title"] = "Wharf demo server".into();
@@ -48,7 +48,7 @@ impl DemoServer {
     }
 }
 
-fn capabilities(revision: Revision) -> Value {
+fn capabilities(revision: DemoRevision) -> Value {
     let mut capabilities = json!({
         "tools": {"listChanged": true},
         "resources": {"listChanged": true, "subscribe": true},

@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{DemoServer, Options};
+use super::{DemoServer, DemoServerOptions};
 use crate::alarm::CallSignal;
-use crate::calls::Calls;
-use crate::logging::Logging;
-use crate::negotiation::Negotiation;
-use crate::revision::Revision;
+use crate::calls::RunningCalls;
+use crate::logging::LogSettings;
+use crate::negotiation::RevisionNegotiation;
+use crate::revision::DemoRevision;
 
 /// Arguments repeated in request headers: lower-case header names and their values.
-pub type Mirrored = Vec<(String, String)>;
+pub type HeaderParams = Vec<(String, String)>;
 
 /// State shared by all servers of one process.
 #[derive(Clone)]
@@ -31,10 +31,10 @@ impl DemoServer {
     /// # Errors
     ///
     /// Returns a sentence if the pinned revision does not exist.
-    pub fn new(options: Options, environment: Vec<String>) -> Result<Self, String> {
+    pub fn new(options: DemoServerOptions, environment: Vec<String>) -> Result<Self, String> {
         let pinned = match &options.revision {
             None => None,
-            Some(text) => Some(Revision::parse(text).ok_or_else(|| unknown_revision(text))?),
+            Some(text) => Some(DemoRevision::parse(text).ok_or_else(|| unknown_revision(text))?),
         };
         let nature = ProcessState {
             name: options.name,
@@ -42,13 +42,13 @@ impl DemoServer {
             calls_left: Arc::new(Mutex::new(options.crash_after)),
             tide: options.tide,
         };
-        Ok(Self::with(nature, Negotiation::new(pinned)))
+        Ok(Self::with(nature, RevisionNegotiation::new(pinned)))
     }
 
     /// Creates a server for one stateless request. `None` if no stateless revision is supported.
     ///
     /// All such servers share the port, the tasks, the parked calls and the subscriptions.
-    pub fn for_request(&self, mirrored: Mirrored) -> Option<Self> {
+    pub fn for_request(&self, mirrored: HeaderParams) -> Option<Self> {
         Some(Self {
             mirrored,
             rounds: Arc::clone(&self.rounds),
@@ -65,19 +65,19 @@ impl DemoServer {
     }
 
     /// Creates a server with separate state except for `nature`.
-    fn with(nature: ProcessState, negotiation: Negotiation) -> Self {
+    fn with(nature: ProcessState, negotiation: RevisionNegotiation) -> Self {
         Self {
             connection: fresh_connection(),
             nature,
-            mirrored: Mirrored::new(),
+            mirrored: HeaderParams::new(),
             negotiation,
             capabilities: Mutex::default(),
-            calls: Calls::default(),
+            calls: RunningCalls::default(),
             questions: Arc::default(),
             rounds: Arc::default(),
             tasks: Arc::default(),
             subscriptions: Arc::default(),
-            logging: Logging::default(),
+            logging: LogSettings::default(),
             port: Arc::default(),
             closing: CallSignal::default(),
         }
@@ -90,6 +90,6 @@ fn fresh_connection() -> u64 {
 }
 
 fn unknown_revision(text: &str) -> String {
-    let known = Revision::ALL.map(Revision::as_str).join(", ");
+    let known = DemoRevision::ALL.map(DemoRevision::as_str).join(", ");
     format!("there is no revision `{text}` of the protocol; choose one of {known}")
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::DemoServer;
 use crate::message::Outbox;
-use crate::port::Change;
+use crate::port::HarbourChange;
 
 impl DemoServer {
     /// Raises the tide, and hires or dismisses a crane, periodically until the server closes.
@@ -14,9 +14,9 @@ impl DemoServer {
         let Some(every) = self.nature.tide else { return };
         while !self.closing.rings_before(Instant::now(), every) {
             let Some(revision) = self.negotiation.agreed() else { continue };
-            let crane = if self.port.view().has_crane { Change::DismissCrane } else { Change::HireCrane };
+            let crane = if self.port.view().has_crane { HarbourChange::DismissCrane } else { HarbourChange::HireCrane };
             self.apply(crane, revision, out);
-            self.apply(Change::RaiseTide, revision, out);
+            self.apply(HarbourChange::RaiseTide, revision, out);
         }
     }
 }

@@ -5,50 +5,50 @@ use std::sync::{Arc, Weak};
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, RELATED_TASK_KEY};
-use super::{Phase, Play, Task};
-use crate::envelope::Envelope;
+use super::{DemoTask, DemoTaskPhase, TaskWork};
+use crate::envelope::ResultEnvelope;
 use crate::message::Outbox;
-use crate::questions::{PendingQuestions, Question};
-use crate::revision::Revision;
+use crate::questions::{PendingQuestions, ServerQuestion};
+use crate::revision::DemoRevision;
 use crate::subscriptions::DemoSubscriptions;
-use crate::talk::{Progress, Stop, Talk, Wait, check_needs, result_of};
+use crate::talk::{CallContext, CallStop, ProgressReporter, SteppedWait, check_needs, result_of};
 use crate::tools::failure;
 
 /// Parts of the server that a task needs.
 pub struct TaskServices {
-    pub envelope: Envelope,
+    pub envelope: ResultEnvelope,
     /// Client capabilities, as declared when the task started.
     pub capabilities: Value,
     pub questions: Arc<PendingQuestions>,
     pub subscriptions: Arc<DemoSubscriptions>,
-    pub progress: Option<Progress>,
+    pub progress: Option<ProgressReporter>,
     /// Outbox of the call. Weak, because a task must not keep it open.
     pub out: Weak<dyn Outbox>,
 }
 
 /// Runs a task to its end.
-pub fn carry_out(play: Play, crew: TaskServices, task: Arc<Task>) {
+pub fn carry_out(play: TaskWork, crew: TaskServices, task: Arc<DemoTask>) {
     let mut talk = TaskPeer { crew, task };
     let end = match play(&mut talk) {
-        Ok(result) => Phase::Completed(talk.crew.envelope.complete(result)),
-        Err(Stop::Failed(complaint)) => Phase::Completed(talk.crew.envelope.complete(failure(&complaint))),
-        Err(Stop::Lacking(need)) => match talk.crew.envelope.lacking(need) {
-            Ok(result) => Phase::Completed(result),
-            Err(error) => Phase::Failed(error.to_json()),
+        Ok(result) => DemoTaskPhase::Completed(talk.crew.envelope.complete(result)),
+        Err(CallStop::Failed(complaint)) => DemoTaskPhase::Completed(talk.crew.envelope.complete(failure(&complaint))),
+        Err(CallStop::Lacking(need)) => match talk.crew.envelope.lacking(need) {
+            Ok(result) => DemoTaskPhase::Completed(result),
+            Err(error) => DemoTaskPhase::Failed(error.to_json()),
         },
         // Only rounds have unanswered questions, and a task has no rounds.
-        Err(Stop::Withdrawn | Stop::Unanswered(_)) => Phase::Cancelled,
+        Err(CallStop::Withdrawn | CallStop::Unanswered(_)) => DemoTaskPhase::Cancelled,
     };
     talk.enter(end, "The work is over.");
 }
 
 struct TaskPeer {
     crew: TaskServices,
-    task: Arc<Task>,
+    task: Arc<DemoTask>,
 }
 
 impl TaskPeer {
-    fn enter(&self, phase: Phase, message: &str) {
+    fn enter(&self, phase: DemoTaskPhase, message: &str) {
         if !self.task.enter(phase, message) {
             return;
         }
@@ -61,39 +61,39 @@ impl TaskPeer {
     }
 
     /// Asks by a request that names the task.
-    fn ask_live(&self, question: &Question) -> Result<Value, Stop> {
+    fn ask_live(&self, question: &ServerQuestion) -> Result<Value, CallStop> {
         let mut request = question.to_request();
         request["params"]["_meta"][RELATED_TASK_KEY] = json!({"taskId": self.task.id});
-        let out = self.crew.out.upgrade().ok_or(Stop::Withdrawn)?;
+        let out = self.crew.out.upgrade().ok_or(CallStop::Withdrawn)?;
         let response = self.crew.questions.ask(request, &self.task.alarm, &*out);
-        result_of(response.ok_or(Stop::Withdrawn)?)
+        result_of(response.ok_or(CallStop::Withdrawn)?)
     }
 
-    fn ask_by_status(&self, question: &Question) -> Result<Value, Stop> {
-        self.task.alarm.fetch(&question.key).ok_or(Stop::Withdrawn)
+    fn ask_by_status(&self, question: &ServerQuestion) -> Result<Value, CallStop> {
+        self.task.alarm.fetch(&question.key).ok_or(CallStop::Withdrawn)
     }
 }
 
-impl Talk for TaskPeer {
-    fn revision(&self) -> Revision {
+impl CallContext for TaskPeer {
+    fn revision(&self) -> DemoRevision {
         self.crew.envelope.revision
     }
 
-    fn ask(&mut self, questions: Vec<Question>) -> Result<Vec<Value>, Stop> {
+    fn ask(&mut self, questions: Vec<ServerQuestion>) -> Result<Vec<Value>, CallStop> {
         check_needs(&questions, &self.crew.capabilities)?;
         let open: Map<_, _> = questions.iter().map(|question| (question.key.clone(), question.to_request())).collect();
-        self.enter(Phase::InputRequired(open), "The work waits for an answer.");
-        let ask = |question: &Question| {
+        self.enter(DemoTaskPhase::InputRequired(open), "The work waits for an answer.");
+        let ask = |question: &ServerQuestion| {
             if self.revision().is_stateless() { self.ask_by_status(question) } else { self.ask_live(question) }
         };
         let answers = questions.iter().map(ask).collect::<Result<_, _>>()?;
-        self.enter(Phase::Working, "The work goes on.");
+        self.enter(DemoTaskPhase::Working, "The work goes on.");
         Ok(answers)
     }
 
-    fn wait(&mut self, wait: Wait) -> Result<(), Stop> {
+    fn wait(&mut self, wait: SteppedWait) -> Result<(), CallStop> {
         wait.pass(&self.task.alarm, |step| {
-            self.enter(Phase::Working, &format!("step {step} of {}", wait.steps));
+            self.enter(DemoTaskPhase::Working, &format!("step {step} of {}", wait.steps));
             // 2025-11-25 basic/utilities/progress: a token is valid for the lifetime of the task.
             if let (Some(progress), false) = (&self.crew.progress, self.revision().is_stateless()) {
                 self.tell(progress.after(step, wait.steps));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Phase, State, Task};
+use super::{DemoTask, DemoTaskPhase, DemoTaskState};
 use crate::message::{INTERNAL_ERROR, RpcError, locked};
 
 pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
@@ -11,27 +11,27 @@ pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 const POLL_INTERVAL_MS: u64 = 100;
 
 /// Returns the task in the format of 2026-07-28, with its result, error or questions.
-pub fn stateless(task: &Task) -> Value {
+pub fn stateless(task: &DemoTask) -> Value {
     let state = locked(&task.state);
     let mut detail = brief(task, &state);
     detail["ttlMs"] = task.ttl_ms.into();
     detail["pollIntervalMs"] = POLL_INTERVAL_MS.into();
     match &state.phase {
-        Phase::Working | Phase::Cancelled => {}
-        Phase::InputRequired(open) => detail["inputRequests"] = open.clone().into(),
-        Phase::Completed(result) => detail["result"] = result.clone(),
-        Phase::Failed(error) => detail["error"] = error.clone(),
+        DemoTaskPhase::Working | DemoTaskPhase::Cancelled => {}
+        DemoTaskPhase::InputRequired(open) => detail["inputRequests"] = open.clone().into(),
+        DemoTaskPhase::Completed(result) => detail["result"] = result.clone(),
+        DemoTaskPhase::Failed(error) => detail["error"] = error.clone(),
     }
     detail
 }
 
 /// Returns the task in the format of 2025-11-25, without its result.
-pub fn handshake(task: &Task) -> Value {
+pub fn handshake(task: &DemoTask) -> Value {
     let state = locked(&task.state);
     let mut detail = brief(task, &state);
     detail["ttl"] = task.ttl_ms.into();
     detail["pollInterval"] = POLL_INTERVAL_MS.into();
-    if let Phase::Completed(result) = &state.phase
+    if let DemoTaskPhase::Completed(result) = &state.phase
         && result["isError"] == true
     {
         // 2025-11-25 basic/utilities/tasks: a tool result with `isError` fails the task.
@@ -41,9 +41,9 @@ pub fn handshake(task: &Task) -> Value {
 }
 
 /// Returns the reply of `tasks/result` for a task that has ended (2025-11-25 basic/utilities/tasks).
-pub fn outcome(task: &Task) -> Result<Value, RpcError> {
+pub fn outcome(task: &DemoTask) -> Result<Value, RpcError> {
     match &locked(&task.state).phase {
-        Phase::Completed(result) => {
+        DemoTaskPhase::Completed(result) => {
             let mut result = result.clone();
             result["_meta"][RELATED_TASK_KEY] = json!({"taskId": task.id});
             Ok(result)
@@ -52,7 +52,7 @@ pub fn outcome(task: &Task) -> Result<Value, RpcError> {
     }
 }
 
-fn brief(task: &Task, state: &State) -> Value {
+fn brief(task: &DemoTask, state: &DemoTaskState) -> Value {
     json!({
         "taskId": task.id,
         "status": status(&state.phase),
@@ -62,12 +62,12 @@ fn brief(task: &Task, state: &State) -> Value {
     })
 }
 
-fn status(phase: &Phase) -> &'static str {
+fn status(phase: &DemoTaskPhase) -> &'static str {
     match phase {
-        Phase::Working => "working",
-        Phase::InputRequired(_) => "input_required",
-        Phase::Completed(_) => "completed",
-        Phase::Failed(_) => "failed",
-        Phase::Cancelled => "cancelled",
+        DemoTaskPhase::Working => "working",
+        DemoTaskPhase::InputRequired(_) => "input_required",
+        DemoTaskPhase::Completed(_) => "completed",
+        DemoTaskPhase::Failed(_) => "failed",
+        DemoTaskPhase::Cancelled => "cancelled",
     }
 }

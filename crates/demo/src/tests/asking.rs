@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::DemoTestClient;
 use super::{HANDSHAKES, MODERN};
 
 const FORMS: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
@@ -16,12 +16,12 @@ fn everything() -> Value {
 }
 
 /// Creates a client with all capabilities of its revision.
-fn able(revision: &'static str) -> Client {
+fn able(revision: &'static str) -> DemoTestClient {
     let mut capabilities = everything();
     if revision == "2025-06-18" {
         capabilities["elicitation"] = json!({});
     }
-    Client::new(revision, capabilities)
+    DemoTestClient::new(revision, capabilities)
 }
 
 #[test]
@@ -80,16 +80,16 @@ fn nobody_is_asked_what_they_cannot_answer() {
         ("unload_ship", json!({"ask": true}), json!({"elicitation": {"form": {}}})),
     ];
     for (tool, arguments, needed) in table {
-        let error = Client::new(MODERN, json!({})).call(tool, arguments.clone())["error"].take();
+        let error = DemoTestClient::new(MODERN, json!({})).call(tool, arguments.clone())["error"].take();
         assert_eq!((&error["code"], &error["data"]["requiredCapabilities"]), (&json!(-32021), &needed), "{tool}");
-        let result = Client::new("2025-11-25", json!({})).call(tool, arguments)["result"].take();
+        let result = DemoTestClient::new("2025-11-25", json!({})).call(tool, arguments)["result"].take();
         assert_eq!(result["isError"], true, "{tool}");
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.contains(&needed.to_string()), "{text}");
     }
-    let half = Client::new("2025-11-25", json!({"elicitation": {"url": {}}}));
+    let half = DemoTestClient::new("2025-11-25", json!({"elicitation": {"url": {}}}));
     assert_eq!(half.call("book_berth", json!({}))["result"]["isError"], true);
-    let error = Client::new("2025-11-25", json!({})).call("open_harbour_page", json!({"via": "error"}));
+    let error = DemoTestClient::new("2025-11-25", json!({})).call("open_harbour_page", json!({"via": "error"}));
     assert_eq!(error["result"]["isError"], true);
 }
 
@@ -198,7 +198,7 @@ fn prompts_and_resources_ask_as_well() {
         let result = client.request(method, retry)["result"].take();
         assert_eq!(result["resultType"], "complete");
         assert!(result.pointer(place).unwrap().as_str().unwrap().contains("\"aye\""), "{result}");
-        let error = Client::new(MODERN, json!({})).request(method, params.clone())["error"].take();
+        let error = DemoTestClient::new(MODERN, json!({})).request(method, params.clone())["error"].take();
         assert_eq!(error["code"], -32021);
         assert_eq!(able("2025-11-25").request(method, params)["error"]["code"], code);
     }
@@ -219,11 +219,11 @@ fn the_stubborn_tool_is_never_content() {
 
 #[test]
 fn a_state_is_good_for_one_retry_of_its_own_call() {
-    let begin = |client: &Client| {
+    let begin = |client: &DemoTestClient| {
         let result = client.call("book_berth", json!({}))["result"].take();
         result["requestState"].as_str().unwrap().to_owned()
     };
-    let retry = |client: &Client, tool: &str, state: Value, answers: Value| {
+    let retry = |client: &DemoTestClient, tool: &str, state: Value, answers: Value| {
         let params = json!({"name": tool, "arguments": {}, "requestState": state, "inputResponses": answers});
         client.request("tools/call", params)["error"]["code"].clone()
     };

@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::{DemoServerHarness, MODERN, modern_meta};
 
-pub struct Client {
+pub struct DemoTestClient {
     pub harness: DemoServerHarness,
     pub revision: &'static str,
     capabilities: Value,
     last_id: Cell<u64>,
 }
 
-impl Client {
+impl DemoTestClient {
     pub fn new(revision: &'static str, capabilities: Value) -> Self {
         let client = Self { harness: DemoServerHarness::new(None), revision, capabilities, last_id: Cell::new(0) };
         if revision != MODERN {
@@ -72,9 +72,9 @@ impl Client {
     }
 
     /// Calls a tool and answers its questions with `answer`.
-    pub fn converse(&self, tool: &str, arguments: Value, answer: impl Fn(&Value) -> Value) -> Conversation {
+    pub fn converse(&self, tool: &str, arguments: Value, answer: impl Fn(&Value) -> Value) -> CallTranscript {
         let mut params = json!({"name": tool, "arguments": arguments});
-        let mut conversation = Conversation::default();
+        let mut conversation = CallTranscript::default();
         let mut id = self.send("tools/call", params.clone());
         loop {
             let message = self.receive();
@@ -103,7 +103,7 @@ impl Client {
 
 /// Messages of one call.
 #[derive(Default)]
-pub struct Conversation {
+pub struct CallTranscript {
     /// The questions, as requests or in results.
     pub asked: Vec<Value>,
     /// Results that required another round.
@@ -112,7 +112,7 @@ pub struct Conversation {
     pub reply: Value,
 }
 
-impl Conversation {
+impl CallTranscript {
     pub fn text(&self) -> &str {
         self.reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {}", self.reply))
     }

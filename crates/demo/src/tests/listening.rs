@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::DemoTestClient;
 use super::{HANDSHAKES, MODERN, revisions};
 
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[test]
 fn log_messages_are_sent_from_the_level_that_was_set() {
-    let log = |client: &Client, level: &str| {
+    let log = |client: &DemoTestClient, level: &str| {
         let id = client.start_call("log_something", json!({"level": level, "message": "fog"}));
         first_notification(client, id)
     };
     for revision in HANDSHAKES {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         assert_eq!(log(&client, "debug"), None);
         assert_eq!(log(&client, "info").unwrap()["params"]["level"], "info");
         assert_eq!(client.request("logging/setLevel", json!({"level": "error"}))["result"], json!({}));
@@ -28,7 +28,7 @@ fn log_messages_are_sent_from_the_level_that_was_set() {
 
 #[test]
 fn a_stateless_request_says_itself_what_it_wants_logged() {
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     let table = [(None, false), (Some("debug"), true), (Some("info"), true), (Some("notice"), false)];
     for (wanted, is_sent) in table {
         let mut params = json!({"name": "log_something", "arguments": {"level": "info", "message": "fog"}});
@@ -43,7 +43,7 @@ fn a_stateless_request_says_itself_what_it_wants_logged() {
 
 /// Returns the notification before the reply to `id`, if there is one.
 #[track_caller]
-fn first_notification(client: &Client, id: u64) -> Option<Value> {
+fn first_notification(client: &DemoTestClient, id: u64) -> Option<Value> {
     let first = client.receive();
     if first.get("id").is_some() {
         assert_eq!(first["id"], id, "{first}");
@@ -60,7 +60,7 @@ const CHANGES: [(&str, &str, &str, &str); 4] = [
     ("lay_buoy", "notifications/resources/list_changed", "resources", "buoy"),
 ];
 
-fn names(client: &Client, kind: &str) -> Vec<String> {
+fn names(client: &DemoTestClient, kind: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut params = json!({});
     loop {
@@ -76,7 +76,7 @@ fn names(client: &Client, kind: &str) -> Vec<String> {
 #[test]
 fn handshake_clients_hear_of_every_changed_list() {
     for revision in HANDSHAKES {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         for (tool, method, kind, name) in CHANGES {
             let id = client.start_call(tool, json!({}));
             assert_eq!(first_notification(&client, id).unwrap()["method"], method);
@@ -92,7 +92,7 @@ fn handshake_clients_hear_of_every_changed_list() {
 #[test]
 fn handshake_clients_hear_of_resources_they_subscribed_to() {
     for revision in HANDSHAKES {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         let tide = json!({"uri": "harbour://tide"});
         let raise = || first_notification(&client, client.start_call("raise_tide", json!({})));
         assert_eq!(raise(), None);
@@ -111,7 +111,7 @@ fn handshake_clients_hear_of_resources_they_subscribed_to() {
 }
 
 /// Opens a listen. Returns its id and the acknowledged events.
-fn listen(client: &Client, notifications: Value) -> (u64, Value) {
+fn listen(client: &DemoTestClient, notifications: Value) -> (u64, Value) {
     let id = client.send("subscriptions/listen", json!({"notifications": notifications}));
     let acknowledged = client.receive();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
@@ -121,7 +121,7 @@ fn listen(client: &Client, notifications: Value) -> (u64, Value) {
 
 #[test]
 fn listens_hear_what_they_name_and_nothing_else() {
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     let lists = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
     let (of_lists, honoured) = listen(&client, lists.clone());
     assert_eq!(honoured, lists);
@@ -147,7 +147,7 @@ fn listens_hear_what_they_name_and_nothing_else() {
 
 #[test]
 fn listens_end_in_every_way() {
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     for how in ["result", "cancelled", "error"] {
         let ids = [listen(&client, json!({"toolsListChanged": true})).0, listen(&client, json!({})).0];
         let call = client.start_call("end_subscriptions", json!({"how": how}));
@@ -177,7 +177,7 @@ fn listens_end_in_every_way() {
 
 #[test]
 fn the_id_of_a_listen_is_in_use() {
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     let (id, _) = listen(&client, json!({}));
     client.harness.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {}}));
     assert_eq!(client.receive()["error"]["code"], -32600);
@@ -185,7 +185,7 @@ fn the_id_of_a_listen_is_in_use() {
 
 #[test]
 fn what_changes_is_not_kept_for_long() {
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     let table = [
         ("tools/list", json!({}), 5_000),
         ("prompts/list", json!({}), 5_000),
@@ -204,7 +204,7 @@ fn what_changes_is_not_kept_for_long() {
 #[test]
 fn each_revision_declares_what_it_has() {
     for revision in revisions() {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         let introduction = if client.is_modern() {
             client.request("server/discover", json!({}))["result"].take()
         } else {
@@ -234,7 +234,7 @@ fn each_revision_declares_what_it_has() {
 #[test]
 fn skills_are_there_in_the_revision_that_has_them() {
     let file = json!({"uri": "skill://mooring/references/KNOTS.md"});
-    let client = Client::new(MODERN, json!({}));
+    let client = DemoTestClient::new(MODERN, json!({}));
     let skills = client.request("skills/list", json!({}))["result"]["skills"].take();
     assert_eq!(skills.as_array().unwrap().len(), 2);
     let skill = client.request("skills/get", json!({"uri": skills[1]["uri"]}))["result"]["skill"].take();
@@ -242,7 +242,7 @@ fn skills_are_there_in_the_revision_that_has_them() {
     let text = client.request("resources/read", file.clone())["result"]["contents"][0]["text"].take();
     assert_eq!(skills[0]["resources"][1]["size"], text.as_str().unwrap().len());
     for revision in HANDSHAKES {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         assert_eq!(client.request("skills/list", json!({}))["error"]["code"], -32601);
         assert_eq!(client.request("resources/read", file.clone())["error"]["code"], -32002);
     }

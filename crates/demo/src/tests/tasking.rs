@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::DemoTestClient;
 use super::{MODERN, revisions};
 
 const CORE: &str = "2025-11-25";
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-fn modern() -> Client {
-    Client::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}))
+fn modern() -> DemoTestClient {
+    DemoTestClient::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}))
 }
 
 /// Starts a task and returns it as created.
-fn start(client: &Client, arguments: Value) -> Value {
+fn start(client: &DemoTestClient, arguments: Value) -> Value {
     if client.is_modern() {
         return client.call("unload_ship", arguments)["result"].take();
     }
@@ -23,12 +23,12 @@ fn start(client: &Client, arguments: Value) -> Value {
     client.request("tools/call", params)["result"]["task"].take()
 }
 
-fn about(client: &Client, method: &str, task: &Value) -> Value {
+fn about(client: &DemoTestClient, method: &str, task: &Value) -> Value {
     client.request(method, json!({"taskId": task["taskId"]}))
 }
 
 /// Polls the task of a stateless client until it is no longer working.
-fn poll(client: &Client, task: &Value) -> Value {
+fn poll(client: &DemoTestClient, task: &Value) -> Value {
     let begun = Instant::now();
     loop {
         let detail = about(client, "tasks/get", task)["result"].take();
@@ -41,7 +41,7 @@ fn poll(client: &Client, task: &Value) -> Value {
 }
 
 /// Listens to a task and returns the id of the listen.
-fn follow(client: &Client, task: &Value) -> u64 {
+fn follow(client: &DemoTestClient, task: &Value) -> u64 {
     let notifications = json!({"taskIds": [task["taskId"]]});
     let id = client.send("subscriptions/listen", json!({"notifications": notifications}));
     assert_eq!(client.receive()["params"]["notifications"], notifications);
@@ -50,7 +50,7 @@ fn follow(client: &Client, task: &Value) -> u64 {
 
 /// Returns the first notification of a task with `status`.
 #[track_caller]
-fn news_until(client: &Client, status: &str) -> Value {
+fn news_until(client: &DemoTestClient, status: &str) -> Value {
     loop {
         let news = client.receive();
         let method = if client.is_modern() { "notifications/tasks" } else { "notifications/tasks/status" };
@@ -64,7 +64,7 @@ fn news_until(client: &Client, status: &str) -> Value {
 #[test]
 fn without_tasks_the_work_is_a_call_with_progress() {
     for revision in revisions() {
-        let client = Client::new(revision, json!({}));
+        let client = DemoTestClient::new(revision, json!({}));
         let arguments = json!({"containers": 2, "interval_ms": 0});
         let params = json!({"name": "unload_ship", "arguments": arguments, "_meta": {"progressToken": 5}});
         let id = client.send("tools/call", params);
@@ -128,11 +128,11 @@ fn a_modern_task_is_cancelled_for_good() {
 
 #[test]
 fn a_modern_task_fails_for_want_of_a_capability_and_is_unknown_without_the_extension() {
-    let client = Client::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let client = DemoTestClient::new(MODERN, json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
     let task = start(&client, json!({"ask": true}));
     let failed = poll(&client, &task);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32021)));
-    let error = about(&Client::new(MODERN, json!({})), "tasks/get", &task)["error"].take();
+    let error = about(&DemoTestClient::new(MODERN, json!({})), "tasks/get", &task)["error"].take();
     assert_eq!(error["code"], -32021);
     let needed = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     assert_eq!(error["data"]["requiredCapabilities"], needed);
@@ -140,7 +140,7 @@ fn a_modern_task_fails_for_want_of_a_capability_and_is_unknown_without_the_exten
 
 #[test]
 fn a_core_task_tells_its_status_and_its_result_waits() {
-    let client = Client::new(CORE, json!({"elicitation": {}}));
+    let client = DemoTestClient::new(CORE, json!({"elicitation": {}}));
     let task = start(&client, json!({"containers": 1, "interval_ms": 0, "ask": true}));
     assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)));
     news_until(&client, "input_required");
@@ -169,7 +169,7 @@ fn a_core_task_tells_its_status_and_its_result_waits() {
 
 #[test]
 fn a_core_task_that_reports_failure_has_failed_and_a_cancelled_one_has_no_result() {
-    let client = Client::new(CORE, json!({}));
+    let client = DemoTestClient::new(CORE, json!({}));
     let task = start(&client, json!({"ask": true}));
     news_until(&client, "failed");
     assert_eq!(about(&client, "tasks/result", &task)["result"]["isError"], true);
@@ -190,7 +190,7 @@ fn a_core_task_that_reports_failure_has_failed_and_a_cancelled_one_has_no_result
 
 #[test]
 fn core_tools_say_whether_they_are_tasks() {
-    let client = Client::new(CORE, json!({}));
+    let client = DemoTestClient::new(CORE, json!({}));
     assert_eq!(client.call("survey_hull", json!({}))["error"]["code"], -32601);
     let echo = json!({"name": "echo", "arguments": {"text": "a"}, "task": {}});
     assert_eq!(client.request("tools/call", echo)["error"]["code"], -32601);
@@ -199,6 +199,6 @@ fn core_tools_say_whether_they_are_tasks() {
     news_until(&client, "completed");
     let result = about(&client, "tasks/result", &task)["result"].take();
     assert_eq!(result["content"][0]["text"], "The hull is sound.");
-    let earlier = Client::new("2025-06-18", json!({}));
+    let earlier = DemoTestClient::new("2025-06-18", json!({}));
     assert_eq!(about(&earlier, "tasks/get", &task)["error"]["code"], -32601);
 }

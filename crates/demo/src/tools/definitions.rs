@@ -6,12 +6,12 @@ mod port;
 
 use serde_json::{Value, json};
 
-use super::Revision;
+use super::DemoRevision;
 use crate::icons;
-use crate::port::View;
+use crate::port::HarbourView;
 
 /// Returns all tools in a fixed order, without features that `revision` does not have.
-pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
+pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     let mut tools = plain::plain_tools();
     tools.extend(asking::asking_tools());
     tools.extend(port::port_tools());
@@ -22,7 +22,7 @@ pub fn definitions(revision: Revision, view: View) -> Vec<Value> {
     tools
 }
 
-fn is_offered(name: &str, revision: Revision, view: View) -> bool {
+fn is_offered(name: &str, revision: DemoRevision, view: HarbourView) -> bool {
     match name {
         "book_berth" | "many_questions" => revision.has_elicitation(),
         "open_harbour_page" => revision.has_elicitation_modes(),
@@ -33,7 +33,7 @@ fn is_offered(name: &str, revision: Revision, view: View) -> bool {
     }
 }
 
-fn trim(tool: &mut Value, revision: Revision) {
+fn trim(tool: &mut Value, revision: DemoRevision) {
     if matches!(tool["name"].as_str(), Some("picture" | "book_berth")) {
         icons::add(tool, revision);
     }
@@ -64,7 +64,7 @@ fn trim(tool: &mut Value, revision: Revision) {
 }
 
 /// Removes arguments for features that `revision` does not have.
-fn trim_arguments(tool: &mut Value, revision: Revision) {
+fn trim_arguments(tool: &mut Value, revision: DemoRevision) {
     let argument = match tool["name"].as_str() {
         Some("ask_model") if !revision.has_sampling_tools() => "tools",
         Some("open_harbour_page") if !revision.has_elicitation_errors() => "via",

@@ -5,7 +5,7 @@ use wharf_json::{JsonLimits, RawJson};
 use wharf_tools::Fingerprint;
 use wharf_wire::ToolDefinition;
 
-use super::tree::{Members, Tree};
+use super::tree::{JsonMembers, JsonTree};
 
 /// Returns the digest of a definition without `_meta`, which servers fill with per-response values.
 ///
@@ -18,8 +18,8 @@ pub fn fingerprint(definition: &ToolDefinition) -> Fingerprint {
 fn digest(definition: &RawJson) -> [u8; 32] {
     let mut hasher = Sha256::new();
     // The definition met the size limits when it was listed; only the recursion depth is limited here.
-    match Tree::parse(definition, &JsonLimits { depth: 256, nodes: usize::MAX }) {
-        Ok(Tree::Object(mut members)) => {
+    match JsonTree::parse(definition, &JsonLimits { depth: 256, nodes: usize::MAX }) {
+        Ok(JsonTree::Object(mut members)) => {
             members.retain(|(key, _)| key != "_meta");
             object(&mut hasher, &members);
         }
@@ -30,19 +30,19 @@ fn digest(definition: &RawJson) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-fn value(hasher: &mut Sha256, tree: &Tree<'_>) {
+fn value(hasher: &mut Sha256, tree: &JsonTree<'_>) {
     match tree {
-        Tree::Scalar(text) => part(hasher, b'#', text),
-        Tree::Text(text) => part(hasher, b'"', text),
-        Tree::List(items) => {
+        JsonTree::Scalar(text) => part(hasher, b'#', text),
+        JsonTree::Text(text) => part(hasher, b'"', text),
+        JsonTree::List(items) => {
             count(hasher, b'[', items.len());
             items.iter().for_each(|item| value(hasher, item));
         }
-        Tree::Object(members) => object(hasher, members),
+        JsonTree::Object(members) => object(hasher, members),
     }
 }
 
-fn object(hasher: &mut Sha256, members: &Members<'_>) {
+fn object(hasher: &mut Sha256, members: &JsonMembers<'_>) {
     let mut sorted: Vec<_> = members.iter().collect();
     // Stable: duplicate keys keep their order.
     sorted.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -4,14 +4,14 @@ use wharf_spec::{Glob, ServerSettings};
 
 /// Globs over the names that a server gives its tools. Exclusion takes precedence over inclusion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct ToolFilter {
     /// Tools to include; all of them if absent.
     pub include: Option<Vec<Glob>>,
     /// Tools to exclude.
     pub exclude: Vec<Glob>,
 }
 
-impl Filter {
+impl ToolFilter {
     /// Creates the filter from a server's settings.
     pub fn of(settings: &ServerSettings) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
@@ -35,12 +35,12 @@ impl Filter {
 mod tests {
     use super::*;
 
-    fn filter(include: Option<&[&str]>, exclude: &[&str]) -> Filter {
+    fn filter(include: Option<&[&str]>, exclude: &[&str]) -> ToolFilter {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let mut settings = ServerSettings::default();
         settings.include_tools = include.map(owned);
         settings.exclude_tools = owned(exclude);
-        Filter::of(&settings)
+        ToolFilter::of(&settings)
     }
 
     #[test]

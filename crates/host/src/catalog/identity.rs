@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::{HttpForm, HttpSpec, ServerOrigin, ServerSpec, StdioSpec, shown_url};
+use wharf_spec::{HttpSpec, HttpTransport, ServerOrigin, ServerSpec, StdioSpec, shown_url};
 
 /// Returns a hexadecimal digest of a server's spec. A cache of a server with another spec is not used.
 ///
@@ -36,9 +36,9 @@ fn stdio(digest: &mut ListDigest, spec: &StdioSpec) {
 
 fn http(digest: &mut ListDigest, spec: &HttpSpec) {
     let form = match spec.form {
-        HttpForm::Automatic => "automatic",
-        HttpForm::Streamable => "streamable",
-        HttpForm::Sse => "sse",
+        HttpTransport::Automatic => "automatic",
+        HttpTransport::Streamable => "streamable",
+        HttpTransport::Sse => "sse",
     };
     digest.list(["http", form, &shown_url(&spec.url)]);
     // Header names are case-insensitive.
@@ -113,7 +113,7 @@ mod tests {
         let in_folder = ServerSpec::Stdio(elsewhere.clone());
         elsewhere.inherit_env = true;
         let mut sse = HttpSpec::new("https://host/mcp".parse().unwrap());
-        sse.form = HttpForm::Sse;
+        sse.form = HttpTransport::Sse;
         let all = [
             started("a", &[], &[]),
             started("a", &["b", "c"], &[]),

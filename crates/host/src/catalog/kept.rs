@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use wharf_json::{InvalidJson, JsonLimits, RawJson};
 use wharf_wire::View;
 
-use super::listed::{ListFreshness, ListName, Listed};
+use super::listed::{ListFreshness, ListName, ServerLists};
 
 /// Schema version of the document.
 const SCHEMA: u64 = 1;
@@ -45,9 +45,9 @@ pub enum CatalogCacheError {
 /// # Errors
 ///
 /// Returns an error if the lists are not valid JSON or the document would be too large.
-pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<RawJson, CatalogCacheError> {
+pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJson, CatalogCacheError> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct CacheDocument<'a> {
         schema: u64,
         identity: &'a str,
         at: u64,
@@ -61,7 +61,7 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<RawJson, 
         unasked: &'a [ListName],
     }
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let document = Document {
+    let document = CacheDocument {
         schema: SCHEMA,
         identity,
         at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
@@ -81,9 +81,9 @@ pub fn keep(listed: &Listed, identity: &str, at: SystemTime) -> Result<RawJson, 
 /// # Errors
 ///
 /// Any error invalidates the whole document: the server is listed again.
-pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, CatalogCacheError> {
+pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<ServerLists, CatalogCacheError> {
     #[derive(Deserialize)]
-    struct Document<'a> {
+    struct ParsedCacheDocument<'a> {
         #[serde(borrow)]
         identity: std::borrow::Cow<'a, str>,
         at: u64,
@@ -100,11 +100,11 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Cata
         unasked: Vec<ListName>,
     }
     let raw = checked(document.into())?;
-    let document: Document<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
+    let document: ParsedCacheDocument<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
     if document.identity != identity {
         return Err(CatalogCacheError::OtherIdentity);
     }
-    Ok(Listed {
+    Ok(ServerLists {
         tools: viewed(&raw, &document.tools)?,
         resources: viewed(&raw, &document.resources)?,
         templates: viewed(&raw, &document.templates)?,
@@ -112,13 +112,13 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<Listed, Cata
         instructions: document.instructions,
         unasked: document.unasked,
         freshness: ListFreshness::Kept { at: time(document.at) },
-        ..Listed::default()
+        ..ServerLists::default()
     })
 }
 
 fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SchemaHeader {
         schema: u64,
     }
     if document.len() > LARGEST {
@@ -127,8 +127,8 @@ fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
     // The document may have been reformatted over many lines.
     let raw = RawJson::parse(document).map_err(damaged)?;
     match raw.decode(&BOUNDS).map_err(damaged)? {
-        Head { schema: SCHEMA } => Ok(raw),
-        Head { schema } => Err(CatalogCacheError::OtherSchema(schema)),
+        SchemaHeader { schema: SCHEMA } => Ok(raw),
+        SchemaHeader { schema } => Err(CatalogCacheError::OtherSchema(schema)),
     }
 }
 
@@ -156,10 +156,10 @@ mod tests {
 
     const AT: Duration = Duration::from_millis(1_700_000_000_123);
 
-    fn sample() -> Listed {
+    fn sample() -> ServerLists {
         let raw = |text: &str| RawJson::parse(text.to_owned()).unwrap();
         let bounds = &JsonLimits::default();
-        Listed {
+        ServerLists {
             tools: vec![
                 tool(r#"{ "z":12345678901234567890123, "name":"b","inputSchema":{ "x" : 1.0 } }"#),
                 tool(r#"{"name":"a"}"#),
@@ -168,7 +168,7 @@ mod tests {
             templates: vec![ResourceTemplate::view(raw(r#"{"uriTemplate":"file:///{x}"}"#), bounds).unwrap()],
             prompts: vec![PromptDefinition::view(raw(r#"{"name":"p"}"#), bounds).unwrap()],
             instructions: Some("Be \"kind\".".to_owned()),
-            ..Listed::default()
+            ..ServerLists::default()
         }
     }
 
@@ -176,14 +176,14 @@ mod tests {
         keep(&sample(), "me", SystemTime::UNIX_EPOCH + AT).unwrap()
     }
 
-    fn recalled(document: impl Into<Bytes>) -> Result<Listed, String> {
+    fn recalled(document: impl Into<Bytes>) -> Result<ServerLists, String> {
         recall(document, "me").map_err(|error| error.to_string())
     }
 
     #[test]
     fn what_was_listed_comes_back_byte_for_byte() {
         let found = recalled(document().as_bytes().to_vec()).unwrap();
-        let raws = |listed: &Listed| {
+        let raws = |listed: &ServerLists| {
             let tools = listed.tools.iter().map(|tool| tool.raw.clone());
             let resources = listed.resources.iter().map(|resource| resource.raw.clone());
             let templates = listed.templates.iter().map(|template| template.raw.clone());
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_is_not_kept_as_empty() {
         let unasked = vec![ListName::Resources, ListName::Templates, ListName::Prompts];
-        let tools_only = Listed { unasked: unasked.clone(), ..listed(&["a"]) };
+        let tools_only = ServerLists { unasked: unasked.clone(), ..listed(&["a"]) };
         let document = keep(&tools_only, "me", SystemTime::UNIX_EPOCH).unwrap();
         assert!(document.get().ends_with(r#""unasked":["resources","templates","prompts"]}"#), "{}", document.get());
         assert_eq!(recalled(document.as_bytes().to_vec()).unwrap().unasked, unasked);

@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use wharf_client::Withheld;
+use wharf_client::WithheldEntry;
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
 /// All lists of a server. Every string is untrusted.
 #[derive(Debug, Clone, Default)]
-pub struct Listed {
+pub struct ServerLists {
     /// Tools.
     pub tools: Vec<ToolDefinition>,
     /// Resources.
@@ -21,7 +21,7 @@ pub struct Listed {
     /// Instructions for a model.
     pub instructions: Option<String>,
     /// Listed entries that cannot be used.
-    pub withheld: Vec<(ListName, Withheld)>,
+    pub withheld: Vec<(ListName, WithheldEntry)>,
     /// Lists that could not be read, with the error (escaped).
     pub failures: Vec<(ListName, String)>,
     /// Lists that have not been requested. They are empty here, regardless of their content at the server.

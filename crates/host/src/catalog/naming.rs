@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::{ToolId, Untrusted};
+use wharf_spec::{ToolId, UntrustedText};
 
 /// Maximum length of a name at model providers.
 const LONGEST_ALIAS: usize = 64;
@@ -50,7 +50,7 @@ impl NameStyle {
 
 /// Names of one tool. Both are unique, except for hash collisions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Names {
+pub struct ToolNames {
     /// Name for people: the style's name, or the alias if that would be ambiguous or illegible.
     pub shown: Arc<str>,
     /// Name for models: `^[a-zA-Z0-9_-]{1,64}$`.
@@ -61,16 +61,16 @@ pub struct Names {
 ///
 /// The alias is the style's name if providers accept it and it is unambiguous. Otherwise it is a slug with a hash over
 /// both parts. A name without a hash never ends like one with a hash.
-pub fn name(style: NameStyle, id: &ToolId) -> Names {
+pub fn name(style: NameStyle, id: &ToolId) -> ToolNames {
     match plain(style, id) {
         Some(plain) if is_safe(&plain) => {
             let plain: Arc<str> = plain.into();
-            Names { shown: plain.clone(), alias: plain }
+            ToolNames { shown: plain.clone(), alias: plain }
         }
-        Some(plain) => Names { shown: plain.into(), alias: hashed(style, id).into() },
+        Some(plain) => ToolNames { shown: plain.into(), alias: hashed(style, id).into() },
         None => {
             let hashed: Arc<str> = hashed(style, id).into();
-            Names { shown: hashed.clone(), alias: hashed }
+            ToolNames { shown: hashed.clone(), alias: hashed }
         }
     }
 }
@@ -137,7 +137,7 @@ fn slug(text: &str, room: usize, otherwise: &str) -> String {
 fn is_legible(tool: &str) -> bool {
     let short = tool.len() <= LONGEST_SHOWN || tool.chars().count() <= LONGEST_SHOWN;
     let plain = tool.bytes().all(|byte| byte.is_ascii_graphic());
-    short && (plain || !tool.contains(char::is_whitespace) && Untrusted::new(tool).to_string() == tool)
+    short && (plain || !tool.contains(char::is_whitespace) && UntrustedText::new(tool).to_string() == tool)
 }
 
 /// Reports whether model providers accept the name.
@@ -167,7 +167,7 @@ mod tests {
 
     fn names(style: NameStyle, server: &str, tool: &str) -> (String, String) {
         let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
-        let Names { shown, alias } = name(style, &id);
+        let ToolNames { shown, alias } = name(style, &id);
         assert!(is_safe(&alias), "{alias}");
         (shown.to_string(), alias.to_string())
     }

@@ -106,7 +106,7 @@ fn is_emoji(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wharf_spec::Untrusted;
+    use wharf_spec::UntrustedText;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn whatever_a_terminal_must_not_see_a_model_does_not_see_either() {
         for character in (0..=0x10_ffff).filter_map(char::from_u32) {
-            let escaped = Untrusted::new(character.to_string()).to_string() != character.to_string();
+            let escaped = UntrustedText::new(character.to_string()).to_string() != character.to_string();
             let hidden = neutral(&character.to_string(), 100).revealed;
             assert!(hidden || !escaped || matches!(character, '\n' | '\t'), "{:x}", u32::from(character));
         }

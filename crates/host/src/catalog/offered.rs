@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use super::{CatalogTool, ListName, Section};
 
@@ -24,7 +24,7 @@ impl Section {
 
     /// Returns a possible explanation for a missing tool; escaped.
     pub fn why_not(&self, tool: &str) -> Option<String> {
-        let shown = Untrusted::new(tool).shortened(100).to_string();
+        let shown = UntrustedText::new(tool).shortened(100).to_string();
         let mut withheld = self.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
         if let Some((_, item)) = withheld.find(|(_, item)| item.name.as_deref() == Some(shown.as_str())) {
             return Some(format!("it is withheld: {}", item.reason));

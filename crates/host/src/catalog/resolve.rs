@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_spec::{ToolId, Untrusted};
+use wharf_spec::{ToolId, UntrustedText};
 use wharf_tools::{NameLookup, nearest};
 
 use super::snapshot::Catalog;
@@ -15,7 +15,7 @@ const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
 
 /// Error of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unresolved {
+pub enum ToolResolveError {
     /// No tool matches.
     Unknown {
         /// The name as given.
@@ -42,7 +42,7 @@ impl Catalog {
     /// # Errors
     ///
     /// Returns an error if the name matches no tool or more than one.
-    pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, Unresolved> {
+    pub fn resolve(&self, name: &str) -> Result<&Arc<CatalogTool>, ToolResolveError> {
         let readings = match self.names.find(name) {
             NameLookup::One(tool) => return Ok(tool),
             NameLookup::Several(held) => held.into_iter().map(|held| &held.value).collect(),
@@ -51,10 +51,10 @@ impl Catalog {
         let mut shown = readings.iter().filter(|tool| *tool.description.shown == *name);
         match (shown.next(), shown.next(), &readings[..]) {
             (Some(tool), None, _) | (None, _, [tool]) => Ok(tool),
-            (_, _, []) => Err(Unresolved::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
+            (_, _, []) => Err(ToolResolveError::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
             _ => {
                 let candidates = readings.iter().map(|tool| tool.id.clone()).collect();
-                Err(Unresolved::Ambiguous { name: name.to_owned(), candidates })
+                Err(ToolResolveError::Ambiguous { name: name.to_owned(), candidates })
             }
         }
     }
@@ -97,9 +97,9 @@ fn tools_of<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
     [one, two, three, four, five, after("mcp__", "__"), after("mcp_", "_"), before].into_iter().flatten()
 }
 
-impl fmt::Display for Unresolved {
+impl fmt::Display for ToolResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |name: &str| Untrusted::new(name.to_owned()).shortened(100).to_string();
+        let shown = |name: &str| UntrustedText::new(name.to_owned()).shortened(100).to_string();
         match self {
             Self::Unknown { name, nearest: None } => write!(f, "no tool `{}`", shown(name)),
             Self::Unknown { name, nearest: Some(nearest) } => {
@@ -113,7 +113,7 @@ impl fmt::Display for Unresolved {
     }
 }
 
-impl std::error::Error for Unresolved {}
+impl std::error::Error for ToolResolveError {}
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use wharf_json::{JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson};
 
 use super::marks::{SchemaError, ToolWarning};
-use super::tree::{Members, Tree};
+use super::tree::{JsonMembers, JsonTree};
 use measure::ReferenceSizes;
 
 /// Maximum bytes of a schema.
@@ -25,7 +25,7 @@ const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 100_000 };
 
 /// A compiled schema, with the changes made to it.
 #[derive(Debug, Clone)]
-pub struct Compiled {
+pub struct CompiledSchema {
     /// The schema: an object with `"type":"object"`.
     pub schema: RawJson,
     /// The changes made to the schema.
@@ -36,18 +36,18 @@ pub struct Compiled {
 ///
 /// A schema that needs no change shares the original bytes. Otherwise keys keep their order and numbers their digits. A
 /// missing, invalid or excessive schema is replaced by one that accepts any object.
-pub fn compile(schema: Option<&RawJson>) -> Compiled {
-    schema.ok_or(SchemaError::Missing).and_then(compiled).unwrap_or_else(|fault| Compiled {
+pub fn compile(schema: Option<&RawJson>) -> CompiledSchema {
+    schema.ok_or(SchemaError::Missing).and_then(compiled).unwrap_or_else(|fault| CompiledSchema {
         schema: RawJson::known(r#"{"type":"object","additionalProperties":true}"#),
         marks: vec![ToolWarning::SchemaReplaced(fault)],
     })
 }
 
-fn compiled(schema: &RawJson) -> Result<Compiled, SchemaError> {
+fn compiled(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
     if schema.as_bytes().len() > LARGEST {
         return Err(SchemaError::TooLarge);
     }
-    let tree = Tree::parse(schema, &BOUNDS).map_err(fault)?;
+    let tree = JsonTree::parse(schema, &BOUNDS).map_err(fault)?;
     if !may_be_object(&tree) {
         return Err(SchemaError::NotObject);
     }
@@ -65,7 +65,7 @@ fn compiled(schema: &RawJson) -> Result<Compiled, SchemaError> {
     {
         marks.push(ToolWarning::ReferenceDropped(reference));
     }
-    Ok(Compiled { schema: if top == tree { schema.clone() } else { written(&top) }, marks })
+    Ok(CompiledSchema { schema: if top == tree { schema.clone() } else { written(&top) }, marks })
 }
 
 fn fault(error: JsonDecodeError) -> SchemaError {
@@ -77,17 +77,17 @@ fn fault(error: JsonDecodeError) -> SchemaError {
 }
 
 /// Reports whether a schema can describe an object, judging by its type.
-fn may_be_object(schema: &Tree<'_>) -> bool {
+fn may_be_object(schema: &JsonTree<'_>) -> bool {
     match (schema, schema.member("type")) {
-        (Tree::Object(_), None) => true,
-        (_, Some(Tree::Text(name))) => name == "object",
-        (_, Some(Tree::List(names))) => names.iter().any(|name| name.text() == Some("object")),
+        (JsonTree::Object(_), None) => true,
+        (_, Some(JsonTree::Text(name))) => name == "object",
+        (_, Some(JsonTree::List(names))) => names.iter().any(|name| name.text() == Some("object")),
         _ => false,
     }
 }
 
-fn of_type_object(mut members: Members<'_>) -> Members<'_> {
-    let object = Tree::Text(Cow::Borrowed("object"));
+fn of_type_object(mut members: JsonMembers<'_>) -> JsonMembers<'_> {
+    let object = JsonTree::Text(Cow::Borrowed("object"));
     match members.iter_mut().find(|(key, _)| key == "type") {
         Some((_, value)) => *value = object,
         None => members.insert(0, (Cow::Borrowed("type"), object)),
@@ -95,7 +95,7 @@ fn of_type_object(mut members: Members<'_>) -> Members<'_> {
     members
 }
 
-fn written(tree: &Tree<'_>) -> RawJson {
+fn written(tree: &JsonTree<'_>) -> RawJson {
     let mut text = String::new();
     tree.write(&mut text);
     RawJson::known(text)

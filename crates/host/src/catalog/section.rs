@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use wharf_client::Withheld;
-use wharf_spec::{Glob, ServerName, Untrusted};
+use wharf_client::WithheldEntry;
+use wharf_spec::{Glob, ServerName, UntrustedText};
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
-use super::listed::{ListFreshness, ListName, Listed};
-use super::tool::{CatalogTool, Making, neutralised};
-use super::{Filter, INSTRUCTIONS, NameStyle, ToolWarning};
+use super::listed::{ListFreshness, ListName, ServerLists};
+use super::tool::{CatalogTool, SectionContext, neutralised};
+use super::{INSTRUCTIONS, NameStyle, ToolFilter, ToolWarning};
 
 /// Tools, resources and prompts of one server, prepared for use. Immutable: a new list creates a new section.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Section {
     /// Instructions for a model, sanitized and truncated. Passing them on is optional.
     pub instructions: Option<String>,
     /// Listed entries that cannot be used.
-    pub withheld: Vec<(ListName, Withheld)>,
+    pub withheld: Vec<(ListName, WithheldEntry)>,
     /// Number of tools excluded by the filter.
     pub filtered: usize,
     /// Globs of the filter that match no tool.
@@ -53,21 +53,30 @@ pub struct SectionInput<'a> {
     /// Naming style of the tools.
     pub style: NameStyle,
     /// Filter of the tools.
-    pub filter: &'a Filter,
+    pub filter: &'a ToolFilter,
     /// Allows the server's tools unless a rule says otherwise.
     pub trust: bool,
     /// Inspector that decides about quarantine. Without it no tool is quarantined.
     pub inspector: Option<ToolInspector<'a>>,
     /// Lists of the server.
-    pub listed: Listed,
+    pub listed: ServerLists,
 }
 
 impl Section {
     /// Builds a section from a server's lists. An unusable tool is withheld and does not affect the others.
     pub fn build(parts: SectionInput<'_>) -> Self {
         let SectionInput { server, style, filter, trust, inspector, listed } = parts;
-        let Listed { tools, resources, templates, prompts, instructions, mut withheld, failures, unasked, freshness } =
-            listed;
+        let ServerLists {
+            tools,
+            resources,
+            templates,
+            prompts,
+            instructions,
+            mut withheld,
+            failures,
+            unasked,
+            freshness,
+        } = listed;
         // A list that could not be read proves nothing about the globs.
         let unmatched = match failures.iter().any(|(list, _)| *list == ListName::Tools) {
             true => Vec::new(),
@@ -76,7 +85,7 @@ impl Section {
         let found = tools.len();
         let placed = placed(tools, &withheld).filter(|(_, tool)| filter.admits(&tool.name)).collect::<Vec<_>>();
         let filtered = found - placed.len();
-        let making = Making { server, provider: server.as_str().into(), style, freshness };
+        let making = SectionContext { server, provider: server.as_str().into(), style, freshness };
         let tools = made(&making, placed, inspector, &mut withheld);
         let instructions = instructions.map(|text| neutralised(&text, INSTRUCTIONS, &mut Vec::new()));
         Self {
@@ -106,7 +115,7 @@ impl Section {
 /// Pairs each tool with its position in the server's list, from which withheld entries have been removed already.
 fn placed(
     tools: Vec<ToolDefinition>,
-    withheld: &[(ListName, Withheld)],
+    withheld: &[(ListName, WithheldEntry)],
 ) -> impl Iterator<Item = (usize, ToolDefinition)> + use<> {
     let of_tools = withheld.iter().filter(|(list, _)| *list == ListName::Tools);
     let missing: HashSet<usize> = of_tools.map(|(_, item)| item.position).collect();
@@ -114,10 +123,10 @@ fn placed(
 }
 
 fn made(
-    making: &Making<'_>,
+    making: &SectionContext<'_>,
     placed: Vec<(usize, ToolDefinition)>,
     inspector: Option<ToolInspector<'_>>,
-    withheld: &mut Vec<(ListName, Withheld)>,
+    withheld: &mut Vec<(ListName, WithheldEntry)>,
 ) -> Vec<Arc<CatalogTool>> {
     let made = placed.into_iter().map(|(position, definition)| (position, CatalogTool::new(making, definition)));
     let mut tools = without_twins(made.collect(), withheld);
@@ -132,7 +141,7 @@ fn made(
 }
 
 /// Withholds all tools that share an alias, regardless of order: tools of the same name, and hash collisions.
-fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, Withheld)>) -> Vec<CatalogTool> {
+fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, WithheldEntry)>) -> Vec<CatalogTool> {
     let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
     for (_, tool) in &made {
         *counts.entry(tool.alias().clone()).or_default() += 1;
@@ -143,9 +152,9 @@ fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, 
             single.push(tool);
             continue;
         }
-        let name = Some(Untrusted::new(&*tool.id.tool).shortened(100).to_string());
+        let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
         let reason = "the server lists another tool of the same name".to_owned();
-        withheld.push((ListName::Tools, Withheld { position, name, reason }));
+        withheld.push((ListName::Tools, WithheldEntry { position, name, reason }));
     }
     single
 }
@@ -173,14 +182,14 @@ mod tests {
     use super::*;
     use crate::catalog::fixture::{listed, tool};
 
-    fn section(listed: Listed, filter: &Filter, inspector: Option<ToolInspector<'_>>) -> Section {
+    fn section(listed: ServerLists, filter: &ToolFilter, inspector: Option<ToolInspector<'_>>) -> Section {
         let server = &ServerName::new("git").unwrap();
         let style = NameStyle::Double;
         Section::build(SectionInput { server, style, filter, trust: false, inspector, listed })
     }
 
-    fn plain(listed: Listed) -> Section {
-        section(listed, &Filter::default(), None)
+    fn plain(listed: ServerLists) -> Section {
+        section(listed, &ToolFilter::default(), None)
     }
 
     fn names(section: &Section) -> Vec<&str> {
@@ -191,7 +200,7 @@ mod tests {
     fn a_tool_is_told_with_its_origin_and_nothing_hidden() {
         let definition = r#"{"name":"log","title":"Lo\u202eg","description":"Shows\u200b commits.","inputSchema":
             {"anyOf":[{}]},"annotations":{"readOnlyHint":true,"destructiveHint":true},"x-own":1}"#;
-        let section = plain(Listed { tools: vec![tool(definition)], ..Listed::default() });
+        let section = plain(ServerLists { tools: vec![tool(definition)], ..ServerLists::default() });
         let log = section.tool("log").unwrap();
         let description = &log.description;
         assert_eq!((&*description.name, &*description.shown), ("mcp__git__log", "mcp__git__log"));
@@ -208,7 +217,7 @@ mod tests {
     #[test]
     fn twins_are_both_withheld_where_they_stood() {
         let mut listed = listed(&["b", "a", "b", "c", "b"]);
-        let malformed = |position| Withheld { position, name: None, reason: "no name".to_owned() };
+        let malformed = |position| WithheldEntry { position, name: None, reason: "no name".to_owned() };
         listed.withheld = vec![(ListName::Tools, malformed(1)), (ListName::Prompts, malformed(0))];
         let section = plain(listed);
         assert_eq!(names(&section), ["a", "c"]);
@@ -233,12 +242,13 @@ mod tests {
 
     #[test]
     fn the_filter_leaves_out_and_the_inspector_quarantines() {
-        let filter = Filter { include: None, exclude: vec![Glob::new("w*"), Glob::new("nope")] };
+        let filter = ToolFilter { include: None, exclude: vec![Glob::new("w*"), Glob::new("nope")] };
         let inspector = |tool: &ToolDefinition| (tool.name == "bad").then(|| "it lies".to_owned());
         let section = section(listed(&["bad", "write", "good"]), &filter, Some(&inspector));
         assert_eq!((names(&section), section.filtered), (vec!["bad", "good"], 1));
         assert_eq!(section.unmatched, [Glob::new("nope")]);
-        let failed = Listed { failures: vec![(ListName::Tools, "timed out".to_owned())], ..Listed::default() };
+        let failed =
+            ServerLists { failures: vec![(ListName::Tools, "timed out".to_owned())], ..ServerLists::default() };
         assert_eq!(self::section(failed, &filter, None).unmatched, []);
         let quarantine = |name: &str| section.tool(name).unwrap().quarantine().map(str::to_owned);
         assert_eq!((quarantine("bad"), quarantine("good")), (Some("it lies".to_owned()), None));
@@ -252,7 +262,7 @@ mod tests {
             tool(&format!(r#"{{"name":"a","annotations":{{{}}}}}"#, hints.join(",")))
         };
         let hints = |value: bool, freshness: ListFreshness| {
-            let listed = Listed { tools: vec![claims(value)], freshness, ..Listed::default() };
+            let listed = ServerLists { tools: vec![claims(value)], freshness, ..ServerLists::default() };
             plain(listed).tools[0].description.hints
         };
         let all = |value: bool| ToolHints {

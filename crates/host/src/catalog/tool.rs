@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use wharf_spec::{ServerName, ToolId, Untrusted};
+use wharf_spec::{ServerName, ToolId, UntrustedText};
 use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
 use super::listed::ListFreshness;
-use super::{DESCRIPTION, NameStyle, Names, TITLE, ToolWarning, compile, fingerprint, name, neutral};
+use super::{DESCRIPTION, NameStyle, TITLE, ToolNames, ToolWarning, compile, fingerprint, name, neutral};
 
 /// Maximum characters of a tool's own name in its origin line.
 const TOLD: usize = 200;
@@ -34,7 +34,7 @@ pub struct CatalogTool {
 }
 
 /// Properties that all tools of a section share.
-pub(super) struct Making<'a> {
+pub(super) struct SectionContext<'a> {
     pub server: &'a ServerName,
     pub provider: Arc<str>,
     pub style: NameStyle,
@@ -42,7 +42,7 @@ pub(super) struct Making<'a> {
 }
 
 impl CatalogTool {
-    pub(super) fn new(making: &Making<'_>, definition: ToolDefinition) -> Self {
+    pub(super) fn new(making: &SectionContext<'_>, definition: ToolDefinition) -> Self {
         let id = ToolId::new(making.server, definition.name.as_str());
         let fingerprint = fingerprint(&definition);
         let mut marks = Vec::new();
@@ -74,19 +74,19 @@ impl CatalogTool {
 }
 
 fn describe(
-    making: &Making<'_>,
+    making: &SectionContext<'_>,
     id: &ToolId,
     definition: &ToolDefinition,
     origin: ToolOrigin,
     marks: &mut Vec<ToolWarning>,
 ) -> ToolDescription {
-    let Names { shown, alias } = name(making.style, id);
+    let ToolNames { shown, alias } = name(making.style, id);
     let compiled = compile(definition.input_schema.as_ref());
     compiled.marks.into_iter().for_each(|mark| add(marks, mark));
     let annotations = &definition.annotations;
     let title = definition.title.as_deref().or(annotations.title.as_deref());
     // The origin comes first, so that no text of the server can precede it.
-    let mut text = format!("[{}: {}]", id.server, Untrusted::new(&*id.tool).shortened(TOLD));
+    let mut text = format!("[{}: {}]", id.server, UntrustedText::new(&*id.tool).shortened(TOLD));
     if let Some(said) = &definition.description {
         text.push('\n');
         text.push_str(&neutralised(said, DESCRIPTION, marks));

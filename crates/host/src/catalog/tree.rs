@@ -7,24 +7,24 @@ use wharf_json::{JsonDecodeError, JsonLimits, RawJson};
 
 /// A JSON value, borrowed from its text where possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tree<'a> {
+pub(super) enum JsonTree<'a> {
     /// A number as written, `true`, `false` or `null`.
     Scalar(&'a str),
     Text(Cow<'a, str>),
-    List(Vec<Tree<'a>>),
-    Object(Members<'a>),
+    List(Vec<JsonTree<'a>>),
+    Object(JsonMembers<'a>),
 }
 
 /// The members of an object, in their order.
-pub(super) type Members<'a> = Vec<(Cow<'a, str>, Tree<'a>)>;
+pub(super) type JsonMembers<'a> = Vec<(Cow<'a, str>, JsonTree<'a>)>;
 
-impl<'a> Tree<'a> {
+impl<'a> JsonTree<'a> {
     /// Parses a text that is within the bounds. Their depth limits the recursion of tree traversals.
     pub fn parse(raw: &'a RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         // Only unpaired surrogates in strings can still fail afterwards.
         let _: IgnoredAny = raw.decode(bounds)?;
         let broken = || JsonDecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
-        Reader { text: raw.get(), at: 0 }.value().ok_or_else(broken)
+        JsonTreeParser { text: raw.get(), at: 0 }.value().ok_or_else(broken)
     }
 
     /// Returns the value of a member; the last one if the key is duplicated.
@@ -83,22 +83,22 @@ fn quote(text: &str, out: &mut String) {
 }
 
 /// Parser of a text that is known to be JSON.
-struct Reader<'a> {
+struct JsonTreeParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn value(&mut self) -> Option<Tree<'a>> {
+impl<'a> JsonTreeParser<'a> {
+    fn value(&mut self) -> Option<JsonTree<'a>> {
         match self.peek()? {
-            b'"' => self.string().map(Tree::Text),
-            b'{' => self.object().map(Tree::Object),
-            b'[' => self.list().map(Tree::List),
-            _ => Some(Tree::Scalar(self.scalar())),
+            b'"' => self.string().map(JsonTree::Text),
+            b'{' => self.object().map(JsonTree::Object),
+            b'[' => self.list().map(JsonTree::List),
+            _ => Some(JsonTree::Scalar(self.scalar())),
         }
     }
 
-    fn object(&mut self) -> Option<Members<'a>> {
+    fn object(&mut self) -> Option<JsonMembers<'a>> {
         let mut members = Vec::new();
         self.at += 1;
         while self.peek()? != b'}' {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         Some(members)
     }
 
-    fn list(&mut self) -> Option<Vec<Tree<'a>>> {
+    fn list(&mut self) -> Option<Vec<JsonTree<'a>>> {
         let mut items = Vec::new();
         self.at += 1;
         while self.peek()? != b']' {
@@ -170,7 +170,7 @@ mod tests {
 
     fn written(text: &str) -> Option<String> {
         let raw = RawJson::known(text.to_owned());
-        let tree = Tree::parse(&raw, &JsonLimits::default()).ok()?;
+        let tree = JsonTree::parse(&raw, &JsonLimits::default()).ok()?;
         let mut out = String::new();
         tree.write(&mut out);
         Some(out)

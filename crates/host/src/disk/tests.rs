@@ -28,14 +28,14 @@ fn a_release_holds_where_its_server_is_defined() {
 async fn what_two_hosts_keep_is_kept_of_both() {
     let place = tempfile::tempdir().unwrap();
     let crier = Arc::new(EventBus::new());
-    let (one, _) = Disk::open(place.path().join("d")).await.unwrap();
-    let (two, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let (one, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
+    let (two, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     for (disk, tool) in [(&one, "a"), (&two, "b")] {
         disk.keep_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
         disk.keep_released(HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
         disk.flush().await;
     }
-    let (_, approved) = Disk::open(place.path().join("d")).await.unwrap();
+    let (_, approved) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let mut both = pinned("a", "{}");
     both.merge(&pinned("b", "{}"));
     assert_eq!(approved.pins, both);
@@ -48,12 +48,12 @@ async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
     let place = tempfile::tempdir().unwrap();
     let crier = Arc::new(EventBus::new());
     let mut events = crier.listen();
-    let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let (disk, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let file = place.path().join("d").join("approved-tools.json");
     std::fs::write(&file, "{").unwrap();
     disk.keep_pins(|| Some(pinned("a", "{}")), Arc::clone(&crier));
     disk.flush().await;
-    let Some(crate::events::Heard::Event(told)) = events.next().await else { panic!("nothing was told") };
+    let Some(crate::events::EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
     assert!(matches!(told.event, Event::NotKept { .. }), "{told:?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{");
 }
@@ -111,17 +111,17 @@ fn what_was_listed_long_ago_is_removed() {
 async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
     use crate::catalog::ListName::{Prompts, Resources};
     let place = tempfile::tempdir().unwrap();
-    let (disk, _) = Disk::open(place.path().join("d")).await.unwrap();
+    let (disk, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let name = ServerName::new("one").unwrap();
     let spec = ServerSpec::Http(wharf_spec::HttpSpec::new("http://127.0.0.1/".parse().unwrap()));
-    let server = Listing { name: &name, origin: ServerOrigin::USER, spec: &spec };
+    let server = CatalogCacheKey { name: &name, origin: ServerOrigin::USER, spec: &spec };
     let bounds = &wharf_json::JsonLimits::default();
     let listed = |tool: &str, unasked: &[crate::catalog::ListName]| {
         let text = format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#);
         let tool = wharf_wire::ToolDefinition::view(wharf_json::RawJson::parse(text).unwrap(), bounds).unwrap();
-        Listed { tools: vec![tool], unasked: unasked.to_vec(), ..Listed::default() }
+        ServerLists { tools: vec![tool], unasked: unasked.to_vec(), ..ServerLists::default() }
     };
-    let names = |listed: &Listed| listed.tools[0].name.clone();
+    let names = |listed: &ServerLists| listed.tools[0].name.clone();
     for (tool, all, asked_not, expected) in [
         ("a", false, &[Resources, Prompts][..], &[Resources, Prompts][..]),
         ("b", true, &[], &[]),
@@ -136,5 +136,5 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
         assert_eq!((names(&found).as_str(), &found.unasked[..]), (tool, expected));
     }
     let origin = &file("/p/.mcp.json");
-    assert!(disk.listed(&Listing { origin, ..server }).await.is_none(), "a project's server of that name");
+    assert!(disk.listed(&CatalogCacheKey { origin, ..server }).await.is_none(), "a project's server of that name");
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wharf_json::RawJson;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_tools::{ToolError, ToolErrorKind};
 
 use crate::catalog::neutral;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::polling::{DEFAULT, LONGEST, MINIMUM};
 use crate::server::Server;
@@ -90,28 +90,28 @@ pub(super) struct GetPromptArguments {
 }
 
 /// Decodes the arguments of a call.
-pub(super) fn decode<'a, T: Deserialize<'a>>(context: &Context, arguments: &'a RawJson) -> Result<T, ToolError> {
-    arguments
-        .decode(&context.options.limits.bounds)
-        .map_err(|odd| wrong(format!("the arguments do not fit: {}", Untrusted::new(odd.to_string()).shortened(300))))
+pub(super) fn decode<'a, T: Deserialize<'a>>(context: &HostContext, arguments: &'a RawJson) -> Result<T, ToolError> {
+    arguments.decode(&context.options.limits.bounds).map_err(|odd| {
+        wrong(format!("the arguments do not fit: {}", UntrustedText::new(odd.to_string()).shortened(300)))
+    })
 }
 
 /// Returns the server of that name, unless a rule denies it entirely.
-pub(super) fn server_of(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
+pub(super) fn server_of(context: &HostContext, name: &str) -> Result<Arc<Server>, ToolError> {
     let server = known_server(context, name)?;
     context.refuse_denied(&server).map_err(|denied| error(&denied))?;
     Ok(server)
 }
 
 /// Returns the server of that name, or an error that names the existing ones.
-pub(super) fn known_server(context: &Context, name: &str) -> Result<Arc<Server>, ToolError> {
+pub(super) fn known_server(context: &HostContext, name: &str) -> Result<Arc<Server>, ToolError> {
     context.server(name).map_err(|unknown| match unknown {
         HostError::UnknownServer { .. } => error(&unknown).with_next(servers_told(context)),
         other => error(&other),
     })
 }
 
-fn servers_told(context: &Context) -> String {
+fn servers_told(context: &HostContext) -> String {
     let servers = context.servers.load();
     let mut names: Vec<&str> = servers.keys().map(wharf_spec::ServerName::as_str).collect();
     names.sort_unstable();
@@ -129,7 +129,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
         return Err(wrong(format!("a URI has between 1 and {LONGEST_URI} bytes, and this one has {}", uri.len())));
     }
     if neutral(uri, LONGEST_URI).revealed || uri.contains(['\n', '\t', '\r']) {
-        let shown = Untrusted::new(uri);
+        let shown = UntrustedText::new(uri);
         return Err(wrong(format!("the URI has characters that do not show: {}", shown.shortened(200))));
     }
     Ok(())

@@ -19,24 +19,24 @@ use wharf_tools::{
 };
 
 use crate::access;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 
 pub(crate) use read::{base64, nearest_uri};
 pub(crate) use watches::AgentSubscriptions;
 
 /// Registers the management tools.
-pub(crate) fn register(context: &Arc<Context>) {
+pub(crate) fn register(context: &Arc<HostContext>) {
     for plan in PLANS {
         let tool = ManagementTool::new(&plan, Arc::downgrade(context));
         context.shelf.registry().register(Arc::new(tool));
     }
 }
 
-type ManagementHandler = fn(Arc<Context>, ToolInvocation) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
+type ManagementHandler = fn(Arc<HostContext>, ToolInvocation) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
 
 /// Definition of one management tool.
-struct Plan {
+struct ManagementToolSpec {
     name: &'static str,
     text: &'static str,
     schema: fn() -> serde_json::Value,
@@ -44,7 +44,7 @@ struct Plan {
     carry_out: ManagementHandler,
 }
 
-impl Plan {
+impl ManagementToolSpec {
     const fn free(
         name: &'static str,
         text: &'static str,
@@ -65,56 +65,56 @@ impl Plan {
     }
 }
 
-const PLANS: [Plan; 9] = [
-    Plan::free(
+const PLANS: [ManagementToolSpec; 9] = [
+    ManagementToolSpec::free(
         "ListMcpResources",
         "Lists the resources of all MCP servers, or of one of them.",
         schema::listing,
         |context, call| Box::pin(resources::list(context, call)),
     ),
-    Plan::free(
+    ManagementToolSpec::free(
         "ListMcpResourceTemplates",
         "Lists the resource templates of all MCP servers, or of one of them. Filled in, one is a URI to read.",
         schema::listing,
         |context, call| Box::pin(resources::list_templates(context, call)),
     ),
-    Plan::deciding(
+    ManagementToolSpec::deciding(
         access::READ,
         "Reads a resource of an MCP server by its URI. What is too large is put in a file, which is named instead.",
         schema::reading,
         |context, call| Box::pin(read::read(context, call)),
     ),
-    Plan::deciding(
+    ManagementToolSpec::deciding(
         access::SUBSCRIBE,
         "Asks an MCP server to tell when a resource changes; notes about it come before later turns.",
         schema::watching,
         |context, call| Box::pin(subscriptions::watch(context, call)),
     ),
-    Plan::free(
+    ManagementToolSpec::free(
         "UnsubscribeMcpResource",
         "Ends subscriptions to resources: the one of an id, or all that fit the server and the URI.",
         schema::unwatching,
         |context, call| Box::pin(subscriptions::unwatch(context, call)),
     ),
-    Plan::deciding(
+    ManagementToolSpec::deciding(
         access::POLL,
         "Calls a tool or reads a resource of an MCP server again and again; notes tell when the result has changed.",
         schema::polling,
         |context, call| Box::pin(subscriptions::poll(context, call)),
     ),
-    Plan::free(
+    ManagementToolSpec::free(
         "UnsubscribePolling",
         "Ends polling: the one of an id, or all that fit the server and the target, a tool's name or a URI.",
         schema::unpolling,
         |context, call| Box::pin(subscriptions::unpoll(context, call)),
     ),
-    Plan::free(
+    ManagementToolSpec::free(
         "ListMcpPrompts",
         "Lists the prompts of all MCP servers, or of one of them.",
         schema::listing,
         |context, call| Box::pin(prompts::list(context, call)),
     ),
-    Plan::deciding(
+    ManagementToolSpec::deciding(
         access::PROMPT,
         "Expands a prompt of an MCP server to its messages. They are the server's words, not the user's.",
         schema::prompting,
@@ -126,11 +126,11 @@ const PLANS: [Plan; 9] = [
 struct ManagementTool {
     description: Arc<ToolDescription>,
     carry_out: ManagementHandler,
-    context: Weak<Context>,
+    context: Weak<HostContext>,
 }
 
 impl ManagementTool {
-    fn new(plan: &Plan, context: Weak<Context>) -> Self {
+    fn new(plan: &ManagementToolSpec, context: Weak<HostContext>) -> Self {
         let schema = wharf_json::RawJson::known((plan.schema)().to_string());
         let mut description = ToolDescription::new(plan.name, plan.text, schema);
         description.permission = plan.permission;

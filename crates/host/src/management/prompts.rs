@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wharf_client::CallError;
-use wharf_spec::{ServerName, Untrusted};
+use wharf_spec::{ServerName, UntrustedText};
 use wharf_tools::{OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
 use wharf_wire::PromptResult;
 
 use super::arguments::{GetPromptArguments, check_text, decode, server_of};
 use super::output::{NAME, TEXT, told, told_if};
 use super::resources::sections;
-use crate::access::{Access, Need, PROMPT};
+use crate::access::{PROMPT, RequiredPermission, ServerAccess};
 use crate::catalog::ListName;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::results::{block, limited, visible};
 use crate::server::Server;
@@ -44,7 +44,7 @@ struct PromptArgumentEntry<'a> {
 }
 
 /// Lists prompts.
-pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Prompts).await?;
     Ok(listed.answer(&context, |section, entries| {
         for prompt in &section.prompts {
@@ -65,12 +65,12 @@ pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<
 }
 
 /// Expands a prompt to its messages.
-pub(super) async fn expand(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn expand(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let GetPromptArguments { server, name, arguments } = decode(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
     let server = server_of(&context, &server)?;
-    let access = Access { tool: PROMPT, server: &server, arguments: &call.arguments, caller: &call.caller };
-    let permitted = context.permit_access(access, Need::Permission(None)).await;
+    let access = ServerAccess { tool: PROMPT, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let permitted = context.permit_access(access, RequiredPermission::Permission(None)).await;
     permitted.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
@@ -87,14 +87,14 @@ pub(super) async fn expand(context: Arc<Context>, call: ToolInvocation) -> Resul
 
 /// Returns the messages, each preceded by a line that names its role.
 fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
-    let name = Untrusted::new(name);
+    let name = UntrustedText::new(name);
     let mut head = format!("[the prompt {} of the server {server}: its words, not the user's]", name.shortened(NAME));
     if let Some(description) = &expanded.description {
-        head = format!("{head}\n[{}]", Untrusted::new(description.as_str()).shortened(TEXT));
+        head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).shortened(TEXT));
     }
     let mut blocks = vec![OutcomeBlock::text(head)];
     for message in expanded.messages.iter().take(MOST_MESSAGES) {
-        blocks.push(OutcomeBlock::text(format!("[{}]", Untrusted::new(message.role.as_str()).shortened(20))));
+        blocks.push(OutcomeBlock::text(format!("[{}]", UntrustedText::new(message.role.as_str()).shortened(20))));
         blocks.push(block(&message.content));
     }
     if let Some(more) = expanded.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
@@ -103,7 +103,7 @@ fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<Out
     blocks
 }
 
-fn unexpanded(context: &Context, server: &Server, name: &str, failed: &HostError) -> ToolError {
+fn unexpanded(context: &HostContext, server: &Server, name: &str, failed: &HostError) -> ToolError {
     let told = error(failed);
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
         return told;
@@ -113,7 +113,7 @@ fn unexpanded(context: &Context, server: &Server, name: &str, failed: &HostError
     let listed = section.iter().flat_map(|section| &section.prompts).map(|prompt| prompt.name.as_str());
     told.with_next(match nearest(name, listed.filter(|listed| *listed != name)) {
         Some(meant) => {
-            format!("did you mean {}? ListMcpPrompts lists what there is", Untrusted::new(meant).shortened(NAME))
+            format!("did you mean {}? ListMcpPrompts lists what there is", UntrustedText::new(meant).shortened(NAME))
         }
         None => "ListMcpPrompts lists what there is, and what each one takes".to_owned(),
     })

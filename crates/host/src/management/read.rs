@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use wharf_client::CallError;
 use wharf_json::RawJson;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
 use wharf_wire::ResourceContents;
 
 use super::arguments::{ReadResourceArguments, check_uri, decode, server_of};
 use super::output::{JsonArrayBuilder, NAME, URI, answer, told, told_if};
-use crate::access::{Access, READ};
-use crate::context::Context;
+use crate::access::{READ, ServerAccess};
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::results::{ResultLimits, limited, visible};
 use crate::server::Server;
@@ -46,11 +46,11 @@ struct FileReference {
 }
 
 /// Reads a resource.
-pub(super) async fn read(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn read(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let ReadResourceArguments { server, uri } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     let server = server_of(&context, &server)?;
-    let access = Access { tool: READ, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let access = ServerAccess { tool: READ, server: &server, arguments: &call.arguments, caller: &call.caller };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
@@ -64,7 +64,7 @@ pub(super) async fn read(context: Arc<Context>, call: ToolInvocation) -> Result<
 }
 
 /// Creates the error of a failed read. If the server refused the URI, suggests a similar one from its list.
-pub(super) fn unread(context: &Context, server: &Server, uri: &str, failed: &HostError) -> ToolError {
+pub(super) fn unread(context: &HostContext, server: &Server, uri: &str, failed: &HostError) -> ToolError {
     let told = error(failed);
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
         return told;
@@ -76,14 +76,14 @@ pub(super) fn unread(context: &Context, server: &Server, uri: &str, failed: &Hos
 }
 
 /// Returns the listed URI that is most similar, escaped.
-pub(crate) fn nearest_uri(context: &Context, server: &Server, uri: &str) -> Option<String> {
+pub(crate) fn nearest_uri(context: &HostContext, server: &Server, uri: &str) -> Option<String> {
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str())?;
     let listed = section.resources.iter().map(|resource| resource.uri.as_str()).filter(|listed| *listed != uri);
-    nearest(uri, listed).map(|meant| Untrusted::new(meant).shortened(200).to_string())
+    nearest(uri, listed).map(|meant| UntrustedText::new(meant).shortened(200).to_string())
 }
 
-async fn within_limits(context: &Context, server: &Server, contents: Vec<ResourceContents>) -> ToolOutcome {
+async fn within_limits(context: &HostContext, server: &Server, contents: Vec<ResourceContents>) -> ToolOutcome {
     let mut left = context.options.results.text;
     let mut entries = JsonArrayBuilder::new(usize::MAX);
     let mut left_out = 0;
@@ -110,7 +110,7 @@ fn weight(piece: &ResourcePiece<'_>) -> usize {
 }
 
 /// Returns one piece, truncated to the given size. Base64 takes a third more space than the bytes.
-async fn piece<'a>(context: &Context, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
+async fn piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
     let uri = told(&contents.uri, URI);
     let mime_type = told_if(contents.mime_type.as_ref(), NAME);
     let mut piece = ResourcePiece { uri, mime_type, text: None, blob: None, file: None };

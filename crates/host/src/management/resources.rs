@@ -11,7 +11,7 @@ use wharf_tools::{ToolError, ToolInvocation, ToolOutcome};
 use super::arguments::{ListArguments, decode, server_of};
 use super::output::{JsonArrayBuilder, NAME, TEXT, URI, answer, told, told_if};
 use crate::catalog::{ListFreshness, ListName, Section};
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::tool::error;
 
 /// Maximum number of servers named in a remark.
@@ -33,7 +33,7 @@ struct ResourceEntry<'a> {
 }
 
 /// Lists resources.
-pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Resources).await?;
     Ok(listed.answer(&context, |section, entries| {
         for resource in &section.resources {
@@ -50,7 +50,7 @@ pub(super) async fn list(context: Arc<Context>, call: ToolInvocation) -> Result<
 }
 
 /// Lists resource templates.
-pub(super) async fn list_templates(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn list_templates(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let listed = sections(&context, &call, ListName::Templates).await?;
     Ok(listed.answer(&context, |section, entries| {
         for template in &section.templates {
@@ -74,7 +74,7 @@ pub(super) struct SectionListing {
 
 /// Returns the section of the named server, waiting for it if necessary, or the current sections of all servers.
 pub(super) async fn sections(
-    context: &Context,
+    context: &HostContext,
     call: &ToolInvocation,
     what: ListName,
 ) -> Result<SectionListing, ToolError> {
@@ -104,7 +104,7 @@ pub(super) async fn sections(
 }
 
 async fn section_of(
-    context: &Context,
+    context: &HostContext,
     name: &str,
     what: ListName,
     timeout: Option<Duration>,
@@ -129,7 +129,11 @@ fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String>
 
 impl SectionListing {
     /// Creates the outcome from the entries that each section adds.
-    pub fn answer(mut self, context: &Context, mut add: impl FnMut(&Section, &mut JsonArrayBuilder)) -> ToolOutcome {
+    pub fn answer(
+        mut self,
+        context: &HostContext,
+        mut add: impl FnMut(&Section, &mut JsonArrayBuilder),
+    ) -> ToolOutcome {
         let mut entries = JsonArrayBuilder::new(context.options.results.text);
         self.sections.iter().for_each(|section| add(section, &mut entries));
         let (data, left_out) = entries.finish();

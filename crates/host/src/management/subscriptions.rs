@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_json::RawJson;
-use wharf_spec::{ToolId, Untrusted};
+use wharf_spec::{ToolId, UntrustedText};
 use wharf_tools::{GateDecision, GatedCall, ToolCaller, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
 use super::arguments::{
@@ -14,11 +14,11 @@ use super::arguments::{
 };
 use super::output::{answer, json};
 use super::read::nearest_uri;
-use super::watches::{SubscribeError, Which};
-use crate::access::{Access, Need, POLL, SUBSCRIBE};
-use crate::context::Context;
+use super::watches::{SubscribeError, SubscriptionSelector};
+use crate::access::{POLL, RequiredPermission, SUBSCRIBE, ServerAccess};
+use crate::context::HostContext;
 use crate::error::HostError;
-use crate::polling::{self, PermissionSource, PollStartError, Subject, Target};
+use crate::polling::{self, PermissionSource, PollRequest, PollStartError, PollTarget};
 use crate::server::Server;
 use crate::tool::error;
 
@@ -26,12 +26,12 @@ use crate::tool::error;
 const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at it from time to time instead";
 
 /// Subscribes to a resource.
-pub(super) async fn watch(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let SubscribeArguments { server, uri, reason } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     check_text("reason", reason.as_deref())?;
     let server = server_of(&context, &server)?;
-    let access = Access { tool: SUBSCRIBE, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let access = ServerAccess { tool: SUBSCRIBE, server: &server, arguments: &call.arguments, caller: &call.caller };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let patience = context.patience(&server, call.timeout);
     // Counted as a use, so that the server is not stopped as idle before it is asked.
@@ -46,7 +46,7 @@ pub(super) async fn watch(context: Arc<Context>, call: ToolInvocation) -> Result
     subscribed(&id, &server, reason.as_deref())
 }
 
-fn unwatched(context: &Context, server: &Server, uri: &str, why: SubscribeError) -> ToolError {
+fn unwatched(context: &HostContext, server: &Server, uri: &str, why: SubscribeError) -> ToolError {
     let name = &server.name;
     match why {
         SubscribeError::TooMany => wrong(format!("too many resources of the server {name} are watched already"))
@@ -55,7 +55,7 @@ fn unwatched(context: &Context, server: &Server, uri: &str, why: SubscribeError)
             ToolError::new(ToolErrorKind::TimedOut, format!("the server {name} has not said in time what it will tell"))
         }
         SubscribeError::NotAgreed => {
-            let shown = Untrusted::new(uri);
+            let shown = UntrustedText::new(uri);
             let what = format!("the server {name} does not tell of changes of {}", shown.shortened(500));
             wrong(what).with_next(match nearest_uri(context, server, uri) {
                 Some(meant) => format!("did you mean {meant}? {POLL_INSTEAD}"),
@@ -71,7 +71,7 @@ fn taken_off(server: &Server) -> ToolError {
 }
 
 /// Ends resource subscriptions.
-pub(super) async fn unwatch(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn unwatch(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let UnsubscribeArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
@@ -79,13 +79,13 @@ pub(super) async fn unwatch(context: Arc<Context>, call: ToolInvocation) -> Resu
     if let Some(server) = &server {
         known_server(&context, server)?;
     }
-    let which = Which { id: subscription_id.as_deref(), server: server.as_deref(), uri: uri.as_deref() };
+    let which = SubscriptionSelector { id: subscription_id.as_deref(), server: server.as_deref(), uri: uri.as_deref() };
     let ended = context.watches.end(&which);
     unsubscribed(ended, &context.watches.told())
 }
 
 /// Begins to poll a tool or a resource.
-pub(super) async fn poll(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn poll(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let asked: PollingArguments<'_> = decode(&context, &call.arguments)?;
     check_text("reason", asked.reason.as_deref())?;
     check_text("toolName", asked.tool_name.as_deref())?;
@@ -96,7 +96,7 @@ pub(super) async fn poll(context: Arc<Context>, call: ToolInvocation) -> Result<
             let arguments =
                 asked.arguments.map_or_else(RawJson::empty_object, |arguments| call.arguments.part(arguments));
             let access = polling_of(&server, &call, &call.caller);
-            context.permit_access(access, Need::Nothing).await.map_err(|refused| error(&refused))?;
+            context.permit_access(access, RequiredPermission::Nothing).await.map_err(|refused| error(&refused))?;
             polled_tool(&context, ToolId::new(&server.name, tool.as_str()), arguments, (&call, interval)).await?
         }
         (PollKind::Resource, None, Some(uri)) if asked.arguments.is_none() => {
@@ -107,7 +107,7 @@ pub(super) async fn poll(context: Arc<Context>, call: ToolInvocation) -> Result<
         (PollKind::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
         (PollKind::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
     };
-    let begun = context.begin_polling(&server, Subject { server: server.name.clone(), target, interval });
+    let begun = context.begin_polling(&server, PollRequest { server: server.name.clone(), target, interval });
     match begun {
         Ok(id) => subscribed(&id, &server, asked.reason.as_deref()),
         Err(PollStartError::TooMany(most)) => {
@@ -121,11 +121,11 @@ pub(super) async fn poll(context: Arc<Context>, call: ToolInvocation) -> Result<
 ///
 /// The prompt states that it covers repeated calls.
 async fn polled_tool(
-    context: &Context,
+    context: &HostContext,
     id: ToolId,
     arguments: RawJson,
     (call, interval): (&ToolInvocation, Duration),
-) -> Result<Target, ToolError> {
+) -> Result<PollTarget, ToolError> {
     if !arguments.is_object() {
         return Err(wrong("`arguments` is an object"));
     }
@@ -140,21 +140,21 @@ async fn polled_tool(
     };
     let by = by.map_err(|refusal| error(&HostError::Refused(refusal)))?;
     // If the tool has changed in the meantime, the first poll detects it.
-    Ok(Target::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
+    Ok(PollTarget::Tool { id, arguments, permitted: tool.fingerprint, by, caller })
 }
 
 /// Checks the polling of a resource with the gate, as for a read. The answer covers all polls.
 async fn polled_resource(
-    context: &Context,
+    context: &HostContext,
     server: &Server,
     uri: &str,
     (call, interval): (&ToolInvocation, Duration),
-) -> Result<Target, ToolError> {
+) -> Result<PollTarget, ToolError> {
     let repeated = repeated(&call.caller, interval);
     let permitted = context.permit_uri(polling_of(server, call, &repeated), uri, call.timeout).await;
     let permitted = permitted.map_err(|refused| error(&refused))?;
     let (arguments, caller) = (call.arguments.clone(), call.caller.clone());
-    Ok(Target::Resource { uri: uri.to_owned(), arguments, permitted, caller })
+    Ok(PollTarget::Resource { uri: uri.to_owned(), arguments, permitted, caller })
 }
 
 /// Returns a caller whose name tells the person that the call is repeated.
@@ -164,12 +164,12 @@ fn repeated(caller: &ToolCaller, interval: Duration) -> ToolCaller {
     ToolCaller { name: name.into(), consent: caller.consent }
 }
 
-fn polling_of<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a ToolCaller) -> Access<'a> {
-    Access { tool: POLL, server, arguments: &call.arguments, caller }
+fn polling_of<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a ToolCaller) -> ServerAccess<'a> {
+    ServerAccess { tool: POLL, server, arguments: &call.arguments, caller }
 }
 
 /// Checks that the server offers resources before any are requested.
-async fn can_be_read(context: &Context, server: &Server, call: &ToolInvocation) -> Result<(), ToolError> {
+async fn can_be_read(context: &HostContext, server: &Server, call: &ToolInvocation) -> Result<(), ToolError> {
     let opened = server.open(None, context.patience(server, call.timeout)).await;
     let passage = opened.map_err(|failed| error(&failed))?;
     if passage.connection.facts().capabilities.resources {
@@ -179,7 +179,7 @@ async fn can_be_read(context: &Context, server: &Server, call: &ToolInvocation) 
 }
 
 /// Ends polling.
-pub(super) async fn unpoll(context: Arc<Context>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+pub(super) async fn unpoll(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let StopPollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
     if server.is_none() && target.is_none() && subscription_id.is_none() {
         return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
@@ -187,13 +187,14 @@ pub(super) async fn unpoll(context: Arc<Context>, call: ToolInvocation) -> Resul
     if let Some(server) = &server {
         known_server(&context, server)?;
     }
-    let which = polling::Which { id: subscription_id.as_deref(), server: server.as_deref(), target: target.as_deref() };
+    let which =
+        polling::PollSelector { id: subscription_id.as_deref(), server: server.as_deref(), target: target.as_deref() };
     let ended = context.polls.stop(&which);
     unsubscribed(ended, &context.polls.told())
 }
 
 fn subscribed(id: &str, server: &Server, reason: Option<&str>) -> Result<ToolOutcome, ToolError> {
-    let reason = reason.map(|reason| Untrusted::new(reason).shortened(200).to_string());
+    let reason = reason.map(|reason| UntrustedText::new(reason).shortened(200).to_string());
     tracing::info!(server = %server.name, id, reason, "subscribed");
     Ok(answer(&[], json(&json!({ "subscribed": true, "subscriptionId": id }))?))
 }

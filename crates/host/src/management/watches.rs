@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::lane::CallDeadline;
 use crate::server::Server;
 
@@ -18,17 +18,17 @@ pub(crate) struct AgentSubscriptions(Mutex<SubscriptionTable>);
 struct SubscriptionTable {
     /// Number of subscriptions made so far, which is the number of the last one.
     made: u64,
-    watching: BTreeMap<u64, Watch>,
+    watching: BTreeMap<u64, AgentSubscription>,
 }
 
-struct Watch {
+struct AgentSubscription {
     server: Arc<Server>,
     uri: String,
 }
 
 /// A selector of subscriptions: those that match all of the given values.
 #[derive(Debug, Default)]
-pub(super) struct Which<'a> {
+pub(super) struct SubscriptionSelector<'a> {
     pub id: Option<&'a str>,
     pub server: Option<&'a str>,
     pub uri: Option<&'a str>,
@@ -53,7 +53,7 @@ impl AgentSubscriptions {
     /// Dropping the future cancels the subscription.
     pub(super) async fn begin(
         &self,
-        context: &Context,
+        context: &HostContext,
         server: &Arc<Server>,
         uri: &str,
         patience: CallDeadline,
@@ -92,11 +92,11 @@ impl AgentSubscriptions {
     }
 
     /// Ends the selected subscriptions and returns their number.
-    pub(super) fn end(&self, which: &Which<'_>) -> usize {
+    pub(super) fn end(&self, which: &SubscriptionSelector<'_>) -> usize {
         self.end_where(|number, watch| which.fits(number, watch)).len()
     }
 
-    fn end_where(&self, wanted: impl Fn(u64, &Watch) -> bool) -> Vec<(u64, Watch)> {
+    fn end_where(&self, wanted: impl Fn(u64, &AgentSubscription) -> bool) -> Vec<(u64, AgentSubscription)> {
         let mut table = self.lock();
         let ended: Vec<_> = table.watching.extract_if(.., |number, watch| wanted(*number, watch)).collect();
         ended.iter().for_each(|(_, watch)| let_go(&watch.server, &watch.uri));
@@ -105,8 +105,8 @@ impl AgentSubscriptions {
 
     /// Returns one line per subscription, escaped.
     pub(super) fn told(&self) -> Vec<String> {
-        let told = |(number, watch): (&u64, &Watch)| {
-            format!("{} ({} of {})", id(*number), Untrusted::new(&*watch.uri).shortened(100), watch.server.name)
+        let told = |(number, watch): (&u64, &AgentSubscription)| {
+            format!("{} ({} of {})", id(*number), UntrustedText::new(&*watch.uri).shortened(100), watch.server.name)
         };
         self.lock().watching.iter().map(told).collect()
     }
@@ -116,11 +116,11 @@ impl AgentSubscriptions {
     }
 }
 
-impl Context {
+impl HostContext {
     /// Ends all subscriptions of a removed server and notifies the agent.
     pub fn end_watching(&self, server: &Server) {
         for (number, watch) in self.watches.end_where(|_, watch| watch.server.generation == server.generation) {
-            let uri = Untrusted::new(watch.uri);
+            let uri = UntrustedText::new(watch.uri);
             let text = format!("{} ({}) has ended, because the server was taken off", id(number), uri.shortened(500));
             self.tell_note(server.name.as_str(), &text);
         }
@@ -129,13 +129,13 @@ impl Context {
 
 impl SubscriptionTable {
     fn find(&self, server: &Server, uri: &str) -> Option<u64> {
-        let same = |watch: &Watch| watch.server.generation == server.generation && watch.uri == uri;
+        let same = |watch: &AgentSubscription| watch.server.generation == server.generation && watch.uri == uri;
         self.watching.iter().find(|(_, watch)| same(watch)).map(|(number, _)| *number)
     }
 }
 
-impl Which<'_> {
-    fn fits(&self, number: u64, watch: &Watch) -> bool {
+impl SubscriptionSelector<'_> {
+    fn fits(&self, number: u64, watch: &AgentSubscription) -> bool {
         self.id.is_none_or(|wanted| wanted == id(number))
             && self.server.is_none_or(|wanted| wanted == watch.server.name.as_str())
             && self.uri.is_none_or(|wanted| wanted == watch.uri)
@@ -151,9 +151,9 @@ struct PendingSubscription<'a> {
 }
 
 impl PendingSubscription<'_> {
-    fn keep(mut self) -> Watch {
+    fn keep(mut self) -> AgentSubscription {
         self.kept = true;
-        Watch { server: Arc::clone(self.server), uri: self.uri.to_owned() }
+        AgentSubscription { server: Arc::clone(self.server), uri: self.uri.to_owned() }
     }
 }
 
@@ -217,7 +217,10 @@ mod tests {
         }
         let late = context.watches.begin(context, &server, "a:z", CallDeadline::of(Duration::from_secs(1))).await;
         assert_eq!((late, held()), (Err(SubscribeError::NotInTime), 2));
-        assert_eq!(context.watches.end(&Which { uri: Some("a:x"), ..Which::default() }), 1);
+        assert_eq!(
+            context.watches.end(&SubscriptionSelector { uri: Some("a:x"), ..SubscriptionSelector::default() }),
+            1
+        );
         assert_eq!((held(), context.watches.told()), (1, vec!["watch-2 (a:y of one)".to_owned()]));
         context.servers.store(Arc::default());
         assert_eq!(begin(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(SubscribeError::TakenOff));

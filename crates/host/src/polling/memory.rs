@@ -8,12 +8,12 @@ const BESIDE: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
 
 /// The last result of a subscription. Holds a digest, because results may be large and many.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct ChangeDetector {
     last: Option<[u8; 32]>,
     failing: bool,
 }
 
-impl Memory {
+impl ChangeDetector {
     /// Records a result. Returns whether it is new: it differs from the last one, is the first, or follows a failure.
     pub fn note_result(&mut self, result: &RawJson, bounds: &JsonLimits) -> bool {
         let seen = digest(result, bounds);
@@ -49,7 +49,7 @@ mod tests {
 
     /// Feeds results in order, with an empty text for a failure, and checks whether each is reported.
     fn check(coming: &[(&str, bool)]) {
-        let mut memory = Memory::default();
+        let mut memory = ChangeDetector::default();
         for (n, (text, told)) in coming.iter().enumerate() {
             let found = match *text {
                 "" => memory.note_failure(),

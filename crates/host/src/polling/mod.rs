@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
-use wharf_spec::{ServerName, Untrusted};
+use wharf_spec::{ServerName, UntrustedText};
 
 pub(crate) use cadence::{DEFAULT, LONGEST, MINIMUM};
-pub(crate) use poll::{PermissionSource, Subject, Target};
+pub(crate) use poll::{PermissionSource, PollRequest, PollTarget};
 
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::server::Server;
 
 /// Maximum number of subscriptions per host.
@@ -26,16 +26,16 @@ const MOST: usize = 32;
 
 /// The poll subscriptions of one host.
 #[derive(Default)]
-pub(crate) struct PollSubscriptions(Mutex<Table>);
+pub(crate) struct PollSubscriptions(Mutex<PollTable>);
 
 #[derive(Default)]
-struct Table {
+struct PollTable {
     /// Number of subscriptions made so far, which is the number of the last one.
     made: u64,
-    running: BTreeMap<u64, Running>,
+    running: BTreeMap<u64, RunningPoll>,
 }
 
-struct Running {
+struct RunningPoll {
     server: ServerName,
     generation: u64,
     target: String,
@@ -44,7 +44,7 @@ struct Running {
 
 /// A selector of subscriptions: those that match all of the given values.
 #[derive(Debug, Default)]
-pub(crate) struct Which<'a> {
+pub(crate) struct PollSelector<'a> {
     pub id: Option<&'a str>,
     pub server: Option<&'a str>,
     pub target: Option<&'a str>,
@@ -67,31 +67,31 @@ impl PollSubscriptions {
 
     /// Returns one line per subscription, escaped.
     pub fn told(&self) -> Vec<String> {
-        let told = |(number, running): (&u64, &Running)| {
-            format!("{} ({} of {})", id(*number), Untrusted::new(&*running.target).shortened(100), running.server)
+        let told = |(number, running): (&u64, &RunningPoll)| {
+            format!("{} ({} of {})", id(*number), UntrustedText::new(&*running.target).shortened(100), running.server)
         };
         self.lock().running.iter().map(told).collect()
     }
 
     /// Stops the selected subscriptions, including polls in progress. Returns their number.
-    pub fn stop(&self, which: &Which<'_>) -> usize {
+    pub fn stop(&self, which: &PollSelector<'_>) -> usize {
         self.stop_where(|number, running| which.fits(number, running)).len()
     }
 
-    fn stop_where(&self, wanted: impl Fn(u64, &Running) -> bool) -> Vec<u64> {
+    fn stop_where(&self, wanted: impl Fn(u64, &RunningPoll) -> bool) -> Vec<u64> {
         let mut table = self.lock();
         let stopped = table.running.extract_if(.., |number, running| wanted(*number, running));
         stopped.inspect(|(_, running)| running.task.abort()).map(|(number, _)| number).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, PollTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Context {
+impl HostContext {
     /// Begins to poll, immediately for the first time, and returns the subscription's ID.
-    pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: Subject) -> Result<String, PollStartError> {
+    pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: PollRequest) -> Result<String, PollStartError> {
         let mut table = self.polls.lock();
         if table.running.len() >= MOST {
             return Err(PollStartError::TooMany(MOST));
@@ -105,7 +105,7 @@ impl Context {
         let target = subject.target.name().to_owned();
         // The task cannot end before it is in the table, because ending takes the lock.
         let task = self.spawn(task::run(Arc::downgrade(self), id(number), subject));
-        let running = Running { server: server.name.clone(), generation: server.generation, target, task };
+        let running = RunningPoll { server: server.name.clone(), generation: server.generation, target, task };
         table.running.insert(number, running);
         Ok(id(number))
     }
@@ -119,8 +119,8 @@ impl Context {
     }
 }
 
-impl Which<'_> {
-    fn fits(&self, number: u64, running: &Running) -> bool {
+impl PollSelector<'_> {
+    fn fits(&self, number: u64, running: &RunningPoll) -> bool {
         self.id.is_none_or(|wanted| wanted == id(number))
             && self.server.is_none_or(|wanted| wanted == running.server.as_str())
             && self.target.is_none_or(|wanted| wanted == running.target)
@@ -135,7 +135,7 @@ fn id(number: u64) -> String {
 mod tests {
     use super::*;
     use crate::access::PermittedAccess;
-    use crate::events::{Event, Heard};
+    use crate::events::{Event, EventDelivery};
     use crate::host::Host;
 
     #[tokio::test]
@@ -154,11 +154,11 @@ mod tests {
             (tool.risk, tool.permission) = (wharf_tools::ToolRisk::Low, wharf_tools::PermissionRequirement::NotNeeded);
             let permitted = PermittedAccess { tool: Arc::new(tool), by: PermissionSource::Rules };
             let (arguments, caller) = (wharf_json::RawJson::empty_object(), wharf_tools::ToolCaller::agent());
-            let target = Target::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
-            context.begin_polling(&server, Subject { server: name.clone(), target, interval: LONGEST })
+            let target = PollTarget::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
+            context.begin_polling(&server, PollRequest { server: name.clone(), target, interval: LONGEST })
         };
         assert_eq!(begin().as_deref(), Ok("poll-1"));
-        while let Some(Heard::Event(told)) = events.next().await {
+        while let Some(EventDelivery::Event(told)) = events.next().await {
             if let Event::Polled { outcome, .. } = told.event {
                 outcome.unwrap();
                 break;

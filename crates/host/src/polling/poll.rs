@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use wharf_client::{CallError, ResultKind};
 use wharf_json::RawJson;
-use wharf_spec::{Fingerprint, ServerName, ToolId, Untrusted};
+use wharf_spec::{Fingerprint, ServerName, ToolId, UntrustedText};
 use wharf_tools::{EmbeddedContents, GateDecision, GatedCall, OutcomeBlock, ToolCaller, ToolOutcome};
 use wharf_wire::{ReadResult, ToolResult, View as _};
 
 use crate::access::PermittedAccess;
 use crate::call::CallOptions;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::error::HostError;
 use crate::management::{base64, nearest_uri};
 use crate::results::{self, ResultLimits, limited, visible};
@@ -19,14 +19,14 @@ use crate::results::{self, ResultLimits, limited, visible};
 const LONGEST_NOTE: usize = 3000;
 
 /// Target and interval of a subscription.
-pub(crate) struct Subject {
+pub(crate) struct PollRequest {
     pub server: ServerName,
-    pub target: Target,
+    pub target: PollTarget,
     pub interval: Duration,
 }
 
 /// Target of a poll.
-pub(crate) enum Target {
+pub(crate) enum PollTarget {
     /// A tool to call.
     Tool {
         id: ToolId,
@@ -58,14 +58,14 @@ pub(crate) enum PermissionSource {
 }
 
 /// Error of a poll.
-pub(super) enum Missed {
+pub(super) enum PollError {
     /// The next poll may succeed. Escaped.
     Once(String),
     /// Permanent: no later poll can succeed. Escaped.
     ForGood(String),
 }
 
-impl Target {
+impl PollTarget {
     /// Returns the target's name, by which subscriptions are selected. Untrusted.
     pub fn name(&self) -> &str {
         match self {
@@ -77,13 +77,13 @@ impl Target {
     /// Returns a description of the target, escaped.
     pub fn told(&self) -> String {
         match self {
-            Self::Tool { id, .. } => format!("the tool {}", Untrusted::new(&*id.tool).shortened(200)),
-            Self::Resource { uri, .. } => format!("the resource {}", Untrusted::new(uri.as_str()).shortened(500)),
+            Self::Tool { id, .. } => format!("the tool {}", UntrustedText::new(&*id.tool).shortened(200)),
+            Self::Resource { uri, .. } => format!("the resource {}", UntrustedText::new(uri.as_str()).shortened(500)),
         }
     }
 
     /// Returns the text of a result, truncated to the size of a note. Untrusted.
-    pub async fn text(&self, result: &RawJson, context: &Context) -> String {
+    pub async fn text(&self, result: &RawJson, context: &HostContext) -> String {
         let bounds = &context.options.limits.bounds;
         let outcome = match self {
             Self::Tool { .. } => ToolResult::view(result.clone(), bounds).map(|result| results::outcome(&result)),
@@ -99,12 +99,12 @@ impl Target {
 }
 
 /// Polls once. Dropping the future cancels the call.
-pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<RawJson, Missed> {
+pub(super) async fn poll(context: &HostContext, subject: &PollRequest) -> Result<RawJson, PollError> {
     match &subject.target {
-        Target::Tool { id, arguments, permitted, by, caller } => {
+        PollTarget::Tool { id, arguments, permitted, by, caller } => {
             poll_tool(context, id, arguments, (permitted, *by, caller)).await
         }
-        Target::Resource { uri, arguments, permitted, caller } => {
+        PollTarget::Resource { uri, arguments, permitted, caller } => {
             still_permitted(context, GatedCall { caller, tool: &permitted.tool, arguments }, permitted.by)?;
             poll_resource(context, &subject.server, uri).await
         }
@@ -112,39 +112,39 @@ pub(super) async fn poll(context: &Context, subject: &Subject) -> Result<RawJson
 }
 
 async fn poll_tool(
-    context: &Context,
+    context: &HostContext,
     id: &ToolId,
     arguments: &RawJson,
     (permitted, by, caller): (&Fingerprint, PermissionSource, &ToolCaller),
-) -> Result<RawJson, Missed> {
+) -> Result<RawJson, PollError> {
     let mut options = CallOptions::default().caller(caller.clone());
     options.call.fresh = true;
-    let tool = context.find_tool(id, options.call.timeout).await.map_err(Missed::from)?;
+    let tool = context.find_tool(id, options.call.timeout).await.map_err(PollError::from)?;
     if tool.fingerprint != *permitted {
-        return Err(Missed::ForGood("the tool is not what it was when this was permitted".to_owned()));
+        return Err(PollError::ForGood("the tool is not what it was when this was permitted".to_owned()));
     }
     still_permitted(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
-    let reply = context.call_passed(&tool, arguments, &options).await.map_err(Missed::from)?;
+    let reply = context.call_passed(&tool, arguments, &options).await.map_err(PollError::from)?;
     match reply.answer.kind {
         ResultKind::Complete => Ok(reply.answer.result),
-        _ => Err(Missed::Once("it asks for more instead of answering".to_owned())),
+        _ => Err(PollError::Once("it asks for more instead of answering".to_owned())),
     }
 }
 
 /// Checks one poll with the gate, because rules may have changed since the polling was permitted.
-fn still_permitted(context: &Context, attempt: GatedCall<'_>, by: PermissionSource) -> Result<(), Missed> {
+fn still_permitted(context: &HostContext, attempt: GatedCall<'_>, by: PermissionSource) -> Result<(), PollError> {
     match (context.gate.check(attempt), by) {
         // The person's answer covers the polling as a whole.
         (GateDecision::Pass, _) | (GateDecision::Ask(_), PermissionSource::Person) => Ok(()),
         (GateDecision::Ask(_), PermissionSource::Rules) => {
-            Err(Missed::ForGood("it needs a person's permission now".to_owned()))
+            Err(PollError::ForGood("it needs a person's permission now".to_owned()))
         }
-        (GateDecision::Refuse(refusal), _) => Err(Missed::ForGood(refusal.to_string())),
+        (GateDecision::Refuse(refusal), _) => Err(PollError::ForGood(refusal.to_string())),
     }
 }
 
-async fn poll_resource(context: &Context, server: &ServerName, uri: &str) -> Result<RawJson, Missed> {
-    let server = context.server(server.as_str()).map_err(Missed::from)?;
+async fn poll_resource(context: &HostContext, server: &ServerName, uri: &str) -> Result<RawJson, PollError> {
+    let server = context.server(server.as_str()).map_err(PollError::from)?;
     let mut options = wharf_client::CallOptions::default();
     options.fresh = true;
     let read = server.ask(context.patience(&server, None), |connection| {
@@ -153,14 +153,14 @@ async fn poll_resource(context: &Context, server: &ServerName, uri: &str) -> Res
     });
     let read = read.await.map_err(|error| match (&error, nearest_uri(context, &server, uri)) {
         (HostError::Call { error: CallError::Refused(_), .. }, Some(meant)) => {
-            Missed::Once(format!("{error}; did you mean {meant}?"))
+            PollError::Once(format!("{error}; did you mean {meant}?"))
         }
-        _ => Missed::from(error),
+        _ => PollError::from(error),
     })?;
     Ok(read.raw)
 }
 
-impl From<HostError> for Missed {
+impl From<HostError> for PollError {
     fn from(error: HostError) -> Self {
         let text = error.to_string();
         match error {
@@ -203,7 +203,7 @@ mod tests {
         for (because, ends) in [(None, true), (Some("the tools could not be listed".to_owned()), false)] {
             let server = ServerName::new("one").unwrap();
             let missed = HostError::UnknownTool { server, tool: "t".to_owned(), nearest: None, because };
-            assert_eq!(matches!(Missed::from(missed), Missed::ForGood(_)), ends);
+            assert_eq!(matches!(PollError::from(missed), PollError::ForGood(_)), ends);
         }
     }
 }

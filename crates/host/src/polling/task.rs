@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Which;
+use super::PollSelector;
 use super::cadence::PollBackoff;
-use super::memory::Memory;
-use super::poll::{Missed, Subject, poll};
-use crate::context::Context;
+use super::memory::ChangeDetector;
+use super::poll::{PollError, PollRequest, poll};
+use crate::context::HostContext;
 use crate::events::Event;
 
 /// Continuation of a poll task.
@@ -16,13 +16,13 @@ enum AfterPoll {
 }
 
 /// Polls until a permanent error occurs or the host is dropped. Aborting the task cancels a poll in progress.
-pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
-    let (mut cadence, mut memory) = (PollBackoff::new(subject.interval), Memory::default());
+pub(super) async fn run(context: Weak<HostContext>, id: String, subject: PollRequest) {
+    let (mut cadence, mut memory) = (PollBackoff::new(subject.interval), ChangeDetector::default());
     while let Some(context) = context.upgrade() {
         let outcome = poll(&context, &subject).await;
         cadence.note(outcome.is_ok());
         if let AfterPoll::Stop = tell(&context, &id, &subject, &mut memory, outcome).await {
-            context.polls.stop(&Which { id: Some(&id), ..Which::default() });
+            context.polls.stop(&PollSelector { id: Some(&id), ..PollSelector::default() });
             return;
         }
         let wait = cadence.wait(|spread| context.jitter(spread));
@@ -34,11 +34,11 @@ pub(super) async fn run(context: Weak<Context>, id: String, subject: Subject) {
 
 /// Reports the outcome of a poll: always as an event, and as a note to the agent if it is new.
 async fn tell(
-    context: &Arc<Context>,
+    context: &Arc<HostContext>,
     id: &str,
-    subject: &Subject,
-    memory: &mut Memory,
-    outcome: Result<wharf_json::RawJson, Missed>,
+    subject: &PollRequest,
+    memory: &mut ChangeDetector,
+    outcome: Result<wharf_json::RawJson, PollError>,
 ) -> AfterPoll {
     let what = subject.target.told();
     let (note, then, outcome) = match outcome {
@@ -50,11 +50,11 @@ async fn tell(
             };
             (note, AfterPoll::GoOn, Ok(result))
         }
-        Err(Missed::Once(why)) => {
+        Err(PollError::Once(why)) => {
             let note = memory.note_failure().then(|| format!("{id}: {what} cannot be polled now: {why}"));
             (note, AfterPoll::GoOn, Err(why))
         }
-        Err(Missed::ForGood(why)) => (Some(format!("{id} has ended: {what}: {why}")), AfterPoll::Stop, Err(why)),
+        Err(PollError::ForGood(why)) => (Some(format!("{id} has ended: {what}: {why}")), AfterPoll::Stop, Err(why)),
     };
     if let Some(note) = note {
         context.tell_note(subject.server.as_str(), &note);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_client::{Answer, InputHandling, ResultKind};
+use wharf_client::{InputHandling, RawResult, ResultKind};
 use wharf_json::RawJson;
 use wharf_spec::Fingerprint;
 
@@ -19,13 +19,13 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Cache key: the tool's definition and the literal arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
+pub(crate) struct ResultCacheKey {
     pub tool: Arc<str>,
     pub definition: Fingerprint,
     pub arguments: Vec<u8>,
 }
 
-impl Question {
+impl ResultCacheKey {
     /// Returns the cache key of a call, or `None` if its result must not be cached. The server's settings have to
     /// enable the cache and the tool has to declare itself read-only.
     pub fn of(server: &Server, tool: &CatalogTool, arguments: &RawJson, options: &CallOptions) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Question {
     }
 
     /// Caches a result.
-    pub fn keep(self, server: &Server, answer: &Answer) {
+    pub fn keep(self, server: &Server, answer: &RawResult) {
         if let (Some(time), ResultKind::Complete) = (server.kept.load().settings.keep_results, answer.kind) {
             server.results.keep(self, &answer.result, time);
         }
@@ -53,7 +53,7 @@ impl Question {
 
 /// Result cache of one server.
 #[derive(Default)]
-pub(crate) struct ToolResultCache(Mutex<HashMap<Question, CachedResult>>);
+pub(crate) struct ToolResultCache(Mutex<HashMap<ResultCacheKey, CachedResult>>);
 
 struct CachedResult {
     result: RawJson,
@@ -62,7 +62,7 @@ struct CachedResult {
 
 impl ToolResultCache {
     /// Returns a result that has not expired.
-    pub fn find(&self, question: &Question) -> Option<RawJson> {
+    pub fn find(&self, question: &ResultCacheKey) -> Option<RawJson> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
@@ -73,7 +73,7 @@ impl ToolResultCache {
     }
 
     /// Caches a result for the given time. Evicts expired results, then those that expire first.
-    pub fn keep(&self, question: Question, result: &RawJson, time: Duration) {
+    pub fn keep(&self, question: ResultCacheKey, result: &RawJson, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
         let Some(until) = now.checked_add(time).filter(|_| size <= MOST_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl ToolResultCache {
     }
 }
 
-fn bytes(kept: &HashMap<Question, CachedResult>) -> usize {
+fn bytes(kept: &HashMap<ResultCacheKey, CachedResult>) -> usize {
     kept.iter().map(|(question, entry)| question.arguments.len() + entry.result.as_bytes().len()).sum()
 }
 
@@ -97,8 +97,8 @@ fn bytes(kept: &HashMap<Question, CachedResult>) -> usize {
 mod tests {
     use super::*;
 
-    fn question(n: usize) -> Question {
-        Question { tool: "t".into(), definition: Fingerprint([0; 32]), arguments: n.to_string().into() }
+    fn question(n: usize) -> ResultCacheKey {
+        ResultCacheKey { tool: "t".into(), definition: Fingerprint([0; 32]), arguments: n.to_string().into() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ mod tests {
         let result = RawJson::parse("{}").unwrap();
         kept.keep(question(1), &result, Duration::from_secs(1));
         assert!(kept.find(&question(1)).is_some() && kept.find(&question(2)).is_none());
-        let redefined = Question { definition: Fingerprint([1; 32]), ..question(1) };
+        let redefined = ResultCacheKey { definition: Fingerprint([1; 32]), ..question(1) };
         assert!(kept.find(&redefined).is_none());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(kept.find(&question(1)).is_none());
@@ -123,7 +123,7 @@ mod tests {
         let inside = kept.0.lock().unwrap();
         assert!(!inside.is_empty() && inside.len() <= MOST && bytes(&inside) <= MOST_BYTES);
         drop(inside);
-        let long = Question { arguments: vec![b' '; MOST_BYTES], ..question(0) };
+        let long = ResultCacheKey { arguments: vec![b' '; MOST_BYTES], ..question(0) };
         kept.keep(long.clone(), &RawJson::parse("{}").unwrap(), Duration::from_secs(1));
         assert!(kept.find(&long).is_none());
         let small = RawJson::parse("{}").unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 use wharf_store::{SpillDir, SpillError, SpillExtension, SpilledFile};
 use wharf_tools::{EmbeddedContents, OutcomeBlock, ToolOutcome};
 
@@ -184,7 +184,7 @@ impl<'a> OutcomeTruncator<'a> {
             }
             OutcomeBlock::Audio { data, mime, .. } => ("sound".to_owned(), Some(mime), self.decoded(mime, data.text())),
             OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), mime, uri, .. } => {
-                let what = format!("resource {}", Shown::line(uri, LONGEST_URI));
+                let what = format!("resource {}", EscapedText::line(uri, LONGEST_URI));
                 (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
             }
             OutcomeBlock::Other { raw, .. } => {

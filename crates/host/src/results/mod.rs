@@ -13,7 +13,7 @@ use wharf_wire::{Content, ToolResult};
 
 use crate::catalog::visible as shown_to_models;
 
-pub(crate) use kept::{Question, ToolResultCache};
+pub(crate) use kept::{ResultCacheKey, ToolResultCache};
 pub use limit::ResultLimits;
 pub(crate) use limit::{limited, limited_blocking};
 
@@ -56,11 +56,11 @@ pub(crate) fn block(content: &Content) -> OutcomeBlock {
 fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> OutcomeBlock {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Rest {
+    struct LinkDetails {
         description: Option<String>,
         size: Option<f64>,
     }
-    let rest: Rest = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
+    let rest: LinkDetails = serde_json::from_slice(raw.as_bytes()).unwrap_or_default();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is only shown, and saturates")]
     let size = rest.size.filter(|size| *size >= 0.0).map(|size| size as u64);
     OutcomeBlock::Link { uri: uri.to_owned(), name, mime, description: rest.description, size, raw: Some(raw) }
@@ -69,27 +69,27 @@ fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> 
 /// Returns the `data` of a block, sharing its memory.
 fn bytes_of(raw: &RawJson) -> Option<Base64Text> {
     #[derive(Deserialize)]
-    struct Data<'a> {
+    struct MediaData<'a> {
         #[serde(borrow)]
         data: &'a RawValue,
     }
-    let Data { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    let MediaData { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
     Base64Text::from_json(raw.part(data))
 }
 
 /// Returns the `blob` of an embedded resource, sharing its memory.
 fn blob_of(raw: &RawJson) -> Option<Base64Text> {
     #[derive(Deserialize)]
-    struct Inside<'a> {
+    struct EmbeddedBlob<'a> {
         #[serde(borrow)]
         blob: &'a RawValue,
     }
     #[derive(Deserialize)]
-    struct Outside<'a> {
+    struct EmbeddedResource<'a> {
         #[serde(borrow)]
-        resource: Inside<'a>,
+        resource: EmbeddedBlob<'a>,
     }
-    let Outside { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
+    let EmbeddedResource { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
     Base64Text::from_json(raw.part(resource.blob))
 }
 

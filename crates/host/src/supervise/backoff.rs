@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::Backoff;
+use wharf_spec::BackoffSettings;
 
 /// Minimum interval between two starts of one server.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ impl RetrySchedule {
     }
 
     /// Counts a failure. Returns the time of the next attempt, or `None` after the last one.
-    pub fn again(&mut self, backoff: Backoff, now: Instant) -> Option<Instant> {
+    pub fn again(&mut self, backoff: BackoffSettings, now: Instant) -> Option<Instant> {
         self.failed += 1;
         if self.failed > backoff.attempts {
             return None;
@@ -60,7 +60,7 @@ impl RetrySchedule {
     }
 
     /// Returns the time of the next start after a stable connection was lost.
-    pub fn soon(&mut self, backoff: Backoff, now: Instant) -> Instant {
+    pub fn soon(&mut self, backoff: BackoffSettings, now: Instant) -> Instant {
         let wait = backoff.base.mul_f64(self.dice.fraction() / 4.0);
         self.not_before(after(now, wait))
     }
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_are_jittered_and_end() {
-        let backoff = Backoff { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(3) };
+        let backoff = BackoffSettings { attempts: 5, base: Duration::from_millis(500), max: Duration::from_secs(3) };
         for seed in 1..500u64 {
             let now = Instant::now();
             let mut attempts = RetrySchedule::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -120,8 +120,8 @@ mod tests {
         let now = Instant::now();
         let mut attempts = RetrySchedule::new(7);
         attempts.started(now);
-        assert_eq!(attempts.soon(Backoff::default(), now), now + BETWEEN_STARTS);
-        let first = attempts.again(Backoff::default(), now).unwrap();
+        assert_eq!(attempts.soon(BackoffSettings::default(), now), now + BETWEEN_STARTS);
+        let first = attempts.again(BackoffSettings::default(), now).unwrap();
         assert_eq!(first, now + BETWEEN_STARTS);
     }
 

@@ -9,8 +9,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use open::{Open, Stopped};
-pub use phase::State;
-pub(crate) use standing::{Standing, Way};
-pub(crate) use step::{Command, Keeping, ServerActivity, Supervisor};
-pub(crate) use task::{Closing, Keeper, moment, supervise};
+pub(crate) use open::{AbortOnDrop, OpenConnection};
+pub use phase::ServerState;
+pub(crate) use standing::{Availability, ServerSnapshot};
+pub(crate) use step::{ServerActivity, SupervisionPolicy, Supervisor, SupervisorCommand};
+pub(crate) use task::{ClosingConnections, SupervisorTask, moment, supervise};

@@ -4,17 +4,17 @@ use tokio::task::JoinHandle;
 use wharf_client::Connection;
 
 /// An open connection with its lister task. Dropping it stops the task and leaves the connection open.
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     pub connection: Connection,
-    attendant: Stopped,
+    attendant: AbortOnDrop,
 }
 
 /// A task that is aborted on drop.
-pub(crate) struct Stopped(JoinHandle<()>);
+pub(crate) struct AbortOnDrop(JoinHandle<()>);
 
-impl Open {
+impl OpenConnection {
     pub fn new(connection: Connection, attendant: JoinHandle<()>) -> Self {
-        Self { connection, attendant: Stopped(attendant) }
+        Self { connection, attendant: AbortOnDrop(attendant) }
     }
 
     /// Stops the lister and returns the connection.
@@ -24,13 +24,13 @@ impl Open {
     }
 }
 
-impl Stopped {
+impl AbortOnDrop {
     pub fn new(task: JoinHandle<()>) -> Self {
         Self(task)
     }
 }
 
-impl Drop for Stopped {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -43,7 +43,7 @@ pub(crate) enum RecoveryTrigger {
 /// The state of a server, as reported to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ServerState {
     /// Disabled by its settings.
     Disabled,
     /// Configured by a project and not approved yet.
@@ -64,7 +64,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl ServerState {
     /// Returns the state's name, as used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }

@@ -6,19 +6,19 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use wharf_client::Connection;
 
-use super::phase::{Phase, RecoveryTrigger, State};
+use super::phase::{Phase, RecoveryTrigger, ServerState};
 use super::step::Supervisor;
-use crate::trouble::Trouble;
+use crate::trouble::ServerError;
 
 /// Snapshot of a supervisor's state, published on every change.
 #[derive(Clone)]
-pub(crate) struct Standing {
-    pub state: State,
+pub(crate) struct ServerSnapshot {
+    pub state: ServerState,
     /// Number of the connection attempt.
     pub epoch: u64,
-    pub way: Way,
+    pub way: Availability,
     pub since: SystemTime,
-    pub trouble: Option<Arc<Trouble>>,
+    pub trouble: Option<Arc<ServerError>>,
     pub last_connected: Option<SystemTime>,
     pub restarts: u32,
     pub flapping: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Standing {
 
 /// Availability of a server for calls. `C` is the connection.
 #[derive(Clone)]
-pub(crate) enum Way<C = Connection> {
+pub(crate) enum Availability<C = Connection> {
     /// Connected: the call can be sent.
     Open(C),
     /// Not connected yet: the call waits.
@@ -37,9 +37,9 @@ pub(crate) enum Way<C = Connection> {
     Shut,
 }
 
-impl Standing {
-    pub fn of<A>(supervisor: &Supervisor<A, super::Open>) -> Self {
-        let way = Way::of(supervisor.phase(), |open| open.connection.clone());
+impl ServerSnapshot {
+    pub fn of<A>(supervisor: &Supervisor<A, super::OpenConnection>) -> Self {
+        let way = Availability::of(supervisor.phase(), |open| open.connection.clone());
         Self {
             state: supervisor.state(),
             epoch: supervisor.epoch(),
@@ -54,11 +54,14 @@ impl Standing {
 
     /// Reports whether the server's tools may be listed: it is connected, or is going to connect when called.
     pub fn offers_tools(&self) -> bool {
-        matches!(self.state, State::Ready | State::Reconnecting | State::Connecting | State::Idle)
+        matches!(
+            self.state,
+            ServerState::Ready | ServerState::Reconnecting | ServerState::Connecting | ServerState::Idle
+        )
     }
 }
 
-impl<C> Way<C> {
+impl<C> Availability<C> {
     /// Returns the availability in a phase.
     pub fn of<A, O>(phase: &Phase<A, O>, by: impl FnOnce(&O) -> C) -> Self {
         match phase {

@@ -4,28 +4,28 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use wharf_spec::{ActivationState, Backoff, Reconnect};
+use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
 use super::backoff::{RetrySchedule, STABLE};
-use super::phase::{Phase, RecoveryTrigger, State};
-use crate::trouble::Trouble;
+use super::phase::{Phase, RecoveryTrigger, ServerState};
+use crate::trouble::ServerError;
 
 /// Minimum interval between two checks of a ready server, regardless of its settings.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// The part of a server's settings that the supervisor needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Keeping {
+pub(crate) struct SupervisionPolicy {
     pub admission: ActivationState,
     pub lazy: bool,
-    pub reconnect: Reconnect,
+    pub reconnect: ReconnectPolicy,
     pub health_check: Option<Duration>,
     pub idle_stop: Option<Duration>,
 }
 
 /// A command to a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum SupervisorCommand {
     /// Connect, resetting the failure count.
     Connect,
     /// Disconnect until the next connect command.
@@ -33,12 +33,12 @@ pub(crate) enum Command {
     /// Disconnect and connect.
     Reconnect,
     /// Apply new settings, including whether the server may be used.
-    Keep(Keeping),
+    Keep(SupervisionPolicy),
 }
 
 /// Input of the supervisor.
-pub(crate) enum Event<C> {
-    Command(Command),
+pub(crate) enum SupervisorEvent<C> {
+    Command(SupervisorCommand),
     /// A call needs the server.
     Wanted,
     Connected {
@@ -47,17 +47,17 @@ pub(crate) enum Event<C> {
     },
     NotConnected {
         epoch: u64,
-        trouble: Arc<Trouble>,
+        trouble: Arc<ServerError>,
     },
     /// The connection is gone, or did not answer a health check.
     Lost {
         epoch: u64,
-        trouble: Arc<Trouble>,
+        trouble: Arc<ServerError>,
     },
     /// A call was rejected for lack of a login.
     TurnedAway {
         epoch: u64,
-        trouble: Arc<Trouble>,
+        trouble: Arc<ServerError>,
     },
     /// The time returned by [`Supervisor::due`] has come.
     Due(ServerActivity),
@@ -87,7 +87,7 @@ struct ReadySchedule {
 
 /// Output of the supervisor.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Effect<C> {
+pub(crate) enum SupervisorEffect<C> {
     /// Start or dial the server. The result has to carry this epoch.
     Connect(u64),
     /// Close this connection.
@@ -98,27 +98,27 @@ pub(crate) enum Effect<C> {
 
 /// A point in time by the monotonic and by the wall clock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct ClockReading {
     pub at: Instant,
     pub date: SystemTime,
 }
 
 /// State machine that keeps one server connected.
 pub(crate) struct Supervisor<A, C> {
-    keeping: Keeping,
+    keeping: SupervisionPolicy,
     phase: Phase<A, C>,
     /// Number of the current attempt. Results of older attempts are stale.
     epoch: u64,
     attempts: RetrySchedule,
     pub since: SystemTime,
-    pub last_trouble: Option<Arc<Trouble>>,
+    pub last_trouble: Option<Arc<ServerError>>,
     pub last_connected: Option<SystemTime>,
     pub restarts: u32,
 }
 
 impl<A, C> Supervisor<A, C> {
     /// Creates a supervisor at rest; the first step is [`Supervisor::begin`].
-    pub fn new(keeping: Keeping, seed: u64, now: Moment) -> Self {
+    pub fn new(keeping: SupervisionPolicy, seed: u64, now: ClockReading) -> Self {
         Self {
             keeping,
             phase: Phase::barred(keeping.admission).unwrap_or(Phase::Idle),
@@ -132,7 +132,7 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Connects the server unless it is lazy.
-    pub fn begin(&mut self, now: Moment) -> Vec<Effect<C>> {
+    pub fn begin(&mut self, now: ClockReading) -> Vec<SupervisorEffect<C>> {
         let mut effects = Vec::new();
         if matches!(self.phase, Phase::Idle) && !self.keeping.lazy {
             self.connect(now, &mut effects);
@@ -141,16 +141,16 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Processes one event and returns the effects to perform.
-    pub fn step(&mut self, event: Event<C>, now: Moment) -> Vec<Effect<C>> {
+    pub fn step(&mut self, event: SupervisorEvent<C>, now: ClockReading) -> Vec<SupervisorEffect<C>> {
         let mut effects = Vec::new();
         match event {
-            Event::Command(command) => self.obey(command, now, &mut effects),
-            Event::Wanted => self.wanted(now, &mut effects),
-            Event::Connected { epoch, open } => self.connected(epoch, open, now, &mut effects),
-            Event::NotConnected { epoch, trouble } => self.not_connected(epoch, trouble, now),
-            Event::Lost { epoch, trouble } => self.lost(epoch, trouble, now, &mut effects),
-            Event::TurnedAway { epoch, trouble } => self.turned_away(epoch, trouble, now, &mut effects),
-            Event::Due(activity) => self.look(activity, now, &mut effects),
+            SupervisorEvent::Command(command) => self.obey(command, now, &mut effects),
+            SupervisorEvent::Wanted => self.wanted(now, &mut effects),
+            SupervisorEvent::Connected { epoch, open } => self.connected(epoch, open, now, &mut effects),
+            SupervisorEvent::NotConnected { epoch, trouble } => self.not_connected(epoch, trouble, now),
+            SupervisorEvent::Lost { epoch, trouble } => self.lost(epoch, trouble, now, &mut effects),
+            SupervisorEvent::TurnedAway { epoch, trouble } => self.turned_away(epoch, trouble, now, &mut effects),
+            SupervisorEvent::Due(activity) => self.look(activity, now, &mut effects),
         }
         effects
     }
@@ -165,11 +165,11 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Ends the supervision permanently. Returns the open connection, if there is one.
-    pub fn end(&mut self, now: Moment) -> Option<C> {
+    pub fn end(&mut self, now: ClockReading) -> Option<C> {
         let mut effects = Vec::new();
         self.enter(Phase::Disconnected, now, &mut effects);
         effects.into_iter().find_map(|effect| match effect {
-            Effect::Close(open) => Some(open),
+            SupervisorEffect::Close(open) => Some(open),
             _ => None,
         })
     }
@@ -191,18 +191,18 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Returns the state as reported to users.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ServerState {
         match self.phase {
-            Phase::Disabled => State::Disabled,
-            Phase::Unapproved => State::Unapproved,
-            Phase::Idle => State::Idle,
-            Phase::Disconnected => State::Disconnected,
-            Phase::Connecting { .. } if self.attempts.failed() > 0 => State::Reconnecting,
-            Phase::Connecting { .. } => State::Connecting,
-            Phase::AuthRequired => State::AuthRequired,
-            Phase::Ready { .. } => State::Ready,
-            Phase::Reconnecting { .. } => State::Reconnecting,
-            Phase::Failed { .. } => State::Failed,
+            Phase::Disabled => ServerState::Disabled,
+            Phase::Unapproved => ServerState::Unapproved,
+            Phase::Idle => ServerState::Idle,
+            Phase::Disconnected => ServerState::Disconnected,
+            Phase::Connecting { .. } if self.attempts.failed() > 0 => ServerState::Reconnecting,
+            Phase::Connecting { .. } => ServerState::Connecting,
+            Phase::AuthRequired => ServerState::AuthRequired,
+            Phase::Ready { .. } => ServerState::Ready,
+            Phase::Reconnecting { .. } => ServerState::Reconnecting,
+            Phase::Failed { .. } => ServerState::Failed,
         }
     }
 
@@ -233,26 +233,26 @@ impl<A, C> Supervisor<A, C> {
         ReadySchedule { stop, check, firm }
     }
 
-    fn obey(&mut self, command: Command, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn obey(&mut self, command: SupervisorCommand, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match command {
-            Command::Keep(keeping) => self.keep(keeping, now, effects),
+            SupervisorCommand::Keep(keeping) => self.keep(keeping, now, effects),
             _ if self.keeping.admission != ActivationState::Enabled => {}
-            Command::Disconnect => {
+            SupervisorCommand::Disconnect => {
                 self.attempts.forget();
                 self.enter(Phase::Disconnected, now, effects);
             }
             // Connected or connecting: restarting the attempt would keep a slow server from ever getting ready.
-            Command::Connect if matches!(self.phase, Phase::Ready { .. } | Phase::Connecting { .. }) => {
+            SupervisorCommand::Connect if matches!(self.phase, Phase::Ready { .. } | Phase::Connecting { .. }) => {
                 self.attempts.forget();
             }
-            Command::Connect | Command::Reconnect => {
+            SupervisorCommand::Connect | SupervisorCommand::Reconnect => {
                 self.attempts.forget();
                 self.connect(now, effects);
             }
         }
     }
 
-    fn keep(&mut self, keeping: Keeping, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn keep(&mut self, keeping: SupervisionPolicy, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let before = std::mem::replace(&mut self.keeping, keeping);
         if before.admission == keeping.admission {
             match self.phase {
@@ -268,7 +268,7 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Moves the server to the initial phase for its settings.
-    fn begin_anew(&mut self, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn begin_anew(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let keeping = self.keeping;
         self.attempts.forget();
         match Phase::barred(keeping.admission) {
@@ -278,7 +278,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn wanted(&mut self, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn wanted(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match self.phase {
             Phase::Idle => self.connect(now, effects),
             Phase::Failed { until, comes_back } if comes_back != RecoveryTrigger::ByHand && now.at >= until => {
@@ -288,9 +288,9 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn connected(&mut self, epoch: u64, open: C, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn connected(&mut self, epoch: u64, open: C, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         if epoch != self.epoch || !matches!(self.phase, Phase::Connecting { .. }) {
-            effects.push(Effect::Close(open));
+            effects.push(SupervisorEffect::Close(open));
             return;
         }
         if self.last_connected.is_some() {
@@ -300,30 +300,36 @@ impl<A, C> Supervisor<A, C> {
         self.enter(Phase::Ready { open, since: now.at, checked: now.at }, now, effects);
     }
 
-    fn not_connected(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment) {
+    fn not_connected(&mut self, epoch: u64, trouble: Arc<ServerError>, now: ClockReading) {
         if epoch != self.epoch || !matches!(self.phase, Phase::Connecting { .. }) {
             return;
         }
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
-            Reconnect::Backoff(backoff) if trouble.is_passing() => self.again(backoff, now),
-            Reconnect::Backoff(_) => self.given_up(RecoveryTrigger::WhenWanted, now),
-            Reconnect::Off => self.given_up(RecoveryTrigger::ByHand, now),
+            ReconnectPolicy::Backoff(backoff) if trouble.is_passing() => self.again(backoff, now),
+            ReconnectPolicy::Backoff(_) => self.given_up(RecoveryTrigger::WhenWanted, now),
+            ReconnectPolicy::Off => self.given_up(RecoveryTrigger::ByHand, now),
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, &mut Vec::new());
     }
 
-    fn lost(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn lost(
+        &mut self,
+        epoch: u64,
+        trouble: Arc<ServerError>,
+        now: ClockReading,
+        effects: &mut Vec<SupervisorEffect<C>>,
+    ) {
         let Some(lasted) = self.phase.ready_for(now.at).filter(|_| epoch == self.epoch) else { return };
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
-            Reconnect::Off => self.given_up(RecoveryTrigger::ByHand, now),
-            Reconnect::Backoff(backoff) if lasted >= STABLE => {
+            ReconnectPolicy::Off => self.given_up(RecoveryTrigger::ByHand, now),
+            ReconnectPolicy::Backoff(backoff) if lasted >= STABLE => {
                 self.attempts.forget();
                 Phase::Reconnecting { due: self.attempts.soon(backoff, now.at) }
             }
-            Reconnect::Backoff(backoff) => self.again(backoff, now),
+            ReconnectPolicy::Backoff(backoff) => self.again(backoff, now),
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, effects);
@@ -331,15 +337,21 @@ impl<A, C> Supervisor<A, C> {
 
     /// Handles a rejected call. If the authorizer reports that only a login helps, the connection is lost. Otherwise
     /// the server is health-checked, because the rejection may concern that one call only.
-    fn turned_away(&mut self, epoch: u64, trouble: Arc<Trouble>, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn turned_away(
+        &mut self,
+        epoch: u64,
+        trouble: Arc<ServerError>,
+        now: ClockReading,
+        effects: &mut Vec<SupervisorEffect<C>>,
+    ) {
         if trouble.is_logged_out() {
             self.lost(epoch, trouble, now, effects);
         } else if epoch == self.epoch && matches!(self.phase, Phase::Ready { .. }) {
-            effects.push(Effect::Check(epoch));
+            effects.push(SupervisorEffect::Check(epoch));
         }
     }
 
-    fn look(&mut self, activity: ServerActivity, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn look(&mut self, activity: ServerActivity, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match self.phase {
             Phase::Reconnecting { due } if now.at >= due => self.connect(now, effects),
             Phase::Failed { until, comes_back: RecoveryTrigger::ByItself } if now.at >= until => {
@@ -353,7 +365,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn look_at_ready(&mut self, dates: &ReadySchedule, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn look_at_ready(&mut self, dates: &ReadySchedule, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let is_due = |date: Option<Instant>| date.is_some_and(|date| now.at >= date);
         if is_due(dates.firm) {
             self.attempts.forget();
@@ -364,7 +376,7 @@ impl<A, C> Supervisor<A, C> {
             && let Phase::Ready { checked, .. } = &mut self.phase
         {
             *checked = now.at;
-            effects.push(Effect::Check(self.epoch));
+            effects.push(SupervisorEffect::Check(self.epoch));
         }
     }
 
@@ -373,29 +385,29 @@ impl<A, C> Supervisor<A, C> {
         self.keeping.idle_stop.filter(|_| self.keeping.lazy)
     }
 
-    fn connect(&mut self, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn connect(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         self.epoch += 1;
         self.attempts.started(now.at);
         self.enter(Phase::Connecting { task: None }, now, effects);
-        effects.push(Effect::Connect(self.epoch));
+        effects.push(SupervisorEffect::Connect(self.epoch));
     }
 
-    fn again(&mut self, backoff: Backoff, now: Moment) -> Phase<A, C> {
+    fn again(&mut self, backoff: BackoffSettings, now: ClockReading) -> Phase<A, C> {
         match self.attempts.again(backoff, now.at) {
             Some(due) => Phase::Reconnecting { due },
             None => self.given_up(RecoveryTrigger::ByItself, now),
         }
     }
 
-    fn given_up(&mut self, comes_back: RecoveryTrigger, now: Moment) -> Phase<A, C> {
+    fn given_up(&mut self, comes_back: RecoveryTrigger, now: ClockReading) -> Phase<A, C> {
         Phase::Failed { until: self.attempts.cool_down(now.at), comes_back }
     }
 
     /// Changes the phase. The connection of the previous phase is closed.
-    fn enter(&mut self, phase: Phase<A, C>, now: Moment, effects: &mut Vec<Effect<C>>) {
+    fn enter(&mut self, phase: Phase<A, C>, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let before = self.state();
         if let Phase::Ready { open, .. } = std::mem::replace(&mut self.phase, phase) {
-            effects.push(Effect::Close(open));
+            effects.push(SupervisorEffect::Close(open));
         }
         if self.state() != before {
             self.since = now.date;

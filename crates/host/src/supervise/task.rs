@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
-use wharf_client::{CallOptions, Connection, Gone};
+use wharf_client::{CallOptions, Connection, DisconnectReport};
 
 use super::phase::Phase;
-use super::step::{Effect, Event, Moment, Supervisor};
-use super::{Open, Standing, State};
+use super::step::{ClockReading, Supervisor, SupervisorEffect, SupervisorEvent};
+use super::{OpenConnection, ServerSnapshot, ServerState};
 use crate::attend::attend;
-use crate::context::Context;
+use crate::context::HostContext;
 use crate::login::LoginFlow;
-use crate::server::{Server, Word};
-use crate::trouble::Trouble;
+use crate::server::{Server, SupervisorMessage};
+use crate::trouble::ServerError;
 
 /// Time that calls in progress have to finish before the connection is closed.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -25,23 +25,23 @@ const DRAIN: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(10);
 
 /// State of one supervisor's task.
-pub(crate) struct Keeper {
-    pub context: Arc<Context>,
+pub(crate) struct SupervisorTask {
+    pub context: Arc<HostContext>,
     pub server: Arc<Server>,
-    pub supervisor: Supervisor<Attempt, Open>,
-    pub words: mpsc::UnboundedReceiver<Word>,
-    pub standing: watch::Sender<Standing>,
-    pub closing: Closing,
+    pub supervisor: Supervisor<ServerConnectAttempt, OpenConnection>,
+    pub words: mpsc::UnboundedReceiver<SupervisorMessage>,
+    pub standing: watch::Sender<ServerSnapshot>,
+    pub closing: ClosingConnections,
     /// The health check in progress.
-    pub check: Option<Check>,
+    pub check: Option<HealthCheck>,
     /// The login flow, until the server is connected or no longer wanted.
     pub login: Option<LoginFlow>,
 }
 
 /// A health check in progress. Dropping it cancels the check.
-pub(crate) struct Check(JoinHandle<Result<(), Trouble>>);
+pub(crate) struct HealthCheck(JoinHandle<Result<(), ServerError>>);
 
-impl Drop for Check {
+impl Drop for HealthCheck {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -50,12 +50,12 @@ impl Drop for Check {
 /// Connections that are being closed. A new attempt waits until all of them are closed, because both servers may need
 /// the same file or port.
 #[derive(Default)]
-pub(crate) struct Closing {
+pub(crate) struct ClosingConnections {
     tasks: JoinSet<()>,
     left: watch::Sender<usize>,
 }
 
-impl Closing {
+impl ClosingConnections {
     /// Closes a connection after the future `first` has completed.
     fn close(&mut self, connection: Connection, first: impl Future<Output = ()> + Send + 'static) {
         self.left.send_modify(|left| *left += 1);
@@ -69,20 +69,20 @@ impl Closing {
 }
 
 /// A connection attempt in progress. Dropping it cancels the attempt and stops everything it has started.
-pub(crate) struct Attempt {
-    task: JoinHandle<Result<Connection, Trouble>>,
+pub(crate) struct ServerConnectAttempt {
+    task: JoinHandle<Result<Connection, ServerError>>,
 }
 
-impl Drop for Attempt {
+impl Drop for ServerConnectAttempt {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Supervises one server until a leave message arrives or all senders are dropped, then disconnects it.
-pub(crate) async fn supervise(mut keeper: Keeper) {
+pub(crate) async fn supervise(mut keeper: SupervisorTask) {
     while let Some(event) = keeper.next().await {
-        let obeyed = matches!(event, Event::Command(_));
+        let obeyed = matches!(event, SupervisorEvent::Command(_));
         let effects = keeper.supervisor.step(event, moment());
         keeper.perform(effects);
         if obeyed {
@@ -93,11 +93,11 @@ pub(crate) async fn supervise(mut keeper: Keeper) {
 }
 
 /// Returns the current time by both clocks.
-pub(crate) fn moment() -> Moment {
-    Moment { at: Instant::now(), date: SystemTime::now() }
+pub(crate) fn moment() -> ClockReading {
+    ClockReading { at: Instant::now(), date: SystemTime::now() }
 }
 
-impl Keeper {
+impl SupervisorTask {
     /// Takes the first step, before the server becomes visible: a server about to connect is not at rest.
     pub fn begin(&mut self) {
         let effects = self.supervisor.begin(moment());
@@ -105,43 +105,43 @@ impl Keeper {
     }
 
     /// Returns the next event for `step`.
-    async fn next(&mut self) -> Option<Event<Open>> {
+    async fn next(&mut self) -> Option<SupervisorEvent<OpenConnection>> {
         let Self { context, server, supervisor, words, closing, check, .. } = self;
         let due = supervisor.due(server.usage.activity(), Instant::now());
         let epoch = supervisor.epoch();
         tokio::select! {
             word = words.recv() => match word {
-                Some(Word::Do(command)) => Some(Event::Command(command)),
-                Some(Word::TurnedAway { epoch, error }) => {
-                    Some(Event::TurnedAway { epoch, trouble: Arc::new(Trouble::TurnedAway(error)) })
+                Some(SupervisorMessage::Do(command)) => Some(SupervisorEvent::Command(command)),
+                Some(SupervisorMessage::TurnedAway { epoch, error }) => {
+                    Some(SupervisorEvent::TurnedAway { epoch, trouble: Arc::new(ServerError::TurnedAway(error)) })
                 }
-                Some(Word::WantsMore(error)) => {
+                Some(SupervisorMessage::WantsMore(error)) => {
                     context.see_to_scope(server, &error);
-                    Some(Event::Due(server.usage.activity()))
+                    Some(SupervisorEvent::Due(server.usage.activity()))
                 }
-                Some(Word::Leave) | None => None,
+                Some(SupervisorMessage::Leave) | None => None,
             },
-            () = server.wanted.notified() => Some(Event::Wanted),
+            () = server.wanted.notified() => Some(SupervisorEvent::Wanted),
             change = changed(supervisor.phase_mut()) => Some(match change {
                 PhaseEvent::Attempted(outcome) => met(context, server, epoch, outcome),
-                PhaseEvent::Lost(gone) => Event::Lost { epoch, trouble: Arc::new(Trouble::Lost(gone)) },
+                PhaseEvent::Lost(gone) => SupervisorEvent::Lost { epoch, trouble: Arc::new(ServerError::Lost(gone)) },
             }),
             trouble = checked(check) => Some(match trouble {
-                Some(trouble) => Event::Lost { epoch, trouble },
-                None => Event::Due(server.usage.activity()),
+                Some(trouble) => SupervisorEvent::Lost { epoch, trouble },
+                None => SupervisorEvent::Due(server.usage.activity()),
             }),
-            () = at(due) => Some(Event::Due(server.usage.activity())),
+            () = at(due) => Some(SupervisorEvent::Due(server.usage.activity())),
             // Removes finished tasks from the set.
-            Some(_) = closing.tasks.join_next() => Some(Event::Due(server.usage.activity())),
+            Some(_) = closing.tasks.join_next() => Some(SupervisorEvent::Due(server.usage.activity())),
         }
     }
 
-    fn perform(&mut self, effects: Vec<Effect<Open>>) {
+    fn perform(&mut self, effects: Vec<SupervisorEffect<OpenConnection>>) {
         for effect in effects {
             match effect {
-                Effect::Connect(_) => self.connect(),
-                Effect::Close(open) => self.close(open),
-                Effect::Check(_) => self.ask_whether_there(),
+                SupervisorEffect::Connect(_) => self.connect(),
+                SupervisorEffect::Close(open) => self.close(open),
+                SupervisorEffect::Check(_) => self.ask_whether_there(),
             }
         }
         self.publish();
@@ -155,13 +155,13 @@ impl Keeper {
             let _ = left.wait_for(|left| *left == 0).await;
             server.reach(&context).await
         });
-        self.supervisor.hold(Attempt { task });
+        self.supervisor.hold(ServerConnectAttempt { task });
     }
 
-    fn close(&mut self, open: Open) {
+    fn close(&mut self, open: OpenConnection) {
         self.check = None;
         // One call was rejected; calls accepted earlier may still be in progress.
-        let drains = self.supervisor.state() == State::AuthRequired;
+        let drains = self.supervisor.state() == ServerState::AuthRequired;
         let server = Arc::clone(&self.server);
         self.closing.close(open.leave(), async move {
             if drains {
@@ -177,11 +177,11 @@ impl Keeper {
             return;
         }
         let connection = open.connection.clone();
-        self.check = Some(Check(tokio::spawn(async move {
+        self.check = Some(HealthCheck(tokio::spawn(async move {
             match connection.ping(CallOptions::default().timeout(CHECK)).await {
-                Err(error) if error.needs_login() => Err(Trouble::TurnedAway(error)),
+                Err(error) if error.needs_login() => Err(ServerError::TurnedAway(error)),
                 // A server that refuses the ping is alive.
-                Err(error) if !error.is_refusal() => Err(Trouble::Silent(error.to_string())),
+                Err(error) if !error.is_refusal() => Err(ServerError::Silent(error.to_string())),
                 _ => Ok(()),
             }
         })));
@@ -189,18 +189,22 @@ impl Keeper {
 
     /// Publishes the current snapshot, and unpublishes the server's tools if it no longer offers them.
     fn publish(&mut self) {
-        let standing = Standing::of(&self.supervisor);
+        let standing = ServerSnapshot::of(&self.supervisor);
         let before = self.standing.send_replace(standing.clone());
         if !standing.offers_tools() {
             self.context.withdraw(&self.server);
         }
         match standing.state {
-            State::AuthRequired if before.state == State::AuthRequired => {}
+            ServerState::AuthRequired if before.state == ServerState::AuthRequired => {}
             // A login prompt is open already.
-            State::AuthRequired if self.login.as_ref().is_some_and(LoginFlow::is_asking) => {}
-            State::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
-            State::Connecting | State::Reconnecting | State::Failed => {}
-            State::Ready | State::Disabled | State::Unapproved | State::Idle | State::Disconnected => self.login = None,
+            ServerState::AuthRequired if self.login.as_ref().is_some_and(LoginFlow::is_asking) => {}
+            ServerState::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
+            ServerState::Connecting | ServerState::Reconnecting | ServerState::Failed => {}
+            ServerState::Ready
+            | ServerState::Disabled
+            | ServerState::Unapproved
+            | ServerState::Idle
+            | ServerState::Disconnected => self.login = None,
         }
         // A replaced server publishes no more events, because its name belongs to the replacement.
         if before.state != standing.state && !self.context.is_replaced(&self.server) {
@@ -228,34 +232,39 @@ impl Keeper {
 
 /// An event that arises from the resources of a phase.
 enum PhaseEvent {
-    Attempted(Result<Connection, Trouble>),
-    Lost(Arc<Gone>),
+    Attempted(Result<Connection, ServerError>),
+    Lost(Arc<DisconnectReport>),
 }
 
 /// Waits for the attempt or the connection that the phase holds. Pends forever if it holds neither.
-async fn changed(phase: &mut Phase<Attempt, Open>) -> PhaseEvent {
+async fn changed(phase: &mut Phase<ServerConnectAttempt, OpenConnection>) -> PhaseEvent {
     match phase {
         Phase::Connecting { task: Some(attempt) } => PhaseEvent::Attempted(match (&mut attempt.task).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Trouble::NotMade("the attempt broke off".to_owned())),
+            Err(_) => Err(ServerError::NotMade("the attempt broke off".to_owned())),
         }),
         Phase::Ready { open, .. } => PhaseEvent::Lost(open.connection.gone().await),
         _ => pending().await,
     }
 }
 
-fn met(context: &Arc<Context>, server: &Arc<Server>, epoch: u64, outcome: Result<Connection, Trouble>) -> Event<Open> {
+fn met(
+    context: &Arc<HostContext>,
+    server: &Arc<Server>,
+    epoch: u64,
+    outcome: Result<Connection, ServerError>,
+) -> SupervisorEvent<OpenConnection> {
     match outcome {
         Ok(connection) => {
             let attendant = attend(Arc::clone(context), Arc::clone(server), connection.clone(), epoch);
-            Event::Connected { epoch, open: Open::new(connection, tokio::spawn(attendant)) }
+            SupervisorEvent::Connected { epoch, open: OpenConnection::new(connection, tokio::spawn(attendant)) }
         }
-        Err(trouble) => Event::NotConnected { epoch, trouble: Arc::new(trouble) },
+        Err(trouble) => SupervisorEvent::NotConnected { epoch, trouble: Arc::new(trouble) },
     }
 }
 
 /// Returns the error of a failed health check. Pends forever if no check is in progress.
-async fn checked(check: &mut Option<Check>) -> Option<Arc<Trouble>> {
+async fn checked(check: &mut Option<HealthCheck>) -> Option<Arc<ServerError>> {
     let Some(asked) = check else { return pending().await };
     let outcome = (&mut asked.0).await;
     *check = None;

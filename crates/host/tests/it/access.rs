@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::policy::{Action, Rule, SourcedRule};
+use wharf::policy::{Rule, RuleAction, SourcedRule};
 use wharf::spec::{ServerOrigin, ServerSettings};
 use wharf::tools::ToolCaller;
 use wharf::{CallOptions, Event, Host, HostBuilder, HostError, PermissionAnswer, RawJson};
@@ -48,7 +48,7 @@ fn asked(library: &Library) -> usize {
 async fn a_deny_of_a_server_covers_its_resources_and_prompts() {
     for denied in ["mcp__library", "mcp__library__*", "mcp__*", "*"] {
         let library = Library::new();
-        let rules = [rule(denied, Action::Deny), rule("ReadMcpResource", Action::Allow)];
+        let rules = [rule(denied, RuleAction::Deny), rule("ReadMcpResource", RuleAction::Allow)];
         let host = start(Host::builder().rules(rules), &library, settings()).await;
         let before = asked(&library);
         let of_library = json!({ "server": "library" });
@@ -96,7 +96,7 @@ async fn a_uri_that_is_neither_listed_nor_fits_a_template_is_asked_about() {
 
         // The rule that the refusal names is the one that helps.
         let allow: Rule = serde_json::from_value(rule).unwrap();
-        let allow = SourcedRule { rule: allow, ..crate::permission::rule("x", Action::Allow) };
+        let allow = SourcedRule { rule: allow, ..crate::permission::rule("x", RuleAction::Allow) };
         library.shelves().contents.insert(STRANGE.to_owned(), json!([]));
         let host = start(Host::builder().rules([allow]), &library, settings()).await;
         call(&host, tool, arguments).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_deny_that_comes_later_ends_polling_and_notes() {
     };
     next(&mut events, polled).await.unwrap();
     notes(&host);
-    host.set_rules(vec![rule("mcp__library", Action::Deny)]).unwrap();
+    host.set_rules(vec![rule("mcp__library", RuleAction::Deny)]).unwrap();
     let why = next(&mut events, polled).await.unwrap_err();
     assert!(why.contains("denied"), "{why}");
     assert_eq!(library.read().len(), 1);

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use wharf::wire::ElicitationResponse;
-use wharf::{Ask, Asker, CallError, CallOptions, Event, Heard, Host, HostError, LocalFactory, RawJson};
-use wharf_client::Outbox;
+use wharf::{Ask, Asker, CallError, CallOptions, Event, EventDelivery, Host, HostError, LocalFactory, RawJson};
+use wharf_client::ClientSender;
 
 use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
 
@@ -13,7 +13,7 @@ use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
 fn asking(question: Value) -> LocalFactory {
     Arc::new(move || {
         let question = question.clone();
-        let act = move |message: Value, outbox: &Outbox| {
+        let act = move |message: Value, outbox: &ClientSender| {
             let result = match (message["method"].as_str(), &message["params"]["inputResponses"]["q"]) {
                 (Some("server/discover"), _) => {
                     json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
@@ -110,7 +110,7 @@ async fn a_question_names_its_server_and_brings_the_answer_back() {
     let heard = person.heard.lock().unwrap().clone();
     assert_eq!(heard, [("elicitation", "quay".to_owned(), "Which berth?".into())]);
     loop {
-        let Some(Heard::Event(told)) = events.next().await else { panic!("the question is told") };
+        let Some(EventDelivery::Event(told)) = events.next().await else { panic!("the question is told") };
         if let Event::Asked { server, kind } = told.event {
             assert_eq!((server.as_str(), kind), ("quay", "elicitation"));
             break;

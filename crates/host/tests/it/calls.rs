@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wharf::{CallError, CallOptions, HostError, State};
+use wharf::{CallError, CallOptions, HostError, ServerState};
 
 use crate::fixture::{Fake, none, open_builder, server, settings, tool};
 
@@ -41,6 +41,6 @@ async fn a_lost_server_ends_its_calls_at_once_and_comes_back_by_itself() {
     assert_eq!(reply.text().unwrap(), "one 2");
     assert!(before.elapsed() <= Duration::from_millis(1500), "{:?}", before.elapsed());
     let status = host.status_of("one").unwrap();
-    assert_eq!((status.state, status.restarts), (State::Ready, 1));
+    assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     host.close().await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wharf::spec::{ServerName, ServerSettings, ToolId};
 use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory, LocalServer, RawJson};
-use wharf_client::{Outbox, Pending, ServerEnd, Workers};
+use wharf_client::{BoxedFuture, ClientSender, ServerEnd, Workers};
 
 /// A server that is a function from a message to what it does about it. It ends when it is told to.
 pub struct Scripted<F> {
@@ -16,8 +16,8 @@ pub struct Scripted<F> {
     pub end: Arc<Notify>,
 }
 
-impl<F: FnMut(Value, &Outbox) + Send + 'static> LocalServer for Scripted<F> {
-    fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> Pending<()> {
+impl<F: FnMut(Value, &ClientSender) + Send + 'static> LocalServer for Scripted<F> {
+    fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
             let outbox = end.outbox();
             loop {
@@ -55,7 +55,7 @@ impl Fake {
         Arc::new(move || {
             let made = fake.made.fetch_add(1, Ordering::SeqCst) + 1;
             let (name, tools) = (fake.name, fake.tools.clone());
-            let act = move |message: Value, outbox: &Outbox| act(name, made, &tools, &message, outbox);
+            let act = move |message: Value, outbox: &ClientSender| act(name, made, &tools, &message, outbox);
             Ok(Box::new(Scripted { act, end: Arc::clone(&fake.end) }))
         })
     }
@@ -65,7 +65,7 @@ impl Fake {
     }
 }
 
-fn act(name: &str, made: usize, tools: &Value, message: &Value, outbox: &Outbox) {
+fn act(name: &str, made: usize, tools: &Value, message: &Value, outbox: &ClientSender) {
     let answer = match message["method"].as_str() {
         Some("server/discover") => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
         Some("tools/list") => json!({ "tools": tools }),
@@ -79,7 +79,7 @@ fn act(name: &str, made: usize, tools: &Value, message: &Value, outbox: &Outbox)
 pub struct Asked<'a> {
     pub method: &'a str,
     pub message: &'a Value,
-    pub outbox: &'a Outbox,
+    pub outbox: &'a ClientSender,
     /// How many were made before it, and it.
     pub made: usize,
 }
@@ -104,7 +104,7 @@ pub fn scripted(
     Arc::new(move || {
         let made = count.fetch_add(1, Ordering::SeqCst) + 1;
         let script = script.clone();
-        let act = move |message: Value, outbox: &Outbox| {
+        let act = move |message: Value, outbox: &ClientSender| {
             let method = message["method"].as_str().unwrap_or_default();
             let act = script(&Asked { method, message: &message, outbox, made });
             perform(act, (name, made), &message, outbox);
@@ -113,7 +113,7 @@ pub fn scripted(
     })
 }
 
-fn perform(todo: Act, (name, made): (&str, usize), message: &Value, outbox: &Outbox) {
+fn perform(todo: Act, (name, made): (&str, usize), message: &Value, outbox: &ClientSender) {
     let id = message["id"].clone();
     let answer = move |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
     match todo {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf::spec::ServerSettings;
-use wharf::{HostError, State};
+use wharf::{HostError, ServerState};
 
 use crate::fixture::{Fake, call, host_of, settings, until};
 
@@ -22,8 +22,8 @@ async fn the_first_call_starts_it_and_hundreds_share_the_start() {
     let host = host_of(lazy(), fake.factory()).await;
     host.settled().await;
     tokio::time::sleep(3600 * SECOND).await;
-    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (State::Idle, 0));
-    assert!(matches!(host.connection("one"), Err(HostError::Unavailable { state: State::Idle, .. })));
+    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Idle, 0));
+    assert!(matches!(host.connection("one"), Err(HostError::Unavailable { state: ServerState::Idle, .. })));
     let calls: Vec<_> = (0..300)
         .map(|_| {
             let host = host.clone();
@@ -44,10 +44,10 @@ async fn it_stops_when_unused_keeps_its_tools_and_starts_again() {
     for start in 1..4 {
         assert_eq!(call(&host, "who").await.unwrap(), format!("one {start}"));
         tokio::time::sleep(59 * SECOND).await;
-        assert_eq!(host.status_of("one").unwrap().state, State::Ready);
+        assert_eq!(host.status_of("one").unwrap().state, ServerState::Ready);
         tokio::time::sleep(2 * SECOND).await;
         let status = host.status_of("one").unwrap();
-        assert_eq!((status.state, status.offers.unwrap().tools), (State::Idle, 2));
+        assert_eq!((status.state, status.offers.unwrap().tools), (ServerState::Idle, 2));
         assert!(status.last_error.is_none());
         tokio::time::sleep(1000 * SECOND).await;
     }
@@ -66,9 +66,9 @@ async fn it_does_not_stop_under_a_call() {
     let stuck = call(&host, "never").await.unwrap_err();
     assert!(matches!(stuck, HostError::Call { .. }), "{stuck}");
     assert_eq!((began.elapsed().as_secs(), fake.made()), (500, 1));
-    assert_eq!(host.status_of("one").unwrap().state, State::Ready);
+    assert_eq!(host.status_of("one").unwrap().state, ServerState::Ready);
     tokio::time::sleep(61 * SECOND).await;
-    assert_eq!(host.status_of("one").unwrap().state, State::Idle);
+    assert_eq!(host.status_of("one").unwrap().state, ServerState::Idle);
     host.close().await;
 }
 
@@ -80,9 +80,9 @@ async fn one_that_is_connected_by_hand_stays_its_time() {
     tokio::time::sleep(3600 * SECOND).await;
     host.connect("one").await.unwrap();
     tokio::time::sleep(50 * SECOND).await;
-    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (State::Ready, 1));
+    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, 1));
     tokio::time::sleep(11 * SECOND).await;
-    assert_eq!(host.status_of("one").unwrap().state, State::Idle);
+    assert_eq!(host.status_of("one").unwrap().state, ServerState::Idle);
     host.close().await;
 }
 
@@ -92,8 +92,8 @@ async fn one_that_is_lost_while_nobody_needs_it_comes_back_by_itself() {
     let host = host_of(lazy(), fake.factory()).await;
     assert_eq!(call(&host, "who").await.unwrap(), "one 1");
     fake.end.notify_one();
-    until(|| host.status_of("one").unwrap().state == State::Reconnecting).await;
+    until(|| host.status_of("one").unwrap().state == ServerState::Reconnecting).await;
     tokio::time::sleep(2 * SECOND).await;
-    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (State::Ready, 2));
+    assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, 2));
     host.close().await;
 }

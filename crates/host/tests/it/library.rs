@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wharf::tools::{RegistryCallError, ToolCaller, ToolInvocation, ToolOutcome};
-use wharf::{Event, Events, Heard, Host, LocalFactory, RawJson};
-use wharf_client::Outbox;
+use wharf::{Event, EventDelivery, EventReceiver, Host, LocalFactory, RawJson};
+use wharf_client::ClientSender;
 
 use crate::fixture::Scripted;
 
@@ -34,8 +34,8 @@ pub struct Shelves {
     /// Nobody is told what the server will tell of.
     pub deaf: bool,
     pub asked: Vec<Value>,
-    held: Vec<(Value, Outbox)>,
-    listening: Option<(Value, Outbox)>,
+    held: Vec<(Value, ClientSender)>,
+    listening: Option<(Value, ClientSender)>,
 }
 
 impl Library {
@@ -74,7 +74,7 @@ impl Library {
         let library = self.clone();
         Arc::new(move || {
             let own = library.clone();
-            let act = move |message: Value, outbox: &Outbox| own.act(message, outbox);
+            let act = move |message: Value, outbox: &ClientSender| own.act(message, outbox);
             Ok(Box::new(Scripted { act, end: Arc::clone(&library.end) }))
         })
     }
@@ -119,7 +119,7 @@ impl Library {
         held.into_iter().for_each(|(message, outbox)| self.answer(&message, &outbox));
     }
 
-    fn act(&self, message: Value, outbox: &Outbox) {
+    fn act(&self, message: Value, outbox: &ClientSender) {
         let mut shelves = self.shelves();
         shelves.asked.push(message.clone());
         let slow = matches!(message["method"].as_str(), Some("tools/call" | "resources/read"));
@@ -131,7 +131,7 @@ impl Library {
         self.answer(&message, outbox);
     }
 
-    fn answer(&self, message: &Value, outbox: &Outbox) {
+    fn answer(&self, message: &Value, outbox: &ClientSender) {
         let id = &message["id"];
         if message["method"] == "subscriptions/listen" {
             if self.shelves().deaf {
@@ -200,9 +200,9 @@ pub fn notes(host: &Host) -> Vec<String> {
 }
 
 /// The next event of a kind; time passes until there is one.
-pub async fn next<T>(events: &mut Events, wanted: impl Fn(Event) -> Option<T>) -> T {
+pub async fn next<T>(events: &mut EventReceiver, wanted: impl Fn(Event) -> Option<T>) -> T {
     loop {
-        let Some(Heard::Event(told)) = events.next().await else { panic!("no more events") };
+        let Some(EventDelivery::Event(told)) = events.next().await else { panic!("no more events") };
         if let Some(found) = wanted(told.event) {
             return found;
         }

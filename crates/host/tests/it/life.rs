@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf::spec::{Backoff, Reconnect};
-use wharf::{HostError, LocalFactory, State, Trouble};
+use wharf::spec::{BackoffSettings, ReconnectPolicy};
+use wharf::{HostError, LocalFactory, ServerError, ServerState};
 
 use crate::fixture::{Act, Asked, Fake, call, definition, host_of, scripted, settings, text, until};
 
@@ -30,14 +30,14 @@ fn unsteady(fake: &Fake, may: &Arc<AtomicBool>, asked: &Arc<AtomicUsize>) -> Loc
 async fn without_reconnecting_a_lost_server_waits_for_a_hand() {
     let fake = Fake::new("one");
     let mut kept = settings();
-    kept.reconnect = Reconnect::Off;
+    kept.reconnect = ReconnectPolicy::Off;
     let host = host_of(kept, fake.factory()).await;
     host.settled().await;
     fake.end.notify_one();
-    until(|| host.status_of("one").unwrap().state == State::Failed).await;
+    until(|| host.status_of("one").unwrap().state == ServerState::Failed).await;
     tokio::time::advance(3600 * SECOND).await;
     let refused = call(&host, "who").await;
-    assert!(matches!(refused, Err(HostError::Unavailable { state: State::Failed, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HostError::Unavailable { state: ServerState::Failed, .. })), "{refused:?}");
     assert_eq!(fake.made(), 1);
     host.connect("one").await.unwrap();
     assert_eq!(call(&host, "who").await.unwrap(), "one 2");
@@ -51,10 +51,10 @@ async fn one_that_is_given_up_rests_and_then_gets_one_attempt() {
     let host = host_of(settings(), unsteady(&fake, &may, &asked)).await;
     host.settled().await;
     let status = host.status_of("one").unwrap();
-    assert_eq!(status.state, State::Failed);
-    assert!(matches!(status.last_error.as_deref(), Some(Trouble::NotMade(why)) if why == "not today"));
+    assert_eq!(status.state, ServerState::Failed);
+    assert!(matches!(status.last_error.as_deref(), Some(ServerError::NotMade(why)) if why == "not today"));
     let began = Instant::now();
-    assert!(matches!(call(&host, "who").await, Err(HostError::Unavailable { state: State::Failed, .. })));
+    assert!(matches!(call(&host, "who").await, Err(HostError::Unavailable { state: ServerState::Failed, .. })));
     assert_eq!((began.elapsed(), asked.load(Ordering::SeqCst)), (Duration::ZERO, 1), "it is told at once");
     tokio::time::advance(70 * SECOND).await;
     assert!(call(&host, "who").await.is_err());
@@ -73,24 +73,24 @@ async fn one_that_is_given_up_rests_and_then_gets_one_attempt() {
 async fn a_server_that_goes_again_and_again_is_left_alone() {
     let fake = Fake::new("one");
     let mut kept = settings();
-    kept.reconnect = Reconnect::Backoff(Backoff { attempts: 3, ..Backoff::default() });
+    kept.reconnect = ReconnectPolicy::Backoff(BackoffSettings { attempts: 3, ..BackoffSettings::default() });
     let host = host_of(kept, fake.factory()).await;
     let began = Instant::now();
     for lost in 1..=4 {
         host.settled().await;
-        assert_eq!((host.status_of("one").unwrap().state, fake.made()), (State::Ready, lost));
+        assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, lost));
         fake.end.notify_one();
-        until(|| host.status_of("one").unwrap().state != State::Ready).await;
+        until(|| host.status_of("one").unwrap().state != ServerState::Ready).await;
         assert_eq!(host.status_of("one").unwrap().flapping, lost >= 2);
     }
     assert!(began.elapsed() >= 3 * SECOND, "once a second at most: {:?}", began.elapsed());
-    assert_eq!(host.status_of("one").unwrap().state, State::Failed);
+    assert_eq!(host.status_of("one").unwrap().state, ServerState::Failed);
     tokio::time::sleep(50 * SECOND).await;
     assert_eq!(fake.made(), 4);
     // It comes back by itself in the end, and once it has lasted nobody speaks of it any more.
     tokio::time::sleep(20 * SECOND).await;
     let status = host.status_of("one").unwrap();
-    assert_eq!((status.state, status.restarts, fake.made()), (State::Ready, 4, 5));
+    assert_eq!((status.state, status.restarts, fake.made()), (ServerState::Ready, 4, 5));
     tokio::time::sleep(20 * SECOND).await;
     assert!(!host.status_of("one").unwrap().flapping);
     host.close().await;
@@ -111,8 +111,8 @@ async fn a_check_finds_a_server_that_hangs() {
         assert_eq!(call(&host, "who").await.unwrap(), "one 1");
         tokio::time::sleep((every + 15) * SECOND).await;
         let status = host.status_of("one").unwrap();
-        assert_eq!((status.state, status.restarts), (State::Ready, 1), "every {every} s");
-        assert!(matches!(status.last_error.as_deref(), Some(Trouble::Silent(_))), "{:?}", status.last_error);
+        assert_eq!((status.state, status.restarts), (ServerState::Ready, 1), "every {every} s");
+        assert!(matches!(status.last_error.as_deref(), Some(ServerError::Silent(_))), "{:?}", status.last_error);
         assert_eq!(call(&host, "who").await.unwrap(), "one 2");
         host.close().await;
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use wharf::spec::{Secret, ServerSpec};
 use wharf::{
-    Ask, AskReply, Asker, Consent, Event, Events, Heard, Host, HostBuilder, HostError, LoginAsk, State, Trouble,
+    Ask, AskReply, Asker, ConsentAnswer, Event, EventDelivery, EventReceiver, Host, HostBuilder, HostError, LoginAsk,
+    ServerError, ServerState,
 };
 
 use crate::fixture::{Fake, call, open_builder, server, settings};
@@ -20,7 +21,7 @@ use site::{At, Held, Member, Site, Tourist};
 const SOON: Duration = Duration::from_secs(20);
 
 /// Hands questions about logins to the test.
-struct Desk(mpsc::UnboundedSender<(LoginAsk, AskReply<Consent>)>);
+struct Desk(mpsc::UnboundedSender<(LoginAsk, AskReply<ConsentAnswer>)>);
 
 impl Asker for Desk {
     fn ask(&self, ask: Ask) {
@@ -36,9 +37,9 @@ struct Bench {
     _other: Site,
     member: Arc<Member>,
     tourist: Arc<Tourist>,
-    questions: mpsc::UnboundedReceiver<(LoginAsk, AskReply<Consent>)>,
+    questions: mpsc::UnboundedReceiver<(LoginAsk, AskReply<ConsentAnswer>)>,
     host: Host,
-    events: Events,
+    events: EventReceiver,
     told: Told,
 }
 
@@ -69,7 +70,7 @@ impl Bench {
     }
 
     /// Waits until the server stands there, and tells what was wrong with it then.
-    async fn stands(&mut self, wanted: State) -> Option<Arc<Trouble>> {
+    async fn stands(&mut self, wanted: ServerState) -> Option<Arc<ServerError>> {
         let found = async {
             while let Some(event) = self.hear().await {
                 if let Event::State { server, state, trouble } = event
@@ -83,13 +84,13 @@ impl Bench {
         tokio::time::timeout(SOON, found).await.expect("it never came to stand there")
     }
 
-    async fn question(&mut self) -> (LoginAsk, AskReply<Consent>) {
+    async fn question(&mut self) -> (LoginAsk, AskReply<ConsentAnswer>) {
         tokio::time::timeout(SOON, self.questions.recv()).await.expect("nobody was asked").unwrap()
     }
 
     /// The next event, which counts.
     async fn hear(&mut self) -> Option<Event> {
-        let Heard::Event(heard) = self.events.next().await? else { panic!("events are missing") };
+        let EventDelivery::Event(heard) = self.events.next().await? else { panic!("events are missing") };
         match &heard.event {
             Event::Asked { server, .. } if server.as_str() == "one" => self.told.asked += 1,
             Event::Warning { .. } => self.told.warned += 1,
@@ -132,7 +133,7 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
         builder.local_with(server("local"), settings(), Fake::new("local").factory())
     })
     .await;
-    let trouble = bench.stands(State::AuthRequired).await.unwrap();
+    let trouble = bench.stands(ServerState::AuthRequired).await.unwrap();
     assert_eq!(trouble.to_string(), "the server wants a login (HTTP 401): nobody has agreed to that");
     let (question, reply) = bench.question().await;
     assert_eq!(
@@ -141,10 +142,10 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
     );
     // Nobody else waits for the answer.
     bench.host.settled().await;
-    assert_eq!(bench.host.status_of("local").unwrap().state, State::Ready);
+    assert_eq!(bench.host.status_of("local").unwrap().state, ServerState::Ready);
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 0, "nothing is opened before the yes");
-    reply.answer(Consent::Given);
-    bench.stands(State::Ready).await;
+    reply.answer(ConsentAnswer::Given);
+    bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 1");
     bench.host.close().await;
 }
@@ -176,7 +177,7 @@ async fn a_no_opens_nothing_and_is_not_asked_again_before_the_next_attempt() {
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     for _ in 0..2 {
         let (_, reply) = bench.question().await;
-        reply.answer(Consent::Refused);
+        reply.answer(ConsentAnswer::Refused);
         // It goes on waiting for a login elsewhere.
         let refused = call(&bench.host, "who").await.unwrap_err();
         assert!(refused.needs_login(), "{refused:?}");
@@ -184,7 +185,7 @@ async fn a_no_opens_nothing_and_is_not_asked_again_before_the_next_attempt() {
         bench.is_unasked().await;
         assert!(bench.host.connect("one").await.is_err());
     }
-    bench.question().await.1.answer(Consent::Refused);
+    bench.question().await.1.answer(ConsentAnswer::Refused);
     bench.is_unasked().await;
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 0);
     assert_eq!(bench.closed().await, Told { asked: 3, warned: 0 });
@@ -195,7 +196,7 @@ async fn a_login_in_another_process_connects_the_server_and_withdraws_the_questi
     let mut bench = Bench::new(Site::wanting(1), Member::default(), as_it_is).await;
     let (_, mut reply) = bench.question().await;
     bench.member.token.store(7, Ordering::SeqCst);
-    bench.stands(State::Ready).await;
+    bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 7");
     tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 0);
@@ -221,7 +222,7 @@ async fn a_login_elsewhere_in_the_moment_of_the_refusal_is_noticed() {
     let member = Member::default();
     member.token_when_refused.store(7, Ordering::SeqCst);
     let mut bench = Bench::new(Site::wanting(1), member, as_it_is).await;
-    bench.stands(State::Ready).await;
+    bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 7");
     bench.is_unasked().await;
     assert_eq!(bench.closed().await, Told { asked: 0, warned: 0 });
@@ -236,8 +237,8 @@ async fn connecting_once_more_does_not_take_the_question_away() {
     }
     assert!(reply.is_wanted());
     bench.is_unasked().await;
-    reply.answer(Consent::Given);
-    bench.stands(State::Ready).await;
+    reply.answer(ConsentAnswer::Given);
+    bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 1");
     assert_eq!(bench.closed().await, Told { asked: 1, warned: 0 });
 }
@@ -247,7 +248,7 @@ async fn a_login_that_was_denied_is_no_news_to_who_denied_it() {
     let member = Member::default();
     member.denied.store(true, Ordering::SeqCst);
     let mut bench = Bench::new(Site::wanting(1), member, as_it_is).await;
-    bench.stands(State::AuthRequired).await;
+    bench.stands(ServerState::AuthRequired).await;
     bench.is_unasked().await;
     assert!(bench.member.wanted_device.load(Ordering::SeqCst), "what the visitor wants is passed on");
     assert_eq!(bench.closed().await, Told { asked: 0, warned: 0 });
@@ -263,11 +264,11 @@ async fn two_calls_that_need_more_at_once_are_one_question() {
     }
     // Its supervisor has heard of all of them by then.
     bench.host.connect("one").await.unwrap();
-    bench.question().await.1.answer(Consent::Refused);
+    bench.question().await.1.answer(ConsentAnswer::Refused);
     bench.is_unasked().await;
     // There is one left.
     assert!(call(&bench.host, "who").await.unwrap_err().needs_scope().is_some());
-    bench.question().await.1.answer(Consent::Given);
+    bench.question().await.1.answer(ConsentAnswer::Given);
     assert_eq!(logged_in_at(&mut bench).await, 2);
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 2");
     assert_eq!(bench.closed().await, Told { asked: 2, warned: 0 });
@@ -280,13 +281,13 @@ async fn a_login_that_ends_in_the_middle_takes_the_server_there_and_says_why() {
     bench.site.rules.least.store(2, Ordering::SeqCst);
     let refused = call(&bench.host, "who").await.unwrap_err();
     assert!(matches!(refused, HostError::Call { .. }) && refused.needs_login(), "{refused:?}");
-    let trouble = bench.stands(State::AuthRequired).await.unwrap();
-    assert!(matches!(&*trouble, Trouble::TurnedAway(_)) && trouble.needs_login(), "{trouble:?}");
+    let trouble = bench.stands(ServerState::AuthRequired).await.unwrap();
+    assert!(matches!(&*trouble, ServerError::TurnedAway(_)) && trouble.needs_login(), "{trouble:?}");
     assert!(bench.host.catalog().section("one").is_none_or(|section| section.tools.is_empty()));
-    bench.question().await.1.answer(Consent::Given);
+    bench.question().await.1.answer(ConsentAnswer::Given);
     // The first login is not enough for this site, the second is.
-    bench.question().await.1.answer(Consent::Given);
-    bench.stands(State::Ready).await;
+    bench.question().await.1.answer(ConsentAnswer::Given);
+    bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 2");
     bench.host.close().await;
 }
@@ -298,13 +299,13 @@ async fn o16_a_call_that_needs_more_fails_and_says_what_and_the_rest_goes_on() {
     let refused = call(&bench.host, "who").await.unwrap_err();
     assert_eq!((refused.needs_scope(), refused.needs_login(), refused.is_retryable()), (Some("write"), false, false));
     assert!(refused.to_string().contains("covers `write`"), "{refused}");
-    bench.question().await.1.answer(Consent::Given);
+    bench.question().await.1.answer(ConsentAnswer::Given);
     // The first login is not enough for this site.
     assert_eq!(logged_in_at(&mut bench).await, 1);
     assert!(call(&bench.host, "who").await.unwrap_err().needs_scope().is_some());
     let (question, reply) = bench.question().await;
     assert_eq!(question.scope.as_deref(), Some("read write"), "all of it is shown");
-    reply.answer(Consent::Given);
+    reply.answer(ConsentAnswer::Given);
     assert_eq!(logged_in_at(&mut bench).await, 2);
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 2");
     assert_eq!(bench.host.status_of("one").unwrap().restarts, 0, "it was there all the while");
@@ -325,7 +326,7 @@ async fn t48_a_server_that_always_wants_more_is_asked_about_twice() {
     for asked in [true, true, false, false] {
         assert!(call(&bench.host, "who").await.unwrap_err().needs_scope().is_some());
         if asked {
-            bench.question().await.1.answer(Consent::Refused);
+            bench.question().await.1.answer(ConsentAnswer::Refused);
             // It has been heard by then.
             bench.is_unasked().await;
         } else {
@@ -342,7 +343,7 @@ async fn who_logs_out_is_not_asked_to_log_in() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.host.settled().await;
     assert!(bench.host.log_out("one").await.unwrap());
-    bench.stands(State::AuthRequired).await;
+    bench.stands(ServerState::AuthRequired).await;
     bench.is_unasked().await;
     assert!(bench.host.connect("one").await.is_err());
     bench.question().await;
@@ -369,14 +370,14 @@ async fn without_an_account_a_server_is_asked_whether_it_meant_that_call_only() 
         assert!(call(&host, "who").await.unwrap_err().needs_login());
         if everything {
             let there = async {
-                while host.status_of("one").unwrap().state != State::AuthRequired {
+                while host.status_of("one").unwrap().state != ServerState::AuthRequired {
                     events.next().await;
                 }
             };
             tokio::time::timeout(SOON, there).await.unwrap();
         } else {
             assert!(wharf_testkit::oracle::until(SOON, || site.endpoint.requests() == asked + 2));
-            assert_eq!(host.status_of("one").unwrap().state, State::Ready);
+            assert_eq!(host.status_of("one").unwrap().state, ServerState::Ready);
         }
         assert!(matches!(host.log_out("one").await, Err(HostError::NoAccount { .. })));
         host.close().await;

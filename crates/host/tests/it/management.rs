@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use wharf::tools::{PermissionRequirement, ToolRisk};
-use wharf::{Ask, Asker, Host, PermissionAnswer, ResultLimits, State};
+use wharf::{Ask, Asker, Host, PermissionAnswer, ResultLimits, ServerState};
 
 use crate::fixture::{Fake, open_builder, server, settings};
 use crate::library::{Library, call, complaint, data, listed, text};
@@ -277,7 +277,7 @@ async fn a_lazy_server_is_woken_by_being_asked() {
     let host = open_builder().local_with(server("library"), lazy, library.factory()).start().await.unwrap();
     let listed = call(&host, "ListMcpResources", json!({})).await.unwrap().text();
     assert_eq!(listed, "nothing is known yet of library; name one to ask it\n[]");
-    assert_eq!(host.status_of("library").unwrap().state, State::Idle);
+    assert_eq!(host.status_of("library").unwrap().state, ServerState::Idle);
     let read = data(&host, "ReadMcpResource", json!({ "server": "library", "uri": "book:one" })).await;
     assert_eq!(read["contents"][0]["text"], "once");
     let listed = data(&host, "ListMcpResources", json!({ "server": "library" })).await;

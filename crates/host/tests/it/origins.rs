@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 use wharf::spec::{ServerOrigin, ServerSettings};
 use wharf::tools::RefusalReason;
 use wharf::{CallOptions, Host, HostBuilder, HostError, PermissionAnswer};
@@ -24,7 +24,7 @@ fn host_with(shifty: &Shifty, settings: ServerSettings, state: &Path) -> HostBui
 }
 
 fn sourced(rule: Rule) -> SourcedRule {
-    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: Standing::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User } }
 }
 
 /// Calls the tool; the reason of a refusal, if it is refused.
@@ -69,7 +69,7 @@ async fn always(shifty: &Shifty, settings: ServerSettings, state: &Path) -> Rule
 #[tokio::test]
 async fn a_projects_server_inherits_no_rule_of_the_users_own() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
-    let allow = [rule("mcp__math__add", Action::Allow)];
+    let allow = [rule("mcp__math__add", RuleAction::Allow)];
     call_once(&shifty, settings(), place.path(), &allow).await.unwrap();
     let refused = call_once(&shifty, defined_in(HERE), place.path(), &allow).await.unwrap_err();
     let RefusalReason::NobodyToAsk { rule: named } = refused else { panic!("{refused:?}") };
@@ -82,8 +82,8 @@ async fn a_projects_server_inherits_no_rule_of_the_users_own() {
         assert!(matches!(refused, Err(RefusalReason::NobodyToAsk { .. })), "{refused:?}");
     }
     // What names no server reaches all of them, and a deny reaches every server of its name.
-    call_once(&shifty, defined_in(HERE), place.path(), &[rule("mcp__*", Action::Allow)]).await.unwrap();
-    let denied = [rule("mcp__*", Action::Allow), rule("mcp__math", Action::Deny)];
+    call_once(&shifty, defined_in(HERE), place.path(), &[rule("mcp__*", RuleAction::Allow)]).await.unwrap();
+    let denied = [rule("mcp__*", RuleAction::Allow), rule("mcp__math", RuleAction::Deny)];
     let refused = call_once(&shifty, defined_in(HERE), place.path(), &denied).await;
     assert!(matches!(refused, Err(RefusalReason::Denied { .. })), "{refused:?}");
     assert_eq!(shifty.calls(), 3);
@@ -103,7 +103,7 @@ async fn an_always_of_one_project_holds_in_no_other() {
 #[tokio::test]
 async fn a_definition_is_approved_for_one_place() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
-    let allow = [rule("mcp__*", Action::Allow)];
+    let allow = [rule("mcp__*", RuleAction::Allow)];
     call_once(&shifty, settings(), place.path(), &allow).await.unwrap();
     // A project's server describes its tool in its own words: that is no change of the user's.
     shifty.describe("Adds two numbers of the project.");

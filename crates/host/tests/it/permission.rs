@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 use wharf::tools::{RefusalReason, RegistryCallError, ToolCaller, ToolInvocation};
 use wharf::{
     Ask, Asker, CallOptions, Host, HostBuilder, HostError, LocalFactory, PermissionAnswer, PermissionAsk, PromptPolicy,
-    RawJson, State,
+    RawJson, ServerState,
 };
-use wharf_client::Outbox;
+use wharf_client::ClientSender;
 
 use crate::fixture::{Scripted, none, server, settings, tool};
 
@@ -46,7 +46,7 @@ impl Shifty {
     /// Ends it, and waits until its host has noticed.
     async fn lose(&self, host: &Host) {
         self.end.notify_one();
-        while host.status_of("math").unwrap().state == State::Ready {
+        while host.status_of("math").unwrap().state == ServerState::Ready {
             tokio::task::yield_now().await;
         }
     }
@@ -59,12 +59,12 @@ impl Shifty {
         let this = self.clone();
         Arc::new(move || {
             let inside = this.clone();
-            let act = move |message: Value, outbox: &Outbox| inside.act(&message, outbox);
+            let act = move |message: Value, outbox: &ClientSender| inside.act(&message, outbox);
             Ok(Box::new(Scripted { act, end: Arc::clone(&this.end) }))
         })
     }
 
-    fn act(&self, message: &Value, outbox: &Outbox) {
+    fn act(&self, message: &Value, outbox: &ClientSender) {
         let result = match message["method"].as_str() {
             Some("server/discover") => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
             Some("tools/list") => json!({ "tools": [*self.definition.lock().unwrap()] }),
@@ -119,9 +119,9 @@ impl Asker for At {
     }
 }
 
-pub fn rule(tool: &str, action: Action) -> SourcedRule {
+pub fn rule(tool: &str, action: RuleAction) -> SourcedRule {
     let rule = Rule::new(tool, action);
-    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: Standing::User } }
+    SourcedRule { rule, origin: RuleOrigin { place: "config.json:1".to_owned(), standing: RuleAuthority::User } }
 }
 
 fn builder(server_: &Shifty) -> HostBuilder {
@@ -171,12 +171,12 @@ async fn rules_and_trust_decide_before_anybody_is_asked() {
         trusting
     };
     for (rules, settings, allowed) in [
-        (vec![rule("mcp__math__add", Action::Allow)], settings(), true),
-        (vec![rule("mcp__*", Action::Allow)], settings(), true),
-        (vec![rule("mcp__math__add", Action::Allow), rule("mcp__*", Action::Deny)], settings(), false),
+        (vec![rule("mcp__math__add", RuleAction::Allow)], settings(), true),
+        (vec![rule("mcp__*", RuleAction::Allow)], settings(), true),
+        (vec![rule("mcp__math__add", RuleAction::Allow), rule("mcp__*", RuleAction::Deny)], settings(), false),
         (vec![], trusting(), true),
-        (vec![rule("mcp__math__*", Action::Deny)], trusting(), false),
-        (vec![rule("mcp__other__*", Action::Allow)], settings(), false),
+        (vec![rule("mcp__math__*", RuleAction::Deny)], trusting(), false),
+        (vec![rule("mcp__other__*", RuleAction::Allow)], settings(), false),
     ] {
         let shifty = Shifty::new();
         let host = Host::builder().local_with(server("math"), settings, shifty.factory()).rules(rules.clone());
@@ -222,7 +222,7 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
     let told = refused.to_outcome().text();
     assert!(told.contains("said no: add by hand"), "{told}");
     let rule = person.asked.lock().unwrap()[0].always.clone().unwrap();
-    assert_eq!((rule.tool.as_str(), rule.action), ("mcp__math__add", Action::Allow));
+    assert_eq!((rule.tool.as_str(), rule.action), ("mcp__math__add", RuleAction::Allow));
     assert_eq!(shifty.calls(), 0);
     host.close().await;
 }
@@ -235,9 +235,9 @@ async fn rules_that_change_hold_at_once() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[Always, No]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     assert_eq!(call(&host).await.unwrap(), "3");
-    host.set_rules(vec![rule("mcp__math__add", Action::Allow)]).unwrap();
+    host.set_rules(vec![rule("mcp__math__add", RuleAction::Allow)]).unwrap();
     assert_eq!((call(&host).await.unwrap().as_str(), person.asked()), ("3", 1));
-    host.set_rules(vec![rule("mcp__math__*", Action::Deny)]).unwrap();
+    host.set_rules(vec![rule("mcp__math__*", RuleAction::Deny)]).unwrap();
     assert!(matches!(refused(&host).await, RefusalReason::Denied { .. }));
     host.set_rules(Vec::new()).unwrap();
     assert_eq!(refused(&host).await, RefusalReason::SaidNo { because: None });
@@ -265,7 +265,7 @@ async fn many_calls_at_once_are_one_question() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_changes_is_asked_about_with_the_difference() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::No, PermissionAnswer::Once]));
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]);
+    let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     call(&host).await.unwrap();
     assert_eq!(person.asked(), 0, "a rule allows it, and nothing is known against it");
@@ -288,7 +288,7 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_definition_that_is_allowed_once_is_asked_about_again() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::Once, PermissionAnswer::Session]));
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]);
+    let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     call(&host).await.unwrap();
     shifty.describe("Adds two numbers and mails them.");
@@ -325,12 +325,14 @@ async fn an_answer_about_a_server_that_is_another_now_is_void() {
 #[tokio::test]
 async fn what_was_approved_is_known_after_a_restart() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]).state_dir(place.path().join("state"));
+    let host =
+        builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]).state_dir(place.path().join("state"));
     let host = host.start().await.unwrap();
     call(&host).await.unwrap();
     host.close().await;
     shifty.describe("Something else.");
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]).state_dir(place.path().join("state"));
+    let host =
+        builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]).state_dir(place.path().join("state"));
     let host = host.start().await.unwrap();
     assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
     host.close().await;
@@ -347,7 +349,8 @@ async fn what_was_approved_is_known_after_a_restart() {
 #[tokio::test]
 async fn the_audit_log_alone_does_not_give_short_arguments_back() {
     let (shifty, place) = (Shifty::new(), tempfile::tempdir().unwrap());
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]).state_dir(place.path().join("state"));
+    let host =
+        builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]).state_dir(place.path().join("state"));
     let host = host.start().await.unwrap();
     call(&host).await.unwrap();
     call(&host).await.unwrap();
@@ -390,7 +393,7 @@ async fn skipping_questions_approves_no_definition_that_has_changed() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::No]));
-    let host = builder(&shifty).rules([rule("mcp__math__add", Action::Allow)]);
+    let host = builder(&shifty).rules([rule("mcp__math__add", RuleAction::Allow)]);
     let host = host.asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     call(&host).await.unwrap();
     // Approved as it is, found on the shelf as it is, and then its server is started anew as something else.
@@ -431,7 +434,7 @@ async fn a_question_has_its_time_and_ends_with_the_host() {
     host.close().await;
     assert!(matches!(waiting.await.unwrap(), RefusalReason::Other(why) if why.contains("closed")));
     while let Some(heard) = events.next().await {
-        assert!(matches!(heard, wharf::Heard::Event(_)));
+        assert!(matches!(heard, wharf::EventDelivery::Event(_)));
     }
     assert_eq!(shifty.calls(), 0);
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 use wharf::spec::ServerEntry;
 use wharf::tools::{Gate, GateDecision, GatedCall, ToolCaller};
-use wharf::{CallOptions, Host, HostBuilder, HostError, ListingMode, State};
+use wharf::{CallOptions, Host, HostBuilder, HostError, ListingMode, ServerState};
 
 use crate::fixture::{Act, Asked, Fake, none, open_builder, scripted, server, settings, tool, until};
 use crate::roster::site::Site;
@@ -17,8 +17,8 @@ fn person() -> CallOptions {
 }
 
 fn builder(fake: &Fake) -> HostBuilder {
-    let rule = Rule::new("mcp__one__never", Action::Deny);
-    let origin = RuleOrigin { place: "config.json:7".to_owned(), standing: Standing::User };
+    let rule = Rule::new("mcp__one__never", RuleAction::Deny);
+    let origin = RuleOrigin { place: "config.json:7".to_owned(), standing: RuleAuthority::User };
     let mut settings = settings();
     settings.max_concurrent = Some(1);
     Host::builder().rules([SourcedRule { rule, origin }]).local_with(server("one"), settings, fake.factory())
@@ -79,7 +79,7 @@ async fn a_permit_counts_as_a_call_while_it_waits_for_its_server() {
     let host = builder(&fake).start().await.unwrap();
     host.ready("one").await.unwrap();
     fake.end.notify_one();
-    until(|| host.status_of("one").unwrap().state == State::Reconnecting).await;
+    until(|| host.status_of("one").unwrap().state == ServerState::Reconnecting).await;
     let (id, arguments) = (tool("one", "who"), none());
     let in_flight = || host.status_of("one").unwrap().in_flight;
     let mut withdrawn = Box::pin(host.permit(&id, &arguments, person()));
@@ -203,7 +203,7 @@ async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
 async fn a_server_that_does_not_come_says_why() {
     let factory: wharf::LocalFactory = Arc::new(|| Err("no rope".to_owned()));
     let mut settings = settings();
-    settings.reconnect = wharf::spec::Reconnect::Off;
+    settings.reconnect = wharf::spec::ReconnectPolicy::Off;
     let host = Host::builder().local_with(server("one"), settings, factory).start().await.unwrap();
     let Err(HostError::Unavailable { trouble: Some(trouble), .. }) = host.ready("one").await else {
         panic!("it cannot be made")

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wharf::tools::{CallRefusal, Gate, GateDecision, GatedCall, RefusalReason};
-use wharf::{Event, Host, State};
+use wharf::{Event, Host, ServerState};
 
 use crate::fixture::{open_builder, server, settings};
 use crate::library::{Library, call, complaint, data, listed, next, notes, text, until};
@@ -129,7 +129,8 @@ async fn polling_outlives_a_connection() {
     call(&host, "SubscribePolling", tool()).await.unwrap();
     next(&mut events, polled).await.unwrap();
     library.end.notify_one();
-    next(&mut events, |event| matches!(event, Event::State { state: State::Reconnecting, .. }).then_some(())).await;
+    next(&mut events, |event| matches!(event, Event::State { state: ServerState::Reconnecting, .. }).then_some(()))
+        .await;
     library.shelves().said = "other".to_owned();
     while next(&mut events, polled).await.is_err() {}
     assert!(notes(&host).iter().any(|note| note.ends_with("\nother")));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wharf::tools::{OutcomeBlock, RefusalReason, ToolCaller, ToolInvocation, ToolOutcome};
 use wharf::{CallOptions, Host, HostBuilder, HostError, LocalFactory};
-use wharf_client::Outbox;
+use wharf_client::ClientSender;
 
 use crate::fixture::{Scripted, none, open_builder, server, settings, tool};
 
@@ -17,7 +17,7 @@ fn serving(definition: Value, result: Value) -> (LocalFactory, Arc<AtomicUsize>)
     let counted = Arc::clone(&calls);
     let factory: LocalFactory = Arc::new(move || {
         let (definition, result, calls) = (definition.clone(), result.clone(), Arc::clone(&counted));
-        let act = move |message: Value, outbox: &Outbox| {
+        let act = move |message: Value, outbox: &ClientSender| {
             let result = match message["method"].as_str() {
                 Some("server/discover") => {
                     json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })

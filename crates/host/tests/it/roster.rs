@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 use wharf::spec::{ActivationState, ServerEntry};
-use wharf::{CallOptions, Host, HostError, ListingMode, ServerSetChanges, State};
+use wharf::{CallOptions, Host, HostError, ListingMode, ServerSetChanges, ServerState};
 
 use self::site::Site;
 use crate::fixture::{Fake, none, open_builder, server, settings, tool, until};
@@ -56,7 +56,7 @@ async fn each_server_is_told_of_by_what_became_of_it() {
     let changes = host.set_servers(vec![kept, entry(&site, "b", 2), entry(&site, "b", 3)]).await;
     assert_eq!(told(&changes), "+ - ~b c = !b: the name stands twice; the first one holds");
     assert_eq!(who(&host, "b").await.unwrap(), "b 2");
-    assert_eq!(host.status_of("c").unwrap().state, State::Disabled);
+    assert_eq!(host.status_of("c").unwrap().state, ServerState::Disabled);
     let changes = host.set_servers(vec![entry(&site, "b", 2), entry(&site, "c", 1)]).await;
     assert_eq!(told(&changes), "+ - ~c =b !");
     assert_eq!(who(&host, "c").await.unwrap(), "c 1");
@@ -73,20 +73,20 @@ async fn what_is_switched_off_by_hand_stays_off_until_something_else_is_told() {
     let state = |host: &Host| host.status_of("a").unwrap().state;
     // Somebody edits another server's entry, then how this one is kept, then how it is reached.
     let changes = host.set_servers(vec![entry(&site, "a", 1), entry(&site, "b", 1)]).await;
-    assert_eq!((told(&changes).as_str(), state(&host)), ("+b - ~ =a !", State::Disabled));
+    assert_eq!((told(&changes).as_str(), state(&host)), ("+b - ~ =a !", ServerState::Disabled));
     let mut kept = entry(&site, "a", 1);
     kept.settings.trust = true;
     assert_eq!(told(&host.set_servers(vec![kept]).await), "+ -b ~a = !");
-    assert_eq!(state(&host), State::Disabled);
+    assert_eq!(state(&host), ServerState::Disabled);
     host.set_servers(vec![entry(&site, "a", 2)]).await;
-    assert_eq!(state(&host), State::Disabled);
+    assert_eq!(state(&host), ServerState::Disabled);
     host.enable("a").await.unwrap();
     assert_eq!(who(&host, "a").await.unwrap(), "a 2");
     // What is told last counts.
     let mut disabled = entry(&site, "a", 2);
     disabled.settings.admission = ActivationState::Disabled;
     host.set_servers(vec![disabled]).await;
-    assert_eq!(state(&host), State::Disabled);
+    assert_eq!(state(&host), ServerState::Disabled);
     host.close().await;
 }
 
@@ -109,7 +109,7 @@ async fn a_lazy_server_that_is_switched_on_offers_what_it_once_listed() {
         } else {
             host.set_servers(vec![lazy.clone()]).await;
         }
-        assert_eq!((host.status_of("a").unwrap().state, host.catalog().tools().count()), (State::Idle, 1));
+        assert_eq!((host.status_of("a").unwrap().state, host.catalog().tools().count()), (ServerState::Idle, 1));
     }
     host.close().await;
 }
@@ -126,13 +126,13 @@ async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
     once.close().await;
     for unknown in [true, false] {
         let host = builder().start().await.unwrap();
-        assert_eq!((host.status_of("books").unwrap().state, host.catalog().tools().count()), (State::Idle, 1));
+        assert_eq!((host.status_of("books").unwrap().state, host.catalog().tools().count()), (ServerState::Idle, 1));
         let all = library::call(&host, "ListMcpResources", json!({})).await.unwrap().text();
         assert_eq!(all.contains("nothing is known yet of books"), unknown, "{all}");
         let found = library::data(&host, "ListMcpResources", json!({ "server": "books" })).await;
         assert_eq!(found[0]["uri"], "book:one", "{found}");
         // The second time it is known without starting the server.
-        let state = if unknown { State::Ready } else { State::Idle };
+        let state = if unknown { ServerState::Ready } else { ServerState::Idle };
         assert_eq!(host.status_of("books").unwrap().state, state);
         host.close().await;
     }
@@ -147,7 +147,7 @@ async fn a_server_that_wants_a_login_waits_for_one() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "login", 1)]).start().await.unwrap();
     host.settled().await;
-    assert_eq!(host.status_of("login").unwrap().state, State::AuthRequired);
+    assert_eq!(host.status_of("login").unwrap().state, ServerState::AuthRequired);
     let refused = who(&host, "login").await.unwrap_err();
     assert!(refused.needs_login(), "{refused}");
     let again = host.connect("login").await.unwrap_err();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf::spec::ServerSettings;
-use wharf::{Event, Host, State};
+use wharf::{Event, Host, ServerState};
 
 use crate::fixture::{open_builder, server, settings};
 use crate::library::{Library, call, complaint, data, next, notes, until};
@@ -77,7 +77,7 @@ async fn a_server_that_goes_before_it_agrees_has_not_refused() {
     library.shelves().deaf = true;
     let before = library.count("subscriptions/listen");
     library.end.notify_one();
-    next(&mut events, |event| matches!(event, Event::State { state: State::Ready, .. }).then_some(())).await;
+    next(&mut events, |event| matches!(event, Event::State { state: ServerState::Ready, .. }).then_some(())).await;
     until(|| library.count("subscriptions/listen") > before).await;
     library.shelves().deaf = false;
     library.end.notify_one();
@@ -96,7 +96,7 @@ async fn a_server_that_stops_telling_is_told_of() {
     library.shelves().capabilities = json!({ "tools": { "listChanged": true }, "resources": {} });
     let mut events = host.events();
     library.end.notify_one();
-    let back = |event| matches!(event, Event::State { state: State::Ready, .. }).then_some(());
+    let back = |event| matches!(event, Event::State { state: ServerState::Ready, .. }).then_some(());
     next(&mut events, back).await;
     host.settled().await;
     until(|| library.count("subscriptions/listen") == 3).await;
@@ -112,10 +112,10 @@ async fn a_lazy_server_stays_while_something_is_watched() {
     let library = Library::new();
     let host = watching(&library, lazy()).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(host.status_of("library").unwrap().state, State::Ready);
+    assert_eq!(host.status_of("library").unwrap().state, ServerState::Ready);
     call(&host, "UnsubscribeMcpResource", json!({ "server": "library" })).await.unwrap();
     tokio::time::sleep(Duration::from_secs(130)).await;
-    assert_eq!(host.status_of("library").unwrap().state, State::Idle);
+    assert_eq!(host.status_of("library").unwrap().state, ServerState::Idle);
     host.close().await;
 }
 
@@ -133,7 +133,7 @@ async fn a_subscription_that_is_given_up_leaves_nothing() {
     let none = call(&host, "UnsubscribeMcpResource", json!({ "server": "library" })).await.unwrap().text();
     assert_eq!(none, "no subscription fits; there is none\n{\"unsubscribed\":false}");
     tokio::time::sleep(Duration::from_secs(130)).await;
-    assert_eq!(host.status_of("library").unwrap().state, State::Idle);
+    assert_eq!(host.status_of("library").unwrap().state, ServerState::Idle);
     assert_eq!(library.watched(), Value::Null);
     host.close().await;
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use wharf_testkit::flood::Kind;
+use wharf_testkit::flood::FloodKind;
 use wharf_testkit::oracle;
 
 use crate::process::Load;
@@ -17,7 +17,7 @@ pub const MAX_RATIO: f64 = 2.0;
 #[derive(Clone, Copy)]
 pub struct Cell {
     pub form: &'static str,
-    pub kind: Kind,
+    pub kind: FloodKind,
     pub count: usize,
 }
 
@@ -49,7 +49,7 @@ impl Measured {
 pub fn all() -> Vec<Cell> {
     let mut cells = Vec::new();
     for form in ["stdio", "http", "sse"] {
-        for kind in Kind::FLOODS.into_iter().filter(|kind| form == "stdio" || *kind != Kind::Stderr) {
+        for kind in FloodKind::FLOODS.into_iter().filter(|kind| form == "stdio" || *kind != FloodKind::Stderr) {
             cells.extend([1, 5].map(|count| Cell { form, kind, count }));
         }
     }
@@ -123,7 +123,7 @@ struct Remote {
 }
 
 impl Remote {
-    fn start(form: &str, kind: Kind, mark: &str) -> Self {
+    fn start(form: &str, kind: FloodKind, mark: &str) -> Self {
         let mut command = own_command("flood");
         command.args([form, kind.as_str()]).env(oracle::MARKER, mark);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use wharf::spec::{EnvValue, HttpForm, HttpSpec, ServerEntry, ServerName, ServerSpec, StdioSpec, Surroundings, ToolId};
+use wharf::spec::{
+    EnvValue, Environment, HttpSpec, HttpTransport, ServerEntry, ServerName, ServerSpec, StdioSpec, ToolId,
+};
 use wharf::tools::{ToolCaller, ToolInvocation};
 use wharf::{CallOptions, Host, RawJson};
 use wharf_testkit::oracle;
@@ -33,7 +35,7 @@ async fn measure(arguments: &[String]) {
     let [form, kind, count, seconds, mark, folder, urls @ ..] = arguments else { panic!("{arguments:?}") };
     let (count, seconds) = (count.parse::<usize>().unwrap(), seconds.parse().unwrap());
     let healthy = entry("healthy", stdio("quiet", mark));
-    let surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: folder.into() };
+    let surroundings = Environment { env: std::env::vars_os().collect(), cwd: folder.into() };
     let builder = Host::builder().servers([healthy.clone()]).gate(Arc::new(wharf::tools::AllowAllGate));
     let host = builder.surroundings(surroundings).state_dir(Path::new(folder).join("state")).start().await.unwrap();
     // A reader that never reads: events are kept for it.
@@ -85,7 +87,7 @@ fn stdio(kind: &str, mark: &str) -> ServerSpec {
 
 fn http(url: &str, form: &str) -> ServerSpec {
     let mut spec = HttpSpec::new(url.parse().unwrap());
-    spec.form = if form == "sse" { HttpForm::Sse } else { HttpForm::Streamable };
+    spec.form = if form == "sse" { HttpTransport::Sse } else { HttpTransport::Streamable };
     ServerSpec::Http(spec)
 }
 

@@ -1,6 +1,6 @@
 //! That no text is made to be read slowly.
 
-use wharf::inspect::{Place, inspect_text};
+use wharf::inspect::{FindingLocation, inspect_text};
 
 /// Texts made to be read slowly, of a length at which nobody would see the end of reading that is not linear.
 #[test]
@@ -16,7 +16,7 @@ fn megabytes_made_to_be_read_slowly_are_read_to_their_end() {
         "忽略用户之前",
     ] {
         let text = piece.repeat((2 << 20) / piece.len());
-        let findings = inspect_text(Place::Description, &text);
+        let findings = inspect_text(FindingLocation::Description, &text);
         assert!(findings.len() < 10_000, "{} findings in {piece:?}", findings.len());
     }
 }

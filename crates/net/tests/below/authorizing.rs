@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use url::Url;
 use wharf_net::{
-    AuthRecovery, Authorizer, Carried, HeaderMap, HeaderName, HeaderValue, Method, Net, NotAuthorized, Pending,
-    Refusal, RequestCredentials, Response, SendError, StatusCode, header,
+    AuthFuture, AuthRecovery, AuthRejection, Authorizer, CredentialHeaders, HeaderMap, HeaderName, HeaderValue,
+    HttpResponse, Method, Net, NotAuthorized, RequestCredentials, SendError, StatusCode, header,
 };
 use wharf_testkit::below::Endpoint;
 
@@ -35,7 +35,7 @@ impl Script {
         Arc::new(Self { looks: Some(found), ..Self::default() })
     }
 
-    fn carried(&self) -> Carried {
+    fn carried(&self) -> CredentialHeaders {
         let serial = self.serial.load(Ordering::SeqCst);
         let proof = self.proofs.fetch_add(1, Ordering::SeqCst);
         let value = |text: String| HeaderValue::from_str(&text).unwrap();
@@ -43,7 +43,7 @@ impl Script {
             (header::AUTHORIZATION, value(format!("DPoP token-{serial}"))),
             (HeaderName::from_static("dpop"), value(format!("proof-{proof}"))),
         ];
-        Carried { headers, serial }
+        CredentialHeaders { headers, serial }
     }
 
     fn refusals(&self) -> Vec<(u16, Option<u64>)> {
@@ -67,7 +67,7 @@ impl Authorizer for Script {
         self.heard.lock().unwrap().extend(nonce);
     }
 
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         self.refused.lock().unwrap().push((refusal.status, refusal.serial));
         let renewed = self.serial.fetch_add(1, Ordering::SeqCst) < self.renewals;
         Box::pin(async move { if renewed { Ok(()) } else { Err(no(AuthRecovery::Login)) } })
@@ -134,7 +134,7 @@ async fn authorized(script: &Arc<Script>, server: &Endpoint) -> Net {
     open().await.authorized_by(script.clone(), &Url::parse(&plain(server.address())).unwrap())
 }
 
-async fn send(net: &Net, server: &Endpoint) -> Result<Response, SendError> {
+async fn send(net: &Net, server: &Endpoint) -> Result<HttpResponse, SendError> {
     net.send(call(&plain(server.address()), "hello")).await
 }
 

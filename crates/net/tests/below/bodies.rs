@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wharf_net::BodyError;
-use wharf_testkit::below::{Direction, Fault, FaultProxy, Moment, Rule, serve_plain};
+use wharf_testkit::below::{ByteFault, Direction, FaultPosition, FaultProxy, FaultRule, serve_plain};
 
 use crate::memory::bounded;
 use crate::served::{answer, answering, saying};
@@ -56,14 +56,14 @@ async fn h14_what_follows_a_short_length_is_not_taken_for_the_next_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h14_a_cut_at_any_byte_of_the_answer_is_noticed() {
     let server = serve_plain().unwrap();
-    let whole = FaultProxy::start(server.address(), wharf_testkit::below::Script::default()).unwrap();
+    let whole = FaultProxy::start(server.address(), wharf_testkit::below::FaultScript::default()).unwrap();
     assert!(exchange(&open().await, &plain(whole.address())).await.is_healthy("hello"));
     let length = whole.traffic().to_client;
-    for fault in [Fault::Cut, Fault::Close] {
-        let proxy = FaultProxy::start(server.address(), wharf_testkit::below::Script::default()).unwrap();
+    for fault in [ByteFault::Cut, ByteFault::Close] {
+        let proxy = FaultProxy::start(server.address(), wharf_testkit::below::FaultScript::default()).unwrap();
         for at in (0..length).step_by(7) {
             let before = server.requests();
-            proxy.follow(Rule::new(Direction::ToClient, Moment::After(at.max(1)), fault.clone()));
+            proxy.follow(FaultRule::new(Direction::ToClient, FaultPosition::After(at.max(1)), fault.clone()));
             match exchange(&open().await, &plain(proxy.address())).await {
                 Outcome::Unsent(error) => assert!(!error.never_left(), "{fault:?} after {at}: {error:?}"),
                 Outcome::Unread(error) => assert!(matches!(error, BodyError::Broken(_)), "{fault:?} after {at}"),

@@ -5,7 +5,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::below::{Direction, Endpoint, Fault, FaultProxy, Moment, Rule, Script, TestCa, Times, TlsFault};
+use wharf_testkit::below::{
+    ByteFault, Direction, Endpoint, FaultCount, FaultPosition, FaultProxy, FaultRule, FaultScript, TestCa, TlsFault,
+};
 use wharf_testkit::below::{serve_plain, serve_tls};
 use wharf_testkit::oracle::until;
 
@@ -34,9 +36,9 @@ fn is_open(port: u16) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h25_a_connection_closed_while_idle_costs_nobody_anything() {
-    for fault in [Fault::Close, Fault::Cut] {
+    for fault in [ByteFault::Close, ByteFault::Cut] {
         let server = serve_plain().unwrap();
-        let proxy = FaultProxy::start(server.address(), Script::default()).unwrap();
+        let proxy = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
         let net = open().await;
         for asked in 1..=20 {
             assert!(exchange(&net, &plain(proxy.address())).await.is_healthy("hello"), "{fault:?}: request {asked}");
@@ -51,9 +53,9 @@ async fn h25_a_connection_closed_while_idle_costs_nobody_anything() {
 // a connection's channel while the connection drops it (hyper, issue 4122).
 #[tokio::test]
 async fn h25_a_connection_closed_at_the_moment_of_use_delivers_nothing_twice() {
-    for fault in [Fault::Close, Fault::Cut, Fault::HalfClose] {
+    for fault in [ByteFault::Close, ByteFault::Cut, ByteFault::HalfClose] {
         let server = Recorder::start();
-        let proxy = FaultProxy::start(server.endpoint.address(), Script::default()).unwrap();
+        let proxy = FaultProxy::start(server.endpoint.address(), FaultScript::default()).unwrap();
         let net = open().await;
         let mut ends = Vec::new();
         for round in 0..100 {
@@ -105,12 +107,14 @@ async fn h25_a_connection_that_dies_of_the_second_request_has_it_lost_and_not_re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_anywhere_in_the_request_leaves_its_outcome_open() {
     let server = serve_plain().unwrap();
-    let whole = FaultProxy::start(server.address(), Script::default()).unwrap();
+    let whole = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
     assert!(exchange(&open().await, &plain(whole.address())).await.is_healthy("hello"));
     let length = whole.traffic().to_server;
     for at in [1, 10, length / 2, length - 1] {
         let before = server.requests();
-        let proxy = FaultProxy::start(server.address(), Rule::new(TO_SERVER, Moment::After(at), Fault::Cut)).unwrap();
+        let proxy =
+            FaultProxy::start(server.address(), FaultRule::new(TO_SERVER, FaultPosition::After(at), ByteFault::Cut))
+                .unwrap();
         let error = exchange(&open().await, &plain(proxy.address())).await.unsent();
         assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "after {at}: {error:?}");
         assert_eq!((server.requests(), proxy.traffic().connections), (before, 1), "after {at}");
@@ -121,13 +125,13 @@ async fn a_cut_anywhere_in_the_request_leaves_its_outcome_open() {
 async fn garbage_between_the_records_of_tls_proves_nothing() {
     // The handshake is over and the request is there; what the server then says cannot be decrypted.
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::None, Times::Always).unwrap();
-    let proxy = FaultProxy::start(server.address(), Script::default()).unwrap();
+    let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
+    let proxy = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
     let net = trusting(&authority, None).await;
     assert!(exchange(&net, &secure(proxy.address())).await.is_healthy("hello"));
     let handshake = proxy.traffic().to_client;
     drop(net);
-    let spoilt = Rule::new(TO_CLIENT, Moment::Before(handshake - 100), Fault::Garbage(vec![0x17; 64]));
+    let spoilt = FaultRule::new(TO_CLIENT, FaultPosition::Before(handshake - 100), ByteFault::Garbage(vec![0x17; 64]));
     proxy.follow(spoilt);
     match exchange(&trusting(&authority, None).await, &secure(proxy.address())).await {
         Outcome::Unsent(error) => assert!(!error.never_left(), "{error:?}"),
@@ -139,14 +143,14 @@ async fn garbage_between_the_records_of_tls_proves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h26_a_peer_that_vanished_holds_nobody_beyond_a_deadline() {
     let server = serve_plain().unwrap();
-    let hole = Rule::new(TO_CLIENT, Moment::After(20), Fault::BlackHole);
+    let hole = FaultRule::new(TO_CLIENT, FaultPosition::After(20), ByteFault::BlackHole);
     let proxy = FaultProxy::start(server.address(), hole).unwrap();
     let net = open().await;
     let waiting = tokio::time::timeout(BRIEF, exchange(&net, &plain(proxy.address()))).await;
     assert!(waiting.is_err(), "{waiting:?}");
     assert_eq!(server.requests(), 1);
     assert!(until(SOON, || !is_open(proxy.address().port())), "the connection outlives its request");
-    proxy.follow(Script::default());
+    proxy.follow(FaultScript::default());
     assert!(exchange(&net, &plain(proxy.address())).await.is_healthy("hello"));
 }
 
@@ -163,8 +167,8 @@ async fn h26_the_system_asks_whether_a_quiet_peer_is_still_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h27_a_head_that_trickles_is_left_when_the_caller_leaves() {
     let server = serve_plain().unwrap();
-    let slow = Fault::Trickle { bytes: 1, every: Duration::from_millis(200) };
-    let proxy = FaultProxy::start(server.address(), Rule::new(TO_CLIENT, Moment::Opening, slow)).unwrap();
+    let slow = ByteFault::Trickle { bytes: 1, every: Duration::from_millis(200) };
+    let proxy = FaultProxy::start(server.address(), FaultRule::new(TO_CLIENT, FaultPosition::Opening, slow)).unwrap();
     let net = open().await;
     let since = Instant::now();
     let waiting = tokio::time::timeout(BRIEF, net.send(call(&plain(proxy.address()), "hello"))).await;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use url::Url;
 use wharf_net::SendError;
 use wharf_testkit::below::{
-    FullBacklog, NO_SUCH_NAME, Refused, Times, UNREACHABLE_URLS, black_hole, reset_after_accept, serve_plain,
+    FaultCount, FullBacklog, NO_SUCH_NAME, Refused, UNREACHABLE_URLS, black_hole, reset_after_accept, serve_plain,
 };
 
 use crate::{BRIEF, SOON, call, exchange, open, open_hurried, plain};
@@ -52,7 +52,7 @@ async fn h02_whoever_never_accepts_is_waited_for_just_so_long() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h02_a_reset_is_not_tried_again_by_itself() {
-    let server = reset_after_accept(Times::First(1)).unwrap();
+    let server = reset_after_accept(FaultCount::First(1)).unwrap();
     let net = open().await;
     let error = exchange(&net, &plain(server.address())).await.unsent();
     // Noticed while dialling, it proves that nothing left. Noticed later it proves nothing.
@@ -64,7 +64,7 @@ async fn h02_a_reset_is_not_tried_again_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h02_whoever_accepts_and_says_nothing_is_left_when_the_caller_leaves() {
-    let server = black_hole(Times::First(1)).unwrap();
+    let server = black_hole(FaultCount::First(1)).unwrap();
     let net = open_hurried().await;
     let waiting = tokio::time::timeout(2 * BRIEF, net.send(call(&plain(server.address()), "hello"))).await;
     assert!(waiting.is_err(), "nobody answers");

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use wharf_net::{Net, NetOptions, OpenError, SendError};
-use wharf_testkit::below::{TestCa, TestIdentity, Times, TlsFault, serve_tls};
+use wharf_net::{Net, NetOpenError, NetOptions, SendError};
+use wharf_testkit::below::{FaultCount, TestCa, TestIdentity, TlsFault, serve_tls};
 
 use crate::files::File;
 use crate::{BRIEF, SOON, assert_proof, exchange, hurried, open, open_with, secure};
@@ -24,7 +24,7 @@ async fn trusting_with(mut options: NetOptions, authority: &TestCa, identity: Op
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extra_authority_is_trusted_and_only_then() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::None, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
     let error = exchange(&open().await, &secure(server.address())).await.unsent();
     assert!(matches!(&error, SendError::Encryption(why) if why.contains("UnknownIssuer")), "{error:?}");
     assert_proof(&error, &server);
@@ -48,7 +48,7 @@ async fn h03_each_flaw_fails_closed_for_its_own_reason() {
         (TlsFault::NotTls, "InvalidContentType"),
     ] {
         let authority = TestCa::new();
-        let server = serve_tls(&authority, fault, Times::First(1)).unwrap();
+        let server = serve_tls(&authority, fault, FaultCount::First(1)).unwrap();
         let net = trusting(&authority, None).await;
         let error = exchange(&net, &secure(server.address())).await.unsent();
         assert!(matches!(&error, SendError::Encryption(why) if why.contains(reason)), "{fault:?}: {error:?}");
@@ -63,7 +63,7 @@ async fn h03_each_flaw_fails_closed_for_its_own_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h03_a_server_that_agrees_on_h2_and_does_not_speak_it_is_an_error() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::AlpnLie, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::AlpnLie, FaultCount::Always).unwrap();
     let error = exchange(&trusting(&authority, None).await, &secure(server.address())).await.unsent();
     assert_eq!(server.requests(), 0, "HTTP/1.1 was spoken after all");
     assert!(server.connections() <= 3, "{} connections", server.connections());
@@ -73,7 +73,7 @@ async fn h03_a_server_that_agrees_on_h2_and_does_not_speak_it_is_an_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h03_a_handshake_that_stalls_is_waited_for_as_long_as_a_connection() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::Stall, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::Stall, FaultCount::Always).unwrap();
     let net = trusting_with(hurried(), &authority, None).await;
     let since = Instant::now();
     let error = exchange(&net, &secure(server.address())).await.unsent();
@@ -85,7 +85,7 @@ async fn h03_a_handshake_that_stalls_is_waited_for_as_long_as_a_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_certificate_is_shown_where_it_is_demanded() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::ClientCertificate, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::ClientCertificate, FaultCount::Always).unwrap();
     let url = secure(server.address());
     let stranger = TestCa::named("Another Authority").client("somebody");
     for (shown, reason) in [(None, "CertificateRequired"), (Some(&stranger), "UnknownCA")] {
@@ -110,10 +110,12 @@ async fn files_that_hold_no_certificate_are_named() {
     let gone = empty.path().with_extension("gone");
     let mut options = NetOptions::default();
     options.extra_ca = vec![certificate.path(), empty.path()];
-    assert!(matches!(Net::open(&options).await.err(), Some(OpenError::NoCertificate(file)) if file == empty.path()));
+    assert!(matches!(Net::open(&options).await.err(), Some(NetOpenError::NoCertificate(file)) if file == empty.path()));
     options.extra_ca = vec![gone.clone()];
-    assert!(matches!(Net::open(&options).await.err(), Some(OpenError::Unreadable { file, .. }) if file == gone));
+    assert!(matches!(Net::open(&options).await.err(), Some(NetOpenError::Unreadable { file, .. }) if file == gone));
     options.extra_ca = Vec::new();
     options.client_certificate = Some(certificate.path());
-    assert!(matches!(Net::open(&options).await.err(), Some(OpenError::NoIdentity(file)) if file == certificate.path()));
+    assert!(
+        matches!(Net::open(&options).await.err(), Some(NetOpenError::NoIdentity(file)) if file == certificate.path())
+    );
 }

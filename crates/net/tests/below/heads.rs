@@ -1,7 +1,7 @@
 //! Heads that no client should accept: H29.
 
 use wharf_net::SendError;
-use wharf_testkit::below::{HeadFault, Times, serve_heads};
+use wharf_testkit::below::{FaultCount, HeadFault, serve_heads};
 
 use crate::memory::bounded;
 use crate::{exchange, open, plain};
@@ -16,7 +16,7 @@ async fn h29_a_head_that_is_none_is_an_error_that_proves_nothing() {
         HeadFault::LengthAndChunks,
         HeadFault::Garbage,
     ] {
-        let server = serve_heads(fault, Times::First(1)).unwrap();
+        let server = serve_heads(fault, FaultCount::First(1)).unwrap();
         let net = open().await;
         let error = bounded(exchange(&net, &plain(server.address()))).await.unsent();
         assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");

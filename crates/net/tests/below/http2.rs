@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::below::{Endpoint, Http2Fault, TestCa, Times, serve_http2};
+use wharf_testkit::below::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 use wharf_testkit::oracle::until;
 
 use crate::encryption::trusting;
@@ -17,7 +17,7 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(fault: Http2Fault, times: Times) -> Bench {
+    async fn new(fault: Http2Fault, times: FaultCount) -> Bench {
         let authority = TestCa::new();
         let server = serve_http2(&authority, fault, times).unwrap();
         let url = secure(server.address());
@@ -36,7 +36,7 @@ impl Bench {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_server_is_spoken_to_on_one_connection() {
-    let bench = Bench::new(Http2Fault::None, Times::Always).await;
+    let bench = Bench::new(Http2Fault::None, FaultCount::Always).await;
     for _ in 0..10 {
         assert!(bench.exchange().await.is_healthy("hello"));
     }
@@ -45,14 +45,14 @@ async fn a_healthy_server_is_spoken_to_on_one_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_what_was_provably_not_looked_at_is_asked_for_again_elsewhere() {
-    let bench = Bench::new(Http2Fault::GoAwayRefusing, Times::First(1)).await;
+    let bench = Bench::new(Http2Fault::GoAwayRefusing, FaultCount::First(1)).await;
     assert!(bench.exchange().await.is_healthy("hello"));
     assert_eq!((bench.server.requests(), bench.server.connections()), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_a_server_that_is_leaving_when_it_is_met_gets_nothing() {
-    let bench = Bench::new(Http2Fault::GoAwayFirst, Times::First(1)).await;
+    let bench = Bench::new(Http2Fault::GoAwayFirst, FaultCount::First(1)).await;
     let outcome = bench.exchange().await;
     if let Outcome::Unsent(error) = &outcome {
         // The connection was gone before the request was given to it.
@@ -68,7 +68,7 @@ async fn h30_a_server_that_is_leaving_when_it_is_met_gets_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_who_always_refuses_is_asked_a_few_times_at_most() {
     for fault in [Http2Fault::GoAwayFirst, Http2Fault::GoAwayRefusing, Http2Fault::RefusedStream] {
-        let bench = Bench::new(fault, Times::Always).await;
+        let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
         assert!(!error.never_left() || bench.server.requests() == 0, "{fault:?}: {error:?}");
         assert!(bench.server.requests() <= 3, "{fault:?}: {} deliveries, {error}", bench.server.requests());
@@ -78,7 +78,7 @@ async fn h30_who_always_refuses_is_asked_a_few_times_at_most() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_a_server_that_leaves_gracefully_loses_nothing() {
-    let bench = Bench::new(Http2Fault::GoAwayDraining, Times::Always).await;
+    let bench = Bench::new(Http2Fault::GoAwayDraining, FaultCount::Always).await;
     for asked in 1..=5 {
         assert!(bench.exchange().await.is_healthy("hello"), "request {asked}");
         assert_eq!((bench.server.requests(), bench.server.connections()), (asked, asked));
@@ -88,7 +88,7 @@ async fn h30_a_server_that_leaves_gracefully_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_what_may_have_been_looked_at_is_never_sent_again() {
     for fault in [Http2Fault::GoAwayAbandoning, Http2Fault::ResetStream, Http2Fault::ResetFlood] {
-        let bench = Bench::new(fault, Times::Always).await;
+        let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
         assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");
         assert_eq!(bench.server.requests(), 1, "{fault:?}: {error}");
@@ -105,7 +105,7 @@ async fn h30_floods_end_within_bounds() {
         Http2Fault::ContinuationFlood,
         Http2Fault::EmptyDataFlood,
     ] {
-        let bench = Bench::new(fault, Times::First(1)).await;
+        let bench = Bench::new(fault, FaultCount::First(1)).await;
         let since = Instant::now();
         let outcome = bench.exchange_within(limit).await;
         assert!(since.elapsed() < limit + SOON / 2, "{fault:?} took {:?}", since.elapsed());
@@ -118,7 +118,7 @@ async fn h30_floods_end_within_bounds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_a_flood_does_not_outlast_whoever_asked() {
     for fault in [Http2Fault::ContinuationFlood, Http2Fault::EmptyDataFlood] {
-        let bench = Bench::new(fault, Times::First(1)).await;
+        let bench = Bench::new(fault, FaultCount::First(1)).await;
         bench.exchange_within(Duration::from_secs(2)).await;
         assert!(exchange(&bench.net, &bench.url).await.is_healthy("hello"), "{fault:?} stuck");
     }
@@ -126,7 +126,7 @@ async fn h30_a_flood_does_not_outlast_whoever_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h30_a_window_that_never_opens_holds_nobody_beyond_a_deadline() {
-    let bench = Bench::new(Http2Fault::ZeroWindow, Times::Always).await;
+    let bench = Bench::new(Http2Fault::ZeroWindow, FaultCount::Always).await;
     // More than may be sent before the server's settings are known.
     let mut request = call(&bench.url, "hello");
     request.body = vec![b'a'; 1 << 20].into();
@@ -137,7 +137,7 @@ async fn h30_a_window_that_never_opens_holds_nobody_beyond_a_deadline() {
 
 #[tokio::test]
 async fn h26_a_server_that_answers_no_ping_is_given_up() {
-    let bench = Bench::new(Http2Fault::Silent, Times::First(1)).await;
+    let bench = Bench::new(Http2Fault::Silent, FaultCount::First(1)).await;
     let (net, request) = (bench.net.clone(), call(&bench.url, "hello"));
     let asked = tokio::spawn(async move { net.send(request).await.err() });
     while bench.server.requests() == 0 {

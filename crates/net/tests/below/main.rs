@@ -24,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use url::Url;
-use wharf_net::{BodyError, HeaderMap, Method, Net, NetOptions, RedirectPolicy, Request, SendError, StatusCode};
+use wharf_net::{BodyError, HeaderMap, HttpRequest, Method, Net, NetOptions, RedirectPolicy, SendError, StatusCode};
 use wharf_testkit::below::Endpoint;
 
 /// Long enough for anything that is going to happen.
@@ -102,10 +102,10 @@ fn secure(address: SocketAddr) -> String {
 }
 
 /// A request whose healthy answer repeats `word`.
-fn call(url: &str, word: &str) -> Request {
+fn call(url: &str, word: &str) -> HttpRequest {
     let params = json!({ "name": "echo", "arguments": { "word": word } });
     let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }).to_string();
-    Request {
+    HttpRequest {
         method: Method::POST,
         url: Url::parse(url).unwrap(),
         headers: HeaderMap::new(),
@@ -119,7 +119,7 @@ async fn exchange(net: &Net, url: &str) -> Outcome {
     exchange_request(net, call(url, "hello")).await
 }
 
-async fn exchange_request(net: &Net, request: Request) -> Outcome {
+async fn exchange_request(net: &Net, request: HttpRequest) -> Outcome {
     let whole = async {
         let mut response = match net.send(request).await {
             Ok(response) => response,

@@ -3,9 +3,11 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use wharf_net::{Net, NetOptions, OpenError, SendError, StatusCode};
+use wharf_net::{Net, NetOpenError, NetOptions, SendError, StatusCode};
 use wharf_spec::Secret;
-use wharf_testkit::below::{ConnectProxy, Endpoint, Manner, Refused, TestCa, Times, TlsFault, serve_plain, serve_tls};
+use wharf_testkit::below::{
+    ConnectProxy, Endpoint, FaultCount, ProxyBehaviour, Refused, TestCa, TlsFault, serve_plain, serve_tls,
+};
 
 use crate::files::File;
 use crate::{BRIEF, Outcome, exchange, hurried, open, open_with, plain, secure};
@@ -24,7 +26,7 @@ async fn through(proxy: impl std::fmt::Display, authority: &TestCa) -> Net {
 
 /// A healthy server of each kind, and its URL. Plain ones are told to the proxy, secure ones reached through a tunnel.
 fn servers(authority: &TestCa) -> [(Endpoint, String); 2] {
-    let (open, closed) = (serve_plain().unwrap(), serve_tls(authority, TlsFault::None, Times::Always).unwrap());
+    let (open, closed) = (serve_plain().unwrap(), serve_tls(authority, TlsFault::None, FaultCount::Always).unwrap());
     let (open_url, closed_url) = (plain(open.address()), secure(closed.address()));
     [(open, open_url), (closed, closed_url)]
 }
@@ -33,7 +35,7 @@ fn servers(authority: &TestCa) -> [(Endpoint, String); 2] {
 async fn h31_the_configured_proxy_is_used() {
     let authority = TestCa::new();
     for (server, url) in servers(&authority) {
-        let proxy = ConnectProxy::start(Manner::Works(server.address())).unwrap();
+        let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
         let net = through(format!("http://{}", proxy.address()), &authority).await;
         assert!(exchange(&net, &url).await.is_healthy("hello"), "{url}");
         let asked = proxy.asked();
@@ -49,7 +51,7 @@ async fn h31_the_configured_proxy_is_used() {
 async fn h31_a_name_is_for_the_proxy_to_resolve() {
     let authority = TestCa::new();
     let server = serve_plain().unwrap();
-    let proxy = ConnectProxy::start(Manner::Works(server.address())).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
     let net = through(format!("http://{}", proxy.address()), &authority).await;
     assert!(exchange(&net, "http://no-such-server.invalid/mcp").await.is_healthy("hello"));
 }
@@ -58,7 +60,7 @@ async fn h31_a_name_is_for_the_proxy_to_resolve() {
 async fn h31_credentials_go_to_the_proxy_and_nowhere_else() {
     let authority = TestCa::new();
     for (server, url) in servers(&authority) {
-        let proxy = ConnectProxy::start(Manner::Demands(AUTHORIZATION.to_owned(), server.address())).unwrap();
+        let proxy = ConnectProxy::start(ProxyBehaviour::Demands(AUTHORIZATION.to_owned(), server.address())).unwrap();
         let net = through(format!("http://user:{PASSWORD}@{}", proxy.address()), &authority).await;
         assert!(exchange(&net, &url).await.is_healthy("hello"), "{url}");
         assert_eq!(proxy.asked()[0].authorization.as_deref(), Some(AUTHORIZATION), "{url}");
@@ -69,9 +71,9 @@ async fn h31_credentials_go_to_the_proxy_and_nowhere_else() {
 async fn h31_a_proxy_that_fails_is_told_from_a_server_that_fails() {
     let authority = TestCa::new();
     for (manner, status, said) in [
-        (Manner::Refuses, Some(StatusCode::PROXY_AUTHENTICATION_REQUIRED), "authorization"),
-        (Manner::BadGateway, Some(StatusCode::BAD_GATEWAY), "proxy"),
-        (Manner::Garbage, None, "proxy"),
+        (ProxyBehaviour::Refuses, Some(StatusCode::PROXY_AUTHENTICATION_REQUIRED), "authorization"),
+        (ProxyBehaviour::BadGateway, Some(StatusCode::BAD_GATEWAY), "proxy"),
+        (ProxyBehaviour::Garbage, None, "proxy"),
     ] {
         for (server, url) in servers(&authority) {
             let proxy = ConnectProxy::start(manner.clone()).unwrap();
@@ -96,8 +98,8 @@ async fn h31_a_proxy_that_fails_is_told_from_a_server_that_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h31_a_tunnel_that_never_opens_is_waited_for_as_long_as_a_connection() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::None, Times::Always).unwrap();
-    let proxy = ConnectProxy::start(Manner::Silent).unwrap();
+    let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Silent).unwrap();
     let net = through(format!("http://user:{PASSWORD}@{}", proxy.address()), &authority).await;
     let error = exchange(&net, &secure(server.address())).await.unsent();
     assert_eq!(error, SendError::Slow(BRIEF));
@@ -128,14 +130,14 @@ async fn h31_a_proxy_that_is_no_url_is_refused_without_being_shown() {
         let mut options = NetOptions::default();
         options.proxy = Some(Secret::new(text.clone()));
         let refused = Net::open(&options).await.err();
-        assert!(matches!(refused, Some(OpenError::Proxy)), "{text}: {refused:?}");
+        assert!(matches!(refused, Some(NetOpenError::Proxy)), "{text}: {refused:?}");
         assert!(!format!("{options:?} {refused:?}").contains(PASSWORD));
     }
 }
 
 #[test]
 fn h31_a_proxy_of_the_environment_is_not_used() {
-    let (server, proxy) = (serve_plain().unwrap(), ConnectProxy::start(Manner::BadGateway).unwrap());
+    let (server, proxy) = (serve_plain().unwrap(), ConnectProxy::start(ProxyBehaviour::BadGateway).unwrap());
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "proxies::sends_what_stdin_says", "--include-ignored", "--nocapture"]);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {

@@ -2,16 +2,16 @@
 
 use std::net::IpAddr;
 
-use wharf_net::{Net, NetOptions, Reach, SendError};
+use wharf_net::{AddressPolicy, Net, NetOptions, SendError};
 use wharf_spec::Secret;
-use wharf_testkit::below::{ConnectProxy, Manner, serve_plain};
+use wharf_testkit::below::{ConnectProxy, ProxyBehaviour, serve_plain};
 
 use crate::served::answering;
 use crate::{exchange, open_with};
 
 async fn public_only(proxy: Option<String>) -> Net {
     let mut options = NetOptions::default();
-    options.reach = Reach::PublicOnly;
+    options.reach = AddressPolicy::PublicOnly;
     options.proxy = proxy.map(Secret::new);
     open_with(options).await
 }
@@ -50,7 +50,7 @@ async fn t40_a_server_cannot_send_us_where_we_may_not_go() {
             let server = answering(move |_| {
                 format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into_bytes()
             });
-            let proxy = ConnectProxy::start(Manner::Works(server.address())).unwrap();
+            let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
             // The proxy itself may be anywhere: whoever owns this program named it.
             let net = public_only(Some(format!("http://localhost:{}", proxy.address().port()))).await;
             let error = exchange(&net, "http://8.8.8.8/mcp").await.unsent();
@@ -64,7 +64,7 @@ async fn t40_a_server_cannot_send_us_where_we_may_not_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn t40_a_proxy_does_not_widen_the_reach() {
     let canary = serve_plain().unwrap();
-    let proxy = ConnectProxy::start(Manner::Works(canary.address())).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Works(canary.address())).unwrap();
     let net = public_only(Some(format!("http://{}", proxy.address()))).await;
     for (scheme, host) in [("http", "127.0.0.1"), ("https", "10.0.0.1"), ("http", "localhost"), ("https", "localhost")]
     {
@@ -75,5 +75,5 @@ async fn t40_a_proxy_does_not_widen_the_reach() {
 }
 
 fn is_public(address: IpAddr) -> bool {
-    Reach::PublicOnly.allows(address)
+    AddressPolicy::PublicOnly.allows(address)
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use wharf_testkit::below::{Endpoint, Guest, TestCa};
+use wharf_testkit::below::{AcceptedConnection, Endpoint, TestCa};
 
 /// A request as it came.
 pub struct Received {
@@ -20,7 +20,7 @@ impl Received {
 }
 
 /// Reads one request whole and counts it; nothing once the peer has left.
-pub fn receive(guest: &mut Guest) -> io::Result<Option<Received>> {
+pub fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<Received>> {
     let request = read_request(guest)?;
     if request.is_some() {
         guest.delivered();

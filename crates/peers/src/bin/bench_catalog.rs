@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wharf::catalog::{Catalog, CatalogTool, Filter, Listed, NameStyle, Section, SectionInput};
+use wharf::catalog::{Catalog, CatalogTool, NameStyle, Section, SectionInput, ServerLists, ToolFilter};
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{ToolDefinition, View};
@@ -58,14 +58,14 @@ fn main() {
     println!("{figures}");
 }
 
-fn section(server: usize, listed: &Listed) -> Arc<Section> {
+fn section(server: usize, listed: &ServerLists) -> Arc<Section> {
     let server = &ServerName::new(&format!("server-{server:03}")).unwrap();
-    let (style, filter, listed) = (NameStyle::Double, &Filter::default(), listed.clone());
+    let (style, filter, listed) = (NameStyle::Double, &ToolFilter::default(), listed.clone());
     Arc::new(Section::build(SectionInput { server, style, filter, trust: false, inspector: None, listed }))
 }
 
 /// Returns the tool listing of one server.
-fn listed(version: usize) -> Listed {
+fn listed(version: usize) -> ServerLists {
     let definition = |tool: usize| {
         let text = json!({
             "name": format!("tool_number_{tool}"),
@@ -82,7 +82,7 @@ fn listed(version: usize) -> Listed {
         });
         ToolDefinition::view(RawJson::of(&text).unwrap(), &JsonLimits::default()).unwrap()
     };
-    Listed { tools: (0..TOOLS).map(definition).collect(), ..Listed::default() }
+    ServerLists { tools: (0..TOOLS).map(definition).collect(), ..ServerLists::default() }
 }
 
 fn merged(sections: &[Arc<Section>]) -> Catalog {

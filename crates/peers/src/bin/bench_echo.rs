@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 use memchr::memchr;
-use wharf_peers::echo::{Era, answer};
+use wharf_peers::echo::{EchoEra, answer};
 
 fn main() {
     let era = era();
@@ -29,12 +29,12 @@ fn main() {
     }
 }
 
-fn era() -> Era {
+fn era() -> EchoEra {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        [] | ["--era", "modern"] => Era::Modern,
-        ["--era", "legacy"] => Era::Legacy,
+        [] | ["--era", "modern"] => EchoEra::Modern,
+        ["--era", "legacy"] => EchoEra::Legacy,
         _ => panic!("usage: bench-echo [--era modern|legacy]"),
     }
 }
@@ -77,7 +77,7 @@ impl LineBuffer {
     }
 }
 
-fn answer_line(line: &[u8], era: Era, answers: &mut Vec<u8>) {
+fn answer_line(line: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
     let before = answers.len();
     answer(line, era, answers);
     if answers.len() > before {

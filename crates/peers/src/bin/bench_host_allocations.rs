@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use wharf::{CallOptions, Connection, Host, RawJson};
-use wharf_peers::{InlineEcho, Kind, RuntimeFlavour, allow, answered, block_on, good_tool, named};
+use wharf_peers::{InlineEcho, RuntimeFlavour, ServerKind, allow, answered, block_on, good_tool, named};
 
 const PAYLOADS: [usize; 3] = [64, 64 << 10, 1 << 20];
 /// Measured calls of each kind, after the same number of warm-up calls.
@@ -56,7 +56,7 @@ fn main() {
 }
 
 async fn measure() {
-    let name = named(Kind::Good, 0);
+    let name = named(ServerKind::Good, 0);
     let host = Host::builder().rules([allow(&name, "echo")]).local(name.clone(), || InlineEcho).start().await.unwrap();
     answered(&host, 1).await;
     let connection = host.connection(name.as_str()).unwrap();

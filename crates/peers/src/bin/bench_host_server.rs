@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use memchr::memmem;
 use serde_json::{Value, json};
-use wharf_peers::echo::{Era, answer};
+use wharf_peers::echo::{EchoEra, answer};
 
 /// Uptime of a crashing server.
 const SHORT: Duration = Duration::from_millis(50);
@@ -83,7 +83,7 @@ fn respond(line: &[u8], held: &mut usize, reply: &mut Vec<u8>) {
     } else if memmem::find(line, br#""tools/list""#).is_some() {
         result(line, &tools(), reply);
     } else {
-        answer(line, Era::Modern, reply);
+        answer(line, EchoEra::Modern, reply);
     }
 }
 

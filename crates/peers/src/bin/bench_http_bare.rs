@@ -9,17 +9,17 @@ use bytes::Bytes;
 use memchr::memmem;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, redirect};
-use wharf_peers::{HttpServer, Options, Template, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, Template, block_on, drive};
 
 const REVISION: &str = "2026-07-28";
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, measure(options));
 }
 
-async fn measure(options: Options) {
-    let server = HttpServer::start(&options);
+async fn measure(options: BenchOptions) {
+    let server = HttpEchoServer::start(&options);
     // Same settings as `wharf-net`, as far as they affect the measurement.
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
     let bare = Arc::new(BareHttpClient { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
@@ -55,7 +55,7 @@ impl BareHttpClient {
     }
 
     /// Makes one call and verifies its response.
-    async fn check(&self, options: &Options) {
+    async fn check(&self, options: &BenchOptions) {
         let response = self.send().await;
         assert!(response.status().is_success(), "{}", response.status());
         let body = response.bytes().await.unwrap();

@@ -27,16 +27,16 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use wharf_peers::Answers;
-use wharf_peers::echo::{Era, answer};
+use wharf_peers::ResponseForm;
+use wharf_peers::echo::{EchoEra, answer};
 
 const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|legacy]";
 
 /// Command-line options.
 #[derive(Clone, Copy)]
 struct EchoServerOptions {
-    answers: Answers,
-    era: Era,
+    answers: ResponseForm,
+    era: EchoEra,
 }
 
 /// Counters of connections and requests.
@@ -61,14 +61,14 @@ async fn main() {
 }
 
 fn manner() -> EchoServerOptions {
-    let mut manner = EchoServerOptions { answers: Answers::Json, era: Era::Modern };
+    let mut manner = EchoServerOptions { answers: ResponseForm::Json, era: EchoEra::Modern };
     let mut words = std::env::args().skip(1);
     while let Some(flag) = words.next() {
         match (flag.as_str(), words.next().as_deref()) {
-            ("--answers", Some("json")) => manner.answers = Answers::Json,
-            ("--answers", Some("sse")) => manner.answers = Answers::Sse,
-            ("--era", Some("modern")) => manner.era = Era::Modern,
-            ("--era", Some("legacy")) => manner.era = Era::Legacy,
+            ("--answers", Some("json")) => manner.answers = ResponseForm::Json,
+            ("--answers", Some("sse")) => manner.answers = ResponseForm::Sse,
+            ("--era", Some("modern")) => manner.era = EchoEra::Modern,
+            ("--era", Some("legacy")) => manner.era = EchoEra::Legacy,
             _ => panic!("{USAGE}"),
         }
     }
@@ -107,11 +107,11 @@ async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Respo
     let message = message.to_bytes();
     let mut body = Vec::with_capacity(message.len() + 256);
     let media = match manner.answers {
-        Answers::Json => {
+        ResponseForm::Json => {
             answer(&message, manner.era, &mut body);
             "application/json"
         }
-        Answers::Sse => {
+        ResponseForm::Sse => {
             answer_event(&message, manner.era, &mut body);
             "text/event-stream"
         }
@@ -119,12 +119,13 @@ async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Respo
     if body.is_empty() {
         return status(StatusCode::ACCEPTED);
     }
-    let mut response = Response::new(SingleChunkBody { bytes: body.into(), sized: manner.answers == Answers::Json });
+    let mut response =
+        Response::new(SingleChunkBody { bytes: body.into(), sized: manner.answers == ResponseForm::Json });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
 
-fn answer_event(message: &[u8], era: Era, body: &mut Vec<u8>) {
+fn answer_event(message: &[u8], era: EchoEra, body: &mut Vec<u8>) {
     const BEFORE: &[u8] = b"event: message\ndata: ";
     body.extend_from_slice(BEFORE);
     answer(message, era, body);

@@ -11,15 +11,15 @@ use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use wharf_peers::{HttpServer, Options, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, block_on, drive};
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, measure(options));
 }
 
-async fn measure(options: Options) {
-    let server = HttpServer::start(&options);
+async fn measure(options: BenchOptions) {
+    let server = HttpEchoServer::start(&options);
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
     let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
     // The default limit is sixteen concurrent requests.

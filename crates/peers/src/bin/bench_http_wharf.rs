@@ -12,19 +12,19 @@ use std::sync::{Arc, Mutex};
 
 use wharf_auth::{Account, AccountKey, AccountOptions, FileVault};
 use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Tap, TappedMessage, connect_http};
-use wharf_peers::{HttpServer, Options, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, block_on, drive};
 use wharf_spec::HttpSpec;
 use wharf_wire::RawJson;
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, async move {
         if options.print_template { print_template(options).await } else { measure(options).await }
     });
 }
 
-async fn measure(options: Options) {
-    let server = HttpServer::start(&options);
+async fn measure(options: BenchOptions) {
+    let server = HttpEchoServer::start(&options);
     let account = options.account.then(|| account(&server));
     let connection = open(&server, None, account).await;
     let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
@@ -51,20 +51,24 @@ async fn measure(options: Options) {
 }
 
 /// Returns an account without a login, backed by a file that does not exist.
-fn account(server: &HttpServer) -> Arc<dyn Authorizer> {
+fn account(server: &HttpEchoServer) -> Arc<dyn Authorizer> {
     let vault = Arc::new(FileVault::new(std::env::temp_dir().join(format!("wharf-bench-{}.json", std::process::id()))));
     let key = AccountKey { server: "bench".to_owned(), account: String::new() };
     Arc::new(Account::new(AccountOptions::new(key, server.url.parse().unwrap(), vault)))
 }
 
-async fn open(server: &HttpServer, tap: Option<Arc<dyn Tap>>, authorizer: Option<Arc<dyn Authorizer>>) -> Connection {
+async fn open(
+    server: &HttpEchoServer,
+    tap: Option<Arc<dyn Tap>>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+) -> Connection {
     let mut options = ConnectOptions::default();
     (options.tap, options.authorizer) = (tap, authorizer);
     connect_http(&HttpSpec::new(server.url.parse().unwrap()), options).await.unwrap()
 }
 
 /// Prints the body of a call, with `{id}` and `{text}` as placeholders.
-async fn print_template(mut options: Options) {
+async fn print_template(mut options: BenchOptions) {
     #[derive(Default)]
     struct LastSentMessage(Mutex<String>);
     impl Tap for LastSentMessage {
@@ -75,7 +79,7 @@ async fn print_template(mut options: Options) {
         }
     }
     options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
-    let (tap, server) = (Arc::new(LastSentMessage::default()), HttpServer::start(&options));
+    let (tap, server) = (Arc::new(LastSentMessage::default()), HttpEchoServer::start(&options));
     let connection = open(&server, Some(tap.clone()), None).await;
     let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();

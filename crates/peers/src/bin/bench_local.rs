@@ -14,16 +14,16 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_client::{CallOptions, ClosureServer, ConnectOptions, Connection, ToolReply, connect_local};
-use wharf_peers::{Local, Options, block_on, drive};
+use wharf_peers::{BenchOptions, LocalServerKind, block_on, drive};
 use wharf_rmcp::RmcpServer;
 use wharf_wire::RawJson;
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, measure(options));
 }
 
-async fn measure(options: Options) {
+async fn measure(options: BenchOptions) {
     let (name, connection) = open(options.local).await;
     let arguments = RawJson::of(&json!({ "text": options.text() })).unwrap();
     let caller = connection.clone();
@@ -39,11 +39,11 @@ async fn measure(options: Options) {
     report.print();
 }
 
-async fn open(local: Local) -> (&'static str, Connection) {
+async fn open(local: LocalServerKind) -> (&'static str, Connection) {
     let options = ConnectOptions::default();
     match local {
-        Local::Closure => ("wharf local", connect_local(closures(), options).await.unwrap()),
-        Local::Rmcp => ("wharf local rmcp", connect_local(RmcpServer::new(RmcpEcho), options).await.unwrap()),
+        LocalServerKind::Closure => ("wharf local", connect_local(closures(), options).await.unwrap()),
+        LocalServerKind::Rmcp => ("wharf local rmcp", connect_local(RmcpServer::new(RmcpEcho), options).await.unwrap()),
     }
 }
 

@@ -15,12 +15,12 @@ use memchr::{memchr_iter, memmem};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionbio;
 use rustix::pipe::fcntl_setpipe_size;
-use wharf_peers::{Measured, Options, Report, Stopwatch, Template, WARM_UP, nanoseconds};
+use wharf_peers::{BenchOptions, BenchReport, BenchStopwatch, Measurements, Template, WARM_UP, nanoseconds};
 
 const PIPE: usize = 128 * 1024;
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     let mut server = RawServer::start(&options);
     server.check(&options);
     let (runtime, measured) = if options.conc == 1 {
@@ -28,7 +28,7 @@ fn main() {
     } else {
         ("poll", window(&mut server, &options))
     };
-    Report::new("raw", runtime, &options, measured).print();
+    BenchReport::new("raw", runtime, &options, measured).print();
     server.stop();
 }
 
@@ -42,7 +42,7 @@ struct RawServer {
 }
 
 impl RawServer {
-    fn start(options: &Options) -> Self {
+    fn start(options: &BenchOptions) -> Self {
         let mut child = Command::new(&options.server).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = child.stdout.take().unwrap();
@@ -53,7 +53,7 @@ impl RawServer {
     }
 
     /// Makes one call and verifies its response, before timing.
-    fn check(&mut self, options: &Options) {
+    fn check(&mut self, options: &BenchOptions) {
         let length = self.call(&mut Vec::new());
         let expected = format!(r#""text":"{}""#, options.text());
         let found = memmem::find(&self.inbox[..length], expected.as_bytes());
@@ -83,7 +83,7 @@ impl RawServer {
     }
 }
 
-fn one_caller(server: &mut RawServer, options: &Options) -> Measured {
+fn one_caller(server: &mut RawServer, options: &BenchOptions) -> Measurements {
     let mut line = Vec::new();
     if options.calls.is_none() {
         let end = Instant::now() + WARM_UP;
@@ -92,7 +92,7 @@ fn one_caller(server: &mut RawServer, options: &Options) -> Measured {
         }
     }
     let mut latencies = Vec::with_capacity(1 << 20);
-    let stopwatch = Stopwatch::start();
+    let stopwatch = BenchStopwatch::start();
     let mut begun = Instant::now();
     let end = begun + options.time;
     while options.calls.map_or(begun < end, |calls| latencies.len() < calls) {
@@ -104,7 +104,7 @@ fn one_caller(server: &mut RawServer, options: &Options) -> Measured {
     stopwatch.stop(latencies)
 }
 
-fn window(server: &mut RawServer, options: &Options) -> Measured {
+fn window(server: &mut RawServer, options: &BenchOptions) -> Measurements {
     ioctl_fionbio(&server.stdin, true).unwrap();
     ioctl_fionbio(&server.stdout, true).unwrap();
     let mut window = RequestWindow::new(server, options.conc);
@@ -112,7 +112,7 @@ fn window(server: &mut RawServer, options: &Options) -> Measured {
         window.run(RunLimit::Time(Instant::now() + WARM_UP));
     }
     window.latencies.clear();
-    let stopwatch = Stopwatch::start();
+    let stopwatch = BenchStopwatch::start();
     window.run(match options.calls {
         Some(calls) => RunLimit::Calls(calls),
         None => RunLimit::Time(Instant::now() + options.time),

@@ -10,14 +10,14 @@ use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::TokioChildProcess;
 use tokio::process::Command;
-use wharf_peers::{Options, block_on, drive};
+use wharf_peers::{BenchOptions, block_on, drive};
 
 fn main() {
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, measure(options));
 }
 
-async fn measure(options: Options) {
+async fn measure(options: BenchOptions) {
     let transport = TokioChildProcess::new(Command::new(&options.server)).unwrap();
     let lifecycle =
         ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None };

@@ -11,19 +11,19 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
 use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, TappedMessage, connect};
-use wharf_peers::{Options, block_on, drive};
-use wharf_spec::{StdioSpec, Surroundings};
+use wharf_peers::{BenchOptions, block_on, drive};
+use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::RawJson;
 
 fn main() {
     wharf_client::guard::run_if_asked();
-    let options = Options::from_args();
+    let options = BenchOptions::from_args();
     block_on(options.flavour, async move {
         if options.print_template { print_template().await } else { measure(options).await }
     });
 }
 
-async fn measure(options: Options) {
+async fn measure(options: BenchOptions) {
     let connection = open(options.server.clone().into(), None).await;
     let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
     let name = if options.typed { "wharf typed" } else { "wharf" };
@@ -46,7 +46,7 @@ async fn measure(options: Options) {
 
 async fn open(program: std::ffi::OsString, tap: Option<Arc<dyn Tap>>) -> Connection {
     let mut options = ConnectOptions::default();
-    options.surroundings = Surroundings { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
+    options.surroundings = Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
     // By path: under valgrind, `/proc/self/exe` is valgrind.
     options.guard = GuardProgram::At(std::env::current_exe().unwrap());
     options.tap = tap;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use wharf_client::{Elicitor, LogSink, Pending, RootsSource, Sampler, SamplingError};
+use wharf_client::{BoxedFuture, Elicitor, LogSink, RootsSource, Sampler, SamplingError};
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest, UrlRequest};
 
 use crate::peer::raw;
@@ -47,7 +47,7 @@ impl Elicitor for Person {
         self.pages
     }
 
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let answer = (self.answer)(&question);
         self.asked.lock().unwrap().push(question);
         Box::pin(std::future::ready(answer))
@@ -63,11 +63,11 @@ impl Elicitor for Hasty {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         self.0.elicit(server, question)
     }
 
-    fn page_done(&self, _server: &str, _page: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -76,7 +76,7 @@ impl Elicitor for Hasty {
 pub struct Undecided(pub watch::Sender<usize>);
 
 impl Elicitor for Undecided {
-    fn elicit(&self, _server: &str, _question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, _server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let thinking = Thinking(self.0.clone());
         self.0.send_modify(|open| *open += 1);
         Box::pin(async move {
@@ -135,7 +135,7 @@ impl Sampler for Model {
         self.tools
     }
 
-    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
+    fn sample(&self, _server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let said = (self.say)(&request).map(|said| raw(&said));
         self.asked.lock().unwrap().push(request);
         Box::pin(std::future::ready(said))

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wharf_client::{
     CallError, CallOptions, ConnectOptions, Connection, ConnectionCounters, Containment, GuardProgram, connect,
 };
-use wharf_spec::{EnvValue, StdioSpec, Surroundings};
+use wharf_spec::{EnvValue, Environment, StdioSpec};
 use wharf_testkit::oracle::{MARKER, marked_processes, until};
 use wharf_wire::{Content, RawJson, Revision, ToolResult, code};
 
@@ -241,7 +241,7 @@ impl Home {
         env.push(("HOME".into(), self.path.clone().into()));
         let mut options = ConnectOptions::default();
         options.name = self.marker();
-        options.surroundings = Surroundings { env, cwd: self.path.clone() };
+        options.surroundings = Environment { env, cwd: self.path.clone() };
         // The harness owns `main`, so somebody else has to be the guard.
         options.guard = GuardProgram::At(env!("CARGO_BIN_EXE_bench-wharf").into());
         options

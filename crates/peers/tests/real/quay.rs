@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::watch;
 use wharf_client::{
-    CallError, CallOptions, ClientServices, ConnectOptions, Connection, ConnectionCounters, Direction, Negotiation,
+    CallError, CallOptions, ClientServices, ConnectOptions, Connection, ConnectionCounters, Direction, NegotiationMode,
     Tap, TappedMessage,
 };
 use wharf_wire::{Era, Revision, ToolResult};
@@ -115,9 +115,9 @@ impl Side {
     }
 
     /// Servers of both eras are told which by the opening; the others are left to be found out.
-    fn negotiation(self) -> Negotiation {
+    fn negotiation(self) -> NegotiationMode {
         let lenient = LENIENT.contains(&self.by(Way::Stdio));
-        if lenient { Negotiation::Handshake } else { Negotiation::Automatic }
+        if lenient { NegotiationMode::Handshake } else { NegotiationMode::Automatic }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wharf_json::RawJson;
-use wharf_policy::{Attempt, Policy, Reason, Risk, Verdict};
+use wharf_policy::{CallAttempt, DecisionReason, Policy, RiskLevel, Verdict};
 use wharf_spec::ServerOrigin;
 
 use crate::block::{rule, server};
@@ -13,10 +13,10 @@ fn policy(rules: &[&str]) -> Policy {
 }
 
 /// Decides a read of this URI of `fs`.
-fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: Risk) -> Verdict {
+fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: RiskLevel) -> Verdict {
     let arguments = RawJson::known(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
     let fs = server("fs");
-    policy(rules).decide(&Attempt::access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
+    policy(rules).decide(&CallAttempt::access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_deny_of_a_server_covers_its_resources() {
         (&["allow ReadMcpResource", "deny ReadMcpResource where uri=x:*"], Deny, Deny),
         (&["allow SubscribeMcpResource where server=fs"], Allow, Ask),
     ] {
-        let found = [Risk::Low, Risk::High].map(|risk| read(rules, ServerOrigin::USER, "x:1", risk));
+        let found = [RiskLevel::Low, RiskLevel::High].map(|risk| read(rules, ServerOrigin::USER, "x:1", risk));
         assert_eq!(found, [listed, unlisted], "{rules:?}");
     }
     let project = ServerOrigin::File(Path::new("/p/.mcp.json").into());
@@ -55,7 +55,7 @@ fn a_deny_of_a_server_covers_its_resources() {
         (&["allow ReadMcpResource where server=fs in /q/.mcp.json"], Ask),
         (&["deny mcp__fs"], Deny),
     ] {
-        assert_eq!(read(rules, &project, "x:1", Risk::High), expected, "{rules:?}");
+        assert_eq!(read(rules, &project, "x:1", RiskLevel::High), expected, "{rules:?}");
     }
 }
 
@@ -86,10 +86,11 @@ fn a_rule_of_a_project_that_cannot_be_read_is_no_end_but_asks() {
         let problem = &policy.problems()[0];
         assert!(problem.is_unreadable() && !problem.is_fatal(), "{problem}");
         let (fs, arguments) = (server("fs"), RawJson::empty_object());
-        let decide = |origin, trust| policy.decide(&Attempt { origin, trust, ..Attempt::mcp(&fs, "read", &arguments) });
+        let decide =
+            |origin, trust| policy.decide(&CallAttempt { origin, trust, ..CallAttempt::mcp(&fs, "read", &arguments) });
         assert_eq!((decide(&own, false).verdict, decide(&project, false).verdict), (Allow, Ask), "{line}");
         assert_eq!(decide(&project, true).verdict, Ask, "trust does not settle it: {line}");
-        assert!(matches!(decide(&project, false).reason, Reason::Rule(_)), "{line}");
+        assert!(matches!(decide(&project, false).reason, DecisionReason::Rule(_)), "{line}");
     }
     // The same in a file of the user's keeps a host from starting.
     assert!(policy(&["deny mcp__"]).problems()[0].is_fatal());

@@ -1,7 +1,9 @@
 //! How rules and attempts are written in tables.
 
 use wharf_json::RawJson;
-use wharf_policy::{Action, Attempt, AttemptKind, Risk, Rule, RuleOrigin, SourcedRule, Standing, Verdict};
+use wharf_policy::{
+    AttemptKind, CallAttempt, RiskLevel, Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule, Verdict,
+};
 use wharf_spec::{ServerName, ServerOrigin};
 
 /// Rules, and what they decide.
@@ -19,15 +21,15 @@ pub struct Row {
     tool: String,
     arguments: RawJson,
     trust: bool,
-    risk: Risk,
+    risk: RiskLevel,
     pub expected: Verdict,
 }
 
 impl Row {
-    pub fn attempt(&self) -> Attempt<'_> {
+    pub fn attempt(&self) -> CallAttempt<'_> {
         let Self { server, tool, arguments, trust, risk, .. } = self;
         let origin = ServerOrigin::USER;
-        Attempt {
+        CallAttempt {
             server: server.as_ref(),
             origin,
             tool,
@@ -64,8 +66,8 @@ pub fn blocks(table: &str) -> Vec<Block> {
 /// Reads `[project] ACTION TOOL [where PATTERN] [in FILE]`.
 pub fn rule(line: &str, place: &str) -> SourcedRule {
     let (standing, line) = match line.strip_prefix("project ") {
-        Some(rest) => (Standing::Project, rest),
-        None => (Standing::User, line),
+        Some(rest) => (RuleAuthority::Project, rest),
+        None => (RuleAuthority::User, line),
     };
     let (action, target) = line.split_once(' ').expect(line);
     let (target, defined_in) = match target.split_once(" in ") {
@@ -80,11 +82,11 @@ pub fn rule(line: &str, place: &str) -> SourcedRule {
     SourcedRule { rule, origin: RuleOrigin { place: place.to_owned(), standing } }
 }
 
-fn action_of(word: &str) -> Action {
+fn action_of(word: &str) -> RuleAction {
     match word {
-        "allow" => Action::Allow,
-        "ask" => Action::Ask,
-        "deny" => Action::Deny,
+        "allow" => RuleAction::Allow,
+        "ask" => RuleAction::Ask,
+        "deny" => RuleAction::Deny,
         other => panic!("{other}"),
     }
 }
@@ -93,9 +95,9 @@ fn action_of(word: &str) -> Action {
 fn rows(text: &str) -> Vec<Row> {
     let (verdict, attempts) = text.split_once(' ').expect(text);
     let expected = match action_of(verdict) {
-        Action::Allow => Verdict::Allow,
-        Action::Ask => Verdict::Ask,
-        Action::Deny => Verdict::Deny,
+        RuleAction::Allow => Verdict::Allow,
+        RuleAction::Ask => Verdict::Ask,
+        RuleAction::Deny => Verdict::Deny,
     };
     attempts.split(" ; ").map(|attempt| row(attempt, expected)).collect()
 }
@@ -103,7 +105,7 @@ fn rows(text: &str) -> Vec<Row> {
 fn row(text: &str, expected: Verdict) -> Row {
     let whole = text.to_owned();
     let (trust, text) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
-    let (risk, text) = text.strip_prefix('~').map_or((Risk::High, text), |rest| (Risk::Low, rest));
+    let (risk, text) = text.strip_prefix('~').map_or((RiskLevel::High, text), |rest| (RiskLevel::Low, rest));
     let (name, arguments) = match [" {", " [", " \""].iter().filter_map(|start| text.find(start)).min() {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, "{}"),

@@ -5,8 +5,8 @@ use std::time::Instant;
 use crate::block::{rule, server};
 use wharf_json::RawJson;
 use wharf_policy::{
-    Attempt, CallDecision, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet,
-    Policy, Reason, Risk,
+    CallAttempt, CallDecision, DecisionReason, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet,
+    PermissionEvaluator, PinSet, Policy, RiskLevel,
 };
 use wharf_spec::{ServerOrigin, ToolId};
 
@@ -37,10 +37,10 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(GrantLifetime, Fingerpri
         Pinned::Known => pins.approve((ServerOrigin::User, tool), KNOWN, "{}").expect("there is room"),
         Pinned::Other => pins.approve((ServerOrigin::User, tool), OTHER, "{}").expect("there is room"),
     }
-    let attempt = Attempt { trust, ..Attempt::mcp(&git, "push", &arguments) };
+    let attempt = CallAttempt { trust, ..CallAttempt::mcp(&git, "push", &arguments) };
     let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
     match judge.judge(&attempt, Some(&KNOWN)) {
-        CallDecision::Allow { why: Reason::Grant(_), .. } => "allow by grant",
+        CallDecision::Allow { why: DecisionReason::Grant(_), .. } => "allow by grant",
         CallDecision::Allow { first_seen: true, .. } => "allow, first seen",
         CallDecision::Allow { .. } => "allow",
         CallDecision::Ask { changed: Some(_), .. } => "ask, changed",
@@ -93,7 +93,7 @@ fn a_definition_that_flips_back_is_known() {
     let (git, arguments) = (server("git"), RawJson::empty_object());
     let policy = Policy::compile(vec![rule("allow mcp__git", "config.json:1")], std::slice::from_ref(&git));
     let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
-    let attempt = Attempt::mcp(&git, "push", &arguments);
+    let attempt = CallAttempt::mcp(&git, "push", &arguments);
     let tool = ToolId::new(&git, "push");
     let mut judge = |pins: &PinSet, definition| {
         PermissionEvaluator { policy: &policy, grants: &mut grants, pins, now: Instant::now() }
@@ -101,7 +101,7 @@ fn a_definition_that_flips_back_is_known() {
     };
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: true, .. }));
     pins.approve((ServerOrigin::User, tool.clone()), KNOWN, "before").unwrap();
-    let CallDecision::Ask { why: Reason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
+    let CallDecision::Ask { why: DecisionReason::Rule(_), changed: Some(approved) } = judge(&pins, Some(&OTHER)) else {
         panic!("it has changed")
     };
     assert_eq!(&*approved, "before");
@@ -109,7 +109,7 @@ fn a_definition_that_flips_back_is_known() {
     pins.approve((ServerOrigin::User, tool), OTHER, "after").unwrap();
     assert!(matches!(judge(&pins, Some(&OTHER)), CallDecision::Allow { first_seen: false, .. }));
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: false, .. }));
-    assert!(matches!(judge(&pins, None), CallDecision::Ask { why: Reason::Undescribed, .. }));
+    assert!(matches!(judge(&pins, None), CallDecision::Ask { why: DecisionReason::Undescribed, .. }));
 }
 
 /// T20: an answer to one question is good for the one call, and only for it.
@@ -124,14 +124,14 @@ fn a_grant_for_one_call_is_used_up_when_it_decides() {
     let (origin, lifetime) = (ServerOrigin::User, GrantLifetime::Once);
     grants.add(Grant { tool, origin, arguments: exactly, lifetime, definition: KNOWN, until: None });
     let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now };
-    let granted = CallDecision::Allow { why: Reason::Grant(GrantLifetime::Once), first_seen: true };
-    let asked = CallDecision::Ask { why: Reason::Default, changed: None };
+    let granted = CallDecision::Allow { why: DecisionReason::Grant(GrantLifetime::Once), first_seen: true };
+    let asked = CallDecision::Ask { why: DecisionReason::Default, changed: None };
     // Trusted, it is not needed; with other arguments, it does not fit; then it is spent.
-    let trusted = Attempt { trust: true, ..Attempt::mcp(&git, "push", &arguments) };
-    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), CallDecision::Allow { why: Reason::Trust, .. }));
-    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &other), Some(&KNOWN)), asked);
-    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), granted);
-    assert_eq!(judge.judge(&Attempt::mcp(&git, "push", &arguments), Some(&KNOWN)), asked);
-    let plain = Attempt::plain("ListMcpResources", &arguments, Risk::Low);
-    assert_eq!(judge.judge(&plain, None), CallDecision::Allow { why: Reason::LowRisk, first_seen: false });
+    let trusted = CallAttempt { trust: true, ..CallAttempt::mcp(&git, "push", &arguments) };
+    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), CallDecision::Allow { why: DecisionReason::Trust, .. }));
+    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &other), Some(&KNOWN)), asked);
+    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &arguments), Some(&KNOWN)), granted);
+    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &arguments), Some(&KNOWN)), asked);
+    let plain = CallAttempt::plain("ListMcpResources", &arguments, RiskLevel::Low);
+    assert_eq!(judge.judge(&plain, None), CallDecision::Allow { why: DecisionReason::LowRisk, first_seen: false });
 }

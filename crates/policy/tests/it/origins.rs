@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use wharf_json::RawJson;
 use wharf_policy::{
-    Attempt, CallDecision, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet,
-    Policy, Reason, RuleProblemKind, Verdict,
+    CallAttempt, CallDecision, DecisionReason, Fingerprint, Grant, GrantLifetime, GrantScope, GrantSet,
+    PermissionEvaluator, PinSet, Policy, RuleProblemKind, Verdict,
 };
 use wharf_spec::{ServerOrigin, ToolId};
 
@@ -28,7 +28,7 @@ fn policy(rules: &[&str]) -> Policy {
 /// Decides a call of `docs / search` by a server of this origin.
 fn verdict(rules: &[&str], origin: &ServerOrigin, trust: bool) -> Verdict {
     let (docs, arguments) = (server("docs"), RawJson::empty_object());
-    policy(rules).decide(&Attempt { origin, trust, ..Attempt::mcp(&docs, "search", &arguments) }).verdict
+    policy(rules).decide(&CallAttempt { origin, trust, ..CallAttempt::mcp(&docs, "search", &arguments) }).verdict
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn an_allow_that_names_a_server_means_the_users_own() {
 #[test]
 fn the_reason_names_a_rule_that_is_about_another_server() {
     let (docs, arguments, origin) = (server("docs"), RawJson::empty_object(), file(HERE));
-    let attempt = Attempt { origin: &origin, ..Attempt::mcp(&docs, "search", &arguments) };
+    let attempt = CallAttempt { origin: &origin, ..CallAttempt::mcp(&docs, "search", &arguments) };
     let decided = policy(&["allow mcp__docs__search"]).decide(&attempt);
-    assert!(matches!(&decided.reason, Reason::Elsewhere(rule) if rule.rule.tool == "mcp__docs__search"));
+    assert!(matches!(&decided.reason, DecisionReason::Elsewhere(rule) if rule.rule.tool == "mcp__docs__search"));
     let shown = decided.reason.to_string();
     assert!(shown.contains("allow `mcp__docs__search` (config.json:1)"), "{shown}");
 }
@@ -79,11 +79,11 @@ fn a_grant_and_a_pin_hold_where_they_were_given() {
         let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, GrantLifetime::Session);
         grants.add(Grant { tool, origin, arguments: arguments_of, lifetime, definition: DEFINITION, until: None });
         let policy = policy(&[]);
-        let attempt = Attempt { origin: attempted, ..Attempt::mcp(&docs, "search", &arguments) };
+        let attempt = CallAttempt { origin: attempted, ..CallAttempt::mcp(&docs, "search", &arguments) };
         let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
         let judgement = judge.judge(&attempt, Some(&DEFINITION));
         assert_eq!(matches!(judgement, CallDecision::Allow { .. }), granted, "{given:?} {attempted:?}: {judgement:?}");
-        let trusted = judge.judge(&Attempt { trust: true, ..attempt }, Some(&DEFINITION));
+        let trusted = judge.judge(&CallAttempt { trust: true, ..attempt }, Some(&DEFINITION));
         let first_seen = matches!(trusted, CallDecision::Allow { first_seen: true, .. });
         assert_eq!(first_seen, !known, "{given:?} {attempted:?}: {trusted:?}");
     }

@@ -3,7 +3,7 @@
 use crate::block::{rule, server};
 use proptest::prelude::*;
 use wharf_json::RawJson;
-use wharf_policy::{Action, Attempt, AttemptKind, Policy, Risk, Rule, SourcedRule, Verdict};
+use wharf_policy::{AttemptKind, CallAttempt, Policy, RiskLevel, Rule, RuleAction, SourcedRule, Verdict};
 use wharf_spec::{ServerName, ToolId};
 
 const SERVERS: [&str; 4] = ["a", "a__b", "A", "b_"];
@@ -19,14 +19,14 @@ struct Call {
     tool: String,
     arguments: RawJson,
     trust: bool,
-    risk: Risk,
+    risk: RiskLevel,
 }
 
 impl Call {
     fn verdict(&self, rules: &[SourcedRule]) -> Verdict {
         let Self { server, tool, arguments, trust, risk } = self;
         let origin = wharf_spec::ServerOrigin::USER;
-        let attempt = Attempt {
+        let attempt = CallAttempt {
             server: server.as_ref(),
             origin,
             tool,
@@ -65,7 +65,7 @@ fn arguments() -> impl Strategy<Value = RawJson> {
 
 fn call() -> impl Strategy<Value = Call> {
     let server_name = prop::option::weighted(0.9, prop::sample::select(vec!["a", "a__b", "A", "b_", "none"]));
-    let risk = prop_oneof![9 => Just(Risk::High), 1 => Just(Risk::Low)];
+    let risk = prop_oneof![9 => Just(RiskLevel::High), 1 => Just(RiskLevel::Low)];
     (server_name, name(), arguments(), any::<bool>(), risk).prop_map(|(name, tool, arguments, trust, risk)| Call {
         server: name.map(server),
         tool,
@@ -86,7 +86,7 @@ fn target() -> impl Strategy<Value = String> {
 
 fn a_rule() -> impl Strategy<Value = SourcedRule> {
     let pattern = prop::option::of(prop_oneof!["[/ab*]{1,3}", "[ab](\\.b)?=[/ab*]{0,3}", Just("a=100".to_owned())]);
-    let action = prop::sample::select(vec![Action::Allow, Action::Allow, Action::Ask, Action::Deny]);
+    let action = prop::sample::select(vec![RuleAction::Allow, RuleAction::Allow, RuleAction::Ask, RuleAction::Deny]);
     (target(), pattern, action, prop::bool::weighted(0.1)).prop_map(|(tool, pattern, action, is_project)| {
         let mut sourced = rule(if is_project { "project ask x" } else { "ask x" }, "config.json:1");
         sourced.rule = Rule { pattern, ..Rule::new(tool, action) };
@@ -109,7 +109,7 @@ fn a_deny_of(call: Call) -> impl Strategy<Value = SourcedRule> {
     let pattern = prop::sample::select(patterns.map(|pattern| pattern.map(str::to_owned)).to_vec());
     (prop::sample::select(vec![tool, shorter]), pattern).prop_map(|(tool, pattern)| {
         let mut sourced = rule("deny x", "config.json:1");
-        sourced.rule = Rule { pattern, ..Rule::new(tool, Action::Deny) };
+        sourced.rule = Rule { pattern, ..Rule::new(tool, RuleAction::Deny) };
         sourced
     })
 }
@@ -134,7 +134,7 @@ proptest! {
 
     #[test]
     fn a_strict_rule_only_tightens(rules in rules(), mut added in a_rule(), call in call(), denies in any::<bool>()) {
-        added.rule.action = if denies { Action::Deny } else { Action::Ask };
+        added.rule.action = if denies { RuleAction::Deny } else { RuleAction::Ask };
         let before = call.verdict(&rules);
         let more = [rules, vec![added]].concat();
         prop_assert!(strictness(call.verdict(&more)) >= strictness(before));
@@ -143,8 +143,8 @@ proptest! {
     /// An allow widens nothing but what it would allow if it stood alone.
     #[test]
     fn an_allow_widens_only_its_own_target(rules in rules(), mut added in a_rule(), call in call()) {
-        added.rule.action = Action::Allow;
-        let untrusted = Call { trust: false, risk: Risk::High, ..call.clone() };
+        added.rule.action = RuleAction::Allow;
+        let untrusted = Call { trust: false, risk: RiskLevel::High, ..call.clone() };
         let is_target = untrusted.verdict(std::slice::from_ref(&added)) == Verdict::Allow;
         let before = call.verdict(&rules);
         let after = call.verdict(&[rules, vec![added]].concat());
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn a_matching_deny_is_final(rules in rules(), mut added in a_rule(), call in call()) {
-        added.rule.action = Action::Deny;
+        added.rule.action = RuleAction::Deny;
         let is_target = call.verdict(std::slice::from_ref(&added)) == Verdict::Deny;
         let after = call.verdict(&[rules, vec![added]].concat());
         prop_assert!(!is_target || after == Verdict::Deny);
@@ -169,7 +169,7 @@ proptest! {
         let rules = [rules, vec![deny]].concat();
         let other = disguised(&call, disguise);
         let by_name = |sourced: &SourcedRule| {
-            let is_exact = sourced.rule.action == Action::Allow && !sourced.rule.tool.contains(['*', '?']);
+            let is_exact = sourced.rule.action == RuleAction::Allow && !sourced.rule.tool.contains(['*', '?']);
             is_exact && other.tool != call.tool && sourced.rule.tool.ends_with(&other.tool)
         };
         let is_denied = call.verdict(&rules) == Verdict::Deny;
@@ -181,10 +181,10 @@ proptest! {
     #[test]
     fn a_rule_for_a_tool_is_for_no_other(tool in "[a_*?\\\\ü]{1,5}", other in call(), at in 0..SERVERS.len()) {
         let id = ToolId::new(&servers()[at], &*tool);
-        let Ok(named) = Rule::naming(&id, Action::Allow, &servers()) else { return Ok(()) };
+        let Ok(named) = Rule::naming(&id, RuleAction::Allow, &servers()) else { return Ok(()) };
         let mut sourced = rule("allow x", "config.json:1");
         sourced.rule = named;
-        let other = Call { trust: false, risk: Risk::High, ..other };
+        let other = Call { trust: false, risk: RiskLevel::High, ..other };
         let same = Call { server: Some(id.server.clone()), tool: tool.clone(), ..other.clone() };
         prop_assert_eq!(same.verdict(std::slice::from_ref(&sourced)), Verdict::Allow);
         let is_same = other.server.as_ref() == Some(&id.server) && other.tool == tool;
@@ -199,8 +199,8 @@ proptest! {
         call in call(),
     ) {
         let mut sourced = rule("deny x", "config.json:1");
-        sourced.rule = Rule { pattern, ..Rule::new(format!("mcp__a*{tool}"), Action::Deny) };
-        let allow = SourcedRule { rule: Rule { action: Action::Allow, ..sourced.rule.clone() }, ..sourced.clone() };
+        sourced.rule = Rule { pattern, ..Rule::new(format!("mcp__a*{tool}"), RuleAction::Deny) };
+        let allow = SourcedRule { rule: Rule { action: RuleAction::Allow, ..sourced.rule.clone() }, ..sourced.clone() };
         let call = Call { tool, arguments: RawJson::known(text), ..call };
         call.verdict(&[sourced, allow]);
     }

@@ -5,7 +5,7 @@ use wharf::catalog::Section;
 
 /// Completable names, per server.
 #[derive(Debug, Default)]
-pub struct Known(pub Vec<ServerNames>);
+pub struct CompletableNames(pub Vec<ServerNames>);
 
 /// Names offered by one server. Untrusted, except for the server's name.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct PromptNames {
     pub arguments: Vec<String>,
 }
 
-impl Known {
+impl CompletableNames {
     /// Collects the names currently in a host's catalog.
     pub fn of(host: &Host) -> Self {
         let catalog = host.catalog();

@@ -2,14 +2,14 @@
 
 use clap::{Arg, Command};
 
-use super::known::{Known, PromptNames, ServerNames};
-use super::template::{Progress, progress};
-use super::{Candidate, Other, starting_with};
+use super::known::{CompletableNames, PromptNames, ServerNames};
+use super::template::{TemplatePosition, progress};
+use super::{Candidate, LocalNameKind, starting_with};
 use wharf_terminal::command_words::{option, positional};
 
 /// A planned completion of the end of a line.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct CompletionPlan<'a> {
     /// Byte offset of the text to replace.
     pub start: usize,
     pub sought: CandidateQuery<'a>,
@@ -21,17 +21,17 @@ pub enum CandidateQuery<'a> {
     /// These candidates.
     Names(Vec<Candidate>),
     Others {
-        kind: Other,
+        kind: LocalNameKind,
         word: &'a str,
     },
-    Values(Values<'a>),
+    Values(ArgumentQuery<'a>),
 }
 
 /// A completion request to a server.
 #[derive(Debug)]
-pub struct Values<'a> {
+pub struct ArgumentQuery<'a> {
     pub server: &'a str,
-    pub owner: Owner<'a>,
+    pub owner: ArgumentOwner<'a>,
     pub argument: &'a str,
     pub value: &'a str,
     pub given: Vec<(String, String)>,
@@ -42,23 +42,23 @@ pub struct Values<'a> {
 
 /// The prompt or template that has the argument.
 #[derive(Debug)]
-pub enum Owner<'a> {
+pub enum ArgumentOwner<'a> {
     Prompt(&'a str),
     Template(&'a str),
 }
 
-impl Values<'_> {
+impl ArgumentQuery<'_> {
     pub fn candidate(&self, value: &str) -> Candidate {
         let text = match self.owner {
-            Owner::Prompt(_) => shlex::try_quote(value).map_or_else(|_| value.to_owned(), Into::into),
-            Owner::Template(_) => value.to_owned(),
+            ArgumentOwner::Prompt(_) => shlex::try_quote(value).map_or_else(|_| value.to_owned(), Into::into),
+            ArgumentOwner::Template(_) => value.to_owned(),
         };
         Candidate { text: format!("{}{text}{}", self.head, self.tail), ..Candidate::plain(value) }
     }
 }
 
 /// Plans the completion of the text before the cursor, or returns `None` if there is none.
-pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<Plan<'a>> {
+pub fn plan<'a>(grammar: &Command, known: &'a CompletableNames, typed: &'a str) -> Option<CompletionPlan<'a>> {
     let start =
         typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8));
     let word = &typed[start..];
@@ -68,11 +68,11 @@ pub fn plan<'a>(grammar: &Command, known: &'a Known, typed: &'a str) -> Option<P
         Some(line) => words(grammar, known, &line[..start - 1], word)?,
         None => return None,
     };
-    Some(Plan { start, sought })
+    Some(CompletionPlan { start, sought })
 }
 
 /// Completes `@server:uri`, which may occur anywhere.
-fn reference<'a>(known: &'a Known, word: &'a str) -> Option<CandidateQuery<'a>> {
+fn reference<'a>(known: &'a CompletableNames, word: &'a str) -> Option<CandidateQuery<'a>> {
     let Some((name, uri)) = word.split_once(':') else {
         let has_any = |server: &&ServerNames| !server.resources.is_empty() || !server.templates.is_empty();
         let servers = known.0.iter().filter(has_any).map(|server| server.name.as_str());
@@ -88,13 +88,13 @@ fn reference<'a>(known: &'a Known, word: &'a str) -> Option<CandidateQuery<'a>> 
         .collect();
     for template in &server.templates {
         match progress(template, uri) {
-            Some(Progress::Text(more)) if !more.is_empty() => {
+            Some(TemplatePosition::Text(more)) if !more.is_empty() => {
                 found.push(Candidate { text: format!("{head}{uri}{more}"), ..Candidate::plain(template) });
             }
-            Some(Progress::Value(value)) if found.is_empty() => {
-                let (owner, head) = (Owner::Template(template), format!("{head}{}", value.before));
+            Some(TemplatePosition::Value(value)) if found.is_empty() => {
+                let (owner, head) = (ArgumentOwner::Template(template), format!("{head}{}", value.before));
                 let (server, argument, given) = (server.name.as_str(), value.variable, value.given);
-                return Some(CandidateQuery::Values(Values {
+                return Some(CandidateQuery::Values(ArgumentQuery {
                     server,
                     owner,
                     argument,
@@ -125,7 +125,12 @@ struct ParsedWords<'a> {
 }
 
 /// Parses the words of a command up to the one being typed.
-fn words<'a>(grammar: &Command, known: &'a Known, before: &'a str, word: &'a str) -> Option<CandidateQuery<'a>> {
+fn words<'a>(
+    grammar: &Command,
+    known: &'a CompletableNames,
+    before: &'a str,
+    word: &'a str,
+) -> Option<CandidateQuery<'a>> {
     let (mut command, mut said) = (grammar, ParsedWords::default());
     let mut rest = before.split_whitespace();
     while let Some(earlier) = rest.next() {
@@ -167,7 +172,12 @@ fn hear<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
 }
 
 /// Returns the candidates of an argument by its value name.
-fn slot<'a>(argument: &Arg, known: &'a Known, said: &ParsedWords<'a>, word: &'a str) -> Option<CandidateQuery<'a>> {
+fn slot<'a>(
+    argument: &Arg,
+    known: &'a CompletableNames,
+    said: &ParsedWords<'a>,
+    word: &'a str,
+) -> Option<CandidateQuery<'a>> {
     let servers = || known.of_server(said.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
         Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
@@ -177,8 +187,8 @@ fn slot<'a>(argument: &Arg, known: &'a Known, said: &ParsedWords<'a>, word: &'a 
         "TOOL" => names(&mut servers().flat_map(|server| &server.tools).map(String::as_str)),
         "PROMPT" => names(&mut servers().flat_map(|server| &server.prompts).map(|prompt| prompt.name.as_str())),
         "URI" => names(&mut servers().flat_map(|server| &server.resources).map(String::as_str)),
-        "MODEL" => Some(CandidateQuery::Others { kind: Other::Models, word }),
-        "CONVERSATION" => Some(CandidateQuery::Others { kind: Other::Conversations, word }),
+        "MODEL" => Some(CandidateQuery::Others { kind: LocalNameKind::Models, word }),
+        "CONVERSATION" => Some(CandidateQuery::Others { kind: LocalNameKind::Conversations, word }),
         _ => {
             let server = known.server(said.server?)?;
             prompt_argument(server, server.prompt(said.prompt?)?, said, word)
@@ -201,8 +211,8 @@ fn prompt_argument<'a>(
         ));
     };
     let argument = prompt.arguments.iter().find(|argument| *argument == name)?;
-    let (owner, given, head) = (Owner::Prompt(&prompt.name), said.given.clone(), format!("{name}="));
-    Some(CandidateQuery::Values(Values { server: &server.name, owner, argument, value, given, head, tail: " " }))
+    let (owner, given, head) = (ArgumentOwner::Prompt(&prompt.name), said.given.clone(), format!("{name}="));
+    Some(CandidateQuery::Values(ArgumentQuery { server: &server.name, owner, argument, value, given, head, tail: " " }))
 }
 
 fn value_name(argument: &Arg) -> String {
@@ -235,9 +245,9 @@ mod tests {
         Command::new("wharf").subcommands([mcp, prompt, tools, model])
     }
 
-    fn known() -> Known {
+    fn known() -> CompletableNames {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Known(vec![
+        CompletableNames(vec![
             ServerNames {
                 name: "demo".to_owned(),
                 tools: texts(&["mcp__demo__echo", "mcp__demo__add"]),
@@ -254,14 +264,16 @@ mod tests {
     fn check(typed: &str, expected: &[&str]) {
         let (grammar, known) = (grammar(), known());
         let lines: Vec<String> = match plan(&grammar, &known, typed) {
-            Some(Plan { start, sought: CandidateQuery::Names(names) }) => {
+            Some(CompletionPlan { start, sought: CandidateQuery::Names(names) }) => {
                 names.iter().map(|name| format!("{}{}", &typed[..start], name.text)).collect()
             }
-            Some(Plan { start, sought: CandidateQuery::Values(values) }) => {
+            Some(CompletionPlan { start, sought: CandidateQuery::Values(values) }) => {
                 let asked = format!("{}.{}?{}{:?}", values.server, values.argument, values.value, values.given);
                 vec![asked, format!("{}{}", &typed[..start], values.candidate("x y").text)]
             }
-            Some(Plan { sought: CandidateQuery::Others { kind, word }, .. }) => vec![format!("{kind:?} {word}")],
+            Some(CompletionPlan { sought: CandidateQuery::Others { kind, word }, .. }) => {
+                vec![format!("{kind:?} {word}")]
+            }
             None => Vec::new(),
         };
         assert_eq!(lines, expected, "{typed}");

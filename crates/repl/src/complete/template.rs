@@ -2,15 +2,15 @@
 
 /// Position of the typed text in a template.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub enum TemplatePosition<'a> {
     /// Inside literal text; holds the rest of the literal.
     Text(&'a str),
     /// Inside the value of a variable.
-    Value(Value<'a>),
+    Value(TemplateValue<'a>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Value<'a> {
+pub struct TemplateValue<'a> {
     pub variable: &'a str,
     /// Text typed before the value.
     pub before: &'a str,
@@ -23,13 +23,13 @@ pub struct Value<'a> {
 }
 
 /// Returns the position of a typed text in a template, or `None` if it does not match.
-pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<Progress<'a>> {
+pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<TemplatePosition<'a>> {
     let (mut rest, mut text_end, mut given) = (typed, 0, Vec::new());
     loop {
         let text = &template[text_end..];
         let text = &text[..text.find('{').unwrap_or(text.len())];
         if text.starts_with(rest) && rest.len() < text.len() || text_end + text.len() == template.len() {
-            return text.starts_with(rest).then(|| Progress::Text(&text[rest.len()..]));
+            return text.starts_with(rest).then(|| TemplatePosition::Text(&text[rest.len()..]));
         }
         rest = rest.strip_prefix(text)?;
         let open = text_end + text.len() + 1;
@@ -39,7 +39,7 @@ pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<Progress<'a>> {
         let after = &after[..after.find('{').unwrap_or(after.len())];
         let Some(length) = rest.find(after).filter(|_| !after.is_empty()) else {
             let before = &typed[..typed.len() - rest.len()];
-            return Some(Progress::Value(Value { variable, before, value: rest, after, given }));
+            return Some(TemplatePosition::Value(TemplateValue { variable, before, value: rest, after, given }));
         };
         given.push((variable.to_owned(), rest[..length].to_owned()));
         (rest, text_end) = (&rest[length..], close + 1);
@@ -60,12 +60,14 @@ mod tests {
     #[track_caller]
     fn check_text(typed: &str, expected: Option<&str>) {
         let found = progress("note://{city}/{+street}/end", typed);
-        assert_eq!(found, expected.map(Progress::Text), "{typed}");
+        assert_eq!(found, expected.map(TemplatePosition::Text), "{typed}");
     }
 
     #[track_caller]
     fn check_value(typed: &str, variable: &str, value: &str, after: &str, given: &[(&str, &str)]) {
-        let Some(Progress::Value(found)) = progress("note://{city}/{+street}/end", typed) else { panic!("{typed}") };
+        let Some(TemplatePosition::Value(found)) = progress("note://{city}/{+street}/end", typed) else {
+            panic!("{typed}")
+        };
         assert_eq!((found.variable, found.value, found.after), (variable, value, after), "{typed}");
         assert_eq!(format!("{}{}", found.before, found.value), typed);
         let given: Vec<(String, String)> =
@@ -90,7 +92,7 @@ mod tests {
         assert_eq!(progress("a://{?query}", "a://"), None);
         assert_eq!(progress("a://{open", "a://"), None);
         assert_eq!(progress("a://{a,b}", "a://"), None);
-        assert_eq!(progress("plain", "plain"), Some(Progress::Text("")));
+        assert_eq!(progress("plain", "plain"), Some(TemplatePosition::Text("")));
         assert_eq!(progress("plain", "plainer"), None);
     }
 }

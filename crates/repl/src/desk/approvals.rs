@@ -3,31 +3,31 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use wharf::{AskReply, Consent};
-use wharf_config::{ApprovalStore, Config, Configured};
+use wharf::{AskReply, ConsentAnswer};
+use wharf_config::{ApprovalStore, Config, ConfiguredServer};
 
-use super::queue::{Open, Question};
+use super::queue::{DialogQuestion, PendingQuestion};
 use wharf_terminal::approval::{self, Waiting};
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::question::ApprovalDialog;
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 
 /// Answer about a server, and the result of saving an approval.
-pub struct Decided {
+pub struct ApprovalResult {
     waiting: Waiting,
-    outcome: Result<Consent, Failure>,
+    outcome: Result<ConsentAnswer, Failure>,
 }
 
 /// Reports whether two entries are the same entry of the same file, regardless of their content.
-pub fn is_same_entry(one: &Configured, other: &Configured) -> bool {
+pub fn is_same_entry(one: &ConfiguredServer, other: &ConfiguredServer) -> bool {
     (&one.name, one.layer, &one.place.file) == (&other.name, other.layer, &other.place.file)
 }
 
 /// Returns a function that finds the servers that need approval. Calling it blocks.
 pub fn finder(
-    session: &Session,
-    servers: Vec<Configured>,
+    session: &CommandSession,
+    servers: Vec<ConfiguredServer>,
     config: Arc<Config>,
 ) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
     let approvals = approval::approvals(session);
@@ -39,10 +39,13 @@ pub fn finder(
 }
 
 /// Returns the question about a server, and a future that handles the answer.
-pub fn asked(session: &Session, waiting: Waiting) -> (Box<dyn Open>, impl Future<Output = Decided> + use<>) {
+pub fn asked(
+    session: &CommandSession,
+    waiting: Waiting,
+) -> (Box<dyn PendingQuestion>, impl Future<Output = ApprovalResult> + use<>) {
     let (reply, answer) = AskReply::pair();
     let name = waiting.server.name.as_str();
-    let question = Question::new(name, ApprovalDialog::new(name, waiting.shown()), reply);
+    let question = DialogQuestion::new(name, ApprovalDialog::new(name, waiting.shown()), reply);
     let approvals = approval::approvals(session);
     (Box::new(question), decide(waiting, approvals, answer))
 }
@@ -50,30 +53,30 @@ pub fn asked(session: &Session, waiting: Waiting) -> (Box<dyn Open>, impl Future
 async fn decide(
     waiting: Waiting,
     approvals: Result<ApprovalStore, Failure>,
-    answer: oneshot::Receiver<Consent>,
-) -> Decided {
-    match answer.await.unwrap_or(Consent::Refused) {
-        Consent::Refused => Decided { waiting, outcome: Ok(Consent::Refused) },
-        Consent::Given => keep(waiting, approvals).await,
+    answer: oneshot::Receiver<ConsentAnswer>,
+) -> ApprovalResult {
+    match answer.await.unwrap_or(ConsentAnswer::Refused) {
+        ConsentAnswer::Refused => ApprovalResult { waiting, outcome: Ok(ConsentAnswer::Refused) },
+        ConsentAnswer::Given => keep(waiting, approvals).await,
     }
 }
 
-async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> Decided {
+async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> ApprovalResult {
     let keeping = tokio::task::spawn_blocking(move || {
-        let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| Consent::Given);
-        Decided { waiting, outcome }
+        let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| ConsentAnswer::Given);
+        ApprovalResult { waiting, outcome }
     });
     keeping.await.expect("approving panics nowhere, and nobody aborts what cannot be aborted")
 }
 
 /// Prints the result. Returns the server's name if it is now approved.
-pub fn told(console: &Console, decided: Decided) -> Option<String> {
-    let Decided { waiting, outcome } = decided;
+pub fn told(console: &Console, decided: ApprovalResult) -> Option<String> {
+    let ApprovalResult { waiting, outcome } = decided;
     let name = &waiting.server.name;
     match outcome {
         Ok(consent) => {
             console.say(approval::told(name, consent));
-            (consent == Consent::Given).then(|| name.to_string())
+            (consent == ConsentAnswer::Given).then(|| name.to_string())
         }
         Err(failure) => {
             console.say(render(&failure.about(name.as_str())));

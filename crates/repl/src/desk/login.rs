@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use wharf::{Ask, Consent, HostError, LoginAsk};
-use wharf_auth::{DeviceCodePage, LoginCallback, Page, Visit, VisitError, Visitor};
-use wharf_net::Pending;
-use wharf_spec::{ServerName, Untrusted};
+use wharf::{Ask, ConsentAnswer, HostError, LoginAsk};
+use wharf_auth::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginPage, VisitError};
+use wharf_net::AuthFuture;
+use wharf_spec::{ServerName, UntrustedText};
 
-use super::{DeskMessage, Slot};
+use super::{DeskMessage, QuestionSender};
 use wharf_terminal::accounts::{self, LoginPageMode};
 use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::fleet::ManagedHost;
@@ -15,14 +15,14 @@ use wharf_terminal::login_errors::explained;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 /// Returns a visitor that asks for consent before each page.
-pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: Slot) -> Arc<dyn Visitor> {
+pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
     let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), LoginPageMode::Agreed);
     Arc::new(ConsentVisitor { visitor, slot, server: server.to_owned() })
 }
 
 /// Formats the result of a login.
 pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
-    let name = Untrusted::new(server);
+    let name = UntrustedText::new(server);
     match outcome {
         Ok(()) => format!("{} at {}.", paint(GOOD, "Logged in"), paint(NAME, name)),
         Err(HostError::Login { error, .. }) => render(&explained(&error).about(server)),
@@ -31,35 +31,37 @@ pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
 }
 
 struct ConsentVisitor {
-    visitor: Arc<dyn Visitor>,
-    slot: Slot,
+    visitor: Arc<dyn LoginBrowser>,
+    slot: QuestionSender,
     server: String,
 }
 
 struct ConsentVisit {
-    visit: Box<dyn Visit>,
-    slot: Slot,
+    visit: Box<dyn BrowserVisit>,
+    slot: QuestionSender,
     server: String,
 }
 
-impl Visitor for ConsentVisitor {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for ConsentVisitor {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let (preparing, slot, server) = (self.visitor.prepare(), self.slot.clone(), self.server.clone());
-        Box::pin(async move { Ok(Box::new(ConsentVisit { visit: preparing.await?, slot, server }) as Box<dyn Visit>) })
+        Box::pin(async move {
+            Ok(Box::new(ConsentVisit { visit: preparing.await?, slot, server }) as Box<dyn BrowserVisit>)
+        })
     }
 }
 
-impl Visit for ConsentVisit {
+impl BrowserVisit for ConsentVisit {
     fn redirect_uri(&self) -> &str {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         let Self { visit, slot, server } = *self;
         Box::pin(async move {
             match slot.agrees(&server, &page).await {
-                Consent::Given => visit.go(page).await,
-                Consent::Refused => Err(VisitError::Declined),
+                ConsentAnswer::Given => visit.go(page).await,
+                ConsentAnswer::Refused => Err(VisitError::Declined),
             }
         })
     }
@@ -69,16 +71,16 @@ impl Visit for ConsentVisit {
     }
 }
 
-impl Slot {
+impl QuestionSender {
     /// Asks for consent to open a page. Dropping the future withdraws the question.
-    async fn agrees(&self, server: &str, page: &Page) -> Consent {
-        let Ok(server) = ServerName::new(server) else { return Consent::Refused };
+    async fn agrees(&self, server: &str, page: &LoginPage) -> ConsentAnswer {
+        let Ok(server) = ServerName::new(server) else { return ConsentAnswer::Refused };
         let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
         ask.scope.clone_from(&page.scope);
         let (reply, answer) = wharf::AskReply::pair();
         match self.inbox.send(DeskMessage::Ask(Box::new(Ask::Login(ask, reply)))).await {
-            Ok(()) => answer.await.unwrap_or(Consent::Refused),
-            Err(_) => Consent::Refused,
+            Ok(()) => answer.await.unwrap_or(ConsentAnswer::Refused),
+            Err(_) => ConsentAnswer::Refused,
         }
     }
 }
@@ -92,12 +94,12 @@ mod tests {
     /// A visit that returns immediately.
     struct ImmediateVisit;
 
-    impl Visit for ImmediateVisit {
+    impl BrowserVisit for ImmediateVisit {
         fn redirect_uri(&self) -> &str {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _: Page) -> Pending<Result<LoginCallback, VisitError>> {
+        fn go(self: Box<Self>, _: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
             Box::pin(async { Err(VisitError::NotPossible("it was opened".to_owned())) })
         }
     }
@@ -105,14 +107,14 @@ mod tests {
     #[tokio::test]
     async fn a_page_is_opened_only_after_a_yes_at_the_desk() {
         for (consent, expected) in [
-            (Some(Consent::Given), VisitError::NotPossible("it was opened".to_owned())),
-            (Some(Consent::Refused), VisitError::Declined),
+            (Some(ConsentAnswer::Given), VisitError::NotPossible("it was opened".to_owned())),
+            (Some(ConsentAnswer::Refused), VisitError::Declined),
             (None, VisitError::Declined),
         ] {
             let (inbox, mut arrivals) = mpsc::channel(1);
-            let slot = Slot { inbox, samples: Arc::default() };
+            let slot = QuestionSender { inbox, samples: Arc::default() };
             let visit = Box::new(ConsentVisit { visit: Box::new(ImmediateVisit), slot, server: "docs".to_owned() });
-            let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
+            let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
             page.scope = Some("read".to_owned());
             let person = async {
                 let Some(DeskMessage::Ask(ask)) = arrivals.recv().await else { panic!("nobody asks") };

@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 
 use wharf::AskReply;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use wharf_terminal::editor::Field;
-use wharf_terminal::question::{Heard, Talk, Turn};
+use wharf_terminal::editor::InputField;
+use wharf_terminal::question::{Dialog, DialogInput, DialogStep};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// A question with its pending answer.
-pub trait Open: Send {
+pub trait PendingQuestion: Send {
     /// Name of the requesting server, escaped.
     fn server(&self) -> &str;
 
@@ -21,9 +21,9 @@ pub trait Open: Send {
     fn begin(&self) -> String;
 
     /// Handles a line. Returns the next text, or `None` if the question is answered.
-    fn hear(&mut self, heard: Heard) -> Option<String>;
+    fn hear(&mut self, heard: DialogInput) -> Option<String>;
 
-    fn field(&self) -> Field;
+    fn field(&self) -> InputField;
 
     /// Polls for withdrawal: ready once the receiver of the answer is gone.
     fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()>;
@@ -32,7 +32,7 @@ pub trait Open: Send {
 }
 
 /// A dialog with the receiver of its answer.
-pub struct Question<T: Talk> {
+pub struct DialogQuestion<T: Dialog> {
     server: String,
     talk: T,
     /// `None` once answered.
@@ -45,22 +45,22 @@ type AnswerCallback<A> = Box<dyn FnOnce(&A) + Send>;
 
 /// The pending questions.
 #[derive(Default)]
-pub struct Queue {
-    open: VecDeque<Box<dyn Open>>,
+pub struct QuestionQueue {
+    open: VecDeque<Box<dyn PendingQuestion>>,
 }
 
 /// Text to print after an operation of the queue.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct QueueReply {
     pub text: String,
     /// True if another question is open now, or none is.
     pub is_table_changed: bool,
 }
 
-impl<T: Talk> Question<T> {
+impl<T: Dialog> DialogQuestion<T> {
     /// Creates a question. The server's name is unescaped.
     pub fn new(server: &str, talk: T, reply: AskReply<T::Answer>) -> Self {
-        Self { server: Untrusted::new(server).to_string(), talk, reply: Some(reply), then: None }
+        Self { server: UntrustedText::new(server).to_string(), talk, reply: Some(reply), then: None }
     }
 
     /// Sets a callback to run before the answer is delivered.
@@ -78,9 +78,9 @@ impl<T: Talk> Question<T> {
     }
 }
 
-impl<T> Open for Question<T>
+impl<T> PendingQuestion for DialogQuestion<T>
 where
-    T: Talk + Send,
+    T: Dialog + Send,
     T::Answer: Send,
 {
     fn server(&self) -> &str {
@@ -89,22 +89,22 @@ where
 
     fn begin(&self) -> String {
         match self.talk.begin() {
-            Turn::Ask { say, prompt } => asked(&say, &prompt),
-            Turn::Done(_) => String::new(),
+            DialogStep::Ask { say, prompt } => asked(&say, &prompt),
+            DialogStep::Done(_) => String::new(),
         }
     }
 
-    fn hear(&mut self, heard: Heard) -> Option<String> {
+    fn hear(&mut self, heard: DialogInput) -> Option<String> {
         match self.talk.hear(heard) {
-            Turn::Ask { say, prompt } => Some(asked(&say, &prompt)),
-            Turn::Done(answer) => {
+            DialogStep::Ask { say, prompt } => Some(asked(&say, &prompt)),
+            DialogStep::Done(answer) => {
                 self.answer(answer);
                 None
             }
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         self.talk.field()
     }
 
@@ -126,34 +126,34 @@ fn asked(say: &str, prompt: &str) -> String {
     format!("{say}{gap}{}", prompt.trim_end())
 }
 
-impl Queue {
+impl QuestionQueue {
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    pub fn field(&self) -> Option<Field> {
+    pub fn field(&self) -> Option<InputField> {
         self.open.front().map(|question| question.field())
     }
 
     /// Appends a question. If another one is open, only the number of waiting questions is shown.
-    pub fn put(&mut self, question: Box<dyn Open>) -> Said {
+    pub fn put(&mut self, question: Box<dyn PendingQuestion>) -> QueueReply {
         self.open.push_back(question);
         match self.open.len() {
             1 => self.table(String::new()),
-            _ => Said { text: self.others().unwrap_or_default(), is_table_changed: false },
+            _ => QueueReply { text: self.others().unwrap_or_default(), is_table_changed: false },
         }
     }
 
     /// Passes a line to the open question. A line for a withdrawn question is discarded.
-    pub fn hear(&mut self, heard: Heard) -> Said {
+    pub fn hear(&mut self, heard: DialogInput) -> QueueReply {
         let Some(question) = self.open.front_mut() else {
-            return Said { text: String::new(), is_table_changed: false };
+            return QueueReply { text: String::new(), is_table_changed: false };
         };
         if !question.is_wanted() {
             return self.take_off(0);
         }
         match question.hear(heard) {
-            Some(text) => Said { text, is_table_changed: true },
+            Some(text) => QueueReply { text, is_table_changed: true },
             None => {
                 self.open.pop_front();
                 self.table(String::new())
@@ -162,7 +162,7 @@ impl Queue {
     }
 
     /// Waits until a question is withdrawn and removes it. Cancel-safe.
-    pub async fn withdrawn(&mut self) -> Said {
+    pub async fn withdrawn(&mut self) -> QueueReply {
         let open = &mut self.open;
         let gone = poll_fn(|context| {
             let gone = open.iter_mut().position(|question| question.poll_withdrawn(context).is_ready());
@@ -172,23 +172,23 @@ impl Queue {
         self.take_off(gone)
     }
 
-    fn take_off(&mut self, at: usize) -> Said {
+    fn take_off(&mut self, at: usize) -> QueueReply {
         let Some(question) = self.open.remove(at) else {
-            return Said { text: String::new(), is_table_changed: false };
+            return QueueReply { text: String::new(), is_table_changed: false };
         };
         let gone = format!("{} no longer waits for an answer to its question.", paint(NAME, question.server()));
         match at {
             0 => self.table(gone),
-            _ => Said { text: gone, is_table_changed: false },
+            _ => QueueReply { text: gone, is_table_changed: false },
         }
     }
 
     /// Returns the open question's text, preceded by `words`.
-    fn table(&self, words: String) -> Said {
+    fn table(&self, words: String) -> QueueReply {
         let question = self.open.front().map(|question| question.begin());
         let parts = [Some(words).filter(|words| !words.is_empty()), self.others(), question];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        Said { text: parts.join("\n"), is_table_changed: true }
+        QueueReply { text: parts.join("\n"), is_table_changed: true }
     }
 
     /// Formats the number of further questions.
@@ -206,29 +206,29 @@ impl Queue {
 mod tests {
     use super::*;
     use tokio::sync::oneshot::Receiver;
-    use wharf::Consent;
+    use wharf::ConsentAnswer;
 
     use wharf_terminal::question::ApprovalDialog;
 
     /// Creates a yes-or-no question and the receiver of its answer.
-    fn question(name: &str) -> (Box<dyn Open>, Receiver<Consent>) {
+    fn question(name: &str) -> (Box<dyn PendingQuestion>, Receiver<ConsentAnswer>) {
         let (reply, answer) = AskReply::pair();
-        (Box::new(Question::new(name, ApprovalDialog::new(name, format!("about {name}")), reply)), answer)
+        (Box::new(DialogQuestion::new(name, ApprovalDialog::new(name, format!("about {name}")), reply)), answer)
     }
 
-    fn line(text: &str) -> Heard {
-        Heard::Line(text.to_owned())
+    fn line(text: &str) -> DialogInput {
+        DialogInput::Line(text.to_owned())
     }
 
     #[track_caller]
-    fn check(said: &Said, text: &str, is_table_changed: bool) {
+    fn check(said: &QueueReply, text: &str, is_table_changed: bool) {
         let shown = anstream::adapter::strip_str(&said.text).to_string();
         assert_eq!((shown.as_str(), said.is_table_changed), (text, is_table_changed));
     }
 
     #[tokio::test]
     async fn questions_are_asked_in_the_order_in_which_they_came() {
-        let mut queue = Queue::default();
+        let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("two"), question("three"));
         check(&queue.put(one), "about one\nApprove one? It runs with your rights. [y/N]", true);
         check(&queue.put(two), "(1 more question waits)", false);
@@ -238,15 +238,15 @@ mod tests {
         let next = "(1 more question waits)\nabout two\nApprove two? It runs with your rights. [y/N]";
         check(&queue.hear(line("y")), next, true);
         check(&queue.hear(line("n")), "about three\nApprove three? It runs with your rights. [y/N]", true);
-        check(&queue.hear(Heard::End), "", true);
+        check(&queue.hear(DialogInput::End), "", true);
         check(&queue.hear(line("y")), "", false);
-        assert_eq!((first.await, second.await), (Ok(Consent::Given), Ok(Consent::Refused)));
-        assert_eq!((third.await, queue.len(), queue.field().is_none()), (Ok(Consent::Refused), 0, true));
+        assert_eq!((first.await, second.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Refused)));
+        assert_eq!((third.await, queue.len(), queue.field().is_none()), (Ok(ConsentAnswer::Refused), 0, true));
     }
 
     #[tokio::test]
     async fn a_question_that_nobody_waits_for_is_taken_off() {
-        let mut queue = Queue::default();
+        let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("t\u{1b}wo"), question("three"));
         for question in [one, two, three] {
             queue.put(question);
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_withdrawal_is_noticed_while_one_waits_for_it() {
-        let mut queue = Queue::default();
+        let mut queue = QuestionQueue::default();
         let ((one, first), (two, _second)) = (question("one"), question("two"));
         queue.put(one);
         queue.put(two);
@@ -278,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_for_a_question_that_is_gone_answers_no_other() {
-        let mut queue = Queue::default();
+        let mut queue = QuestionQueue::default();
         let ((one, first), (two, mut second)) = (question("one"), question("two"));
         queue.put(one);
         queue.put(two);
@@ -288,17 +288,17 @@ mod tests {
         check(&queue.hear(line("y")), gone, true);
         assert!(second.try_recv().is_err());
         queue.hear(line("y"));
-        assert_eq!(second.await, Ok(Consent::Given));
+        assert_eq!(second.await, Ok(ConsentAnswer::Given));
     }
 
     #[tokio::test]
     async fn what_follows_an_answer_is_done_before_it_is_given() {
         let (reply, answer) = AskReply::pair();
         let (heard, follows) = std::sync::mpsc::channel();
-        let question = Question::new("one", ApprovalDialog::new("one", String::new()), reply);
-        let mut queue = Queue::default();
+        let question = DialogQuestion::new("one", ApprovalDialog::new("one", String::new()), reply);
+        let mut queue = QuestionQueue::default();
         queue.put(Box::new(question.then(move |consent| heard.send(*consent).unwrap())));
         queue.hear(line("y"));
-        assert_eq!((follows.try_recv(), answer.await), (Ok(Consent::Given), Ok(Consent::Given)));
+        assert_eq!((follows.try_recv(), answer.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Given)));
     }
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use wharf::RuleSink;
 use wharf::policy::Rule;
-use wharf_config::edit::{Change, add_rule};
-use wharf_config::{Layer, Places};
-use wharf_spec::{Surroundings, Untrusted};
+use wharf_config::edit::{ConfigChange, add_rule};
+use wharf_config::{ConfigPaths, Layer};
+use wharf_spec::{Environment, UntrustedText};
 
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::scope::change_file;
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, QUIET, paint};
 
 /// Returns a sink that appends a host's rules to the user's rule file and keeps its other content. A rule that cannot
 /// be written is reported and applies until the host stops.
-pub fn rule_sink(session: &Session) -> RuleSink {
+pub fn rule_sink(session: &CommandSession) -> RuleSink {
     let (console, around) = (session.console.clone(), session.surroundings.clone());
     let (places, file) = (session.configuration.places.clone(), file(session));
     Arc::new(move |rule: &Rule| {
@@ -31,7 +31,7 @@ pub fn rule_sink(session: &Session) -> RuleSink {
 }
 
 /// Returns the rule file, or `None` without a user configuration directory.
-pub fn file(session: &Session) -> Option<PathBuf> {
+pub fn file(session: &CommandSession) -> Option<PathBuf> {
     let file = session.configuration.config().ok().map(|config| config.settings.rule_file.clone());
     file.filter(|file| !file.as_os_str().is_empty())
 }
@@ -39,12 +39,12 @@ pub fn file(session: &Session) -> Option<PathBuf> {
 struct RuleWrite {
     rule: Rule,
     file: Option<PathBuf>,
-    places: Places,
-    around: Surroundings,
+    places: ConfigPaths,
+    around: Environment,
 }
 
 impl RuleWrite {
-    fn write(&self) -> Result<Change, Failure> {
+    fn write(&self) -> Result<ConfigChange, Failure> {
         let nowhere = || Failure::usage("there is no place for a configuration of your own");
         let file = self.file.as_deref().ok_or_else(nowhere)?;
         let rule: Map<String, Value> = match serde_json::to_value(&self.rule) {
@@ -55,11 +55,11 @@ impl RuleWrite {
         change_file(&self.places, Layer::User, file, |text| add_rule(text, &rule))
     }
 
-    fn tell(&self, console: &Console, written: Result<Change, Failure>) {
+    fn tell(&self, console: &Console, written: Result<ConfigChange, Failure>) {
         match written {
             Ok(_) => console.say(self.told()),
             Err(failure) => {
-                let why = Untrusted::new(failure.error.message.as_str());
+                let why = UntrustedText::new(failure.error.message.as_str());
                 console.warn(format_args!("the rule could not be written, so it holds for this session only: {why}"));
             }
         }
@@ -71,7 +71,7 @@ impl RuleWrite {
         format!(
             "{} {} in {file}\n  {} take it out of `permissions` there",
             paint(GOOD, "Always allowed:"),
-            Untrusted::new(rule),
+            UntrustedText::new(rule),
             paint(QUIET, "undo:")
         )
     }
@@ -80,12 +80,12 @@ impl RuleWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf::policy::Action;
+    use wharf::policy::RuleAction;
 
     fn writing(file: Option<PathBuf>) -> RuleWrite {
-        let rule = Rule::new("mcp__git__push", Action::Allow);
-        let around = Surroundings { env: Vec::new(), cwd: "/".into() };
-        RuleWrite { rule, file, places: Places::default(), around }
+        let rule = Rule::new("mcp__git__push", RuleAction::Allow);
+        let around = Environment { env: Vec::new(), cwd: "/".into() };
+        RuleWrite { rule, file, places: ConfigPaths::default(), around }
     }
 
     #[test]
@@ -94,8 +94,8 @@ mod tests {
         let file = directory.path().join("config.json");
         std::fs::write(&file, "{\n  // mine\n  \"mcpServers\": {}\n}\n").unwrap();
         let writing = writing(Some(file.clone()));
-        assert_eq!(writing.write().unwrap(), Change::Added);
-        assert_eq!(writing.write().unwrap(), Change::Unchanged);
+        assert_eq!(writing.write().unwrap(), ConfigChange::Added);
+        assert_eq!(writing.write().unwrap(), ConfigChange::Unchanged);
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains("// mine"), "{text}");
         assert_eq!(text.matches("mcp__git__push").count(), 1, "{text}");

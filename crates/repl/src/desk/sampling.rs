@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf::{AskReply, Consent, RawJson, SamplingAsk};
+use wharf::{AskReply, ConsentAnswer, RawJson, SamplingAsk};
 use wharf_agent::{
     CompletionRequest, Conversation, ConversationTurn, Model, ModelError, ModelEvent, StopReason, ToolChoice,
     TurnBlock, TurnRole,
 };
 use wharf_client::SamplingError;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimits, SamplingRequest};
 
-use super::{Slot, room};
+use super::{QuestionSender, room};
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::chain;
-use wharf_terminal::question::{SamplingDialog, Wanted};
+use wharf_terminal::question::{SamplingDialog, SamplingSummary};
 
 /// Response of the model.
-struct Answer {
+struct SampledResponse {
     text: String,
     stop: StopReason,
 }
 
 /// Handles a sampling request and replies. Ends immediately if the server withdraws the request.
 pub async fn sample(
-    slot: &Slot,
+    slot: &QuestionSender,
     console: &Console,
     model: &Model,
     ask: &SamplingAsk,
@@ -39,11 +39,16 @@ pub async fn sample(
     reply.answer(outcome);
 }
 
-async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk) -> Result<RawJson, SamplingError> {
+async fn answer(
+    slot: &QuestionSender,
+    console: &Console,
+    model: &Model,
+    ask: &SamplingAsk,
+) -> Result<RawJson, SamplingError> {
     let (server, request) = (ask.server.as_str(), &ask.request);
     let conversation = read(request).map_err(SamplingError::Failed)?;
     let text = told(&conversation);
-    let wanted = Wanted {
+    let wanted = SamplingSummary {
         server,
         model: &model.provider().model,
         messages: conversation.turns.len(),
@@ -54,7 +59,7 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
     let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
-        let (name, why) = (Untrusted::new(server), Untrusted::new(chain(&error)));
+        let (name, why) = (UntrustedText::new(server), UntrustedText::new(chain(&error)));
         console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
         SamplingError::Failed("the model could not be asked".to_owned())
     })?;
@@ -63,18 +68,18 @@ async fn answer(slot: &Slot, console: &Console, model: &Model, ask: &SamplingAsk
         .ok_or_else(|| SamplingError::Failed("the answer cannot be written".to_owned()))
 }
 
-fn agreed(consent: Option<Consent>) -> Result<(), SamplingError> {
+fn agreed(consent: Option<ConsentAnswer>) -> Result<(), SamplingError> {
     match consent {
-        Some(Consent::Given) => Ok(()),
-        Some(Consent::Refused) | None => Err(SamplingError::Declined),
+        Some(ConsentAnswer::Given) => Ok(()),
+        Some(ConsentAnswer::Refused) | None => Err(SamplingError::Declined),
     }
 }
 
-async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
+async fn generate(model: &Model, conversation: &Conversation) -> Result<SampledResponse, ModelError> {
     let tools = Arc::default();
     let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut stream = model.stream(request).await?;
-    let mut answer = Answer { text: String::new(), stop: StopReason::EndTurn };
+    let mut answer = SampledResponse { text: String::new(), stop: StopReason::EndTurn };
     while let Some(event) = stream.next().await {
         match event? {
             ModelEvent::BlockDone(TurnBlock::Text(text)) => answer.text.push_str(&text),
@@ -86,7 +91,7 @@ async fn generate(model: &Model, conversation: &Conversation) -> Result<Answer, 
 }
 
 /// Builds a `CreateMessageResult` (2025-06-18, Sampling).
-fn result(model: &str, answer: &Answer) -> Option<RawJson> {
+fn result(model: &str, answer: &SampledResponse) -> Option<RawJson> {
     let stop = match &answer.stop {
         StopReason::EndTurn => "endTurn",
         StopReason::MaxTokens => "maxTokens",
@@ -100,7 +105,7 @@ fn result(model: &str, answer: &Answer) -> Option<RawJson> {
 #[derive(Deserialize)]
 struct Message {
     role: SamplingRole,
-    content: Content,
+    content: MessageContent,
 }
 
 #[derive(Deserialize)]
@@ -113,7 +118,7 @@ enum SamplingRole {
 /// Since 2025-11-25 a message may have several blocks.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum MessageContent {
     Several(Vec<Value>),
     One(Value),
 }
@@ -138,8 +143,8 @@ fn turn(message: Message) -> Result<ConversationTurn, String> {
         SamplingRole::Assistant => TurnRole::Assistant,
     };
     let blocks = match message.content {
-        Content::One(block) => vec![block],
-        Content::Several(blocks) => blocks,
+        MessageContent::One(block) => vec![block],
+        MessageContent::Several(blocks) => blocks,
     };
     Ok(ConversationTurn { role, blocks: blocks.iter().map(block).collect::<Result<_, _>>()? })
 }

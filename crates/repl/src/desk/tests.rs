@@ -10,15 +10,15 @@ use wharf_net::{Net, NetOptions};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{JsonLimits, SamplingRequest, View};
 
-use wharf_terminal::editor::Echo;
+use wharf_terminal::editor::EchoMode;
 use wharf_terminal::fleet::is_written_alike;
 
 fn server(name: &str) -> ServerName {
     ServerName::new(name).unwrap()
 }
 
-fn line(text: &str) -> Heard {
-    Heard::Line(text.to_owned())
+fn line(text: &str) -> DialogInput {
+    DialogInput::Line(text.to_owned())
 }
 
 fn view<T: View>(text: &str) -> T {
@@ -53,15 +53,15 @@ fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
 async fn a_permission_is_asked_for_and_every_answer_arrives() {
     use PermissionAnswer::{Always, No, NoBecause, Once, Session as ForSession};
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     for (lines, expected) in [
         (vec![line("y")], Once),
         (vec![line(""), line("s")], ForSession),
         (vec![line("a")], Always),
-        (vec![Heard::Garbled, line("n")], No),
+        (vec![DialogInput::Garbled, line("n")], No),
         (vec![line("r"), line("use the copy")], NoBecause("use the copy".to_owned())),
-        (vec![Heard::End], No),
+        (vec![DialogInput::End], No),
     ] {
         let answer = permission(&*asker, "math");
         assert_eq!(desk.next().await, DeskEvent::Table);
@@ -77,8 +77,8 @@ async fn a_permission_is_asked_for_and_every_answer_arrives() {
 #[tokio::test]
 async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     let first = permission(&*asker, "math");
     let form = elicitation(
         &*asker,
@@ -89,12 +89,12 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     assert_eq!(desk.next().await, DeskEvent::Table);
     drop(first);
     // The form may arrive before or after the queue is empty.
-    let is_form = |field: Field| field.check.is_some();
+    let is_form = |field: InputField| field.check.is_some();
     while !desk.field().is_some_and(is_form) {
         assert_eq!(desk.next().await, DeskEvent::Table);
     }
     let field = desk.field().unwrap();
-    assert_eq!((field.echo, field.check.unwrap()("12")), (Echo::Shown, Err("must be at most 9".to_owned())));
+    assert_eq!((field.echo, field.check.unwrap()("12")), (EchoMode::Shown, Err("must be at most 9".to_owned())));
     desk.hear(line("7"));
     assert_eq!(desk.field().unwrap().choices, ["yes", "no"]);
     desk.hear(line("y"));
@@ -111,8 +111,8 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
 #[tokio::test]
 async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     let link = elicitation(&*asker, r#"{"mode":"url","message":"m","url":"http://a.example/","elicitationId":"1"}"#);
     let (reply, login) = AskReply::pair();
     asker.ask(Ask::Login(LoginAsk::new(server("demo"), "javascript:alert(1)", "https://a.example"), reply));
@@ -127,8 +127,8 @@ async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
 #[tokio::test]
 async fn an_address_is_agreed_to_or_not() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
     for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
         let link = elicitation(&*asker, question);
@@ -141,8 +141,8 @@ async fn an_address_is_agreed_to_or_not() {
 #[tokio::test]
 async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     assert!(asker.shows_pages() && !asker.samples());
     let provider = ModelProvider {
         format: ApiFormat::ChatCompletions,
@@ -172,8 +172,8 @@ async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
 #[tokio::test]
 async fn who_asks_too_often_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
     let mut answers: Vec<_> = (0..MOST + 1).map(|_| permission(&*asker, "math")).collect();
     assert!(answers.pop().unwrap().await.is_err());
     for _ in 0..MOST {
@@ -189,17 +189,17 @@ async fn who_asks_too_often_is_refused() {
 }
 
 /// A session in a project with two servers.
-fn in_project(place: &Path) -> Session {
+fn in_project(place: &Path) -> CommandSession {
     let project = place.join("project");
     std::fs::create_dir_all(&project).unwrap();
     let servers = r#"{"mcpServers":{"one":{"command":"/bin/true"},"two":{"command":"/bin/false"}}}"#;
     std::fs::write(project.join(".mcp.json"), servers).unwrap();
-    Session::in_directory(place)
+    CommandSession::in_directory(place)
 }
 
 /// A desk with approval questions for both servers.
-async fn approving(session: &Session) -> Desk<'_> {
-    let (mut desk, _asker) = Desk::new(session);
+async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
+    let (mut desk, _asker) = QuestionDesk::new(session);
     let config = session.configuration.config().unwrap();
     desk.ask_approvals(config.servers.clone(), Arc::clone(config));
     assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 2));
@@ -214,10 +214,10 @@ async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
     desk.hear(line("later"));
     desk.hear(line("y"));
     assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
-    let again = Session::in_directory(place.path());
+    let again = CommandSession::in_directory(place.path());
     let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
-    assert_eq!(approved("one"), wharf_config::Approval::Needed);
-    assert!(matches!(approved("two"), wharf_config::Approval::Approved(_)));
+    assert_eq!(approved("one"), wharf_config::ServerApproval::Needed);
+    assert!(matches!(approved("two"), wharf_config::ServerApproval::Approved(_)));
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn a_question_about_what_a_server_was_is_taken_back() {
 }
 
 /// Handles events until no more arrive.
-async fn settle(desk: &mut Desk<'_>) {
+async fn settle(desk: &mut QuestionDesk<'_>) {
     while tokio::time::timeout(Duration::from_secs(1), desk.next()).await.is_ok() {}
 }
 
@@ -240,11 +240,11 @@ async fn settle(desk: &mut Desk<'_>) {
 async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_a_time() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
-    let (mut desk, _asker) = Desk::new(&session);
+    let (mut desk, _asker) = QuestionDesk::new(&session);
     let change = |number: usize| {
         let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
         std::fs::write(place.path().join("project/.mcp.json"), servers).unwrap();
-        Arc::clone(Session::in_directory(place.path()).configuration.config().unwrap())
+        Arc::clone(CommandSession::in_directory(place.path()).configuration.config().unwrap())
     };
     let mut questions = 0;
     for number in 0..60 {
@@ -268,7 +268,7 @@ async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_
 async fn a_question_takes_the_place_of_the_one_before_it() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
-    let (mut desk, _asker) = Desk::new(&session);
+    let (mut desk, _asker) = QuestionDesk::new(&session);
     let config = session.configuration.config().unwrap();
     // All at once: none has been handled when the next arrives.
     for _ in 0..3 {
@@ -284,9 +284,9 @@ async fn a_question_takes_the_place_of_the_one_before_it() {
 #[tokio::test]
 async fn a_login_goes_through_the_desk() {
     let place = tempfile::tempdir().unwrap();
-    let session = Session::in_directory(place.path());
-    let (mut desk, asker) = Desk::new(&session);
-    for (typed, expected) in [("y", Consent::Given), ("", Consent::Refused)] {
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    for (typed, expected) in [("y", ConsentAnswer::Given), ("", ConsentAnswer::Refused)] {
         let (reply, answer) = AskReply::pair();
         asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
         assert_eq!(desk.next().await, DeskEvent::Table);

@@ -2,10 +2,10 @@
 
 /// Kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Blank,
     /// Opens a code fence.
-    Fence(Fence),
+    Fence(CodeFence),
     /// A heading, which ends with its line.
     Heading,
     /// Begins a top-level list item.
@@ -17,7 +17,7 @@ pub enum Kind {
 
 /// An open code fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fence {
+pub struct CodeFence {
     mark: char,
     length: usize,
     pub indent: usize,
@@ -30,36 +30,36 @@ const WIDEST_INDENT: usize = 3;
 const MOST_DIGITS: usize = 9;
 
 /// Classifies a line.
-pub fn kind(line: &str) -> Kind {
+pub fn kind(line: &str) -> LineKind {
     let text = line.trim_start();
     let indent = line.len() - text.len();
     if text.is_empty() {
-        return Kind::Blank;
+        return LineKind::Blank;
     }
     if let Some(fence) = fence(text, indent) {
-        return Kind::Fence(fence);
+        return LineKind::Fence(fence);
     }
     match indent {
-        0..2 if is_item(text) => Kind::Item,
-        0..=WIDEST_INDENT if is_heading(text) => Kind::Heading,
-        0..2 => Kind::Text,
-        _ => Kind::Indented,
+        0..2 if is_item(text) => LineKind::Item,
+        0..=WIDEST_INDENT if is_heading(text) => LineKind::Heading,
+        0..2 => LineKind::Text,
+        _ => LineKind::Indented,
     }
 }
 
 /// Reports whether a line closes a fence.
-pub fn closes(fence: &Fence, line: &str) -> bool {
+pub fn closes(fence: &CodeFence, line: &str) -> bool {
     let text = line.trim();
     text.chars().all(|letter| letter == fence.mark) && text.len() >= fence.length
 }
 
-fn fence(text: &str, indent: usize) -> Option<Fence> {
+fn fence(text: &str, indent: usize) -> Option<CodeFence> {
     let mark = text.chars().next().filter(|mark| "`~".contains(*mark))?;
     let language = text.trim_start_matches(mark);
     let length = text.len() - language.len();
     let language = language.trim();
     let is_fence = length >= 3 && !(mark == '`' && language.contains('`'));
-    is_fence.then(|| Fence { mark, length, indent, language: language.to_owned() })
+    is_fence.then(|| CodeFence { mark, length, indent, language: language.to_owned() })
 }
 
 fn is_heading(text: &str) -> bool {
@@ -88,22 +88,22 @@ mod tests {
     #[test]
     fn lines_are_told_apart() {
         for (line, expected) in [
-            ("", Kind::Blank),
-            ("  \n", Kind::Blank),
-            ("text", Kind::Text),
-            ("# one", Kind::Heading),
-            ("  ###### six", Kind::Heading),
-            ("####### seven", Kind::Text),
-            ("#tag", Kind::Text),
-            ("- a", Kind::Item),
-            ("12. a", Kind::Item),
-            ("1) a", Kind::Item),
-            ("1234567890. a", Kind::Text),
-            ("-a", Kind::Text),
-            ("**a**", Kind::Text),
-            ("* * *", Kind::Text),
-            ("   - a", Kind::Indented),
-            ("    code", Kind::Indented),
+            ("", LineKind::Blank),
+            ("  \n", LineKind::Blank),
+            ("text", LineKind::Text),
+            ("# one", LineKind::Heading),
+            ("  ###### six", LineKind::Heading),
+            ("####### seven", LineKind::Text),
+            ("#tag", LineKind::Text),
+            ("- a", LineKind::Item),
+            ("12. a", LineKind::Item),
+            ("1) a", LineKind::Item),
+            ("1234567890. a", LineKind::Text),
+            ("-a", LineKind::Text),
+            ("**a**", LineKind::Text),
+            ("* * *", LineKind::Text),
+            ("   - a", LineKind::Indented),
+            ("    code", LineKind::Indented),
         ] {
             assert_eq!(kind(line), expected, "{line:?}");
         }
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn fences_open_and_close() {
-        let Kind::Fence(fence) = kind("  ```` rust\n") else { panic!() };
+        let LineKind::Fence(fence) = kind("  ```` rust\n") else { panic!() };
         assert_eq!((fence.language.as_str(), fence.indent, fence.length), ("rust", 2, 4));
         for (line, expected) in
             [("````", true), ("  ````` \n", true), ("```", false), ("~~~~", false), ("```` x", false)]
         {
             assert_eq!(closes(&fence, line), expected, "{line}");
         }
-        assert_eq!(kind("```a``` b"), Kind::Text);
-        assert!(matches!(kind("~~~ a`b"), Kind::Fence(_)));
+        assert_eq!(kind("```a``` b"), LineKind::Text);
+        assert!(matches!(kind("~~~ a`b"), LineKind::Fence(_)));
     }
 }

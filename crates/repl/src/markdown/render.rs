@@ -4,8 +4,8 @@ use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::table::Table;
-use super::wrap::{Piece, escaped, wrapped};
+use super::table::MarkdownTable;
+use super::wrap::{StyledPiece, escaped, wrapped};
 use super::{NARROWEST, painted, painted_code};
 use wharf_terminal::style::{HEADING, NAME, QUIET};
 
@@ -36,13 +36,13 @@ struct BlockRenderer {
     out: String,
     around: Vec<LinePrefix>,
     /// Pieces of the current paragraph.
-    pieces: Vec<Piece>,
+    pieces: Vec<StyledPiece>,
     styles: Vec<Style>,
     lists: Vec<Option<u64>>,
     /// Number of the previous item of the outermost list.
     before: Option<u64>,
-    links: Vec<Link>,
-    table: Option<Table>,
+    links: Vec<OpenLink>,
+    table: Option<MarkdownTable>,
     code: Option<String>,
     has_lines: bool,
 }
@@ -56,7 +56,7 @@ struct LinePrefix {
 }
 
 /// An open link: its URL, and the index of its first text piece.
-struct Link {
+struct OpenLink {
     address: String,
     from: usize,
 }
@@ -84,7 +84,7 @@ impl BlockRenderer {
             Tag::CodeBlock(kind) => self.code_block(&kind),
             Tag::List(start) => self.list(start),
             Tag::Item => self.item(),
-            Tag::Table(alignments) => self.table = Some(Table { alignments, ..Table::default() }),
+            Tag::Table(alignments) => self.table = Some(MarkdownTable { alignments, ..MarkdownTable::default() }),
             Tag::TableRow => self.table.get_or_insert_default().rows.push(Vec::new()),
             Tag::Emphasis => self.styles.push(self.style().italic()),
             Tag::Strong => self.styles.push(self.style().bold()),
@@ -130,11 +130,11 @@ impl BlockRenderer {
     }
 
     fn styled(&mut self, text: &str, style: Style) {
-        self.pieces.push(Piece { text: escaped(text), style });
+        self.pieces.push(StyledPiece { text: escaped(text), style });
     }
 
     fn push(&mut self, text: &str) {
-        self.pieces.push(Piece { text: text.to_owned(), style: self.style() });
+        self.pieces.push(StyledPiece { text: text.to_owned(), style: self.style() });
     }
 
     fn heading(&mut self, level: HeadingLevel) {
@@ -144,18 +144,18 @@ impl BlockRenderer {
     }
 
     fn link(&mut self, address: &str) {
-        self.links.push(Link { address: escaped(address), from: self.pieces.len() });
+        self.links.push(OpenLink { address: escaped(address), from: self.pieces.len() });
         self.styles.push(self.style().underline());
     }
 
     /// Ends a link. The URL is always shown.
     fn end_link(&mut self) {
         self.styles.pop();
-        let Some(Link { address, from }) = self.links.pop() else { return };
+        let Some(OpenLink { address, from }) = self.links.pop() else { return };
         let text: String = self.pieces.iter().skip(from).map(|piece| piece.text.as_str()).collect();
         if text != address && format!("mailto:{text}") != address {
             let space = if text.is_empty() { "" } else { " " };
-            self.pieces.push(Piece { text: format!("{space}({address})"), style: QUIET });
+            self.pieces.push(StyledPiece { text: format!("{space}({address})"), style: QUIET });
         }
     }
 

@@ -6,12 +6,12 @@ use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::painted;
-use super::wrap::{Piece, wrapped};
+use super::wrap::{StyledPiece, wrapped};
 use wharf_terminal::style::{HEADING, QUIET};
 
 /// A parsed table.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct MarkdownTable {
     pub alignments: Vec<Alignment>,
     /// Column headings, escaped.
     pub head: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Table {
 /// Spaces between two columns.
 const GAP: &str = "  ";
 
-impl Table {
+impl MarkdownTable {
     /// Renders the table.
     pub fn lines(&self, width: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.head.len()).map(|column| self.column_width(column)).collect();
@@ -52,8 +52,8 @@ impl Table {
         for (number, cells) in self.rows.iter().enumerate() {
             lines.extend(repeat_n(String::new(), usize::from(number > 0)));
             for (name, value) in self.head.iter().zip(cells) {
-                let name = Piece { text: format!("{name}: "), style: HEADING };
-                let value = Piece { text: value.clone(), style: anstyle::Style::new() };
+                let name = StyledPiece { text: format!("{name}: "), style: HEADING };
+                let value = StyledPiece { text: value.clone(), style: anstyle::Style::new() };
                 lines.extend(wrapped(&[name, value], width));
             }
         }

@@ -2,24 +2,24 @@
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use super::painted;
 
 /// An escaped run of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct StyledPiece {
     pub text: String,
     pub style: Style,
 }
 
 /// Escapes control characters and puts the text on one line.
 pub fn escaped(text: &str) -> String {
-    Untrusted::new(text).block().to_string().replace('\t', "    ").replace('\n', " ")
+    UntrustedText::new(text).block().to_string().replace('\t', "    ").replace('\n', " ")
 }
 
 /// Wraps pieces into lines. A newline in a piece forces a line break.
-pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
+pub fn wrapped(pieces: &[StyledPiece], width: usize) -> Vec<String> {
     let mut lines = vec![WrappedLine::default()];
     for word in words(pieces) {
         match word {
@@ -33,28 +33,28 @@ pub fn wrapped(pieces: &[Piece], width: usize) -> Vec<String> {
 
 /// A unit between two possible line breaks.
 enum WrapUnit {
-    Letters(Vec<Piece>),
+    Letters(Vec<StyledPiece>),
     Blank(Style),
     Break,
 }
 
 #[derive(Default)]
 struct WrappedLine {
-    pieces: Vec<Piece>,
+    pieces: Vec<StyledPiece>,
     width: usize,
     /// A pending space, written if more text follows on the line.
     blank: Option<Style>,
 }
 
-fn words(pieces: &[Piece]) -> Vec<WrapUnit> {
+fn words(pieces: &[StyledPiece]) -> Vec<WrapUnit> {
     let mut words = Vec::new();
-    for Piece { text, style } in pieces {
+    for StyledPiece { text, style } in pieces {
         for part in text.split_inclusive([' ', '\n']) {
             let letters = part.trim_end_matches([' ', '\n']);
             match words.last_mut() {
                 _ if letters.is_empty() => {}
-                Some(WrapUnit::Letters(word)) => word.push(Piece { text: letters.to_owned(), style: *style }),
-                _ => words.push(WrapUnit::Letters(vec![Piece { text: letters.to_owned(), style: *style }])),
+                Some(WrapUnit::Letters(word)) => word.push(StyledPiece { text: letters.to_owned(), style: *style }),
+                _ => words.push(WrapUnit::Letters(vec![StyledPiece { text: letters.to_owned(), style: *style }])),
             }
             match &part[letters.len()..] {
                 "" => {}
@@ -67,7 +67,7 @@ fn words(pieces: &[Piece]) -> Vec<WrapUnit> {
 }
 
 /// Appends a word to the last line, starts a new line if it does not fit, or splits it if it is wider than a line.
-fn put(lines: &mut Vec<WrappedLine>, word: &[Piece], width: usize) {
+fn put(lines: &mut Vec<WrappedLine>, word: &[StyledPiece], width: usize) {
     let columns: usize = word.iter().map(|piece| piece.text.width()).sum();
     let line = last(lines);
     let blank = line.blank.take().filter(|_| line.width > 0);
@@ -103,7 +103,7 @@ impl WrappedLine {
         self.width += text.width();
         match self.pieces.last_mut() {
             Some(piece) if piece.style == style => piece.text.push_str(text),
-            _ => self.pieces.push(Piece { text: text.to_owned(), style }),
+            _ => self.pieces.push(StyledPiece { text: text.to_owned(), style }),
         }
     }
 
@@ -118,8 +118,8 @@ mod tests {
 
     #[track_caller]
     fn check(texts: &[&str], width: usize, expected: &[&str]) {
-        let pieces: Vec<Piece> =
-            texts.iter().map(|text| Piece { text: (*text).to_owned(), style: Style::new() }).collect();
+        let pieces: Vec<StyledPiece> =
+            texts.iter().map(|text| StyledPiece { text: (*text).to_owned(), style: Style::new() }).collect();
         assert_eq!(wrapped(&pieces, width), expected);
     }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_style_reaches_over_blanks_and_not_over_lines() {
         let bold = Style::new().bold();
-        let pieces = [Piece { text: "a b".to_owned(), style: bold }];
+        let pieces = [StyledPiece { text: "a b".to_owned(), style: bold }];
         assert_eq!(wrapped(&pieces, 9), [format!("{bold}a b{bold:#}")]);
         assert_eq!(wrapped(&pieces, 1), [format!("{bold}a{bold:#}"), format!("{bold}b{bold:#}")]);
     }

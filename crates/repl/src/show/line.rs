@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wharf::tools::CallProgress;
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Cells of the progress bar.
@@ -28,7 +28,7 @@ pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
     let tail: String = line.chars().skip(skipped).collect();
     match tail.trim() {
         "" => format!("{} thinking {} · Ctrl-C cancels", spinner(frame), self::time(time)),
-        tail => format!("{} … {}", spinner(frame), Shown::line(tail, TAIL)),
+        tail => format!("{} … {}", spinner(frame), EscapedText::line(tail, TAIL)),
     }
 }
 
@@ -47,7 +47,8 @@ fn spinner(frame: usize) -> char {
 
 /// Formats the progress of a call, as a bar if the total is known.
 fn far(progress: &CallProgress) -> String {
-    let message = progress.message.as_deref().map(|text| format!(" {}", Shown::line(text, 60))).unwrap_or_default();
+    let message =
+        progress.message.as_deref().map(|text| format!(" {}", EscapedText::line(text, 60))).unwrap_or_default();
     let total = progress.total.filter(|total| *total > 0.0 && total.is_finite() && progress.done.is_finite());
     match total {
         Some(total) => {

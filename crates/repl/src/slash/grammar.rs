@@ -18,20 +18,20 @@ use wharf_terminal::nearest::suggestion;
 )]
 struct SlashLine {
     #[command(subcommand)]
-    command: Command,
+    command: SlashCommand,
 }
 
 /// The slash commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SlashCommand {
     /// Show the MCP servers, and steer them
-    Mcp(mcp::Args),
+    Mcp(mcp::McpArgs),
     /// List the tools of servers
-    Tools(tools::Args),
+    Tools(tools::ToolsCommandArgs),
     /// List the prompts of servers
     Prompts(ServerFilterArgs),
     /// Expand a prompt of a server and say it to the agent
-    Prompt(prompt::Args),
+    Prompt(prompt::PromptCommandArgs),
     /// List the resources of servers; @server:uri in a message attaches one
     Resources(ServerFilterArgs),
     /// Show which rules decide about calls
@@ -73,8 +73,8 @@ pub struct ServerFilterArgs {
 
 /// Result of parsing a line.
 #[derive(Debug)]
-pub enum Read {
-    Command(Command),
+pub enum ParsedLine {
+    Command(SlashCommand),
     /// Rendered help.
     Help(String),
 }
@@ -89,22 +89,22 @@ pub fn grammar() -> clap::Command {
 /// # Errors
 ///
 /// Returns a usage failure if the line is not a valid command.
-pub fn read(line: &str, width: Option<usize>) -> Result<Read, Failure> {
+pub fn read(line: &str, width: Option<usize>) -> Result<ParsedLine, Failure> {
     let words = shlex::split(line).ok_or_else(|| {
         Failure::usage("a quote is not closed").hint("write a quote that is meant as it is after a backslash")
     })?;
     match words.is_empty() {
-        true => Ok(Read::Command(Command::Help { command: words })),
+        true => Ok(ParsedLine::Command(SlashCommand::Help { command: words })),
         false => read_words(words, width),
     }
 }
 
 /// Parses the words of a line.
-pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<Read, Failure> {
+pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<ParsedLine, Failure> {
     let first = words.first().cloned().unwrap_or_default();
     let read = fitted(width).try_get_matches_from(words).and_then(|matches| SlashLine::from_arg_matches(&matches));
     match read {
-        Ok(SlashLine { command }) => Ok(Read::Command(command)),
+        Ok(SlashLine { command }) => Ok(ParsedLine::Command(command)),
         Err(error) => explained(&error, &first),
     }
 }
@@ -114,10 +114,10 @@ fn fitted(width: Option<usize>) -> clap::Command {
     grammar().term_width(width.unwrap_or_default())
 }
 
-fn explained(error: &clap::Error, first: &str) -> Result<Read, Failure> {
+fn explained(error: &clap::Error, first: &str) -> Result<ParsedLine, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Ok(Read::Help(slashed(&error.render().to_string())))
+            Ok(ParsedLine::Help(slashed(&error.render().to_string())))
         }
         ErrorKind::InvalidSubcommand => Err(unknown(first)),
         _ => Err(misused(&error.render().to_string())),
@@ -162,8 +162,8 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let told = match read(line, None) {
-            Ok(Read::Command(command)) => format!("{command:?}"),
-            Ok(Read::Help(help)) => help,
+            Ok(ParsedLine::Command(command)) => format!("{command:?}"),
+            Ok(ParsedLine::Help(help)) => help,
             Err(failure) => format!("{}; {}", failure.error.message, failure.hints.join("; ")),
         };
         assert!(told.starts_with(expected), "{line}: {told}");

@@ -1,16 +1,16 @@
 //! `/help`: lists the commands, or shows the usage of one.
 
-use super::grammar::{Read, grammar, read_words};
-use super::{Post, Wish};
+use super::grammar::{ParsedLine, grammar, read_words};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, paint};
-use wharf_terminal::table::{Row, table, wrap};
+use wharf_terminal::table::{LabelRow, table, wrap};
 
 const BESIDE: &str = "\
 Everything else goes to the agent. @server:uri in a message attaches a resource of a server.
 Ctrl-C cancels the run, twice leaves; Tab completes. /help COMMAND shows more.";
 
-pub fn run(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let text = if words.is_empty() { overview(post.width()) } else { usage(words, post.width())? };
     post.print(text)
 }
@@ -19,20 +19,20 @@ pub fn run(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
 fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
     let words = words.iter().map(|word| word.trim_start_matches('/').to_owned());
     match read_words(words.chain(["--help".to_owned()]).collect(), width)? {
-        Read::Help(text) => Ok(text),
+        ParsedLine::Help(text) => Ok(text),
         // The words formed a complete command that accepts any argument, including `--help`.
-        Read::Command(_) => Ok(overview(width)),
+        ParsedLine::Command(_) => Ok(overview(width)),
     }
 }
 
 /// Renders one line per command.
 fn overview(width: Option<usize>) -> String {
     let grammar = grammar();
-    let rows: Vec<Row> = grammar.get_subcommands().map(row).collect();
+    let rows: Vec<LabelRow> = grammar.get_subcommands().map(row).collect();
     format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), table(&rows, width), wrap(BESIDE, width))
 }
 
-fn row(command: &clap::Command) -> Row {
+fn row(command: &clap::Command) -> LabelRow {
     let names = std::iter::once(command.get_name()).chain(command.get_visible_aliases());
     let mut label = names.map(|name| format!("/{name}")).collect::<Vec<_>>().join(", ");
     for argument in command.get_positionals() {
@@ -40,7 +40,7 @@ fn row(command: &clap::Command) -> Row {
         let name = name.unwrap_or_default();
         label.push_str(&if argument.is_required_set() { format!(" {name}") } else { format!(" [{name}]") });
     }
-    Row::new(&label, command.get_about().map(ToString::to_string).as_deref())
+    LabelRow::new(&label, command.get_about().map(ToString::to_string).as_deref())
 }
 
 #[cfg(test)]

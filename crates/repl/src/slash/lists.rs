@@ -8,27 +8,27 @@ use wharf_wire::{PromptDefinition, Resource};
 
 use super::grammar::ServerFilterArgs;
 use super::mcp::kept;
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
-use wharf_terminal::failure::{Failure, Kind};
-use wharf_terminal::listing::Listed;
+use wharf_terminal::failure::{Failure, FailureKind};
+use wharf_terminal::listing::ListItem;
 use wharf_terminal::style::{HEADING, QUIET, WARNING, paint};
-use wharf_terminal::table::{Row, table, wrap};
+use wharf_terminal::table::{LabelRow, table, wrap};
 
-pub fn prompts(args: &ServerFilterArgs, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn prompts(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
     finish::<PromptDefinition>(text, "/prompt SERVER PROMPT says one to the agent", post)
 }
 
-pub fn resources(args: &ServerFilterArgs, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
     finish::<Resource>(text, "@server:uri in a message attaches one", post)
 }
 
 /// Prints a list, or a notice if it is empty.
-pub fn finish<T: Listed>(text: String, hint: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn finish<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if text.is_empty() {
         return post.say(format_args!("no server that is connected offers {}", T::NOUNS.1));
     }
@@ -40,7 +40,7 @@ pub fn finish<T: Listed>(text: String, hint: &str, post: &Post<'_>) -> Result<Wi
 /// # Errors
 ///
 /// Fails if the named server is denied.
-fn permitted_sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section>>, Failure> {
+fn permitted_sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
     let mut shown = sections(server, post)?;
     if server.is_some() {
         shown.iter().try_for_each(|section| refuse_denied(&section.server, post))?;
@@ -50,9 +50,9 @@ fn permitted_sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<S
 }
 
 /// Fails if the rules deny the whole server.
-pub fn refuse_denied(server: &ServerName, post: &Post<'_>) -> Result<(), Failure> {
+pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(), Failure> {
     match post.fleet.host.denial_of(server.as_str()) {
-        Some(refusal) => Err(Failure::of(Kind::Denied, refusal).about(server.as_str())),
+        Some(refusal) => Err(Failure::of(FailureKind::Denied, refusal).about(server.as_str())),
         None => Ok(()),
     }
 }
@@ -62,7 +62,7 @@ pub fn refuse_denied(server: &ServerName, post: &Post<'_>) -> Result<(), Failure
 /// # Errors
 ///
 /// Fails if the server does not exist or has no section.
-pub fn sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section>>, Failure> {
+pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
     let catalog = post.fleet.host.catalog();
     let Some(server) = server else { return Ok(catalog.sections().to_vec()) };
     let name = kept(server, post)?;
@@ -72,7 +72,7 @@ pub fn sections(server: Option<&str>, post: &Post<'_>) -> Result<Vec<Arc<Section
     }
 }
 
-fn nothing_known(name: &ServerName, post: &Post<'_>) -> Failure {
+fn nothing_known(name: &ServerName, post: &CommandContext<'_>) -> Failure {
     match post.fleet.host.connection(name.as_str()) {
         Ok(_) => Failure::unsupported("it has not said yet what it offers").about(name.as_str()),
         Err(error) => post.fleet.failure(name, error).hint(format_args!("/mcp connect {name}")),
@@ -80,7 +80,7 @@ fn nothing_known(name: &ServerName, post: &Post<'_>) -> Failure {
 }
 
 /// Renders the non-empty lists, each below a heading.
-pub fn all<T: Listed>(
+pub fn all<T: ListItem>(
     sections: &[Arc<Section>],
     list: ListName,
     items: impl Fn(&Section) -> Vec<&T>,
@@ -91,12 +91,12 @@ pub fn all<T: Listed>(
 }
 
 /// Renders the list of one server, or an empty string if there is none.
-fn one<T: Listed>(section: &Section, list: ListName, items: &[&T], width: Option<usize>) -> String {
+fn one<T: ListItem>(section: &Section, list: ListName, items: &[&T], width: Option<usize>) -> String {
     let failed = section.failures.iter().find(|(which, _)| *which == list);
     if items.is_empty() && failed.is_none() {
         return String::new();
     }
-    let rows: Vec<Row> = items.iter().map(|item| item.row()).collect();
+    let rows: Vec<LabelRow> = items.iter().map(|item| item.row()).collect();
     let mut text = format!("{}\n{}", heading::<T>(section, items.len()), table(&rows, width));
     if let Some((_, why)) = failed {
         let told = format!("  {} the list of {list} cannot be had: {why}", paint(WARNING, "!"));
@@ -106,7 +106,7 @@ fn one<T: Listed>(section: &Section, list: ListName, items: &[&T], width: Option
 }
 
 /// Renders the heading: the server, the number of items, and the age of a cached list.
-pub fn heading<T: Listed>(section: &Section, count: usize) -> String {
+pub fn heading<T: ListItem>(section: &Section, count: usize) -> String {
     let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {
         ListFreshness::Live => String::new(),

@@ -12,9 +12,9 @@ use clap::Subcommand;
 use wharf_spec::ServerName;
 
 use super::grammar::{ServerFilterArgs, grammar};
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::configured::{ADD, refusal};
-use wharf_terminal::failure::{Failure, Kind};
+use wharf_terminal::failure::{Failure, FailureKind};
 use wharf_terminal::nearest::suggestion;
 use wharf_terminal::servers::shown_word;
 
@@ -32,70 +32,70 @@ Examples:
   /mcp list-tools github
   /mcp reconnect github"
 )]
-pub struct Args {
+pub struct McpArgs {
     /// The server to show; without it, all of them
     #[arg(value_name = "SERVER")]
     words: Vec<String>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<McpCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum McpCommand {
     /// Show all servers and how they are
     Status,
     /// Show everything about a server
-    Show(One),
+    Show(McpServerArg),
     /// List what the servers' tools may do, and what is withheld
     ListTools(ServerFilterArgs),
     /// Connect a server
-    Connect(One),
+    Connect(McpServerArg),
     /// Disconnect a server until it is connected again
-    Disconnect(One),
+    Disconnect(McpServerArg),
     /// Disconnect a server and connect it again
-    Reconnect(One),
+    Reconnect(McpServerArg),
     /// Switch a server on for this session
-    Enable(One),
+    Enable(McpServerArg),
     /// Switch a server off for this session
-    Disable(One),
+    Disable(McpServerArg),
     /// Log in at a server
-    Auth(One),
+    Auth(McpServerArg),
     /// Look at the configuration again
     Reload,
     /// Show how often tools were called in this session, and how long that took
     Stats(ServerFilterArgs),
     /// Show everything about a server, and how connecting to it went
-    Debug(One),
+    Debug(McpServerArg),
 }
 
 /// Argument that names one server.
 #[derive(Debug, clap::Args)]
-struct One {
+struct McpServerArg {
     /// The server
     #[arg(value_name = "SERVER")]
     server: String,
 }
 
-pub async fn run(args: Args, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let Some(command) = args.command else { return by_words(&args.words, post) };
     match command {
-        Command::Status => status::run(post),
-        Command::Show(One { server }) => details::run(&server, post),
-        Command::ListTools(ServerFilterArgs { server }) => offer::run(server.as_deref(), post),
-        Command::Connect(One { server }) => switch::connect(&server, post).await,
-        Command::Disconnect(One { server }) => switch::disconnect(&server, post).await,
-        Command::Reconnect(One { server }) => switch::reconnect(&server, post).await,
-        Command::Enable(One { server }) => switch::enable(&server, post).await,
-        Command::Disable(One { server }) => switch::disable(&server, post).await,
-        Command::Auth(One { server }) => switch::log_in(&server, post),
-        Command::Reload => Ok(Wish::Reload),
-        Command::Stats(ServerFilterArgs { server }) => stats::run(server.as_deref(), post),
-        Command::Debug(One { server }) => debug::run(&server, post),
+        McpCommand::Status => status::run(post),
+        McpCommand::Show(McpServerArg { server }) => details::run(&server, post),
+        McpCommand::ListTools(ServerFilterArgs { server }) => offer::run(server.as_deref(), post),
+        McpCommand::Connect(McpServerArg { server }) => switch::connect(&server, post).await,
+        McpCommand::Disconnect(McpServerArg { server }) => switch::disconnect(&server, post).await,
+        McpCommand::Reconnect(McpServerArg { server }) => switch::reconnect(&server, post).await,
+        McpCommand::Enable(McpServerArg { server }) => switch::enable(&server, post).await,
+        McpCommand::Disable(McpServerArg { server }) => switch::disable(&server, post).await,
+        McpCommand::Auth(McpServerArg { server }) => switch::log_in(&server, post),
+        McpCommand::Reload => Ok(ReplAction::Reload),
+        McpCommand::Stats(ServerFilterArgs { server }) => stats::run(server.as_deref(), post),
+        McpCommand::Debug(McpServerArg { server }) => debug::run(&server, post),
     }
 }
 
 /// Handles `/mcp` and `/mcp SERVER`. Several words are an unknown command.
-fn by_words(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
+fn by_words(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match words {
         [] => status::run(post),
         [server] if post.fleet.known().config.server(server).is_some() => details::run(server, post),
@@ -104,7 +104,7 @@ fn by_words(words: &[String], post: &Post<'_>) -> Result<Wish, Failure> {
 }
 
 /// Returns the failure for a word that is neither a server nor a command.
-fn neither(word: &str, post: &Post<'_>) -> Failure {
+fn neither(word: &str, post: &CommandContext<'_>) -> Failure {
     let (known, grammar) = (post.fleet.known(), grammar());
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
     let commands = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
@@ -118,7 +118,7 @@ fn neither(word: &str, post: &Post<'_>) -> Failure {
 /// # Errors
 ///
 /// Fails with a suggestion if no server has the name.
-pub fn known(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
+pub fn known(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
     if let Ok(status) = post.fleet.host.status_of(word) {
         return Ok(status.name);
     }
@@ -137,7 +137,7 @@ pub fn known(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
 /// # Errors
 ///
 /// Returns the reason if the host does not have the server.
-pub fn kept(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
+pub fn kept(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
     let name = known(word, post)?;
     if post.fleet.host.status_of(name.as_str()).is_ok() {
         return Ok(name);
@@ -148,7 +148,7 @@ pub fn kept(word: &str, post: &Post<'_>) -> Result<ServerName, Failure> {
     }
     let server = known.config.server(name.as_str());
     if server.is_some_and(|server| post.fleet.awaits(server)) {
-        let failure = Failure::of(Kind::Unreachable, "its secrets are still being looked up");
+        let failure = Failure::of(FailureKind::Unreachable, "its secrets are still being looked up");
         return Err(failure.about(name.as_str()).hint("try again in a moment"));
     }
     let refused = server.and_then(refusal);

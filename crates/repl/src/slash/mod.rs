@@ -16,16 +16,16 @@ mod tools;
 
 use wharf_agent::TurnBlock;
 
-use self::grammar::{Command, Read};
-use super::turns::Turn;
-use wharf_terminal::chat::models::Models;
+use self::grammar::{ParsedLine, SlashCommand};
+use super::turns::TurnKind;
+use wharf_terminal::chat::models::ModelCatalog;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::fleet::{ManagedHost, Reloaded};
+use wharf_terminal::fleet::{ManagedHost, ReloadReport};
 
 pub use self::grammar::grammar;
 
 /// Context of a slash command.
-pub struct Post<'a> {
+pub struct CommandContext<'a> {
     pub fleet: &'a ManagedHost<'a>,
     /// Current state of the conversation.
     pub facts: ChatSummary,
@@ -47,7 +47,7 @@ pub struct ChatSummary {
 
 /// Action for the REPL to take after a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum ReplAction {
     Nothing,
     Leave,
     /// Start a new conversation.
@@ -61,7 +61,7 @@ pub enum Wish {
     /// Reload the configuration.
     Reload,
     /// Handle the result of a reload.
-    Reloaded(Reloaded),
+    Reloaded(ReloadReport),
     /// Handle the end of startup: every configured server has been tried.
     Started,
     /// Log in to this server.
@@ -71,38 +71,42 @@ pub enum Wish {
 }
 
 /// Result of a command or background task.
-pub type Done = Result<Wish, Failure>;
+pub type ActionResult = Result<ReplAction, Failure>;
 
 /// Runs a command given without its slash. All output goes to the console. May take long; the REPL continues meanwhile.
-pub async fn perform(line: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn perform(line: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match grammar::read(line, post.width())? {
-        Read::Help(text) => post.print(text),
-        Read::Command(command) => obey(command, post).await.map_err(|failure| post.fleet.session.in_full(failure)),
+        ParsedLine::Help(text) => post.print(text),
+        ParsedLine::Command(command) => {
+            obey(command, post).await.map_err(|failure| post.fleet.session.in_full(failure))
+        }
     }
 }
 
-async fn obey(command: Command, post: &Post<'_>) -> Result<Wish, Failure> {
+async fn obey(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match command {
-        Command::Mcp(args) => mcp::run(args, post).await,
-        Command::Tools(args) => tools::run(&args, post),
-        Command::Prompts(args) => lists::prompts(&args, post),
-        Command::Prompt(args) => prompt::run(&args, post).await,
-        Command::Resources(args) => lists::resources(&args, post),
-        Command::Permissions => permissions::run(post),
-        Command::Model { model } => model::run(model.as_deref(), post),
-        Command::Clear => Ok(Wish::Clear),
-        Command::Resume { conversation } => resume::run(conversation, post).await,
-        Command::Cancel => Ok(Wish::Cancel),
-        Command::Help { command } => help::run(&command, post),
-        Command::Exit => Ok(Wish::Leave),
+        SlashCommand::Mcp(args) => mcp::run(args, post).await,
+        SlashCommand::Tools(args) => tools::run(&args, post),
+        SlashCommand::Prompts(args) => lists::prompts(&args, post),
+        SlashCommand::Prompt(args) => prompt::run(&args, post).await,
+        SlashCommand::Resources(args) => lists::resources(&args, post),
+        SlashCommand::Permissions => permissions::run(post),
+        SlashCommand::Model { model } => model::run(model.as_deref(), post),
+        SlashCommand::Clear => Ok(ReplAction::Clear),
+        SlashCommand::Resume { conversation } => resume::run(conversation, post).await,
+        SlashCommand::Cancel => Ok(ReplAction::Cancel),
+        SlashCommand::Help { command } => help::run(&command, post),
+        SlashCommand::Exit => Ok(ReplAction::Leave),
     }
 }
 
 /// Returns the kind of turn a command takes in the conversation, or `None` if it runs immediately.
-pub fn turn(line: &str) -> Option<Turn> {
+pub fn turn(line: &str) -> Option<TurnKind> {
     match grammar::read(line, None) {
-        Ok(Read::Command(Command::Prompt(_))) => Some(Turn::Message),
-        Ok(Read::Command(Command::Clear | Command::Resume { conversation: Some(_) })) => Some(Turn::Change),
+        Ok(ParsedLine::Command(SlashCommand::Prompt(_))) => Some(TurnKind::Message),
+        Ok(ParsedLine::Command(SlashCommand::Clear | SlashCommand::Resume { conversation: Some(_) })) => {
+            Some(TurnKind::Change)
+        }
         _ => None,
     }
 }
@@ -113,10 +117,10 @@ pub fn is_command(text: &str) -> bool {
     name.is_some_and(|name| grammar().find_subcommand(name).is_some())
 }
 
-impl Post<'_> {
+impl CommandContext<'_> {
     /// Returns the models of the current configuration.
-    fn models(&self) -> Models {
-        Models::of(self.fleet.session, &self.fleet.known().config)
+    fn models(&self) -> ModelCatalog {
+        ModelCatalog::of(self.fleet.session, &self.fleet.known().config)
     }
 
     /// Returns the width for printed output.
@@ -125,13 +129,13 @@ impl Post<'_> {
     }
 
     /// Prints the requested output. No further action follows.
-    fn print(&self, text: impl std::fmt::Display) -> Result<Wish, Failure> {
-        self.fleet.session.console.print(text).map(|()| Wish::Nothing)
+    fn print(&self, text: impl std::fmt::Display) -> Result<ReplAction, Failure> {
+        self.fleet.session.console.print(text).map(|()| ReplAction::Nothing)
     }
 
     /// Prints a notice. No further action follows.
-    fn say(&self, text: impl std::fmt::Display) -> Result<Wish, Failure> {
+    fn say(&self, text: impl std::fmt::Display) -> Result<ReplAction, Failure> {
         self.fleet.session.console.say(text);
-        Ok(Wish::Nothing)
+        Ok(ReplAction::Nothing)
     }
 }

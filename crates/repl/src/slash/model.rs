@@ -1,14 +1,14 @@
 //! `/model`: shows the current model and the available ones, or switches.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
-pub fn run(model: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(model: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match model {
-        Some(model) => Ok(Wish::Model(model.to_owned())),
+        Some(model) => Ok(ReplAction::Model(model.to_owned())),
         None => post.print(text(post.facts.model.as_deref(), &post.models().names())),
     }
 }
@@ -16,12 +16,12 @@ pub fn run(model: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
 /// Renders the current model and one line per available model.
 fn text(used: Option<&str>, names: &[String]) -> String {
     let mut text = match used {
-        Some(used) => format!("the model is {}\n", paint(NAME, Untrusted::new(used))),
+        Some(used) => format!("the model is {}\n", paint(NAME, UntrustedText::new(used))),
         None => "no model is used: everything but the conversation works\n".to_owned(),
     };
     for name in names {
         let mark = if Some(name.as_str()) == used { paint(GOOD, "✓").to_string() } else { " ".to_owned() };
-        text.push_str(&format!("  {mark} {}\n", Untrusted::new(name.as_str())));
+        text.push_str(&format!("  {mark} {}\n", UntrustedText::new(name.as_str())));
     }
     let hint = match names {
         [] => {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use wharf::policy::{Action, Problem, SourcedRule};
-use wharf_spec::{Shown, Surroundings};
+use wharf::policy::{RuleAction, RuleProblem, SourcedRule};
+use wharf_spec::{Environment, EscapedText};
 
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::columns::{columns, left};
 use wharf_terminal::configured::rules_of;
 use wharf_terminal::failure::Failure;
@@ -22,15 +22,15 @@ the server is trusted. Where nothing decides, you are asked. What you answered f
 /// Input of the listing.
 struct RuleListing<'a> {
     rules: &'a [SourcedRule],
-    problems: &'a [Problem],
+    problems: &'a [RuleProblem],
     /// Servers with calls allowed unless a rule matches.
     trusted: &'a [String],
     /// File that "always" answers are written to.
     file: &'a Path,
-    around: &'a Surroundings,
+    around: &'a Environment,
 }
 
-pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let session = post.fleet.session;
     let statuses = post.fleet.host.status();
     let trusted: Vec<String> =
@@ -69,9 +69,9 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
     let mut rules: Vec<(usize, &SourcedRule)> = all.rules.iter().enumerate().collect();
     // Stable: rules with the same action keep their order, which has no meaning.
     rules.sort_by_key(|(_, rule)| match rule.rule.action {
-        Action::Deny => 0,
-        Action::Ask => 1,
-        Action::Allow => 2,
+        RuleAction::Deny => 0,
+        RuleAction::Ask => 1,
+        RuleAction::Allow => 2,
     });
     let rows: Vec<[String; 4]> = rules.iter().map(|(_, rule)| row(rule, all.around)).collect();
     let table = columns(left(["  RULE", "TOOL", "ARGUMENTS", "STANDS IN"]), &rows, width, dress);
@@ -87,8 +87,8 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
     text
 }
 
-fn row(rule: &SourcedRule, around: &Surroundings) -> [String; 4] {
-    let shown = |text: &str| Shown::line(text, LONGEST).to_string();
+fn row(rule: &SourcedRule, around: &Environment) -> [String; 4] {
+    let shown = |text: &str| EscapedText::line(text, LONGEST).to_string();
     let file = |file: &String| format!(" as defined in {}", shown_path(Path::new(&shown(file)), around));
     [
         format!("  {}", rule.rule.action),
@@ -110,22 +110,22 @@ fn dress(column: usize, cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use unicode_width::UnicodeWidthStr as _;
-    use wharf::policy::{Policy, Rule, RuleOrigin, Standing};
+    use wharf::policy::{Policy, Rule, RuleAuthority, RuleOrigin};
     use wharf_spec::ServerName;
 
     use super::*;
 
-    fn rule(tool: &str, pattern: Option<&str>, action: Action, line: u32) -> SourcedRule {
+    fn rule(tool: &str, pattern: Option<&str>, action: RuleAction, line: u32) -> SourcedRule {
         let place = format!("/home/me/.config/wharf/config.json:{line}:5");
         SourcedRule {
             rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, action) },
-            origin: RuleOrigin { place, standing: Standing::User },
+            origin: RuleOrigin { place, standing: RuleAuthority::User },
         }
     }
 
     fn shown(rules: &[SourcedRule], trusted: &[String], width: Option<usize>) -> String {
         let policy = Policy::compile(rules.to_vec(), &[ServerName::new("git").unwrap()]);
-        let around = Surroundings { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
+        let around = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
         let file = Path::new("/home/me/.config/wharf/config.json");
         let rules = RuleListing { rules, problems: policy.problems(), trusted, file, around: &around };
         anstream::adapter::strip_str(&text(&rules, width)).to_string()
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn rules_stand_in_the_order_of_their_effect_with_what_is_wrong() {
         let rules = [
-            rule("mcp__git__log", None, Action::Allow, 3),
-            rule("mcp__nobody__x", None, Action::Ask, 4),
-            rule("mcp__git__push", Some("force=true"), Action::Deny, 5),
+            rule("mcp__git__log", None, RuleAction::Allow, 3),
+            rule("mcp__nobody__x", None, RuleAction::Ask, 4),
+            rule("mcp__git__push", Some("force=true"), RuleAction::Deny, 5),
         ];
         let text = shown(&rules, &["git".to_owned()], None);
         assert!(

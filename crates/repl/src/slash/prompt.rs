@@ -1,13 +1,13 @@
 //! `/prompt`: expands a server's prompt and sends it to the agent.
 
 use wharf_agent::TurnBlock;
-use wharf_spec::{ServerName, Shown, Untrusted};
+use wharf_spec::{EscapedText, ServerName, UntrustedText};
 use wharf_wire::{Content, PromptMessage, PromptResult};
 
 use super::lists::refuse_denied;
 use super::mcp::kept;
-use super::{Post, Wish};
-use crate::mention::{Room, fitting, resource};
+use super::{CommandContext, ReplAction};
+use crate::mention::{AttachmentBudget, fitting, resource};
 use wharf_terminal::call_arguments::read_words;
 use wharf_terminal::content::text_view;
 use wharf_terminal::failure::Failure;
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 200;
 Examples:
   /prompt harbour welcome name=Ada
   /prompt harbour review code=@main.rs language=Rust")]
-pub struct Args {
+pub struct PromptCommandArgs {
     /// The server
     #[arg(value_name = "SERVER")]
     server: String,
@@ -36,7 +36,7 @@ pub struct Args {
     arguments: Vec<String>,
 }
 
-pub async fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn run(args: &PromptCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let given = read_words(&args.arguments, &post.fleet.session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let name = kept(&args.server, post)?;
@@ -45,9 +45,9 @@ pub async fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
     let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
     check(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about(name.as_str()))?;
     let expanded = expand(&connection, &args.prompt, &arguments).await?;
-    let said = blocks(&name, &args.prompt, &expanded, Room::within(post.facts.context));
+    let said = blocks(&name, &args.prompt, &expanded, AttachmentBudget::within(post.facts.context));
     post.print(shown(&said))?;
-    Ok(Wish::Say(said))
+    Ok(ReplAction::Say(said))
 }
 
 /// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.
@@ -59,15 +59,15 @@ fn shown(blocks: &[TurnBlock]) -> String {
             TurnBlock::Text(said) | TurnBlock::Relayed(said) => said.clone(),
             _ => continue,
         };
-        text.push_str(&format!("\n{}\n", Untrusted::new(said.trim_end()).block()));
+        text.push_str(&format!("\n{}\n", UntrustedText::new(said.trim_end()).block()));
     }
     text
 }
 
 /// Converts an expanded prompt into blocks: a label, then the messages. User messages are sent like the user's own
 /// input, since the user chose the prompt. Assistant messages and resources are only quoted.
-fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: Room) -> Vec<TurnBlock> {
-    let prompt = Shown::line(prompt, LONGEST_NAME);
+fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: AttachmentBudget) -> Vec<TurnBlock> {
+    let prompt = EscapedText::line(prompt, LONGEST_NAME);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
     let within = format!("Resource within the prompt `{prompt}` of the server `{server}`, not the user's words:");
     let message = |message: &_| message_blocks(message, &within, &mut room);
@@ -83,7 +83,7 @@ fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: 
 }
 
 /// Converts a message, or returns `None` if the budget is exhausted.
-fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Option<Vec<TurnBlock>> {
+fn message_blocks(message: &PromptMessage, within: &str, room: &mut AttachmentBudget) -> Option<Vec<TurnBlock>> {
     let content = match &message.content {
         Content::Resource { resource: contents, .. } => return resource(within, None, contents, room),
         content => content,
@@ -96,7 +96,7 @@ fn message_blocks(message: &PromptMessage, within: &str, room: &mut Room) -> Opt
     let said = text_view(std::slice::from_ref(content));
     let block = match message.role.as_str() {
         "user" => room.text(&said).map(TurnBlock::Text),
-        role => room.quoted(&format!("[{} said:]", Shown::line(role, LONGEST_NAME)), &said),
+        role => room.quoted(&format!("[{} said:]", EscapedText::line(role, LONGEST_NAME)), &said),
     };
     block.map(|block| vec![block])
 }
@@ -124,7 +124,8 @@ mod tests {
             (|text: &str| TurnBlock::Text(text.to_owned()), |text: &str| TurnBlock::Relayed(text.to_owned()));
         let head = "The user has chosen the prompt `re\\u{1b}view` of the server `harbour`, in that server's words:";
         let within = "Resource within the prompt `re\\u{1b}view` of the server `harbour`, not the user's words:";
-        let blocks = blocks(&ServerName::new("harbour").unwrap(), "re\u{1b}view", &expanded, Room::within(None));
+        let blocks =
+            blocks(&ServerName::new("harbour").unwrap(), "re\u{1b}view", &expanded, AttachmentBudget::within(None));
         assert_eq!(
             blocks,
             [
@@ -149,7 +150,12 @@ mod tests {
         for (role, context, expected) in [("user", 200_000, MOST_MESSAGES), ("user", 10, 10), (long.as_str(), 1000, 4)]
         {
             let expanded = expanded(&format!(r#"{{"messages":[{}]}}"#, vec![message(role); 102].join(",")));
-            let blocks = blocks(&ServerName::new("harbour").unwrap(), "long", &expanded, Room::within(Some(context)));
+            let blocks = blocks(
+                &ServerName::new("harbour").unwrap(),
+                "long",
+                &expanded,
+                AttachmentBudget::within(Some(context)),
+            );
             assert!(matches!(&blocks[0], TurnBlock::Text(text) if text.starts_with(head)), "{:?}", blocks[0]);
             let last = format!("[messages left out: {}]", 102 - expected);
             assert_eq!(blocks.last(), Some(&TurnBlock::Text(last)), "{role}");

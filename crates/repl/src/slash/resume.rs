@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use wharf_agent::{ConversationSummary, SavedConversation};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
-use wharf_terminal::columns::{Side, columns};
+use wharf_terminal::columns::{ColumnAlignment, columns};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
@@ -19,15 +19,15 @@ const LAST: &str = "last";
 /// Maximum characters shown of the first message.
 const FIRST: usize = 200;
 
-pub async fn run(conversation: Option<String>, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match conversation.as_deref() {
         None => show(post).await,
-        Some(LAST) => Ok(Wish::Resume(None)),
-        Some(_) => Ok(Wish::Resume(conversation)),
+        Some(LAST) => Ok(ReplAction::Resume(None)),
+        Some(_) => Ok(ReplAction::Resume(conversation)),
     }
 }
 
-async fn show(post: &Post<'_>) -> Result<Wish, Failure> {
+async fn show(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let Some(state) = &post.fleet.session.configuration.state else {
         return Err(Failure::usage("there is no home to keep conversations in").hint("set HOME or XDG_STATE_HOME"));
     };
@@ -60,7 +60,12 @@ impl ConversationRow {
 }
 
 fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) -> String {
-    let head = [("  CONVERSATION", Side::Left), ("LAST", Side::Left), ("TURNS", Side::Right), ("BEGINS", Side::Left)];
+    let head = [
+        ("  CONVERSATION", ColumnAlignment::Left),
+        ("LAST", ColumnAlignment::Left),
+        ("TURNS", ColumnAlignment::Right),
+        ("BEGINS", ColumnAlignment::Left),
+    ];
     let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
     let table =
         columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
@@ -70,8 +75,8 @@ fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) 
 
 fn row(saved: &ConversationRow, current: Option<&str>) -> [String; 4] {
     let mark = if current == Some(saved.id.as_str()) { '*' } else { ' ' };
-    let first = Untrusted::new(saved.first.as_str()).shortened(FIRST).to_string();
-    [format!("{mark} {}", Untrusted::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
+    let first = UntrustedText::new(saved.first.as_str()).shortened(FIRST).to_string();
+    [format!("{mark} {}", UntrustedText::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
 }
 
 #[cfg(test)]

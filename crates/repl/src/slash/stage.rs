@@ -7,18 +7,18 @@ use anstream::ColorChoice;
 use serde_json::json;
 use wharf::{Host, HostBuilder};
 use wharf_client::{ClosureServer, ToolReply};
-use wharf_spec::{ServerName, Surroundings};
+use wharf_spec::{Environment, ServerName};
 
-use super::{ChatSummary, Post};
+use super::{ChatSummary, CommandContext};
 use wharf_terminal::configured::ConfigArgs;
-use wharf_terminal::failure::Ending;
-use wharf_terminal::fleet::{Known, ManagedHost};
+use wharf_terminal::failure::CommandEnding;
+use wharf_terminal::fleet::{LoadedConfig, ManagedHost};
 use wharf_terminal::session::CliContext;
 use wharf_terminal::session::{CommonArgs, run};
 
 /// Runs a test with a host of these servers. The configuration is written to a temporary home.
 #[track_caller]
-pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&Post<'_>)) {
+pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&CommandContext<'_>)) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     std::fs::write(&file, config).unwrap();
@@ -28,17 +28,17 @@ pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(
         let host = servers().surroundings(session.surroundings.clone()).start().await.unwrap();
         host.settled().await;
         let known =
-            Known { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
+            LoadedConfig { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
         let fleet = ManagedHost::new(session, host.clone(), known, &[]);
-        scene(&Post { fleet: &fleet, facts: ChatSummary::default() }).await;
+        scene(&CommandContext { fleet: &fleet, facts: ChatSummary::default() }).await;
         host.close().await;
-        Ok(Ending::Fine)
+        Ok(CommandEnding::Fine)
     });
     assert_eq!(code, ExitCode::SUCCESS);
 }
 
-fn around(home: &Path) -> Surroundings {
-    Surroundings { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
+fn around(home: &Path) -> Environment {
+    Environment { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
 }
 
 /// A server named `harbour` with a tool, a prompt and a resource.

@@ -1,15 +1,15 @@
 //! Tests of whole commands as typed.
 
-use wharf::State;
+use wharf::ServerState;
 use wharf_agent::TurnBlock;
 
 use super::stage::{HARBOUR, harbour, play};
-use super::{Post, Wish, is_command, perform, turn};
-use crate::turns::Turn;
-use wharf_terminal::failure::{Kind, render};
+use super::{CommandContext, ReplAction, is_command, perform, turn};
+use crate::turns::TurnKind;
+use wharf_terminal::failure::{FailureKind, render};
 
 /// Runs a command and formats its action, or its failure with hints.
-async fn told(line: &str, post: &Post<'_>) -> String {
+async fn told(line: &str, post: &CommandContext<'_>) -> String {
     match perform(line, post).await {
         Ok(wish) => format!("{wish:?}"),
         Err(failure) => anstream::adapter::strip_str(&render(&failure)).to_string(),
@@ -58,9 +58,9 @@ fn commands_end_in_wishes_or_say_what_is_wrong() {
 #[test]
 fn what_belongs_to_the_conversation_waits_for_its_turn() {
     for (line, expected) in [
-        ("prompt harbour welcome name=Ada", Some(Turn::Message)),
-        ("clear", Some(Turn::Change)),
-        ("resume last", Some(Turn::Change)),
+        ("prompt harbour welcome name=Ada", Some(TurnKind::Message)),
+        ("clear", Some(TurnKind::Change)),
+        ("resume last", Some(TurnKind::Change)),
         ("resume", None),
         ("clear --help", None),
         ("prompt", None),
@@ -88,7 +88,7 @@ fn a_command_is_what_there_is() {
 #[test]
 fn a_prompt_is_said_to_the_agent() {
     play(HARBOUR, harbour, async |post| {
-        let Wish::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
+        let ReplAction::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
             panic!("nothing is said");
         };
         let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
@@ -101,13 +101,13 @@ fn a_server_is_switched_and_connected_for_the_session() {
     play(HARBOUR, harbour, async |post| {
         let state = || post.fleet.host.status_of("harbour").unwrap().state;
         for (line, expected) in [
-            ("mcp disconnect harbour", State::Disconnected),
-            ("mcp connect harbour", State::Ready),
-            ("mcp reconnect harbour", State::Ready),
-            ("mcp disable harbour", State::Disabled),
-            ("mcp enable harbour", State::Ready),
+            ("mcp disconnect harbour", ServerState::Disconnected),
+            ("mcp connect harbour", ServerState::Ready),
+            ("mcp reconnect harbour", ServerState::Ready),
+            ("mcp disable harbour", ServerState::Disabled),
+            ("mcp enable harbour", ServerState::Ready),
         ] {
-            assert_eq!(perform(line, post).await.unwrap(), Wish::Nothing, "{line}");
+            assert_eq!(perform(line, post).await.unwrap(), ReplAction::Nothing, "{line}");
             post.fleet.host.settled().await;
             assert_eq!(state(), expected, "{line}");
         }
@@ -119,11 +119,11 @@ fn a_server_that_its_file_switches_off_is_on_for_the_session() {
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
     play(OFF, wharf::Host::builder, async |post| {
         let failure = perform("mcp connect off", post).await.unwrap_err();
-        assert_eq!(failure.kind, Kind::Usage);
-        assert_eq!(perform("mcp enable off", post).await.unwrap(), Wish::Nothing);
+        assert_eq!(failure.kind, FailureKind::Usage);
+        assert_eq!(perform("mcp enable off", post).await.unwrap(), ReplAction::Nothing);
         post.fleet.host.settled().await;
         let rows = post.fleet.rows();
-        assert!(rows[0].enabled && rows[0].state != State::Disabled, "{:?}", rows[0].state);
+        assert!(rows[0].enabled && rows[0].state != ServerState::Disabled, "{:?}", rows[0].state);
         let failure = perform("mcp connect off", post).await.unwrap_err();
         assert!(failure.hints.iter().any(|hint| hint.starts_with("/mcp debug off")), "{failure:?}");
     });

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use wharf::catalog::{CatalogTool, ListName, Section};
 
 use super::lists::{all, finish, sections};
-use super::{Post, Wish};
+use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::search::places;
-use wharf_terminal::table::{Row, table};
+use wharf_terminal::table::{LabelRow, table};
 
 /// Maximum number of search results.
 const MOST_FOUND: usize = 20;
@@ -19,7 +19,7 @@ Examples:
   /tools
   /tools git
   /tools --search \"create issue\"")]
-pub struct Args {
+pub struct ToolsCommandArgs {
     /// Only those of this server
     #[arg(value_name = "SERVER")]
     server: Option<String>,
@@ -28,7 +28,7 @@ pub struct Args {
     search: Option<String>,
 }
 
-pub fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = sections(args.server.as_deref(), post)?;
     if let Some(words) = &args.search {
         return search(&shown, words, post);
@@ -37,7 +37,7 @@ pub fn run(args: &Args, post: &Post<'_>) -> Result<Wish, Failure> {
     finish::<Arc<CatalogTool>>(text, "/mcp list-tools shows what each may do, and what is withheld", post)
 }
 
-fn search(sections: &[Arc<Section>], words: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+fn search(sections: &[Arc<Section>], words: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let rows = found(sections, words);
     if rows.is_empty() {
         return post.say("no tool is like these words");
@@ -46,7 +46,7 @@ fn search(sections: &[Arc<Section>], words: &str, post: &Post<'_>) -> Result<Wis
 }
 
 /// Returns the tools that match the words, best match first, each with its server.
-fn found(sections: &[Arc<Section>], words: &str) -> Vec<Row> {
+fn found(sections: &[Arc<Section>], words: &str) -> Vec<LabelRow> {
     let tools: Vec<Arc<CatalogTool>> = sections.iter().flat_map(|section| section.offered()).cloned().collect();
     let mut placed: Vec<(usize, &Arc<CatalogTool>)> =
         places(&tools, words).into_iter().zip(&tools).filter_map(|(place, tool)| Some((place?, tool))).collect();
@@ -54,10 +54,10 @@ fn found(sections: &[Arc<Section>], words: &str) -> Vec<Row> {
     placed.into_iter().take(MOST_FOUND).map(|(_, tool)| row(tool)).collect()
 }
 
-fn row(tool: &CatalogTool) -> Row {
+fn row(tool: &CatalogTool) -> LabelRow {
     let definition = &tool.definition;
     let label = format!("{} {}", tool.id.server, tool.id.tool);
-    Row::new(&label, definition.description.as_deref().or(definition.title.as_deref()))
+    LabelRow::new(&label, definition.description.as_deref().or(definition.title.as_deref()))
 }
 
 #[cfg(test)]

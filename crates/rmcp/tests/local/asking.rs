@@ -7,7 +7,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_client::{
-    ClientServices, ConnectOptions, Connection, Elicitor, LogSink, Negotiation, Pending, RootsSource, Sampler,
+    BoxedFuture, ClientServices, ConnectOptions, Connection, Elicitor, LogSink, NegotiationMode, RootsSource, Sampler,
     SamplingError, connect_local,
 };
 use wharf_wire::{Elicitation, ElicitationResponse, LogLevel, LogMessage, RawJson, Root, SamplingRequest};
@@ -18,7 +18,7 @@ use crate::handler::{Context, call, connected, said, server, told};
 struct Host;
 
 impl Elicitor for Host {
-    fn elicit(&self, _server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         assert_eq!(question.message(), "Which berth?");
         let content = RawJson::parse(r#"{"berth":"seven"}"#).unwrap();
         Box::pin(std::future::ready(ElicitationResponse::Accept(Some(content))))
@@ -26,7 +26,7 @@ impl Elicitor for Host {
 }
 
 impl Sampler for Host {
-    fn sample(&self, _server: &str, request: SamplingRequest) -> Pending<Result<RawJson, SamplingError>> {
+    fn sample(&self, _server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         assert_eq!(request.max_tokens, 9);
         let message = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a poem" } });
         Box::pin(std::future::ready(Ok(RawJson::of(&message).unwrap())))
@@ -61,7 +61,7 @@ fn question(method: &str) -> Value {
     json!({ "method": method, "params": params })
 }
 
-async fn with_services(server: impl wharf_client::LocalServer, negotiation: Negotiation) -> (Connection, Logged) {
+async fn with_services(server: impl wharf_client::LocalServer, negotiation: NegotiationMode) -> (Connection, Logged) {
     let (log, logged) = mpsc::unbounded_channel();
     let mut options = ConnectOptions::default();
     options.negotiation = negotiation;
@@ -88,7 +88,7 @@ async fn in_the_handshake_era_a_handler_asks_through_its_peer() {
         }
         Ok(said(answers.join("\n")))
     });
-    let (connection, _) = with_services(asking, Negotiation::Handshake).await;
+    let (connection, _) = with_services(asking, NegotiationMode::Handshake).await;
     assert_answered(told(&call(&connection, "ask", "").await.unwrap()));
 }
 
@@ -109,7 +109,7 @@ async fn in_the_stateless_era_a_handler_asks_by_its_answer() {
         }
     }
     let asking = server(|request, _context| async move { Ok(ask(&request)) });
-    let (connection, _) = with_services(asking, Negotiation::Automatic).await;
+    let (connection, _) = with_services(asking, NegotiationMode::Automatic).await;
     assert_answered(told(&call(&connection, "ask", "").await.unwrap()));
 }
 
@@ -122,7 +122,7 @@ async fn in_the_stateless_era_a_request_through_the_peer_is_refused_at_once() {
             other => panic!("not refused: {other:?}"),
         }
     });
-    let connection = connected(asking, Negotiation::Automatic).await;
+    let connection = connected(asking, NegotiationMode::Automatic).await;
     let result = call(&connection, "ask", "").await.unwrap();
     assert!(!result.is_error && told(&result).contains("InputRequiredResult"), "{}", result.raw.get());
     assert_eq!(connection.counters().unwanted_requests, 0);

@@ -7,7 +7,7 @@ use rmcp::model::ProgressNotificationParam;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use wharf_client::{CallError, CallOptions, ClosureServer, Connection, Negotiation, ToolReply};
+use wharf_client::{CallError, CallOptions, ClosureServer, Connection, NegotiationMode, ToolReply};
 use wharf_wire::{Era, RawJson};
 
 use crate::handler::{BOTH, NOTE, arguments, call, connected, echo, said, server, text_of, told};
@@ -40,7 +40,7 @@ async fn both_kinds_of_server_are_called_alike() {
         Ok(ToolReply::text(arguments["text"].as_str().unwrap_or_default()))
     });
     let connections =
-        [connected(closures, Negotiation::Automatic).await, connected(echo(), Negotiation::Automatic).await];
+        [connected(closures, NegotiationMode::Automatic).await, connected(echo(), NegotiationMode::Automatic).await];
     for connection in &connections {
         assert_eq!(ask(connection).await, "same");
     }
@@ -56,7 +56,7 @@ async fn progress_comes_in_order_and_before_the_result() {
         }
         Ok(said("done"))
     });
-    let connection = connected(reporting, Negotiation::Automatic).await;
+    let connection = connected(reporting, NegotiationMode::Automatic).await;
     let (steps, mut stepped) = mpsc::unbounded_channel();
     let options = CallOptions::default().progress(move |progress| steps.send(progress.progress).unwrap());
     let result = connection.call_tool("work", &arguments(""), options).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_withdrawn_call_cancels_the_handlers_token_and_its_late_answer_reaches
             Ok(said("late"))
         }
     });
-    let connection = connected(waiting, Negotiation::Automatic).await;
+    let connection = connected(waiting, NegotiationMode::Automatic).await;
     let caller = connection.clone();
     let task = tokio::spawn(async move { call(&caller, "wait", "").await });
     assert_eq!(happened.recv().await, Some("began"));
@@ -104,7 +104,7 @@ async fn more_calls_than_run_at_once_wait_and_complete() {
             Ok(said(text_of(&request)))
         }
     });
-    let connection = connected(gated, Negotiation::Automatic).await;
+    let connection = connected(gated, NegotiationMode::Automatic).await;
     let mut calls = JoinSet::new();
     for number in 0..200 {
         let caller = connection.clone();
@@ -122,7 +122,7 @@ async fn more_calls_than_run_at_once_wait_and_complete() {
 
 #[tokio::test]
 async fn what_the_sdk_cannot_read_is_refused_and_harms_nothing_else() {
-    let connection = connected(echo(), Negotiation::Automatic).await;
+    let connection = connected(echo(), NegotiationMode::Automatic).await;
     let lone_surrogate = RawJson::parse(r#"{"text":"\ud800"}"#).unwrap();
     let refused = connection.call_tool("echo", &lone_surrogate, CallOptions::default()).await;
     assert!(matches!(refused, Err(CallError::Refused(_))), "{refused:?}");

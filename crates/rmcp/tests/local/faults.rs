@@ -8,7 +8,7 @@ use rmcp::model::{InitializeRequestParams, InitializeResult};
 use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
-use wharf_client::{CallError, CallOptions, ConnectCause, ConnectOptions, Connection, Negotiation, connect_local};
+use wharf_client::{CallError, CallOptions, ConnectCause, ConnectOptions, Connection, NegotiationMode, connect_local};
 use wharf_rmcp::RmcpServer;
 use wharf_wire::ToolResult;
 
@@ -24,14 +24,14 @@ async fn a_tool_that_panics_reports_failure_and_the_server_goes_on() {
         let connection = connected(touchy, negotiation).await;
         let result = call(&connection, "mine", "").await.unwrap();
         assert!(result.is_error && told(&result).contains("stepped on it"), "{}", result.raw.get());
-        assert_eq!(result.raw.get().contains("resultType"), negotiation == Negotiation::Automatic);
+        assert_eq!(result.raw.get().contains("resultType"), negotiation == NegotiationMode::Automatic);
         assert_eq!(told(&call(&connection, "field", "").await.unwrap()), "fine");
     }
 }
 
 #[tokio::test]
 async fn anything_else_that_panics_is_an_error() {
-    let connection = connected(echo(), Negotiation::Automatic).await;
+    let connection = connected(echo(), NegotiationMode::Automatic).await;
     let refused = connection.read_resource(TRAP, CallOptions::default()).await;
     assert!(matches!(&refused, Err(CallError::Refused(error)) if error.message.contains("trap")), "{refused:?}");
     connection.read_resource(NOTE, CallOptions::default()).await.unwrap();
@@ -99,7 +99,7 @@ fn recursive(handlers: Arc<AtomicUsize>) -> (RmcpServer<crate::handler::Handler>
 async fn a_tool_that_calls_itself_gets_eight_deep() {
     let handlers = Arc::new(AtomicUsize::new(0));
     let (server, itself) = recursive(handlers.clone());
-    let connection = connected(server, Negotiation::Automatic).await;
+    let connection = connected(server, NegotiationMode::Automatic).await;
     let _ = itself.set(connection.clone());
     let result = call(&connection, "deeper", "").await.unwrap();
     assert_eq!(told(&result), CallError::TooDeep(8).to_string());
@@ -122,7 +122,7 @@ async fn calls_within_calls_need_no_turn_of_their_own() {
             Ok(said("done"))
         }
     });
-    let connection = connected(nested, Negotiation::Automatic).await;
+    let connection = connected(nested, NegotiationMode::Automatic).await;
     let _ = itself.set(connection.clone());
     let mut calls = JoinSet::new();
     for _ in 0..TURNS {
@@ -146,7 +146,7 @@ async fn a_server_that_ends_with_calls_in_flight_ends_them_and_tells_its_handler
             Ok(said("too late"))
         }
     });
-    let connection = connected(waiting, Negotiation::Automatic).await;
+    let connection = connected(waiting, NegotiationMode::Automatic).await;
     let caller = connection.clone();
     let task = tokio::spawn(async move { call(&caller, "wait", "").await });
     assert_eq!(happened.recv().await, Some("began"));
@@ -217,7 +217,7 @@ async fn a_handler_that_does_not_get_ready_is_no_connection() {
         }
     }
     let mut handshake = ConnectOptions::default();
-    handshake.negotiation = Negotiation::Handshake;
+    handshake.negotiation = NegotiationMode::Handshake;
     let error = connect_local(RmcpServer::new(Shy), handshake.clone()).await.err().unwrap();
     assert!(format!("{error:?}").contains("not today"), "{error:?}");
     let error = connect_local(RmcpServer::new(Startled), ConnectOptions::default()).await.err().unwrap();

@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use wharf_client::{
-    CallError, CallOptions, ConnectOptions, Connection, LocalServer, Negotiation, Pending, connect_local,
+    BoxedFuture, CallError, CallOptions, ConnectOptions, Connection, LocalServer, NegotiationMode, connect_local,
 };
 use wharf_rmcp::RmcpServer;
 use wharf_wire::{Content, RawJson, ToolResult};
@@ -20,10 +20,10 @@ use wharf_wire::{Content, RawJson, ToolResult};
 pub const NOTE: &str = "note://quay";
 /// Reading it panics.
 pub const TRAP: &str = "note://trap";
-pub const BOTH: [Negotiation; 2] = [Negotiation::Automatic, Negotiation::Handshake];
+pub const BOTH: [NegotiationMode; 2] = [NegotiationMode::Automatic, NegotiationMode::Handshake];
 
 pub type Context = RequestContext<RoleServer>;
-pub type Work = Pending<Result<CallToolResponse, ErrorData>>;
+pub type Work = BoxedFuture<Result<CallToolResponse, ErrorData>>;
 type Tools = Arc<dyn Fn(CallToolRequestParams, Context) -> Work + Send + Sync>;
 
 pub struct Handler(Tools);
@@ -50,7 +50,7 @@ pub fn text_of(request: &CallToolRequestParams) -> String {
     text.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-pub async fn connected(server: impl LocalServer, negotiation: Negotiation) -> Connection {
+pub async fn connected(server: impl LocalServer, negotiation: NegotiationMode) -> Connection {
     let mut options = ConnectOptions::default();
     options.negotiation = negotiation;
     connect_local(server, options).await.unwrap()

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use super::ContentStamp;
 use crate::lock::LockError;
-use crate::privacy::{PathCheckError, Unsafe};
+use crate::privacy::{PathCheckError, UnsafePath};
 
 /// An error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentLoadError {
     /// Another user could have read or changed the file. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
-    Unsafe(#[from] Unsafe),
+    Unsafe(#[from] UnsafePath),
     /// The file exceeds the size limit.
     #[error("`{}` is larger than {limit} bytes", .path.display())]
     TooLarge {
@@ -91,7 +91,7 @@ pub enum DocumentReplaceError {
 
 impl DocumentLoadError {
     /// Returns the safety violation, if that is the cause.
-    pub fn flaw(&self) -> Option<&Unsafe> {
+    pub fn flaw(&self) -> Option<&UnsafePath> {
         match self {
             Self::Unsafe(flaw) => Some(flaw),
             _ => None,

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::{DocumentLoadError, DocumentPrivacy, DocumentSaveError};
 use crate::folder::{DirHandle, if_found};
 use crate::lock::{LockError, LockFile};
-use crate::privacy::{Flaw, Unsafe, check_file, check_way};
+use crate::privacy::{PathViolation, UnsafePath, check_file, check_way};
 
 /// Maximum symbolic links to follow, the same as in Linux.
 const LINKS: usize = 40;
@@ -162,12 +162,14 @@ impl DocumentLocation {
             return Ok(());
         }
         let flaw = match self.linked_by {
-            _ if old.nlink() > 1 => Some(Flaw::HardLinks(old.nlink())),
-            Some(owner) if owner != 0 && owner != old.uid() => Some(Flaw::Owner { found: old.uid(), expected: owner }),
+            _ if old.nlink() > 1 => Some(PathViolation::HardLinks(old.nlink())),
+            Some(owner) if owner != 0 && owner != old.uid() => {
+                Some(PathViolation::Owner { found: old.uid(), expected: owner })
+            }
             _ => None,
         };
         if let Some(flaw) = flaw {
-            return Err(DocumentLoadError::Unsafe(Unsafe { path: self.path(), flaw }).into());
+            return Err(DocumentLoadError::Unsafe(UnsafePath { path: self.path(), flaw }).into());
         }
         self.folder.check_writable(&self.name).map_err(|error| self.unwritten(error))
     }
@@ -186,7 +188,7 @@ impl DocumentLocation {
     fn open(&self) -> Result<Option<File>, DocumentLoadError> {
         match if_found(self.folder.read(&self.name)) {
             Ok(file) => Ok(file),
-            Err(_) if self.is_link() => Err(Unsafe { path: self.path(), flaw: Flaw::Link }.into()),
+            Err(_) if self.is_link() => Err(UnsafePath { path: self.path(), flaw: PathViolation::Link }.into()),
             Err(error) => Err(self.unread(error)),
         }
     }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lock::{LockError, LockFile};
-use crate::privacy::Flaw;
-use crate::scratch::Scratch;
+use crate::privacy::PathViolation;
+use crate::scratch::ScratchDir;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -22,8 +22,8 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Creates a private document in `home/wharf/tokens`, applies `spoil`, and compares the result of loading.
-fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, Flaw>) {
-    let scratch = Scratch::new();
+fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, PathViolation>) {
+    let scratch = ScratchDir::new();
     let folder = scratch.path("home/wharf");
     let document = Document::at(folder.join("tokens"), DocumentPrivacy::Private);
     document.write(b"secret").unwrap();
@@ -64,15 +64,15 @@ fn a_private_document_is_refused_where_others_could_have_been() {
         check_layout(&format!("mode {bits:o}"), |folder| set_mode(&folder.join("tokens"), bits), fine);
     }
     for bits in [0o640, 0o604, 0o660, 0o606, 0o601, 0o666, 0o777] {
-        let expected = Err(Flaw::Exposed(bits));
+        let expected = Err(PathViolation::Exposed(bits));
         check_layout(&format!("mode {bits:o}"), |folder| set_mode(&folder.join("tokens"), bits), expected);
     }
     for (bits, expected) in [
         (0o755, fine),
         (0o1777, fine),
-        (0o777, Err(Flaw::Writable(0o777))),
-        (0o770, Err(Flaw::Writable(0o770))),
-        (0o702, Err(Flaw::Writable(0o702))),
+        (0o777, Err(PathViolation::Writable(0o777))),
+        (0o770, Err(PathViolation::Writable(0o770))),
+        (0o702, Err(PathViolation::Writable(0o702))),
     ] {
         check_layout(&format!("directory {bits:o}"), |folder| set_mode(folder, bits), expected);
         check_layout(&format!("grandparent {bits:o}"), |folder| set_mode(folder.parent().unwrap(), bits), expected);
@@ -85,27 +85,27 @@ fn a_private_document_is_refused_where_others_could_have_been() {
 fn a_private_document_is_a_file_of_its_own() {
     let tokens = |folder: &Path| folder.join("tokens");
     let away = |folder: &Path| fs::rename(folder.join("tokens"), folder.join("real")).unwrap();
-    check_layout("hard link", |f| fs::hard_link(tokens(f), f.join("other")).unwrap(), Err(Flaw::HardLinks(2)));
+    check_layout("hard link", |f| fs::hard_link(tokens(f), f.join("other")).unwrap(), Err(PathViolation::HardLinks(2)));
     let link = |to: &'static str| {
         move |folder: &Path| {
             away(folder);
             symlink(to, tokens(folder)).unwrap();
         }
     };
-    check_layout("link", link("real"), Err(Flaw::Link));
-    check_layout("link to nowhere", link("nowhere"), Err(Flaw::Link));
-    check_layout("link to itself", link("tokens"), Err(Flaw::Link));
+    check_layout("link", link("real"), Err(PathViolation::Link));
+    check_layout("link to nowhere", link("nowhere"), Err(PathViolation::Link));
+    check_layout("link to itself", link("tokens"), Err(PathViolation::Link));
     let directory = |folder: &Path| {
         away(folder);
         fs::create_dir(tokens(folder)).unwrap();
     };
-    check_layout("directory", directory, Err(Flaw::NotAFile));
+    check_layout("directory", directory, Err(PathViolation::NotAFile));
     let pipe = |folder: &Path| {
         away(folder);
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, tokens(folder), mode).unwrap();
     };
-    check_layout("pipe", pipe, Err(Flaw::NotAFile));
+    check_layout("pipe", pipe, Err(PathViolation::NotAFile));
     // Links in the directory path are allowed: only the final target is checked.
     let linked = |folder: &Path| {
         fs::rename(folder, folder.with_file_name("elsewhere")).unwrap();
@@ -118,12 +118,12 @@ fn a_private_document_is_a_file_of_its_own() {
 fn a_private_document_is_nobody_elses() {
     let us = rustix::process::geteuid();
     if us.is_root() {
-        let foreign = Err(Flaw::Owner { found: 12345, expected: 0 });
+        let foreign = Err(PathViolation::Owner { found: 12345, expected: 0 });
         check_layout("owner", |folder| chown(folder.join("tokens"), Some(12345), None).unwrap(), foreign);
         check_layout("directory's owner", |folder| chown(folder, Some(12345), None).unwrap(), foreign);
     } else {
         let error = Document::at("/etc/passwd", DocumentPrivacy::Private).load().unwrap_err();
-        assert_eq!(error.flaw().unwrap().flaw, Flaw::Owner { found: 0, expected: us.as_raw() });
+        assert_eq!(error.flaw().unwrap().flaw, PathViolation::Owner { found: 0, expected: us.as_raw() });
     }
 }
 
@@ -132,7 +132,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     fs::create_dir(scratch.path("home")).unwrap();
     chown(scratch.path("home"), Some(12345), Some(12346)).unwrap();
     Document::at(scratch.path("home/a/b/config"), DocumentPrivacy::Shared).write(b"one").unwrap();
@@ -144,7 +144,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
 
 #[test]
 fn writing_is_private_and_leaves_nothing_beside() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let document = Document::at(scratch.path("a/b/tokens"), DocumentPrivacy::Private);
     assert_eq!(document.load().unwrap(), None);
     let stamp = document.write(b"one").unwrap();
@@ -157,7 +157,7 @@ fn writing_is_private_and_leaves_nothing_beside() {
 
 #[test]
 fn what_stays_the_same_is_not_written() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"same").unwrap();
     let before = fs::metadata(document.path()).unwrap().ino();
@@ -173,7 +173,7 @@ fn what_stays_the_same_is_not_written() {
 
 #[test]
 fn a_shared_document_is_replaced_behind_its_links() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     fs::create_dir(scratch.path("dotfiles")).unwrap();
     fs::write(scratch.path("dotfiles/real"), "old").unwrap();
     set_mode(&scratch.path("dotfiles/real"), 0o664);
@@ -200,14 +200,14 @@ fn a_shared_document_is_replaced_behind_its_links() {
 
 #[test]
 fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     fs::write(scratch.path("config"), "old").unwrap();
     fs::hard_link(scratch.path("config"), scratch.path("other")).unwrap();
     let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     let error = document.write(b"new").unwrap_err();
     assert!(
-        matches!(&error, DocumentSaveError::Load(error) if error.flaw().unwrap().flaw == Flaw::HardLinks(2)),
+        matches!(&error, DocumentSaveError::Load(error) if error.flaw().unwrap().flaw == PathViolation::HardLinks(2)),
         "{error:?}"
     );
     fs::remove_file(scratch.path("other")).unwrap();
@@ -217,7 +217,7 @@ fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
 
 #[test]
 fn a_shared_document_can_be_made_for_nobody_else() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     fs::write(scratch.path("there"), "old").unwrap();
     set_mode(&scratch.path("there"), 0o644);
     for (name, expected) in [("new/config", 0o600), ("there", 0o644)] {
@@ -229,7 +229,7 @@ fn a_shared_document_can_be_made_for_nobody_else() {
 
 #[test]
 fn whoever_edited_a_copy_does_not_overwrite_another() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     let first = document.replace(ContentStamp::ABSENT, b"first").unwrap();
     let second = document.replace(first, b"second").unwrap();
@@ -242,7 +242,7 @@ fn whoever_edited_a_copy_does_not_overwrite_another() {
 
 #[test]
 fn an_edit_begins_anew_when_an_editor_writes_in_between() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"a").unwrap();
     let mut edits = 0;
@@ -267,7 +267,7 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
 
 #[test]
 fn what_fails_leaves_the_old() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let document =
         Document::at(scratch.path("config"), DocumentPrivacy::Shared).with_limit(8).with_patience(Duration::ZERO);
     document.write(b"old").unwrap();
@@ -301,7 +301,7 @@ proptest! {
         steps in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
         private: bool,
     ) {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let privacy = if private { DocumentPrivacy::Private } else { DocumentPrivacy::Shared };
         let document = Document::at(scratch.path("document"), privacy);
         let mut model: Option<Vec<u8>> = None;

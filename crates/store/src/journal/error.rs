@@ -4,14 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::lock::LockError;
-use crate::privacy::Unsafe;
+use crate::privacy::UnsafePath;
 
 /// An error of opening a journal.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum JournalOpenError {
     /// Another user could write to the journal. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
-    Unsafe(#[from] Unsafe),
+    Unsafe(#[from] UnsafePath),
     /// An I/O error.
     #[error("cannot open `{}`", .path.display())]
     Io {
@@ -39,7 +39,7 @@ pub enum JournalAppendError {
     Locked(LockError),
     /// Another user could have written to the file.
     #[error(transparent)]
-    Unsafe(#[from] Unsafe),
+    Unsafe(#[from] UnsafePath),
     /// An I/O error, a full disk for example.
     #[error("cannot write to `{}`", .path.display())]
     Io {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::{JournalAppendError, OpenError};
+use super::error::{JournalAppendError, JournalOpenError};
 use crate::folder::{DirHandle, if_found};
 use crate::privacy::{PathCheckError, check_file, check_way};
 
@@ -21,11 +21,11 @@ pub(super) struct JournalFiles {
 
 impl JournalFiles {
     /// Opens the journal's directory, creates it if missing, and checks that it is safe.
-    pub(super) fn make(path: &Path) -> Result<Self, OpenError> {
-        let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    pub(super) fn make(path: &Path) -> Result<Self, JournalOpenError> {
+        let failed = |source| JournalOpenError::Io { path: path.to_owned(), source };
         let files = Self::of(path, DirHandle::make_private).map_err(failed)?;
         check_way(files.folder.path()).map_err(|error| match error {
-            PathCheckError::Unsafe(flaw) => OpenError::Unsafe(flaw),
+            PathCheckError::Unsafe(flaw) => JournalOpenError::Unsafe(flaw),
             PathCheckError::Io(source) => failed(source),
         })?;
         Ok(files)
@@ -50,8 +50,8 @@ impl JournalFiles {
     }
 
     /// Opens the head file. Creates it if missing.
-    pub(super) fn open_head(&self) -> Result<File, OpenError> {
-        let failed = |source| OpenError::Io { path: self.head_path(), source };
+    pub(super) fn open_head(&self) -> Result<File, JournalOpenError> {
+        let failed = |source| JournalOpenError::Io { path: self.head_path(), source };
         let head = self.folder.write(self.beside("head").as_ref()).map_err(failed)?;
         check_file(&self.head_path(), &head.metadata().map_err(failed)?)?;
         Ok(head)

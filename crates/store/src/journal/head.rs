@@ -6,15 +6,15 @@ use std::os::unix::fs::FileExt;
 
 use serde::{Deserialize, Serialize};
 
-use super::line::{Link, SCHEMA};
+use super::line::{ChainLink, SCHEMA};
 
 /// Length of the record in bytes, without the line break. It is fixed, so that overwriting it allocates no disk space.
 const WIDTH: usize = 191;
 
 /// Link of the next line, and size of the current file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) link: Link,
+pub(super) struct JournalHead {
+    pub(super) link: ChainLink,
     pub(super) size: u64,
 }
 
@@ -26,7 +26,7 @@ struct HeadRecord {
     size: u64,
 }
 
-impl Head {
+impl JournalHead {
     /// Reads the record. Returns `None` if it is missing or malformed.
     pub(super) fn read(file: &File) -> io::Result<Option<Self>> {
         let mut buffer = [0; WIDTH + 1];
@@ -40,11 +40,11 @@ impl Head {
         let record = serde_json::from_slice::<HeadRecord>(&buffer[..filled]).ok();
         Ok(record
             .filter(|record| record.schema == SCHEMA)
-            .map(|record| Self { link: Link { seq: record.next, prev: record.hash }, size: record.size }))
+            .map(|record| Self { link: ChainLink { seq: record.next, prev: record.hash }, size: record.size }))
     }
 
     pub(super) fn write(&self, file: &File) -> io::Result<()> {
-        let Link { seq, prev } = &self.link;
+        let ChainLink { seq, prev } = &self.link;
         let record = HeadRecord { schema: SCHEMA, next: *seq, hash: prev.clone(), size: self.size };
         let text = serde_json::to_string(&record)?;
         file.write_all_at(format!("{text:<WIDTH$}\n").as_bytes(), 0)

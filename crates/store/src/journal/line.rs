@@ -12,13 +12,13 @@ pub(super) const SCHEMA: u32 = 1;
 
 /// Sequence number and hash that tie a line to its predecessor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Link {
+pub(super) struct ChainLink {
     pub(super) seq: u64,
     /// Hash of the preceding line.
     pub(super) prev: Option<String>,
 }
 
-impl Link {
+impl ChainLink {
     /// Returns the link of the line that follows `line`.
     pub(super) fn next(&self, line: &[u8]) -> Self {
         Self { seq: self.seq + 1, prev: Some(ContentDigest::of(line).to_string()) }
@@ -26,9 +26,9 @@ impl Link {
 }
 
 /// A line to be written.
-pub(super) struct Line<'a> {
+pub(super) struct JournalLine<'a> {
     pub(super) is_first: bool,
-    pub(super) link: &'a Link,
+    pub(super) link: &'a ChainLink,
     /// Name of the preceding file.
     pub(super) after: Option<&'a str>,
     /// Size of the unfinished line that recovery moved aside before this line, in bytes.
@@ -36,7 +36,7 @@ pub(super) struct Line<'a> {
     pub(super) entry: &'a RawValue,
 }
 
-impl Line<'_> {
+impl JournalLine<'_> {
     /// Serializes the line, including the line break.
     pub(super) fn compose(&self) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
@@ -67,20 +67,20 @@ impl Line<'_> {
 
 /// Chain fields of a written line.
 #[derive(Debug, Deserialize)]
-pub(super) struct Record {
+pub(super) struct LineRecord {
     pub(super) seq: u64,
     pub(super) prev: Option<String>,
     pub(super) after: Option<String>,
     pub(super) torn: Option<u64>,
 }
 
-impl Record {
+impl LineRecord {
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 
-    pub(super) fn link(&self) -> Link {
-        Link { seq: self.seq, prev: self.prev.clone() }
+    pub(super) fn link(&self) -> ChainLink {
+        ChainLink { seq: self.seq, prev: self.prev.clone() }
     }
 }
 

@@ -60,11 +60,11 @@ fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Resu
 mod tests {
     use super::super::{Journal, JournalOptions};
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::ScratchDir;
 
     #[test]
     fn every_file_is_read_and_what_is_no_line_passed_over() {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let path = scratch.path("audit.jsonl");
         assert_eq!(entries(&path, |_| panic!("there is none")).unwrap(), 0);
         let journal = Journal::open(&path, JournalOptions { max_bytes: 400, keep_files: 9 }).unwrap();

@@ -5,19 +5,19 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use super::error::JournalAppendError;
 use super::files::JournalFiles;
-use super::head::Head;
-use super::line::{Link, Record};
+use super::head::JournalHead;
+use super::line::{ChainLink, LineRecord};
 use crate::privacy::check_file;
 
-pub(super) struct Tail {
+pub(super) struct JournalTail {
     pub(super) file: File,
     pub(super) size: u64,
-    pub(super) link: Link,
+    pub(super) link: ChainLink,
     /// Size of the unfinished line that was just moved aside, in bytes.
     pub(super) torn: u64,
 }
 
-impl Tail {
+impl JournalTail {
     /// Finds the end of the chain, and repairs the file if a crash interrupted the last write. The caller holds the
     /// lock.
     pub(super) fn find(files: &JournalFiles, head: &File) -> Result<Self, JournalAppendError> {
@@ -25,20 +25,20 @@ impl Tail {
         let file = files.open_current().map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         check_file(&files.path(), &metadata)?;
-        match Head::read(head).map_err(failed)? {
-            Some(Head { link, size }) if size == metadata.len() => Ok(Self { file, size, link, torn: 0 }),
+        match JournalHead::read(head).map_err(failed)? {
+            Some(JournalHead { link, size }) if size == metadata.len() => Ok(Self { file, size, link, torn: 0 }),
             head => Self::recover(files, file, head).map_err(failed),
         }
     }
 
-    fn recover(files: &JournalFiles, mut file: File, head: Option<Head>) -> io::Result<Self> {
+    fn recover(files: &JournalFiles, mut file: File, head: Option<JournalHead>) -> io::Result<Self> {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let (lines, fragment) = bytes.split_at(whole);
         let link = match head {
-            Some(Head { link, size }) => after_head(link, size, lines),
+            Some(JournalHead { link, size }) => after_head(link, size, lines),
             None => match last_link(lines) {
                 Some(link) => link,
                 None => last_of_full(files)?,
@@ -56,11 +56,11 @@ impl Tail {
 ///
 /// Lines that do not continue the chain are skipped. The next line continues from the head, so that verification still
 /// detects a gap.
-fn after_head(mut link: Link, size: u64, lines: &[u8]) -> Link {
+fn after_head(mut link: ChainLink, size: u64, lines: &[u8]) -> ChainLink {
     let written = usize::try_from(size).ok().and_then(|size| lines.get(size..)).unwrap_or_default();
     for line in written.split_inclusive(|&byte| byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        if Record::parse(line).is_some_and(|record| record.link() == link) {
+        if LineRecord::parse(line).is_some_and(|record| record.link() == link) {
             link = link.next(line);
         }
     }
@@ -68,15 +68,15 @@ fn after_head(mut link: Link, size: u64, lines: &[u8]) -> Link {
 }
 
 /// Returns the link after the last line of a file without a head.
-fn last_link(lines: &[u8]) -> Option<Link> {
+fn last_link(lines: &[u8]) -> Option<ChainLink> {
     let lines = lines.strip_suffix(b"\n")?;
     let line = lines.rsplit(|&byte| byte == b'\n').next()?;
-    Some(Record::parse(line)?.link().next(line))
+    Some(LineRecord::parse(line)?.link().next(line))
 }
 
-fn last_of_full(files: &JournalFiles) -> io::Result<Link> {
-    let Some(name) = files.newest()? else { return Ok(Link::default()) };
-    let Some(mut file) = files.read(&name)? else { return Ok(Link::default()) };
+fn last_of_full(files: &JournalFiles) -> io::Result<ChainLink> {
+    let Some(name) = files.newest()? else { return Ok(ChainLink::default()) };
+    let Some(mut file) = files.read(&name)? else { return Ok(ChainLink::default()) };
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(last_link(&bytes).unwrap_or_default())

@@ -8,30 +8,30 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::privacy::Flaw;
-use crate::scratch::Scratch;
+use crate::privacy::PathViolation;
+use crate::scratch::ScratchDir;
 
 const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
 
 /// Creates a journal with these entries, and its directory.
-fn journal(entries: &[&str]) -> (Scratch, Journal) {
-    let scratch = Scratch::new();
+fn journal(entries: &[&str]) -> (ScratchDir, Journal) {
+    let scratch = ScratchDir::new();
     let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
     entries.iter().for_each(|entry| journal.append(entry).unwrap());
     (scratch, journal)
 }
 
-fn lines(scratch: &Scratch) -> Vec<Value> {
+fn lines(scratch: &ScratchDir) -> Vec<Value> {
     let text = fs::read_to_string(scratch.path("log")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn entries(scratch: &Scratch) -> Vec<Value> {
+fn entries(scratch: &ScratchDir) -> Vec<Value> {
     lines(scratch).into_iter().map(|mut line| line["entry"].take()).collect()
 }
 
 /// Returns line and fault that verification reports.
-fn fault(scratch: &Scratch) -> Option<(u64, CorruptionKind)> {
+fn fault(scratch: &ScratchDir) -> Option<(u64, CorruptionKind)> {
     match verify(&scratch.path("log")) {
         Ok(_) => None,
         Err(JournalVerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
@@ -66,9 +66,9 @@ fn a_journal_is_private_and_says_what_it_is() {
     }
     fs::set_permissions(scratch.path("log"), fs::Permissions::from_mode(0o644)).unwrap();
     let refused = journal.append("b").unwrap_err();
-    assert!(matches!(refused, JournalAppendError::Unsafe(found) if found.flaw == Flaw::Exposed(0o644)));
+    assert!(matches!(refused, JournalAppendError::Unsafe(found) if found.flaw == PathViolation::Exposed(0o644)));
     fs::set_permissions(scratch.path("log.head"), fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(Journal::open(&scratch.path("log"), ROOMY), Err(OpenError::Unsafe(_))));
+    assert!(matches!(Journal::open(&scratch.path("log"), ROOMY), Err(JournalOpenError::Unsafe(_))));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn threads_share_a_journal() {
 
 #[test]
 fn full_files_are_set_aside_and_the_oldest_go() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let options = JournalOptions { max_bytes: 600, keep_files: 2 };
     let journal = Journal::open(&scratch.path("log"), options).unwrap();
     for number in 0..20 {
@@ -187,7 +187,7 @@ fn what_cannot_be_written_is_an_error() {
             Err(serde::ser::Error::custom("no"))
         }
     }
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let journal = Journal::open(&scratch.path("log"), JournalOptions { max_bytes: 200, keep_files: 1 }).unwrap();
     assert!(matches!(journal.append(&Unserializable), Err(JournalAppendError::NotJson(_))));
     assert!(matches!(journal.append(&"x".repeat(200)), Err(JournalAppendError::TooLarge { limit: 200 })));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::PATIENCE;
 use super::files::JournalFiles;
-use super::head::Head;
-use super::line::{Link, Record};
-use crate::lock::{Held, LockError};
+use super::head::JournalHead;
+use super::line::{ChainLink, LineRecord};
+use crate::lock::{FileLockGuard, LockError};
 
 /// Result of a successful verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
     let files = JournalFiles::find(path).map_err(failed)?;
     let head = files.read_head().map_err(failed)?;
     let parts = {
-        let held = head.as_ref().map(|head| Held::take(head, &files.head_path(), PATIENCE));
+        let held = head.as_ref().map(|head| FileLockGuard::take(head, &files.head_path(), PATIENCE));
         let _held = held.transpose().map_err(JournalVerifyError::Locked)?;
         JournalSnapshot::open(&files, head.as_ref()).map_err(failed)?
     };
@@ -110,7 +110,7 @@ pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
 
 /// All files of a journal, opened under the lock.
 struct JournalSnapshot {
-    head: Option<Head>,
+    head: Option<JournalHead>,
     files: Vec<SnapshotFile>,
 }
 
@@ -129,7 +129,7 @@ impl JournalSnapshot {
                 parts.push(SnapshotFile { name, size: file.metadata()?.len(), file });
             }
         }
-        Ok(Self { head: head.map(Head::read).transpose()?.flatten(), files: parts })
+        Ok(Self { head: head.map(JournalHead::read).transpose()?.flatten(), files: parts })
     }
 
     fn walk(&self) -> io::Result<Result<JournalSummary, (LinePosition, CorruptionKind)>> {
@@ -158,16 +158,16 @@ struct LinePosition {
 
 /// State of the verification. Does no I/O.
 struct ChainVerifier<'a> {
-    head: Option<&'a Head>,
+    head: Option<&'a JournalHead>,
     /// Sequence number and hash that the next line must have. `None` before the first line.
-    link: Option<Link>,
+    link: Option<ChainLink>,
     here: LinePosition,
     before: LinePosition,
     verified: JournalSummary,
 }
 
 impl<'a> ChainVerifier<'a> {
-    fn new(head: Option<&'a Head>, files: usize) -> Self {
+    fn new(head: Option<&'a JournalHead>, files: usize) -> Self {
         let verified = JournalSummary { entries: 0, first: 0, files, torn: 0 };
         Self { head, link: None, here: LinePosition::default(), before: LinePosition::default(), verified }
     }
@@ -175,7 +175,7 @@ impl<'a> ChainVerifier<'a> {
     fn line(&mut self, text: &[u8]) -> Result<(), (LinePosition, CorruptionKind)> {
         self.here.line += 1;
         let line = text.strip_suffix(b"\n").ok_or((self.here, CorruptionKind::Torn))?;
-        let record = Record::parse(line).ok_or((self.here, CorruptionKind::Foreign))?;
+        let record = LineRecord::parse(line).ok_or((self.here, CorruptionKind::Foreign))?;
         self.follow(&record)?;
         let link = record.link().next(line);
         if self.head.is_some_and(|head| head.link.seq == link.seq && head.link != link) {
@@ -188,7 +188,7 @@ impl<'a> ChainVerifier<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, record: &Record) -> Result<(), (LinePosition, CorruptionKind)> {
+    fn follow(&mut self, record: &LineRecord) -> Result<(), (LinePosition, CorruptionKind)> {
         match &self.link {
             Some(link) if link.seq != record.seq => {
                 Err((self.here, CorruptionKind::Order { expected: link.seq, found: record.seq }))

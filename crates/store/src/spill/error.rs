@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::lock::LockError;
-use crate::privacy::Unsafe;
+use crate::privacy::UnsafePath;
 
 /// An error of spilling a result. No partial file remains.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum SpillError {
     NotBase64,
     /// Other users can access the directory. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]
-    Unsafe(#[from] Unsafe),
+    Unsafe(#[from] UnsafePath),
     /// Another process held the lock until the timeout.
     #[error(transparent)]
     Locked(LockError),

@@ -3,19 +3,19 @@
 use std::io::{self, Read};
 
 /// Reads the concatenation of an iterator's slices.
-pub(super) struct Pieces<I: Iterator> {
+pub(super) struct ConcatReader<I: Iterator> {
     rest: I,
     current: Option<I::Item>,
     at: usize,
 }
 
-impl<I: Iterator> Pieces<I> {
+impl<I: Iterator> ConcatReader<I> {
     pub(super) fn of(pieces: I) -> Self {
         Self { rest: pieces, current: None, at: 0 }
     }
 }
 
-impl<P: AsRef<[u8]>, I: Iterator<Item = P>> Read for Pieces<I> {
+impl<P: AsRef<[u8]>, I: Iterator<Item = P>> Read for ConcatReader<I> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let left = self.current.as_ref().map_or(&[][..], |piece| &piece.as_ref()[self.at..]);

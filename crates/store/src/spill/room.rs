@@ -3,13 +3,13 @@
 use super::{FileTotals, SpillError, SpillLimits};
 
 /// The remaining quota.
-pub(super) struct Room {
+pub(super) struct RemainingQuota {
     total: u64,
     one: u64,
     used: FileTotals,
 }
 
-impl Room {
+impl RemainingQuota {
     pub(super) fn of(limits: &SpillLimits, used: &FileTotals) -> Result<Self, SpillError> {
         let room = Self { total: limits.total_bytes, one: limits.one, used: *used };
         if used.files >= limits.files { Err(room.full()) } else { Ok(room) }

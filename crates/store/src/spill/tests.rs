@@ -8,9 +8,9 @@ use base64::Engine as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scratch::{Scratch, names};
+use crate::scratch::{ScratchDir, names};
 
-fn open(scratch: &Scratch, limits: SpillLimits) -> SpillDir {
+fn open(scratch: &ScratchDir, limits: SpillLimits) -> SpillDir {
     SpillDir::open(&scratch.path("spill"), limits).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn age(path: &Path, by: Duration) {
 
 #[test]
 fn a_spilled_file_is_private_and_named_by_us() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     assert_eq!(fs::metadata(scratch.path("spill")).unwrap().mode() & 0o7777, 0o700);
     for kind in SpillExtension::ALL {
@@ -36,7 +36,7 @@ fn a_spilled_file_is_private_and_named_by_us() {
 
 #[test]
 fn a_directory_that_is_not_ours_alone_is_refused() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let path = scratch.path("spill");
     let refused = || match SpillDir::open(&path, SpillLimits::default()) {
         Err(SpillError::Unsafe(found)) => found.flaw,
@@ -45,20 +45,20 @@ fn a_directory_that_is_not_ours_alone_is_refused() {
     fs::create_dir(&path).unwrap();
     for mode in [0o755, 0o770, 0o1777] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        assert_eq!(refused(), Flaw::Exposed(mode));
+        assert_eq!(refused(), PathViolation::Exposed(mode));
     }
     fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-        assert_eq!(refused(), Flaw::Owner { found: 12345, expected: 0 });
+        assert_eq!(refused(), PathViolation::Owner { found: 12345, expected: 0 });
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     fs::rename(&path, scratch.path("real")).unwrap();
     symlink("real", &path).unwrap();
-    assert_eq!(refused(), Flaw::Link);
+    assert_eq!(refused(), PathViolation::Link);
     fs::remove_file(&path).unwrap();
     fs::set_permissions(scratch.path(""), Permissions::from_mode(0o777)).unwrap();
-    assert_eq!(refused(), Flaw::Writable(0o777));
+    assert_eq!(refused(), PathViolation::Writable(0o777));
     fs::remove_dir(&path).unwrap();
     fs::set_permissions(scratch.path(""), Permissions::from_mode(0o700)).unwrap();
     fs::write(&path, "").unwrap();
@@ -77,7 +77,7 @@ fn quotas_hold_to_the_byte() {
         (&[5, 5], 1, "full"),
         (&[1, 1, 1], 1, "full"),
     ] {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let spill = open(&scratch, limits);
         let write = |count: usize| spill.write(SpillExtension::Txt, &vec![b'x'; count][..]);
         before.iter().for_each(|&count| drop(write(count).unwrap()));
@@ -95,7 +95,7 @@ fn quotas_hold_to_the_byte() {
 
 #[test]
 fn what_is_old_makes_room_and_what_is_foreign_stays() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let day = Duration::from_secs(86_400);
     let spill = open(&scratch, SpillLimits { total_bytes: 4, age: 7 * day, ..SpillLimits::default() });
     let spilled = spill.write(SpillExtension::Txt, &b"1234"[..]).unwrap();
@@ -128,7 +128,7 @@ fn what_is_old_makes_room_and_what_is_foreign_stays() {
 
 #[test]
 fn only_base64_is_decoded() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     for (text, expected) in [
         ("", Some("")),
@@ -157,7 +157,7 @@ fn only_base64_is_decoded() {
 /// Another thread keeps swapping the directory for a link to another directory.
 #[test]
 fn what_is_spilled_stays_in_the_directory_that_was_opened() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDir::new();
     let spill = open(&scratch, SpillLimits::default());
     let (path, aside, victim) = (scratch.path("spill"), scratch.path("aside"), scratch.path("victim"));
     fs::create_dir(&victim).unwrap();
@@ -189,7 +189,7 @@ proptest! {
 
     #[test]
     fn what_is_spilled_reads_back(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..6)) {
-        let scratch = Scratch::new();
+        let scratch = ScratchDir::new();
         let spill = open(&scratch, SpillLimits::default());
         let whole = pieces.concat();
         let encoded = base64::engine::general_purpose::STANDARD.encode(&whole);

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use wharf_auth::{
-    AuthSettings, DeviceCodePage, Lines, Loopback, Open, Page, PastedUrlBrowser, Visit, VisitError, Visitor,
-    browser_argument,
+    AuthSettings, BrowserVisit, DeviceCodePage, LineSource, LoginBrowser, LoginPage, LoopbackBrowser, PageOpener,
+    PastedUrlBrowser, VisitError, browser_argument,
 };
-use wharf_net::Pending;
-use wharf_spec::Untrusted;
+use wharf_net::AuthFuture;
+use wharf_spec::UntrustedText;
 
 use crate::configured::of_project;
 use crate::console::Console;
-use crate::question::{self, Login, OPEN, UrlOpener};
+use crate::question::{self, LoginPrompt, OPEN, UrlOpener};
 use crate::servers::shown_word;
-use crate::session::Session;
+use crate::session::CommandSession;
 use crate::style::{HEADING, NAME, QUIET, paint};
 
 /// Presentation of a login page.
@@ -32,20 +32,20 @@ pub enum LoginPageMode {
 }
 
 /// Creates a visitor that takes the user to login pages and waits for at most `--timeout`.
-pub fn visitor(session: &Session, settings: &AuthSettings, showing: LoginPageMode) -> Arc<dyn Visitor> {
+pub fn visitor(session: &CommandSession, settings: &AuthSettings, showing: LoginPageMode) -> Arc<dyn LoginBrowser> {
     visitors(session, showing)(settings)
 }
 
 /// Returns a factory that creates such a visitor for the login settings of each server.
 pub fn visitors(
-    session: &Session,
+    session: &CommandSession,
     showing: LoginPageMode,
-) -> impl Fn(&AuthSettings) -> Arc<dyn Visitor> + Clone + use<> {
+) -> impl Fn(&AuthSettings) -> Arc<dyn LoginBrowser> + Clone + use<> {
     let (console, patience) = (session.console.clone(), session.timeout());
     let browser =
         Arc::new(BrowserLauncher { console: console.clone(), opener: UrlOpener::of(&session.surroundings), showing });
     move |settings| {
-        let mut loopback = Loopback::new(settings, browser.clone());
+        let mut loopback = LoopbackBrowser::new(settings, browser.clone());
         loopback.patience = patience.unwrap_or(loopback.patience);
         match showing {
             LoginPageMode::Asking | LoginPageMode::AtOnce | LoginPageMode::Agreed => Arc::new(loopback),
@@ -57,10 +57,10 @@ pub fn visitors(
     }
 }
 
-struct DeviceCodeVisitor(Loopback);
+struct DeviceCodeVisitor(LoopbackBrowser);
 
-impl Visitor for DeviceCodeVisitor {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for DeviceCodeVisitor {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         self.0.prepare()
     }
 
@@ -76,8 +76,8 @@ struct BrowserLauncher {
     showing: LoginPageMode,
 }
 
-impl Open for BrowserLauncher {
-    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+impl PageOpener for BrowserLauncher {
+    fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         let (browser, page) = (self.clone(), page.clone());
         Box::pin(async move { browser.show(&page).await })
     }
@@ -89,7 +89,7 @@ impl Open for BrowserLauncher {
         let mut say = format!(
             "{} wants you to log in. On any device, open\n  {url}\nand type {}",
             paint(NAME, server),
-            paint(HEADING, Untrusted::new(page.code.as_str()).shortened(80)),
+            paint(HEADING, UntrustedText::new(page.code.as_str()).shortened(80)),
         );
         if let Some(complete) = complete.filter(|complete| *complete != url) {
             say.push_str(&format!("\nor open {complete}"));
@@ -100,7 +100,7 @@ impl Open for BrowserLauncher {
 }
 
 impl BrowserLauncher {
-    async fn show(&self, page: &Page) -> Result<(), VisitError> {
+    async fn show(&self, page: &LoginPage) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let opens = match self.showing {
             LoginPageMode::Agreed => true,
@@ -150,8 +150,8 @@ fn waiting(lasts: u64) -> String {
 }
 
 /// Describes the login: the server, the URL, the issuer and the scopes.
-fn told(page: &Page, url: &str) -> String {
-    Login { server: &asking(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }.told()
+fn told(page: &LoginPage, url: &str) -> String {
+    LoginPrompt { server: &asking(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }.told()
 }
 
 /// Lines from standard input.
@@ -161,8 +161,8 @@ const PASTE: &str = "\
 When you are done there, your browser is sent to an address that begins with http://127.0.0.1. If it cannot open that,
 because it runs on another machine, copy the whole address and paste it here.";
 
-impl Lines for StdinLines {
-    fn next(&self, complaint: Option<&'static str>) -> Pending<Option<String>> {
+impl LineSource for StdinLines {
+    fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>> {
         let console = self.0.clone();
         let say = complaint.map_or(PASTE.to_owned(), |complaint| format!("  {}.", capital(complaint)));
         Box::pin(async move { question::line(&console, &say, "Address: ").await })
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_address_is_shown_without_its_secrets() {
-        let mut page = Page::new("https://a.example/authorize", "https://a.example", "state");
+        let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
         page.server = "http://h.example/mcp?key=HUSH".to_owned();
         let shown = told(&page, &page.url);
         assert!(shown.contains("h.example") && !shown.contains("HUSH"), "{shown}");

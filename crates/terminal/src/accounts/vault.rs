@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use wharf_auth::{
-    AccountKey, FileVault, Kept, Keyring, KeyringError, KeyringVault, Vault, VaultChoice, VaultError, open_vault,
+    AccountKey, FileVault, Keyring, KeyringError, KeyringVault, StoredLogin, Vault, VaultChoice, VaultError, open_vault,
 };
 use wharf_config::SecretError;
-use wharf_spec::{Secret, Surroundings};
+use wharf_spec::{Environment, Secret};
 
 use crate::configured::ConfigContext;
 
@@ -25,7 +25,7 @@ pub struct LazyVault {
 }
 
 /// Storage location of one login.
-pub struct Place {
+pub struct LoginLocation {
     /// Machine-readable name.
     pub word: &'static str,
     /// Display name.
@@ -56,15 +56,15 @@ impl LazyVault {
     }
 
     /// Returns the storage location of an account's login, or `None` without a login. Blocks.
-    pub fn place_of(&self, key: &AccountKey) -> Option<Place> {
+    pub fn place_of(&self, key: &AccountKey) -> Option<LoginLocation> {
         let file = FileVault::new(&self.path);
         if !self.is_there() || !file.keys().ok()?.contains(key) {
             return None;
         }
         match file.load(key) {
             // The file is readable and refers to the keyring.
-            Err(VaultError::Elsewhere { .. }) => Some(Place { word: "keyring", told: KEYRING.to_owned() }),
-            _ => Some(Place { word: "file", told: file.place() }),
+            Err(VaultError::Elsewhere { .. }) => Some(LoginLocation { word: "keyring", told: KEYRING.to_owned() }),
+            _ => Some(LoginLocation { word: "file", told: file.place() }),
         }
     }
 
@@ -96,19 +96,19 @@ impl LazyVault {
 }
 
 impl Vault for LazyVault {
-    fn load(&self, key: &AccountKey) -> Result<Option<Kept>, VaultError> {
+    fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
         if self.is_there() { self.reading().load(key) } else { Ok(None) }
     }
 
-    fn load_all(&self, key: &AccountKey) -> Result<Vec<Kept>, VaultError> {
+    fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         if self.is_there() { self.reading().load_all(key) } else { Ok(Vec::new()) }
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<Kept>, VaultError> {
+    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
         if self.is_there() { self.reading().load_at(key, issuer) } else { Ok(None) }
     }
 
-    fn save(&self, key: &AccountKey, kept: &Kept) -> Result<(), VaultError> {
+    fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         self.open()?.save(key, kept)
     }
 
@@ -132,7 +132,7 @@ impl Vault for LazyVault {
 /// The system keyring.
 struct SystemKeyring {
     keyring: wharf_config::Keyring,
-    around: Surroundings,
+    around: Environment,
 }
 
 impl Keyring for SystemKeyring {

@@ -2,7 +2,7 @@
 
 use wharf_wire::RawJson;
 
-use super::{Given, Schema, Value};
+use super::{ArgumentValue, InputSchema, TypedArgument};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::table::cut;
@@ -11,9 +11,9 @@ use crate::table::cut;
 const SHOWN: usize = 200;
 
 /// Checks arguments one by one, then as a whole.
-pub struct Check<'a> {
+pub struct ArgumentChecker<'a> {
     tool: &'a str,
-    schema: Option<&'a Schema>,
+    schema: Option<&'a InputSchema>,
     given: Vec<String>,
     problems: Vec<String>,
     hints: Vec<String>,
@@ -22,20 +22,20 @@ pub struct Check<'a> {
     meant: Vec<String>,
 }
 
-impl<'a> Check<'a> {
-    pub fn new(tool: &'a str, schema: Option<&'a Schema>) -> Self {
+impl<'a> ArgumentChecker<'a> {
+    pub fn new(tool: &'a str, schema: Option<&'a InputSchema>) -> Self {
         let (given, problems, hints, warnings, meant) = Default::default();
         Self { tool, schema, given, problems, hints, warnings, meant }
     }
 
     /// Returns the value to send for an argument, or `None` if it is invalid.
-    pub fn argument(&mut self, given: Given) -> Option<RawJson> {
-        let Given { name, value } = given;
+    pub fn argument(&mut self, given: TypedArgument) -> Option<RawJson> {
+        let TypedArgument { name, value } = given;
         self.name(&name);
         let value = match value {
-            Value::Json(json) => Some(json),
-            Value::Member(json) => self.judged(&name, json.get(), Ok(json.clone())),
-            Value::Text(text) => {
+            ArgumentValue::Json(json) => Some(json),
+            ArgumentValue::Member(json) => self.judged(&name, json.get(), Ok(json.clone())),
+            ArgumentValue::Text(text) => {
                 let types = self.schema.map(|schema| schema.types_of(&name)).unwrap_or_default();
                 self.judged(&name, &text, types.read(&text))
             }
@@ -79,12 +79,12 @@ impl<'a> Check<'a> {
     ///
     /// Fails with all problems if there are any.
     pub fn finish(mut self) -> Result<Vec<String>, Failure> {
-        let needed = self.schema.into_iter().flat_map(Schema::required);
+        let needed = self.schema.into_iter().flat_map(InputSchema::required);
         let is_missing = |name: &&str| !self.given.iter().chain(&self.meant).any(|other| other == name);
         let missing: Vec<String> = needed.filter(is_missing).map(|name| format!("`{name}`")).collect();
         if !missing.is_empty() {
             self.problems.push(format!("the tool `{}` needs {}", self.tool, missing.join(", ")));
-            self.hints.extend(self.schema.map(Schema::usage));
+            self.hints.extend(self.schema.map(InputSchema::usage));
         }
         if self.problems.is_empty() {
             return Ok(self.warnings);

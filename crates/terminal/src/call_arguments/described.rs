@@ -1,10 +1,10 @@
 //! Help on a tool's arguments: their types and example calls. All text is escaped.
 
 use serde_json::Value;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::ToolDefinition;
 
-use super::Schema;
+use super::InputSchema;
 use super::schema::{listed, typed};
 use crate::style::{HEADING, NAME, QUIET, paint};
 
@@ -13,24 +13,24 @@ const TEXT: usize = 2_000;
 const VALUES: usize = 300;
 
 /// Help text of `wharf call SERVER TOOL --help`.
-pub struct Help<'a> {
+pub struct ToolHelp<'a> {
     /// Start of the command line, as in `wharf call git log`.
     pub line: &'a str,
     pub tool: &'a ToolDefinition,
 }
 
-impl Help<'_> {
+impl ToolHelp<'_> {
     /// Returns the whole help text.
     pub fn text(&self) -> String {
-        let schema = self.tool.input_schema.as_ref().map(Schema::read);
-        let title = Untrusted::new(self.tool.display_name()).shortened(200).to_string();
+        let schema = self.tool.input_schema.as_ref().map(InputSchema::read);
+        let title = UntrustedText::new(self.tool.display_name()).shortened(200).to_string();
         let mut text = format!("{}\n", paint(HEADING, title));
         if let Some(about) = self.tool.description.as_deref() {
             let about = about.trim().chars().take(TEXT).collect::<String>();
-            text.push_str(&format!("{}\n", Untrusted::new(about).block()));
+            text.push_str(&format!("{}\n", UntrustedText::new(about).block()));
         }
         text.push_str(&format!("\n{} {} [ARGUMENT]...\n", paint(HEADING, "Usage:"), self.line));
-        let lines = schema.as_ref().map(Schema::lines).unwrap_or_default();
+        let lines = schema.as_ref().map(InputSchema::lines).unwrap_or_default();
         text.push_str(&format!("\n{}\n", paint(HEADING, "Arguments:")));
         if lines.is_empty() {
             text.push_str("  none that the tool tells of\n");
@@ -42,7 +42,7 @@ impl Help<'_> {
     }
 }
 
-impl Schema {
+impl InputSchema {
     /// Formats the arguments, required ones first, each with its type and description.
     pub fn lines(&self) -> Vec<String> {
         let needed: Vec<&str> = self.required().collect();
@@ -57,7 +57,7 @@ impl Schema {
         if is_needed {
             facts.push("required".to_owned());
         }
-        let shown = |text: String| Untrusted::new(text).shortened(VALUES).to_string();
+        let shown = |text: String| UntrustedText::new(text).shortened(VALUES).to_string();
         facts.extend(self.says(name, "default").map(|value| shown(format!("default `{}`", typed(value)))));
         let values = self.says(name, "enum").and_then(Value::as_array);
         facts.extend(values.map(|values| shown(format!("one of {}", listed(values)))));
@@ -65,18 +65,18 @@ impl Schema {
             facts.extend(self.says(name, key).map(|bound| shown(format!("{word} {bound}"))));
         }
         let about = self.says(name, "description").and_then(Value::as_str).unwrap_or_default();
-        let about = Untrusted::new(about.trim()).shortened(TEXT).to_string();
-        let label = paint(NAME, Untrusted::new(name).to_string());
+        let about = UntrustedText::new(about.trim()).shortened(TEXT).to_string();
+        let label = paint(NAME, UntrustedText::new(name).to_string());
         format!("{label}  {}  {about}", paint(QUIET, format!("({})", facts.join(", ")))).trim_end().to_owned()
     }
 }
 
 /// Returns an example call with the required arguments.
-pub fn example(line: &str, schema: &Schema) -> String {
+pub fn example(line: &str, schema: &InputSchema) -> String {
     words(line, schema.required().map(|name| format!("{name}={}", sample(schema, name))))
 }
 
-fn examples(line: &str, schema: Option<&Schema>) -> Vec<String> {
+fn examples(line: &str, schema: Option<&InputSchema>) -> Vec<String> {
     let Some(schema) = schema else { return vec![line.to_owned()] };
     let object: Vec<String> =
         schema.required().map(|name| format!("{name:?}: {}", sample_json(schema, name))).collect();
@@ -94,7 +94,7 @@ fn examples(line: &str, schema: Option<&Schema>) -> Vec<String> {
 /// Appends words to a line, with their values escaped and quoted for the shell.
 fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     more.into_iter().fold(line.to_owned(), |line, word| {
-        let shown = Untrusted::new(word).shortened(VALUES).to_string();
+        let shown = UntrustedText::new(word).shortened(VALUES).to_string();
         let (name, value) = match shown.split_once('=') {
             Some((name, value)) if !name.contains([' ', '{']) => (format!("{name}="), value),
             _ => (String::new(), shown.as_str()),
@@ -103,16 +103,16 @@ fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     })
 }
 
-fn sample(schema: &Schema, name: &str) -> String {
+fn sample(schema: &InputSchema, name: &str) -> String {
     typed(&sample_value(schema, name))
 }
 
-fn sample_json(schema: &Schema, name: &str) -> String {
+fn sample_json(schema: &InputSchema, name: &str) -> String {
     sample_value(schema, name).to_string()
 }
 
 /// Returns a sample value: an example of the schema, or a simple value of the type.
-fn sample_value(schema: &Schema, name: &str) -> Value {
+fn sample_value(schema: &InputSchema, name: &str) -> Value {
     let first = |key: &str| schema.says(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
     let said = first("examples").or_else(|| schema.says(name, "default").cloned()).or_else(|| first("enum"));
     said.or_else(|| schema.says(name, "const").cloned()).unwrap_or_else(|| {
@@ -140,7 +140,7 @@ mod tests {
             "count":{"type":"integer","minimum":2,"maximum":9},
             "order":{"enum":["new first","old"]},"repo":{"type":"string","description":"Which."}}}}"#;
         let tool = ToolDefinition::view(RawJson::parse(definition).unwrap(), &JsonLimits::default()).unwrap();
-        let help = Help { line: "wharf call git log", tool: &tool }.text();
+        let help = ToolHelp { line: "wharf call git log", tool: &tool }.text();
         let expected = "Lo\\u{1b}g\nShows\\u{202e} commits.\nMany.\n\nUsage: wharf call git log [ARGUMENT]...\n
 Arguments:\n  count  (integer, required, at least 2, at most 9)\n  repo  (string, required)  Which.
   all  (boolean, default `false`)  Of all branches.\n  order  (string, one of `new first`, `old`)\n

@@ -2,7 +2,7 @@
 
 use wharf_wire::RawJson;
 
-use super::{Given, Value};
+use super::{ArgumentValue, TypedArgument};
 use crate::failure::Failure;
 
 /// Parses comma-separated `name: value` or `name = value`. A value is JSON, a text in single quotes, or a bare word
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// # Errors
 ///
 /// Fails at the first part that has another form.
-pub fn read(inside: &str) -> Result<Vec<Given>, Failure> {
+pub fn read(inside: &str) -> Result<Vec<TypedArgument>, Failure> {
     let mut given = Vec::new();
     let mut rest = inside.trim();
     while !rest.is_empty() {
@@ -22,7 +22,10 @@ pub fn read(inside: &str) -> Result<Vec<Given>, Failure> {
         }
         let after = rest[end + 1..].trim_start();
         let length = value_length(after).ok_or_else(|| wrong(after))?;
-        given.push(Given { name: name.to_owned(), value: value(after[..length].trim()).ok_or_else(|| wrong(after))? });
+        given.push(TypedArgument {
+            name: name.to_owned(),
+            value: value(after[..length].trim()).ok_or_else(|| wrong(after))?,
+        });
         rest = after[length..].strip_prefix(',').unwrap_or_default().trim_start();
     }
     Ok(given)
@@ -47,14 +50,14 @@ fn value_length(text: &str) -> Option<usize> {
     (depth == 0 && quote.is_none()).then_some(text.len())
 }
 
-fn value(text: &str) -> Option<Value> {
+fn value(text: &str) -> Option<ArgumentValue> {
     if let Some(quoted) = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
-        return Some(Value::Text(quoted.replace("\\'", "'").replace("\\\\", "\\")));
+        return Some(ArgumentValue::Text(quoted.replace("\\'", "'").replace("\\\\", "\\")));
     }
     match RawJson::parse(text.to_owned()) {
-        Ok(json) => Some(Value::Member(json)),
+        Ok(json) => Some(ArgumentValue::Member(json)),
         Err(_) if text.is_empty() || text.starts_with(['"', '[', '{']) => None,
-        Err(_) => Some(Value::Text(text.to_owned())),
+        Err(_) => Some(ArgumentValue::Text(text.to_owned())),
     }
 }
 
@@ -70,9 +73,9 @@ mod tests {
 
     #[track_caller]
     fn check(inside: &str, expected: Option<&[(&str, &str)]>) {
-        let shown = |given: Given| match given.value {
-            Value::Text(text) => (given.name, format!("text {text}")),
-            Value::Json(json) | Value::Member(json) => (given.name, json.get().to_owned()),
+        let shown = |given: TypedArgument| match given.value {
+            ArgumentValue::Text(text) => (given.name, format!("text {text}")),
+            ArgumentValue::Json(json) | ArgumentValue::Member(json) => (given.name, json.get().to_owned()),
         };
         let read = read(inside).ok().map(|given| given.into_iter().map(shown).collect::<Vec<_>>());
         let read = read.as_ref().map(|given| given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect());

@@ -11,9 +11,9 @@ use super::types::{AllowedTypes, type_of};
 const MOST_STEPS: usize = 8;
 
 /// A tool's input schema.
-pub struct Schema(Value);
+pub struct InputSchema(Value);
 
-impl Schema {
+impl InputSchema {
     /// Decodes a schema. An invalid schema becomes an empty one.
     pub fn read(raw: &RawJson) -> Self {
         Self(raw.decode(&JsonLimits::default()).unwrap_or_default())

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use super::{Given, Schema, Value, expression, read_file, read_word};
+use super::{ArgumentValue, InputSchema, TypedArgument, expression, read_file, read_word};
 use crate::failure::Failure;
 
 /// Words parsed without a schema.
 #[derive(Debug, Default)]
-pub struct Typed {
-    first: Vec<Given>,
+pub struct TypedWords {
+    first: Vec<TypedArgument>,
     pieces: Vec<WordPiece>,
 }
 
@@ -19,14 +19,14 @@ pub struct Typed {
 #[derive(Debug)]
 enum WordPiece {
     /// An argument independent of the schema.
-    Given(Given),
+    Given(TypedArgument),
     /// `--name` or `--name=value`.
     Option { name: String, value: Option<String> },
     /// `name:value`, or possibly the value of the preceding option.
     Open(String),
 }
 
-impl Typed {
+impl TypedWords {
     /// Parses the inside of `tool(…)` and the words after it.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Typed {
     /// # Errors
     ///
     /// Fails on a word that is not an argument, and on an option without its value.
-    pub fn settle(self, schema: Option<&Schema>, cwd: &Path) -> Result<Vec<Given>, Failure> {
+    pub fn settle(self, schema: Option<&InputSchema>, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
         let Self { first: mut given, pieces } = self;
         let mut pieces = pieces.into_iter().peekable();
         while let Some(piece) = pieces.next() {
@@ -91,22 +91,30 @@ fn piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<WordPiece, Failur
     read_word(word, cwd).map(WordPiece::Given)
 }
 
-fn read_option(name: String, value: Option<String>, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {
+fn read_option(
+    name: String,
+    value: Option<String>,
+    schema: Option<&InputSchema>,
+    cwd: &Path,
+) -> Result<TypedArgument, Failure> {
     let value = match value {
         Some(text) => from_file(&name, text, cwd)?,
         None if schema.is_none_or(|schema| schema.may_be_flag(&name)) => "true".to_owned(),
         None => return Err(valueless(&name)),
     };
-    Ok(Given { name, value: Value::Text(value) })
+    Ok(TypedArgument { name, value: ArgumentValue::Text(value) })
 }
 
 /// Parses a word that is not an option's value: `name:value` or one of the plain forms.
-fn read_open(word: &str, schema: Option<&Schema>, cwd: &Path) -> Result<Given, Failure> {
+fn read_open(word: &str, schema: Option<&InputSchema>, cwd: &Path) -> Result<TypedArgument, Failure> {
     let is_known = |name: &str| schema.is_some_and(|schema| schema.has(name));
     let plain = word.split_once('=').is_some_and(|(name, _)| is_known(name.trim_end_matches(':')));
     match colon(word) {
         Some((name, text)) if !plain && (is_known(name) || (is_identifier(name) && !text.starts_with("//"))) => {
-            Ok(Given { name: name.to_owned(), value: Value::Text(from_file(name, text.to_owned(), cwd)?) })
+            Ok(TypedArgument {
+                name: name.to_owned(),
+                value: ArgumentValue::Text(from_file(name, text.to_owned(), cwd)?),
+            })
         }
         _ => read_word(word, cwd),
     }
@@ -145,12 +153,14 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: Result<&[(&str, &str)], &str>) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let schema = Schema::read(&RawJson::parse(SCHEMA).unwrap());
-        let settled =
-            Typed::read(None, &words, Path::new("/")).and_then(|typed| typed.settle(Some(&schema), Path::new("/")));
-        let shown = |given: &Given| match &given.value {
-            Value::Text(text) => (given.name.clone(), text.clone()),
-            Value::Json(json) | Value::Member(json) => (given.name.clone(), format!("JSON {}", json.get())),
+        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
+        let settled = TypedWords::read(None, &words, Path::new("/"))
+            .and_then(|typed| typed.settle(Some(&schema), Path::new("/")));
+        let shown = |given: &TypedArgument| match &given.value {
+            ArgumentValue::Text(text) => (given.name.clone(), text.clone()),
+            ArgumentValue::Json(json) | ArgumentValue::Member(json) => {
+                (given.name.clone(), format!("JSON {}", json.get()))
+            }
         };
         let settled =
             settled.map(|given| given.iter().map(shown).collect::<Vec<_>>()).map_err(|failure| failure.error.message);

@@ -2,7 +2,7 @@
 
 use wharf_agent::{ModelError, RunEnding};
 
-use crate::failure::{self, Failure, Kind, Outcome, chain};
+use crate::failure::{self, CommandResult, Failure, FailureKind, chain};
 
 /// Returns the machine-readable code of an ending.
 pub fn word(ending: &RunEnding) -> &'static str {
@@ -18,9 +18,9 @@ pub fn word(ending: &RunEnding) -> &'static str {
 }
 
 /// Returns the outcome of the command.
-pub fn ended(ending: &RunEnding) -> Outcome {
+pub fn ended(ending: &RunEnding) -> CommandResult {
     match failure(ending) {
-        None => Ok(failure::Ending::Fine),
+        None => Ok(failure::CommandEnding::Fine),
         Some(failure) => Err(failure),
     }
 }
@@ -29,7 +29,7 @@ pub fn ended(ending: &RunEnding) -> Outcome {
 pub fn failure(ending: &RunEnding) -> Option<Failure> {
     Some(match ending {
         RunEnding::Done => return None,
-        RunEnding::Cancelled => Failure::of(Kind::Interrupted, "the run was cancelled"),
+        RunEnding::Cancelled => Failure::of(FailureKind::Interrupted, "the run was cancelled"),
         RunEnding::Refused => Failure::other("the model did not want to answer"),
         RunEnding::TooLong => Failure::other("the answer is longer than the model may speak")
             .hint("wharf run --resume \"go on\", or a larger `maxTokens` of the provider"),
@@ -43,15 +43,17 @@ pub fn failure(ending: &RunEnding) -> Option<Failure> {
 
 fn of_model(error: &ModelError) -> Failure {
     let kind = match error {
-        ModelError::Send(_) => Kind::Unreachable,
-        ModelError::Silent(_) => Kind::TimedOut,
-        error if error.needs_key() => Kind::LoginNeeded,
-        _ => Kind::Other,
+        ModelError::Send(_) => FailureKind::Unreachable,
+        ModelError::Silent(_) => FailureKind::TimedOut,
+        error if error.needs_key() => FailureKind::LoginNeeded,
+        _ => FailureKind::Other,
     };
     let failure = Failure::of(kind, chain(error));
     match kind {
-        Kind::Unreachable => failure.hint("docs/agent.md says where models are looked for, and how to name another"),
-        Kind::Other if error.is_outgrown() => failure.hint("`contextTokens` of the provider says how much fits"),
+        FailureKind::Unreachable => {
+            failure.hint("docs/agent.md says where models are looked for, and how to name another")
+        }
+        FailureKind::Other if error.is_outgrown() => failure.hint("`contextTokens` of the provider says how much fits"),
         _ => failure,
     }
 }

@@ -9,7 +9,7 @@ use wharf_agent::{ConversationTurn, SavedConversation, SavedConversationError};
 use crate::console::Console;
 
 /// Handle of the writer thread. Turns sent before it is dropped are still written.
-pub struct Keeper {
+pub struct ConversationWriter {
     id: String,
     // Unbounded: turns arrive at the speed of the model and are in memory anyway.
     lines: Sender<TurnRecord>,
@@ -22,7 +22,7 @@ struct TurnRecord {
     servers: Vec<String>,
 }
 
-impl Keeper {
+impl ConversationWriter {
     pub fn of(saved: SavedConversation, console: Arc<Console>) -> Self {
         let id = saved.id().to_owned();
         let (lines, kept) = channel();

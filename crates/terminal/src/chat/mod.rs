@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use wharf::{Host, ServerStatus, State};
+use wharf::{Host, ServerState, ServerStatus};
 use wharf_agent::{
     Agent, AgentEnvironment, AgentRun, Conversation, RunEvent, SavedConversation, SavedConversationError,
     ServerInstructions, SubAgent, TurnBlock, system_prompt,
@@ -18,20 +18,20 @@ use wharf_agent::{
 
 use crate::clock::timestamp;
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 use crate::shown_path::shown_path;
-use keeper::Keeper;
-use models::Chosen;
+use keeper::ConversationWriter;
+use models::SelectedModel;
 
 /// One conversation at a time, with the tools of a host.
-pub struct Chat<'a> {
-    session: &'a Session,
+pub struct ChatSession<'a> {
+    session: &'a CommandSession,
     host: Host,
-    chosen: Option<Chosen>,
+    chosen: Option<SelectedModel>,
     /// Empty while a run owns the conversation.
     conversation: Conversation,
     turns: usize,
-    keeper: Option<Keeper>,
+    keeper: Option<ConversationWriter>,
     /// Tokens of the last request and its response.
     tokens: u64,
 }
@@ -46,9 +46,9 @@ pub struct ResumedConversation {
     pub problems: Vec<String>,
 }
 
-impl<'a> Chat<'a> {
+impl<'a> ChatSession<'a> {
     /// Creates an empty conversation without a model.
-    pub fn new(session: &'a Session, host: &Host) -> Self {
+    pub fn new(session: &'a CommandSession, host: &Host) -> Self {
         Self {
             session,
             host: host.clone(),
@@ -61,7 +61,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Selects the model and registers the sub-agent tool for it.
-    pub fn choose(&mut self, chosen: Chosen) {
+    pub fn choose(&mut self, chosen: SelectedModel) {
         let registry = self.host.registry();
         let sub_agent = SubAgent::new(chosen.model.clone(), registry, chosen.limits);
         registry.register(Arc::new(sub_agent.with_effort(chosen.effort)));
@@ -69,13 +69,13 @@ impl<'a> Chat<'a> {
     }
 
     /// Returns the selected model.
-    pub fn chosen(&self) -> Option<&Chosen> {
+    pub fn chosen(&self) -> Option<&SelectedModel> {
         self.chosen.as_ref()
     }
 
     /// Returns the id of the saved conversation, once saving has started.
     pub fn id(&self) -> Option<&str> {
-        self.keeper.as_ref().map(Keeper::id)
+        self.keeper.as_ref().map(ConversationWriter::id)
     }
 
     pub fn turns(&self) -> usize {
@@ -145,7 +145,7 @@ impl<'a> Chat<'a> {
             problems: resumed.problems,
         };
         (self.conversation, self.turns) = (resumed.conversation, going.turns);
-        self.keeper = Some(Keeper::of(resumed.saved, self.session.console.clone()));
+        self.keeper = Some(ConversationWriter::of(resumed.saved, self.session.console.clone()));
         Ok(going)
     }
 
@@ -192,7 +192,7 @@ impl<'a> Chat<'a> {
         }
         let Some(directory) = directory(self.session) else { return };
         match SavedConversation::begin(&directory) {
-            Ok(saved) => self.keeper = Some(Keeper::of(saved, self.session.console.clone())),
+            Ok(saved) => self.keeper = Some(ConversationWriter::of(saved, self.session.console.clone())),
             Err(error) => self.session.console.warn(format_args!("the conversation is not saved: {error}")),
         }
     }
@@ -217,14 +217,14 @@ impl<'a> Chat<'a> {
 /// Returns the servers in use. A lazy server that has never connected is not in use.
 fn servers(host: &Host) -> Vec<String> {
     let is_used = |status: &ServerStatus| match status.state {
-        State::Ready => true,
-        State::Idle => status.last_connected_at.is_some(),
+        ServerState::Ready => true,
+        ServerState::Idle => status.last_connected_at.is_some(),
         _ => false,
     };
     host.status().into_iter().filter(is_used).map(|status| status.name.to_string()).collect()
 }
 
 /// Returns the directory of saved conversations.
-pub fn directory(session: &Session) -> Option<PathBuf> {
+pub fn directory(session: &CommandSession) -> Option<PathBuf> {
     session.configuration.state.as_ref().map(|state| state.join("conversations"))
 }

@@ -13,15 +13,15 @@ use tokio::sync::oneshot;
 use url::Url;
 use wharf_agent::{AgentLimits, ApiFormat, Model, ModelProvider, ReasoningEffort};
 use wharf_config::{
-    Config, KNOWN_PROVIDERS, KnownProvider, Problem, ProviderEffort, ProviderFormat, ProviderSettings,
-    ResolvedProvider, Resolving,
+    Config, ConfigProblem, KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings,
+    ResolveContext, ResolvedProvider,
 };
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 
 use crate::configured::{ConfigContext, broken};
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Environment variable that overrides the `model` setting.
 const VARIABLE: &str = "WHARF_MODEL";
@@ -29,14 +29,14 @@ const VARIABLE: &str = "WHARF_MODEL";
 const MAX_TOKENS: u32 = 8_192;
 
 /// The models available from the settings and the environment.
-pub struct Models {
+pub struct ModelCatalog {
     configuration: Arc<ConfigContext>,
     config: Arc<Config>,
 }
 
 /// A model ready for use.
 #[derive(Clone)]
-pub struct Chosen {
+pub struct SelectedModel {
     /// `provider/model`.
     pub name: String,
     pub model: Model,
@@ -46,22 +46,22 @@ pub struct Chosen {
 
 /// A provider: its built-in defaults and its settings.
 #[derive(Clone, Copy)]
-struct Source<'a> {
+struct ProviderSource<'a> {
     name: &'a str,
     known: Option<&'static KnownProvider>,
-    written: Option<&'a Result<ProviderSettings, Vec<Problem>>>,
+    written: Option<&'a Result<ProviderSettings, Vec<ConfigProblem>>>,
 }
 
 /// A requested model.
-struct Wanted<'a> {
-    source: Source<'a>,
+struct RequestedModel<'a> {
+    source: ProviderSource<'a>,
     /// `None` means the provider's default model.
     model: Option<&'a str>,
 }
 
-impl Models {
+impl ModelCatalog {
     /// Creates the catalog for a configuration. Makes no connection and needs no key.
-    pub fn of(session: &Session, config: &Arc<Config>) -> Self {
+    pub fn of(session: &CommandSession, config: &Arc<Config>) -> Self {
         Self { configuration: Arc::clone(&session.configuration), config: Arc::clone(config) }
     }
 
@@ -70,9 +70,9 @@ impl Models {
     /// # Errors
     ///
     /// Returns a failure with hints on configuring a model if there is none or its key is missing.
-    pub async fn choose(&self, name: Option<&str>) -> Result<Chosen, Failure> {
+    pub async fn choose(&self, name: Option<&str>) -> Result<SelectedModel, Failure> {
         let name = self.named(name);
-        let Wanted { source, model } = self.wanted(name.as_deref())?;
+        let RequestedModel { source, model } = self.wanted(name.as_deref())?;
         let settings = source.settings()?;
         let resolved = match settings {
             Some(settings) => Some(self.resolve(settings.clone()).await?),
@@ -83,14 +83,14 @@ impl Models {
         let net = Net::open(&options(resolved.as_ref())).await.map_err(Failure::usage)?;
         let model = Model::open(provider, net).map_err(Failure::usage)?;
         let limits = AgentLimits { context: context(source, settings), ..AgentLimits::default() };
-        Ok(Chosen { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
+        Ok(SelectedModel { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
     /// Returns the `provider/model` name of the named or default model without looking up its key, or `None` if the
     /// model is evidently unavailable.
     pub fn called(&self, name: Option<&str>) -> Option<String> {
         let name = self.named(name);
-        let Wanted { source, model } = self.wanted(name.as_deref()).ok()?;
+        let RequestedModel { source, model } = self.wanted(name.as_deref()).ok()?;
         let model = model.or_else(|| source.own_model())?;
         (!self.lacks_key(&source)).then(|| format!("{}/{model}", source.name))
     }
@@ -104,12 +104,12 @@ impl Models {
 
     /// Lists the selectable models: configured providers, providers with a key in the environment, and local ones.
     pub fn names(&self) -> Vec<String> {
-        let can_be_had = |source: &Source<'_>| match (source.written, source.known) {
+        let can_be_had = |source: &ProviderSource<'_>| match (source.written, source.known) {
             (Some(written), _) => written.is_ok(),
             (None, Some(known)) => known.key_variable.is_none_or(|variable| self.variable(variable).is_some()),
             (None, None) => false,
         };
-        let name = |source: Source<'_>| Some(format!("{}/{}", source.name, source.own_model()?));
+        let name = |source: ProviderSource<'_>| Some(format!("{}/{}", source.name, source.own_model()?));
         self.sources().filter(can_be_had).filter_map(name).collect()
     }
 
@@ -120,7 +120,7 @@ impl Models {
     }
 
     /// Reports whether a built-in provider needs a key but has no settings, key variable or base-URL variable.
-    fn lacks_key(&self, source: &Source<'_>) -> bool {
+    fn lacks_key(&self, source: &ProviderSource<'_>) -> bool {
         let says = |variable: Option<&str>| variable.is_some_and(|variable| self.variable(variable).is_some());
         let silent = |known: &KnownProvider| {
             known.key_variable.is_some() && !says(known.key_variable) && !says(known.url_variable)
@@ -129,39 +129,39 @@ impl Models {
     }
 
     /// Iterates over the configured providers, then the other built-in ones.
-    fn sources(&self) -> impl Iterator<Item = Source<'_>> {
+    fn sources(&self) -> impl Iterator<Item = ProviderSource<'_>> {
         let written = &self.config.settings.providers;
-        let configured = written.iter().map(|(name, provider)| Source {
+        let configured = written.iter().map(|(name, provider)| ProviderSource {
             name,
             known: KnownProvider::named(name),
             written: Some(provider),
         });
         let is_written = |known: &KnownProvider| written.iter().any(|(name, _)| name == known.name);
         let others = KNOWN_PROVIDERS.iter().filter(move |known| !is_written(known));
-        configured.chain(others.map(|known| Source { name: known.name, known: Some(known), written: None }))
+        configured.chain(others.map(|known| ProviderSource { name: known.name, known: Some(known), written: None }))
     }
 
-    fn source(&self, name: &str) -> Option<Source<'_>> {
+    fn source(&self, name: &str) -> Option<ProviderSource<'_>> {
         self.sources().find(|source| source.name == name)
     }
 
     /// Parses `provider/model`, a provider alone, or a model of the default provider. Model names may contain slashes.
-    fn wanted<'a>(&'a self, name: Option<&'a str>) -> Result<Wanted<'a>, Failure> {
+    fn wanted<'a>(&'a self, name: Option<&'a str>) -> Result<RequestedModel<'a>, Failure> {
         let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
-            return self.usual().map(|source| Wanted { source, model: None });
+            return self.usual().map(|source| RequestedModel { source, model: None });
         };
         let (before, after) = name.split_once('/').map_or((name, None), |(before, after)| (before, Some(after)));
         match self.source(before) {
-            Some(source) => Ok(Wanted { source, model: after.filter(|model| !model.is_empty()) }),
+            Some(source) => Ok(RequestedModel { source, model: after.filter(|model| !model.is_empty()) }),
             None => {
                 let usual = self.usual().map_err(|failure| absent::unknown(failure, before, self.sources()))?;
-                Ok(Wanted { source: usual, model: Some(name) })
+                Ok(RequestedModel { source: usual, model: Some(name) })
             }
         }
     }
 
     /// Returns the default provider: that of the `model` setting, else the first usable one.
-    fn usual(&self) -> Result<Source<'_>, Failure> {
+    fn usual(&self) -> Result<ProviderSource<'_>, Failure> {
         let settled = self.config.settings.model.as_deref().and_then(|model| model.split('/').next());
         let found = settled.and_then(|name| self.source(name));
         found
@@ -171,7 +171,7 @@ impl Models {
 
     /// Reports whether the provider is usable without further settings. A provider without a key variable must be
     /// configured.
-    fn is_ready(&self, source: &Source<'_>) -> bool {
+    fn is_ready(&self, source: &ProviderSource<'_>) -> bool {
         let has_key = matches!(source.written, Some(Ok(ProviderSettings { api_key: Some(_), .. })));
         match source.known.and_then(|known| known.key_variable) {
             Some(variable) => has_key || self.variable(variable).is_some(),
@@ -190,7 +190,7 @@ impl Models {
                 Ok(found.value.reveal().to_owned())
             };
             let ConfigContext { around, places, .. } = &*configuration;
-            let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
+            let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
             // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
         });
@@ -200,7 +200,7 @@ impl Models {
 
     fn provider(
         &self,
-        source: Source<'_>,
+        source: ProviderSource<'_>,
         settings: Option<&ProviderSettings>,
         resolved: Option<&ResolvedProvider>,
         model: Option<&str>,
@@ -227,7 +227,7 @@ impl Models {
     }
 
     /// Returns the base URL and whether it is the built-in one. A substitute endpoint may not need a key.
-    fn address(&self, source: Source<'_>, resolved: Option<&ResolvedProvider>) -> Result<(Url, bool), Failure> {
+    fn address(&self, source: ProviderSource<'_>, resolved: Option<&ResolvedProvider>) -> Result<(Url, bool), Failure> {
         if let Some(url) = resolved.and_then(|resolved| resolved.base_url.clone()) {
             return Ok((url, false));
         }
@@ -256,7 +256,7 @@ impl Models {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> ProviderSource<'a> {
     /// Returns the provider's settings.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ fn format(format: ProviderFormat) -> ApiFormat {
 }
 
 /// Returns the context size in tokens of a provider's model.
-fn context(source: Source<'_>, settings: Option<&ProviderSettings>) -> u64 {
+fn context(source: ProviderSource<'_>, settings: Option<&ProviderSettings>) -> u64 {
     let written = settings.and_then(|settings| settings.context_tokens);
     let known = || source.known.map(|known| known.context_tokens);
     written.or_else(known).unwrap_or(AgentLimits::default().context)

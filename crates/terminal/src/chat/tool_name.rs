@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wharf::tools::{NameLookup, Registry};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 /// A tool's display name. Formats as escaped `server.tool`.
 pub struct ToolDisplayName<'a> {
@@ -32,8 +32,10 @@ impl<'a> ToolDisplayName<'a> {
 impl fmt::Display for ToolDisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.server, &self.name) {
-            (Some(server), Some(name)) => write!(f, "{}.{}", Shown::line(server, 64), Shown::line(name, 100)),
-            _ => write!(f, "{}", Shown::line(self.alias, 100)),
+            (Some(server), Some(name)) => {
+                write!(f, "{}.{}", EscapedText::line(server, 64), EscapedText::line(name, 100))
+            }
+            _ => write!(f, "{}", EscapedText::line(self.alias, 100)),
         }
     }
 }

@@ -8,13 +8,13 @@ use tokio::net::UnixStream;
 pub const LONGEST: usize = 1 << 20;
 
 /// A socket read and written as lines.
-pub struct Lines {
+pub struct SocketLines {
     stream: UnixStream,
     /// Bytes received after the last complete line.
     begun: Vec<u8>,
 }
 
-impl Lines {
+impl SocketLines {
     pub fn new(stream: UnixStream) -> Self {
         Self { stream, begun: Vec::new() }
     }

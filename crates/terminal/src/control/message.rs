@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Request;
+use super::ControlRequest;
 use super::lines::LONGEST;
 use crate::failure::Failure;
 
@@ -16,22 +16,22 @@ pub const FAILED: i64 = -32000;
 
 /// A parsed method call.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Called {
+pub enum ControlCall {
     /// `hello`: identify the process.
     Hello,
-    Asked(Request),
+    Asked(ControlRequest),
 }
 
 /// A JSON-RPC error object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct ControlError {
     pub code: i64,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
-impl Fault {
+impl ControlError {
     fn new(code: i64, message: &str) -> Self {
         Self { code, message: message.to_owned(), data: None }
     }
@@ -55,46 +55,46 @@ pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
 }
 
 /// Parses a request line. Returns the id for the response, and the call.
-pub fn called(line: &[u8]) -> (Value, Result<Called, Fault>) {
+pub fn called(line: &[u8]) -> (Value, Result<ControlCall, ControlError>) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return (Value::Null, Err(Fault::new(NO_JSON, "the line is no JSON")));
+        return (Value::Null, Err(ControlError::new(NO_JSON, "the line is no JSON")));
     };
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let method = message.get("method").and_then(Value::as_str);
     match (id, method) {
         (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, named(method, &message["params"])),
-        (id, _) => (id.unwrap_or_default(), Err(Fault::new(NO_REQUEST, "the line is no request"))),
+        (id, _) => (id.unwrap_or_default(), Err(ControlError::new(NO_REQUEST, "the line is no request"))),
     }
 }
 
-fn named(method: &str, params: &Value) -> Result<Called, Fault> {
+fn named(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
     Ok(match method {
-        "hello" => Called::Hello,
-        "mcp.list" => Called::Asked(Request::List),
+        "hello" => ControlCall::Hello,
+        "mcp.list" => ControlCall::Asked(ControlRequest::List),
         "mcp.get" => match params.get("id").and_then(Value::as_str) {
-            Some(id) => Called::Asked(Request::One(id.to_owned())),
-            None => return Err(Fault::new(BAD_PARAMS, "`id` names no server")),
+            Some(id) => ControlCall::Asked(ControlRequest::One(id.to_owned())),
+            None => return Err(ControlError::new(BAD_PARAMS, "`id` names no server")),
         },
-        "mcp.reload" => Called::Asked(Request::Reload),
-        "run.cancel" => Called::Asked(Request::Cancel),
-        _ => return Err(Fault::new(NO_METHOD, "there is no such method")),
+        "mcp.reload" => ControlCall::Asked(ControlRequest::Reload),
+        "run.cancel" => ControlCall::Asked(ControlRequest::Cancel),
+        _ => return Err(ControlError::new(NO_METHOD, "there is no such method")),
     })
 }
 
 /// Encodes a response. A response over the line limit becomes an error.
-pub fn answer(id: &Value, outcome: Result<Value, Fault>) -> Vec<u8> {
+pub fn answer(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
     let line =
         |(key, value): (&str, Value)| json!({ "jsonrpc": "2.0", "id": id, (key): value }).to_string().into_bytes();
-    let told = |fault: &Fault| ("error", serde_json::to_value(fault).unwrap_or_default());
+    let told = |fault: &ControlError| ("error", serde_json::to_value(fault).unwrap_or_default());
     let whole = line(match &outcome {
         Ok(result) => ("result", result.clone()),
         Err(fault) => told(fault),
     });
-    if whole.len() <= LONGEST { whole } else { line(told(&Fault::new(FAILED, "the answer is too long"))) }
+    if whole.len() <= LONGEST { whole } else { line(told(&ControlError::new(FAILED, "the answer is too long"))) }
 }
 
 /// Decodes a response line.
-pub fn outcome(line: &[u8]) -> Option<Result<Value, Fault>> {
+pub fn outcome(line: &[u8]) -> Option<Result<Value, ControlError>> {
     let mut answer: Value = serde_json::from_slice(line).ok()?;
     match answer.get_mut("error") {
         Some(error) => serde_json::from_value(error.take()).ok().map(Err),

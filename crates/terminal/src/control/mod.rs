@@ -20,23 +20,23 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::Failure;
-use crate::session::Session;
-use message::Fault;
-pub use remote::{Answered, Remote};
+use crate::session::CommandSession;
+use message::ControlError;
+pub use remote::{ControlResponse, RunningWharf};
 use sockets::SocketFile;
 
 /// Maximum requests queued for the owner of the host. Further ones wait in their connections.
 const MOST_WAITING: usize = 8;
 
 /// The control socket of a long-running host. Dropping it removes the socket; pending replies are still flushed.
-pub struct Control {
-    orders: mpsc::Receiver<Order>,
+pub struct ControlSocket {
+    orders: mpsc::Receiver<PendingControlRequest>,
     _socket: SocketFile,
 }
 
 /// A request from another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ControlRequest {
     /// `mcp.list`: one row per server.
     List,
     /// `mcp.get`: all details of one server.
@@ -48,14 +48,14 @@ pub enum Request {
 }
 
 /// A request that awaits its reply. Dropping it sends an error.
-pub struct Order {
-    pub request: Request,
-    answer: oneshot::Sender<Result<Value, Fault>>,
+pub struct PendingControlRequest {
+    pub request: ControlRequest,
+    answer: oneshot::Sender<Result<Value, ControlError>>,
 }
 
 /// Response to `hello`: identifies the process behind a socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Hello {
+struct ProcessIdentity {
     pid: u32,
     /// Working directory.
     directory: String,
@@ -64,11 +64,11 @@ struct Hello {
     configuration: String,
 }
 
-impl Control {
+impl ControlSocket {
     /// Opens the control socket, or returns `None` if no directory is available for it. Requires a Tokio runtime.
-    pub fn open(session: &Session) -> Option<Self> {
+    pub fn open(session: &CommandSession) -> Option<Self> {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
-        let opened = Self::open_in(&directory, Hello::of(session));
+        let opened = Self::open_in(&directory, ProcessIdentity::of(session));
         let (control, serving) =
             opened.inspect_err(|error| tracing::debug!(%error, "there is no control socket")).ok()?;
         session.last_word(serving);
@@ -77,14 +77,14 @@ impl Control {
 
     /// Opens a socket in a directory and returns the future that serves it. The future completes once the socket is
     /// closed and the last reply is sent.
-    fn open_in(directory: &Path, hello: Hello) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
+    fn open_in(directory: &Path, hello: ProcessIdentity) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MOST_WAITING);
         Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
     }
 
     /// Waits for the next request. Cancel-safe.
-    pub async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> PendingControlRequest {
         match self.orders.recv().await {
             Some(order) => order,
             // The server task has ended.
@@ -93,7 +93,7 @@ impl Control {
     }
 }
 
-impl Order {
+impl PendingControlRequest {
     pub fn answer(self, result: Value) {
         // The caller may have disconnected.
         let _ = self.answer.send(Ok(result));
@@ -109,12 +109,12 @@ impl Order {
 
     pub fn refuse(self, failure: &Failure) {
         let data = serde_json::to_value(failure.told()).unwrap_or_else(|_| json!({}));
-        let _ = self.answer.send(Err(Fault::of_failure(failure, data)));
+        let _ = self.answer.send(Err(ControlError::of_failure(failure, data)));
     }
 }
 
-impl Hello {
-    fn of(session: &Session) -> Self {
+impl ProcessIdentity {
+    fn of(session: &CommandSession) -> Self {
         let places = &session.configuration.places;
         let mut hasher = DefaultHasher::new();
         (&places.user, &places.flags, places.only_flags, &places.variable, &places.approvals).hash(&mut hasher);

@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::lines::Lines;
+use super::lines::SocketLines;
 use super::message::{outcome, request};
 use super::sockets::{self, own_user};
-use super::{Hello, rows};
-use crate::failure::{Failure, Kind};
-use crate::session::Session;
+use super::{ProcessIdentity, rows};
+use crate::failure::{Failure, FailureKind};
+use crate::session::CommandSession;
 
 /// Timeout for the `hello` response.
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
@@ -23,47 +23,47 @@ const HELLO_WITHIN: Duration = Duration::from_secs(2);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
 /// A running `wharf` with the same working directory and configuration flags.
-pub struct Remote {
+pub struct RunningWharf {
     pub pid: u32,
-    lines: Lines,
+    lines: SocketLines,
     asked: u64,
 }
 
 /// A response of a running `wharf`, serializable as a JSON document.
 #[derive(Serialize)]
-pub struct Answered<T> {
+pub struct ControlResponse<T> {
     schema: u32,
     pub process: u32,
     #[serde(flatten)]
     pub said: T,
 }
 
-impl<T: Serialize + DeserializeOwned> Answered<T> {
+impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
     /// Sends a request to the newest running process.
     ///
     /// # Errors
     ///
     /// Fails if no process is running.
-    pub async fn by(session: &Session, method: &str) -> Result<Self, Failure> {
-        let mut remote = Remote::required(session).await?;
+    pub async fn by(session: &CommandSession, method: &str) -> Result<Self, Failure> {
+        let mut remote = RunningWharf::required(session).await?;
         let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
         Ok(Self { schema: 1, process: remote.pid, said })
     }
 
     /// Prints the response as text, or as JSON with `--json`.
-    pub fn show(&self, session: &Session, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
+    pub fn show(&self, session: &CommandSession, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
         match session.console.manner.json {
             true => session.console.document(self),
-            false => session.console.print(format_args!("{}\n", Untrusted::new(words(self)))),
+            false => session.console.print(format_args!("{}\n", UntrustedText::new(words(self)))),
         }
     }
 }
 
-impl Remote {
+impl RunningWharf {
     /// Connects to the newest running process, or returns `None`.
-    pub async fn find(session: &Session) -> Option<Self> {
+    pub async fn find(session: &CommandSession) -> Option<Self> {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
-        Self::find_in(&directory, &Hello::of(session)).await
+        Self::find_in(&directory, &ProcessIdentity::of(session)).await
     }
 
     /// Connects to the newest running process.
@@ -71,15 +71,15 @@ impl Remote {
     /// # Errors
     ///
     /// Fails if no process is running.
-    async fn required(session: &Session) -> Result<Self, Failure> {
+    async fn required(session: &CommandSession) -> Result<Self, Failure> {
         Self::find(session).await.ok_or_else(|| {
-            Failure::of(Kind::Unreachable, "no wharf is running with the configuration of this directory").hint(
+            Failure::of(FailureKind::Unreachable, "no wharf is running with the configuration of this directory").hint(
                 "`wharf` and `wharf run` can be asked while they run, from the same directory with the same --config",
             )
         })
     }
 
-    pub(super) async fn find_in(directory: &Path, own: &Hello) -> Option<Self> {
+    pub(super) async fn find_in(directory: &Path, own: &ProcessIdentity) -> Option<Self> {
         let directory = directory.to_owned();
         let sockets = tokio::task::spawn_blocking(move || sockets::live(&directory)).await.unwrap_or_default();
         for socket in sockets {
@@ -91,11 +91,11 @@ impl Remote {
         None
     }
 
-    async fn meet(socket: PathBuf) -> Option<(Self, Hello)> {
+    async fn meet(socket: PathBuf) -> Option<(Self, ProcessIdentity)> {
         let stream = UnixStream::connect(socket).await.ok()?;
         stream.peer_cred().ok().filter(|peer| peer.uid() == own_user())?;
-        let mut remote = Self { pid: 0, lines: Lines::new(stream), asked: 0 };
-        let hello: Hello = serde_json::from_value(remote.call("hello", json!({})).await.ok()?).ok()?;
+        let mut remote = Self { pid: 0, lines: SocketLines::new(stream), asked: 0 };
+        let hello: ProcessIdentity = serde_json::from_value(remote.call("hello", json!({})).await.ok()?).ok()?;
         remote.pid = hello.pid;
         Some((remote, hello))
     }
@@ -111,9 +111,9 @@ impl Remote {
         let pid = self.pid;
         let answered = timeout(ANSWERED_WITHIN, exchange).await;
         let answered = answered.map_err(|_| {
-            Failure::of(Kind::TimedOut, format_args!("the running wharf, process {pid}, does not answer"))
+            Failure::of(FailureKind::TimedOut, format_args!("the running wharf, process {pid}, does not answer"))
         })?;
-        let gone = || Failure::of(Kind::Unreachable, format_args!("the running wharf, process {pid}, has gone"));
+        let gone = || Failure::of(FailureKind::Unreachable, format_args!("the running wharf, process {pid}, has gone"));
         let line = answered.ok().flatten().ok_or_else(gone)?;
         match outcome(&line).ok_or_else(gone)? {
             Ok(result) => Ok(result),

@@ -4,42 +4,42 @@ use std::sync::Arc;
 
 use serde::Deserialize as _;
 use serde_json::Value;
-use wharf::State;
-use wharf_client::Exit;
+use wharf::ServerState;
+use wharf_client::ProcessExit;
 use wharf_wire::Implementation;
 
 use crate::clock::time_of;
-use crate::failure::{Failure, Kind, Report};
+use crate::failure::{Failure, FailureKind, FailureReport};
 use crate::fleet::ManagedHost;
-use crate::status::gathered::{Counts, Row};
+use crate::status::gathered::{OfferCounts, StatusRow};
 use crate::status::show::{document, item};
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const SOURCES: [&str; 5] = ["global", "project", "flag", "env", "code"];
-const STATES: [State; 9] = [
-    State::Disabled,
-    State::Unapproved,
-    State::Idle,
-    State::Disconnected,
-    State::Connecting,
-    State::AuthRequired,
-    State::Ready,
-    State::Reconnecting,
-    State::Failed,
+const STATES: [ServerState; 9] = [
+    ServerState::Disabled,
+    ServerState::Unapproved,
+    ServerState::Idle,
+    ServerState::Disconnected,
+    ServerState::Connecting,
+    ServerState::AuthRequired,
+    ServerState::Ready,
+    ServerState::Reconnecting,
+    ServerState::Failed,
 ];
-const KINDS: [Kind; 12] = [
-    Kind::Other,
-    Kind::Unsupported,
-    Kind::Usage,
-    Kind::Unreachable,
-    Kind::OffProtocol,
-    Kind::LoginNeeded,
-    Kind::Denied,
-    Kind::ToolError,
-    Kind::Refused,
-    Kind::TimedOut,
-    Kind::Interrupted,
-    Kind::OutputClosed,
+const KINDS: [FailureKind; 12] = [
+    FailureKind::Other,
+    FailureKind::Unsupported,
+    FailureKind::Usage,
+    FailureKind::Unreachable,
+    FailureKind::OffProtocol,
+    FailureKind::LoginNeeded,
+    FailureKind::Denied,
+    FailureKind::ToolError,
+    FailureKind::Refused,
+    FailureKind::TimedOut,
+    FailureKind::Interrupted,
+    FailureKind::OutputClosed,
 ];
 
 /// Result of `mcp.list`: the document of `wharf status --json`.
@@ -64,16 +64,16 @@ pub fn one(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
 }
 
 /// Parses the rows of an `mcp.list` result, or returns `None` if it is malformed.
-pub fn rows(listed: &Value) -> Option<Vec<Row>> {
+pub fn rows(listed: &Value) -> Option<Vec<StatusRow>> {
     listed.get("items")?.as_array()?.iter().map(row).collect()
 }
 
-fn row(item: &Value) -> Option<Row> {
+fn row(item: &Value) -> Option<StatusRow> {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let time = |key: &str| text(key).and_then(time_of);
     let word =
         |key: &str, known: &[&'static str]| known.iter().find(|word| text(key) == Some(word)).copied().unwrap_or("?");
-    Some(Row {
+    Some(StatusRow {
         id: text("id")?.to_owned(),
         transport: word("transport", &TRANSPORTS),
         source: word("source", &SOURCES),
@@ -91,9 +91,9 @@ fn row(item: &Value) -> Option<Row> {
     })
 }
 
-fn counts(item: &Value) -> Option<Counts> {
+fn counts(item: &Value) -> Option<OfferCounts> {
     let count = |key: &str| item.get(key)?.as_u64().and_then(|count| usize::try_from(count).ok());
-    Some(Counts { tools: count("tools")?, resources: count("resources")?, prompts: count("prompts")? })
+    Some(OfferCounts { tools: count("tools")?, resources: count("resources")?, prompts: count("prompts")? })
 }
 
 /// Parses a serialized failure.
@@ -101,11 +101,11 @@ pub fn failure(told: &Value) -> Option<Failure> {
     let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = KINDS.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
     let exit = |key: &str| told.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
-    let error = Report {
+    let error = FailureReport {
         message: text("message")?,
         server: text("server"),
         step: None,
-        exit: exit("code").map(Exit::Code).or_else(|| exit("signal").map(Exit::Signal)),
+        exit: exit("code").map(ProcessExit::Code).or_else(|| exit("signal").map(ProcessExit::Signal)),
         stderr: texts(told.get("stderr")),
     };
     Some(Failure { kind, error: Box::new(error), hints: texts(told.get("hints")) })
@@ -122,12 +122,12 @@ mod tests {
 
     use crate::clock::unix_time;
 
-    fn sample(state: State) -> Row {
-        let mut failure = Failure::of(Kind::TimedOut, "it took too long").about("git").hint("--timeout SECONDS");
-        failure.error.exit = Some(Exit::Signal(9));
+    fn sample(state: ServerState) -> StatusRow {
+        let mut failure = Failure::of(FailureKind::TimedOut, "it took too long").about("git").hint("--timeout SECONDS");
+        failure.error.exit = Some(ProcessExit::Signal(9));
         failure.error.stderr.push("boom".to_owned());
         let (name, version) = ("Git".to_owned(), "1".to_owned());
-        Row {
+        StatusRow {
             id: "git".to_owned(),
             transport: "stdio",
             source: "flag",
@@ -135,7 +135,7 @@ mod tests {
             enabled: true,
             state,
             since: Some(unix_time(1_785_196_799_999)),
-            counts: Some(Counts { tools: 3, resources: 2, prompts: 1 }),
+            counts: Some(OfferCounts { tools: 3, resources: 2, prompts: 1 }),
             revision: Some("2026-07-28".to_owned()),
             server_info: Some(Implementation { name, version, title: None }),
             failure: Some(Arc::new(failure)),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_row_comes_back_as_it_went() {
-        let bare = |mut row: Row| {
+        let bare = |mut row: StatusRow| {
             (row.since, row.counts, row.revision, row.server_info, row.failure) = (None, None, None, None, None);
             row
         };

@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::lines::Lines;
-use super::message::{Called, Fault, answer, called};
+use super::lines::SocketLines;
+use super::message::{ControlCall, ControlError, answer, called};
 use super::sockets::own_user;
-use super::{Hello, Order, Request};
+use super::{ControlRequest, PendingControlRequest, ProcessIdentity};
 
 /// Maximum concurrent connections. Further ones wait to be accepted.
 const MOST_CALLERS: usize = 8;
@@ -33,7 +33,7 @@ enum AcceptEvent {
 }
 
 /// Accepts connections until the request receiver is dropped, then waits for pending replies.
-pub async fn attend(listener: StdListener, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
+pub async fn attend(listener: StdListener, hello: Arc<ProcessIdentity>, orders: mpsc::Sender<PendingControlRequest>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut callers = JoinSet::new();
     loop {
@@ -47,7 +47,11 @@ pub async fn attend(listener: StdListener, hello: Arc<Hello>, orders: mpsc::Send
     while callers.join_next().await.is_some() {}
 }
 
-async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc::Sender<Order>) -> AcceptEvent {
+async fn next(
+    listener: &UnixListener,
+    callers: &mut JoinSet<()>,
+    orders: &mpsc::Sender<PendingControlRequest>,
+) -> AcceptEvent {
     tokio::select! {
         () = orders.closed() => AcceptEvent::Over,
         came = listener.accept(), if callers.len() < MOST_CALLERS => AcceptEvent::Came(came.map(|(stream, _)| stream)),
@@ -57,14 +61,19 @@ async fn next(listener: &UnixListener, callers: &mut JoinSet<()>, orders: &mpsc:
 
 /// Serves a connection of the same user. The directory permissions already exclude other users; this check covers a
 /// socket obtained in another way.
-fn admit(stream: UnixStream, callers: &mut JoinSet<()>, hello: &Arc<Hello>, orders: &mpsc::Sender<Order>) {
+fn admit(
+    stream: UnixStream,
+    callers: &mut JoinSet<()>,
+    hello: &Arc<ProcessIdentity>,
+    orders: &mpsc::Sender<PendingControlRequest>,
+) {
     if stream.peer_cred().is_ok_and(|peer| peer.uid() == own_user()) {
-        callers.spawn(serve(Lines::new(stream), Arc::clone(hello), orders.clone()));
+        callers.spawn(serve(SocketLines::new(stream), Arc::clone(hello), orders.clone()));
     }
 }
 
 /// Serves one connection until it closes or a timeout expires.
-async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>) {
+async fn serve(mut lines: SocketLines, hello: Arc<ProcessIdentity>, orders: mpsc::Sender<PendingControlRequest>) {
     loop {
         let line = tokio::select! {
             line = timeout(PATIENCE, lines.next()) => line,
@@ -74,7 +83,7 @@ async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>)
             Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
                 // The rest of that line cannot be distinguished from the next one.
-                let _ = timeout(PATIENCE, lines.send(answer(&Value::Null, Err(Fault::too_long())))).await;
+                let _ = timeout(PATIENCE, lines.send(answer(&Value::Null, Err(ControlError::too_long())))).await;
                 return;
             }
             _ => return,
@@ -85,24 +94,24 @@ async fn serve(mut lines: Lines, hello: Arc<Hello>, orders: mpsc::Sender<Order>)
     }
 }
 
-async fn reply(line: &[u8], hello: &Hello, orders: &mpsc::Sender<Order>) -> Vec<u8> {
+async fn reply(line: &[u8], hello: &ProcessIdentity, orders: &mpsc::Sender<PendingControlRequest>) -> Vec<u8> {
     let (id, called) = called(line);
     let outcome = match called {
-        Ok(Called::Hello) => Ok(serde_json::to_value(hello).unwrap_or_default()),
-        Ok(Called::Asked(request)) => ask(request, orders).await,
+        Ok(ControlCall::Hello) => Ok(serde_json::to_value(hello).unwrap_or_default()),
+        Ok(ControlCall::Asked(request)) => ask(request, orders).await,
         Err(fault) => Err(fault),
     };
     answer(&id, outcome)
 }
 
-async fn ask(request: Request, orders: &mpsc::Sender<Order>) -> Result<Value, Fault> {
+async fn ask(request: ControlRequest, orders: &mpsc::Sender<PendingControlRequest>) -> Result<Value, ControlError> {
     let (answer, answered) = oneshot::channel();
     let asked = async {
-        orders.send(Order { request, answer }).await.ok()?;
+        orders.send(PendingControlRequest { request, answer }).await.ok()?;
         answered.await.ok()
     };
     match timeout(ANSWERED_WITHIN, asked).await {
         Ok(Some(outcome)) => outcome,
-        Ok(None) | Err(_) => Err(Fault::unanswered()),
+        Ok(None) | Err(_) => Err(ControlError::unanswered()),
     }
 }

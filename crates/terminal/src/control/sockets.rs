@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 /// File extension of a socket. The file stem is the process id.
 const ENDING: &str = "sock";
@@ -19,7 +19,7 @@ pub struct SocketFile(PathBuf);
 
 /// Returns the directory for sockets: `XDG_RUNTIME_DIR/wharf` if the runtime directory is owned by the user and not
 /// writable by others, else `run` in the state directory.
-pub fn directory(around: &Surroundings, state: Option<&Path>) -> Option<PathBuf> {
+pub fn directory(around: &Environment, state: Option<&Path>) -> Option<PathBuf> {
     let runtime = around.var("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime =
         runtime.filter(|path| path.is_absolute() && std::fs::metadata(path).is_ok_and(|found| is_own(&found, 0o022)));

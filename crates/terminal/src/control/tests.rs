@@ -3,15 +3,15 @@ use std::path::PathBuf;
 
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
-use super::lines::{LONGEST, Lines};
+use super::lines::{LONGEST, SocketLines};
 use super::*;
-use crate::failure::Kind;
+use crate::failure::FailureKind;
 
-fn hello(pid: u32, directory: &str) -> Hello {
+fn hello(pid: u32, directory: &str) -> ProcessIdentity {
     let (version, configuration) = ("0".to_owned(), "usual".to_owned());
-    Hello { pid, directory: directory.to_owned(), version, configuration }
+    ProcessIdentity { pid, directory: directory.to_owned(), version, configuration }
 }
 
 /// A temporary socket directory with helpers to open and find sockets.
@@ -28,14 +28,14 @@ impl SocketFixture {
         self.directory.path().join("run")
     }
 
-    fn open(&self, pid: u32, directory: &str) -> Control {
-        let (control, serving) = Control::open_in(&self.path(), hello(pid, directory)).unwrap();
+    fn open(&self, pid: u32, directory: &str) -> ControlSocket {
+        let (control, serving) = ControlSocket::open_in(&self.path(), hello(pid, directory)).unwrap();
         tokio::spawn(serving);
         control
     }
 
-    async fn find(&self, directory: &str) -> Option<Remote> {
-        Remote::find_in(&self.path(), &hello(0, directory)).await
+    async fn find(&self, directory: &str) -> Option<RunningWharf> {
+        RunningWharf::find_in(&self.path(), &hello(0, directory)).await
     }
 
     /// Sets the modification time far in the past.
@@ -59,7 +59,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
     let mut remote = quay.find("/here").await.unwrap();
     assert_eq!(remote.pid, 7);
     let answering = async {
-        for expected in [Request::List, Request::One("git".to_owned()), Request::Reload] {
+        for expected in [ControlRequest::List, ControlRequest::One("git".to_owned()), ControlRequest::Reload] {
             let order = control.next().await;
             assert_eq!(order.request, expected);
             order.answer(json!({"items": [1]}));
@@ -73,7 +73,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
             assert_eq!(remote.call(method, params).await.unwrap(), json!({"items": [1]}), "{method}");
         }
         let refused = remote.call("run.cancel", json!({})).await.unwrap_err();
-        assert_eq!((refused.kind, refused.error.message.as_str()), (Kind::Usage, "there is no run"));
+        assert_eq!((refused.kind, refused.error.message.as_str()), (FailureKind::Usage, "there is no run"));
         assert_eq!(refused.hints, ["begin one"]);
         let dropped = remote.call("run.cancel", json!({})).await.unwrap_err();
         assert_eq!(dropped.error.message, "nobody answered");
@@ -85,7 +85,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
 #[tokio::test]
 async fn who_was_answered_hears_it_though_the_socket_is_gone() {
     let quay = SocketFixture::new();
-    let (mut control, serving) = Control::open_in(&quay.path(), hello(7, "/here")).unwrap();
+    let (mut control, serving) = ControlSocket::open_in(&quay.path(), hello(7, "/here")).unwrap();
     let serving = tokio::spawn(serving);
     let mut remote = quay.find("/here").await.unwrap();
     let answering = async {
@@ -107,7 +107,7 @@ async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
     assert_eq!(quay.names(), [""; 0]);
     assert!(quay.find("/here").await.is_none());
     std::fs::set_permissions(quay.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = Control::open_in(&quay.path(), hello(7, "/here")).err().unwrap();
+    let refused = ControlSocket::open_in(&quay.path(), hello(7, "/here")).err().unwrap();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
 }
 
@@ -122,8 +122,8 @@ async fn the_newest_of_the_same_directory_is_found_and_no_other() {
     assert_eq!(quay.find("/here").await.unwrap().pid, 3);
     drop(newer);
     assert_eq!(quay.find("/here").await.unwrap().pid, 2);
-    let other = Hello { configuration: "other".to_owned(), ..hello(0, "/here") };
-    assert!(Remote::find_in(&quay.path(), &other).await.is_none());
+    let other = ProcessIdentity { configuration: "other".to_owned(), ..hello(0, "/here") };
+    assert!(RunningWharf::find_in(&quay.path(), &other).await.is_none());
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn what_was_left_behind_is_removed() {
 
 /// Sends bytes and returns the error code of the response, or `None` without a response.
 async fn refused(quay: &SocketFixture, bytes: Vec<u8>) -> Option<i64> {
-    let mut lines = Lines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
+    let mut lines = SocketLines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
     // The server may stop reading early.
     let _ = lines.send(bytes).await;
     let line = lines.next().await.ok()??;
@@ -181,7 +181,7 @@ async fn many_can_ask_at_once() {
     for _ in 0..20 {
         let path = quay.path();
         callers.spawn(async move {
-            let mut remote = Remote::find_in(&path, &hello(0, "/here")).await.unwrap();
+            let mut remote = RunningWharf::find_in(&path, &hello(0, "/here")).await.unwrap();
             remote.call("mcp.list", json!({})).await.unwrap()
         });
     }
@@ -208,7 +208,7 @@ fn sockets_lie_in_the_directory_of_this_login_or_beside_what_is_kept() {
     let state = PathBuf::from("/state/wharf");
     let found = |runtime: &str| {
         let env = vec![("XDG_RUNTIME_DIR".into(), runtime.into())];
-        sockets::directory(&Surroundings { env, ..Surroundings::default() }, Some(&state)).unwrap()
+        sockets::directory(&Environment { env, ..Environment::default() }, Some(&state)).unwrap()
     };
     let own = login.path().to_str().unwrap();
     assert_eq!(found(own), login.path().join("wharf"));
@@ -217,5 +217,5 @@ fn sockets_lie_in_the_directory_of_this_login_or_beside_what_is_kept() {
     }
     std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(found(own), state.join("run"));
-    assert_eq!(sockets::directory(&Surroundings::default(), None), None);
+    assert_eq!(sockets::directory(&Environment::default(), None), None);
 }

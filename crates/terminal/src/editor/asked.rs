@@ -3,20 +3,20 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Echo, Field, LineStart};
+use super::{EchoMode, InputField, LineStart};
 
 /// Shared prompt state. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<PromptInner>>);
+pub struct PromptState(Arc<Mutex<PromptInner>>);
 
 #[derive(Default)]
 struct PromptInner {
-    field: Option<Arc<Field>>,
+    field: Option<Arc<InputField>>,
     /// Incremented on every change of the field.
     number: u64,
     /// Value of `number` when the prompt was last drawn, that is, the question the user has seen.
     seen: u64,
-    begun: Option<Begun>,
+    begun: Option<LineOrigin>,
     ahead: TypeAhead,
 }
 
@@ -34,9 +34,9 @@ enum TypeAhead {
 
 /// Start of the current line.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct LineOrigin {
     number: u64,
-    echo: Echo,
+    echo: EchoMode,
     /// True if the line was begun as an answer.
     is_answer: bool,
 }
@@ -45,28 +45,28 @@ struct Begun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnteredLine {
     pub began: LineStart,
-    pub fate: Fate,
+    pub fate: LineDisposition,
 }
 
 /// Visibility of the question to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum QuestionVisibility {
     Yes,
     NotYet,
 }
 
 /// Handling of an entered line besides delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum LineDisposition {
     Remembered,
     Forgotten,
     /// An answer to a closed question. It is discarded.
     ThrownAway,
 }
 
-impl Asked {
+impl PromptState {
     /// Sets or clears the question.
-    pub fn ask(&self, field: Option<Field>) {
+    pub fn ask(&self, field: Option<InputField>) {
         let mut table = self.lock();
         if field.is_some() || table.field.is_some() {
             table.field = field.map(Arc::new);
@@ -75,7 +75,7 @@ impl Asked {
     }
 
     /// Returns the input field of the question.
-    pub fn field(&self) -> Option<Arc<Field>> {
+    pub fn field(&self) -> Option<Arc<InputField>> {
         self.lock().field.clone()
     }
 
@@ -88,14 +88,14 @@ impl Asked {
 
     /// Records that the prompt is drawn below all printed output. Returns [`Seen::NotYet`] if it must be drawn again
     /// before the user can answer.
-    pub fn see(&self) -> Seen {
+    pub fn see(&self) -> QuestionVisibility {
         let mut table = self.lock();
         if table.ahead == TypeAhead::PassedOver {
             table.ahead = TypeAhead::Drained;
-            return Seen::NotYet;
+            return QuestionVisibility::NotYet;
         }
         (table.ahead, table.seen) = (TypeAhead::Taken, table.number);
-        Seen::Yes
+        QuestionVisibility::Yes
     }
 
     /// Reports whether a key pressed now is ignored.
@@ -111,9 +111,9 @@ impl Asked {
     }
 
     /// Returns the visibility of the line. It is hidden while a secret is requested, or if the line was begun as one.
-    pub fn echo(&self) -> Echo {
+    pub fn echo(&self) -> EchoMode {
         let table = self.lock();
-        table.begun.map(|begun| begun.echo).filter(|echo| *echo == Echo::Hidden).unwrap_or_else(|| table.echo())
+        table.begun.map(|begun| begun.echo).filter(|echo| *echo == EchoMode::Hidden).unwrap_or_else(|| table.echo())
     }
 
     /// Ends the current line and starts the next one.
@@ -123,10 +123,10 @@ impl Asked {
         let begun = table.begun.take().unwrap_or(now);
         let began = if begun.number == table.number { LineStart::After } else { LineStart::Before };
         let fate = match (began, begun.is_answer, &table.field) {
-            (LineStart::Before, true, _) => Fate::ThrownAway,
-            (_, _, None) => Fate::Remembered,
-            (LineStart::Before, _, Some(field)) if field.echo == Echo::Shown => Fate::Remembered,
-            _ => Fate::Forgotten,
+            (LineStart::Before, true, _) => LineDisposition::ThrownAway,
+            (_, _, None) => LineDisposition::Remembered,
+            (LineStart::Before, _, Some(field)) if field.echo == EchoMode::Shown => LineDisposition::Remembered,
+            _ => LineDisposition::Forgotten,
         };
         EnteredLine { began, fate }
     }
@@ -138,13 +138,13 @@ impl Asked {
 
 impl PromptInner {
     /// Returns the start of a line begun now.
-    fn begin(&self) -> Begun {
+    fn begin(&self) -> LineOrigin {
         let is_answer = self.field.is_some() && self.seen == self.number;
-        Begun { number: self.seen, echo: self.echo(), is_answer }
+        LineOrigin { number: self.seen, echo: self.echo(), is_answer }
     }
 
-    fn echo(&self) -> Echo {
-        self.field.as_ref().map_or(Echo::Shown, |field| field.echo)
+    fn echo(&self) -> EchoMode {
+        self.field.as_ref().map_or(EchoMode::Shown, |field| field.echo)
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     /// An operation on the prompt state.
     enum PromptOperation {
-        Ask(Echo),
+        Ask(EchoMode),
         Withdraw,
         See,
         Type(&'static str),
@@ -162,13 +162,13 @@ mod tests {
     use PromptOperation::{Ask, See, Type, Withdraw};
 
     #[track_caller]
-    fn check(steps: &[PromptOperation], began: LineStart, fate: Fate) {
-        let asked = Asked::default();
+    fn check(steps: &[PromptOperation], began: LineStart, fate: LineDisposition) {
+        let asked = PromptState::default();
         for step in steps {
             match step {
-                Ask(echo) => asked.ask(Some(Field { echo: *echo, check: None, choices: Vec::new() })),
+                Ask(echo) => asked.ask(Some(InputField { echo: *echo, check: None, choices: Vec::new() })),
                 Withdraw => asked.ask(None),
-                See => assert_eq!(asked.see(), Seen::Yes),
+                See => assert_eq!(asked.see(), QuestionVisibility::Yes),
                 Type(line) => asked.change(line),
             }
         }
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_what_was_begun_after_the_question_was_seen() {
-        use Echo::{Hidden, Shown};
-        use Fate::{Forgotten, Remembered, ThrownAway};
+        use EchoMode::{Hidden, Shown};
+        use LineDisposition::{Forgotten, Remembered, ThrownAway};
         use LineStart::{After, Before};
         check(&[See, Type("a")], After, Remembered);
         check(&[See, Type("a"), Withdraw], After, Remembered);
@@ -198,25 +198,25 @@ mod tests {
 
     #[test]
     fn what_was_begun_as_a_secret_stays_hidden() {
-        let asked = Asked::default();
-        asked.ask(Some(Field { echo: Echo::Hidden, check: None, choices: Vec::new() }));
+        let asked = PromptState::default();
+        asked.ask(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
         asked.see();
         asked.change("s");
         asked.ask(None);
-        assert_eq!(asked.echo(), Echo::Hidden);
+        assert_eq!(asked.echo(), EchoMode::Hidden);
         asked.enter();
-        assert_eq!(asked.echo(), Echo::Shown);
+        assert_eq!(asked.echo(), EchoMode::Shown);
     }
 
     #[test]
     fn what_was_typed_ahead_answers_nothing() {
-        let asked = Asked::default();
+        let asked = PromptState::default();
         asked.begin();
-        assert_eq!((asked.passes_over(), asked.see()), (false, Seen::Yes));
-        asked.ask(Some(Field { echo: Echo::Shown, check: None, choices: Vec::new() }));
+        assert_eq!((asked.passes_over(), asked.see()), (false, QuestionVisibility::Yes));
+        asked.ask(Some(InputField { echo: EchoMode::Shown, check: None, choices: Vec::new() }));
         asked.begin();
-        assert_eq!((asked.passes_over(), asked.see()), (true, Seen::NotYet));
-        assert_eq!((asked.passes_over(), asked.see()), (true, Seen::Yes));
+        assert_eq!((asked.passes_over(), asked.see()), (true, QuestionVisibility::NotYet));
+        assert_eq!((asked.passes_over(), asked.see()), (true, QuestionVisibility::Yes));
         assert!(!asked.passes_over());
         asked.begin();
         assert!(!asked.passes_over());

@@ -1,6 +1,6 @@
 //! Completion of the line that is being edited.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::table::cut;
 
@@ -24,7 +24,7 @@ pub struct Candidate {
 impl Candidate {
     /// Returns a text as it is.
     pub fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), shown: cut(&Untrusted::new(text).to_string(), MAX_WIDTH) }
+        Self { text: text.to_owned(), shown: cut(&UntrustedText::new(text).to_string(), MAX_WIDTH) }
     }
 
     /// Returns a text that is followed by the next word.

@@ -8,40 +8,41 @@ use rustyline::{
     RepeatCount,
 };
 
-use super::asked::Asked;
+use super::asked::PromptState;
 use super::mode;
 
 /// End of a line other than by Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     Interrupt,
     End,
 }
 
 /// The pressed ending, if any. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct PressedEnding(Arc<Mutex<Option<Ending>>>);
+pub struct PressedEnding(Arc<Mutex<Option<LineEnding>>>);
 
 impl PressedEnding {
-    pub fn peek(&self) -> Option<Ending> {
+    pub fn peek(&self) -> Option<LineEnding> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn take(&self) -> Option<Ending> {
+    pub fn take(&self) -> Option<LineEnding> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Ends the line through `AcceptLine`, so that it is drawn one last time.
-    fn press(&self, ending: Ending) -> Cmd {
+    fn press(&self, ending: LineEnding) -> Cmd {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
         Cmd::AcceptLine
     }
 }
 
 /// Installs the key bindings.
-pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &Asked, pressed: &PressedEnding) {
-    let ends = |on: KeyEvent, ending| (on, Box::new(End { pressed: pressed.clone(), ending }));
-    for (key, handler) in [ends(KeyEvent::ctrl('C'), Ending::Interrupt), ends(KeyEvent::ctrl('D'), Ending::End)] {
+pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &PromptState, pressed: &PressedEnding) {
+    let ends = |on: KeyEvent, ending| (on, Box::new(EndKeyHandler { pressed: pressed.clone(), ending }));
+    for (key, handler) in [ends(KeyEvent::ctrl('C'), LineEnding::Interrupt), ends(KeyEvent::ctrl('D'), LineEnding::End)]
+    {
         editor.bind_sequence(key, EventHandler::Conditional(handler));
     }
     let control = ['P', 'N', 'R', 'S'].map(KeyEvent::ctrl);
@@ -61,19 +62,19 @@ fn plain(code: KeyCode) -> KeyEvent {
 }
 
 /// Ctrl-C on any line, Ctrl-D on an empty one.
-struct End {
+struct EndKeyHandler {
     pressed: PressedEnding,
-    ending: Ending,
+    ending: LineEnding,
 }
 
-impl ConditionalEventHandler for End {
+impl ConditionalEventHandler for EndKeyHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, line: &EventContext) -> Option<Cmd> {
-        (self.ending == Ending::Interrupt || line.line().is_empty()).then(|| self.pressed.press(self.ending))
+        (self.ending == LineEnding::Interrupt || line.line().is_empty()).then(|| self.pressed.press(self.ending))
     }
 }
 
 /// History keys, disabled while a question is open.
-struct HistoryKeyHandler(Asked);
+struct HistoryKeyHandler(PromptState);
 
 impl ConditionalEventHandler for HistoryKeyHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
@@ -82,7 +83,7 @@ impl ConditionalEventHandler for HistoryKeyHandler {
 }
 
 /// Any other key, ignored if it was pressed before the question was drawn.
-struct TypeAheadHandler(Asked);
+struct TypeAheadHandler(PromptState);
 
 impl ConditionalEventHandler for TypeAheadHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {

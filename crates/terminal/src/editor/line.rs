@@ -13,12 +13,12 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::asked::{Asked, Seen};
+use super::asked::{PromptState, QuestionVisibility};
 use super::completion::{Candidate, LineCompleter, starting_with};
-use super::keys::{Ending, PressedEnding};
-use super::{Echo, Field, multiline};
+use super::keys::{LineEnding, PressedEnding};
+use super::{EchoMode, InputField, multiline};
 use crate::console::{Console, LineOverlay as _};
-use crate::screen::{Screen, StatusLineMode};
+use crate::screen::{EditorScreen, StatusLineMode};
 use crate::style::{BAD, NAME, QUIET, WARNING, paint};
 
 /// The prompt. While a question is open, another one of the same width replaces it.
@@ -29,9 +29,9 @@ const WAITING: &str = "  ";
 
 /// Callbacks of the line editor.
 pub struct LineHelper {
-    pub asked: Asked,
+    pub asked: PromptState,
     pub pressed: PressedEnding,
-    pub screen: Screen,
+    pub screen: EditorScreen,
     pub console: Arc<Console>,
     pub completions: Arc<dyn LineCompleter>,
     /// Set when the editor is being dropped.
@@ -49,8 +49,8 @@ impl Helper for LineHelper {}
 impl Highlighter for LineHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         match self.asked.echo() {
-            Echo::Hidden => dots(line).into(),
-            Echo::Shown => harmless(line),
+            EchoMode::Hidden => dots(line).into(),
+            EchoMode::Shown => harmless(line),
         }
     }
 
@@ -62,7 +62,7 @@ impl Highlighter for LineHelper {
         }
         let above = self.screen.before_prompt(self.updating.get());
         let seen = self.asked.see();
-        if seen == Seen::NotYet {
+        if seen == QuestionVisibility::NotYet {
             self.screen.redraw();
         }
         if let Some(ready) = self.ready.take() {
@@ -71,7 +71,7 @@ impl Highlighter for LineHelper {
         }
         let own = match self.asked.field() {
             _ if !default => prompt.to_owned(),
-            _ if seen == Seen::NotYet => WAITING.to_owned(),
+            _ if seen == QuestionVisibility::NotYet => WAITING.to_owned(),
             Some(_) => paint(WARNING, ASKING).to_string(),
             None => paint(NAME, PROMPT).to_string(),
         };
@@ -84,7 +84,7 @@ impl Highlighter for LineHelper {
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
         self.updating.set(if kind == CmdKind::ForcedRefresh { StatusLineMode::Gone } else { StatusLineMode::Shown });
-        self.asked.echo() == Echo::Hidden
+        self.asked.echo() == EchoMode::Hidden
     }
 }
 
@@ -118,7 +118,7 @@ impl Validator for LineHelper {
     fn validate(&self, line: &mut ValidationContext<'_>) -> Result<ValidationResult> {
         let is_answer = self.asked.field().is_some();
         Ok(match self.pressed.peek() {
-            Some(Ending::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
+            Some(LineEnding::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
             None if !is_answer && multiline::goes_on(line.input()) => ValidationResult::Incomplete,
             _ => ValidationResult::Valid(Some(String::new())),
         })
@@ -145,7 +145,7 @@ impl Completer for LineHelper {
     }
 }
 
-fn choices(field: &Field, typed: &str) -> Vec<Candidate> {
+fn choices(field: &InputField, typed: &str) -> Vec<Candidate> {
     starting_with(typed, field.choices.iter().map(String::as_str)).map(Candidate::plain).collect()
 }
 

@@ -2,33 +2,33 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use super::{Ends, LineStart, Typed};
+use super::{EditorInput, LineStart, ReaderChannels};
 use crate::console::Console;
 
 /// Maximum bytes of a line. The rest is dropped.
 const LONGEST: u64 = 1 << 20;
 
 /// Sends each line up to the end of input. A blocking read cannot be interrupted, so this thread is never joined.
-pub fn run(console: &Console, ends: &Ends) {
+pub fn run(console: &Console, ends: &ReaderChannels) {
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
         if line.is_cut {
             console.warn("a line of the input is longer than 1 MiB, the rest of it was left out");
         }
-        if !ends.hand_over(Typed::Line { text: line.text, began: LineStart::After }) {
+        if !ends.hand_over(EditorInput::Line { text: line.text, began: LineStart::After }) {
             return;
         }
     }
-    ends.hand_over(Typed::End);
+    ends.hand_over(EditorInput::End);
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
+struct PipedLine {
     text: String,
     is_cut: bool,
 }
 
-fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<PipedLine>> {
     let mut bytes = Vec::new();
     if input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
@@ -36,7 +36,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let is_cut = !bytes.ends_with(b"\n") && skip_line(input)? > 0;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Some(Line { text: text.strip_suffix('\r').unwrap_or(text).to_owned(), is_cut }))
+    Ok(Some(PipedLine { text: text.strip_suffix('\r').unwrap_or(text).to_owned(), is_cut }))
 }
 
 /// Skips the rest of a line and returns its length in bytes.

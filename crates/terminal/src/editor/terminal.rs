@@ -14,13 +14,13 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 
-use super::asked::{Asked, EnteredLine, Fate};
+use super::asked::{EnteredLine, LineDisposition, PromptState};
 use super::history::HistoryFile;
-use super::keys::{Ending, PressedEnding, bind};
+use super::keys::{LineEnding, PressedEnding, bind};
 use super::line::{LineHelper, PROMPT};
-use super::{EditorOptions, Ends, Typed, mode, multiline};
+use super::{EditorInput, EditorOptions, ReaderChannels, mode, multiline};
 use crate::console::{Console, LineOverlay as _};
-use crate::screen::{Screen, StatusLineMode};
+use crate::screen::{EditorScreen, StatusLineMode};
 
 type LineEditor = rustyline::Editor<LineHelper, MemHistory>;
 
@@ -32,22 +32,22 @@ const ESCAPE_MILLIS: u16 = 100;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A terminal in editing mode. Dropping it restores the terminal.
-pub struct Terminal {
+pub struct EditorTerminal {
     console: Arc<Console>,
-    screen: Screen,
+    screen: EditorScreen,
     leaving: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     left: Receiver<()>,
 }
 
 /// An editor that has not changed its terminal yet.
-pub struct Prepared<P> {
+pub struct UnstartedEditor<P> {
     editor: LineEditor,
     printer: P,
 }
 
 /// Checks whether the terminal supports editing.
-pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send + use<>>> {
+pub fn prepare(console: &Console) -> Option<UnstartedEditor<impl ExternalPrinter + Send + use<>>> {
     // Input is echoed on stdout and questions go to stderr: both must be terminals.
     console.width()?;
     console.talk_width()?;
@@ -62,15 +62,16 @@ pub fn prepare(console: &Console) -> Option<Prepared<impl ExternalPrinter + Send
         .build();
     let mut editor = LineEditor::with_history(config.clone(), MemHistory::with_config(&config)).ok()?;
     let printer = editor.create_external_printer().ok()?;
-    Some(Prepared { editor, printer })
+    Some(UnstartedEditor { editor, printer })
 }
 
-impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
+impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
     /// Shows the prompt and starts the reader thread.
-    pub fn start(self, options: EditorOptions, asked: Asked, ends: Ends) -> io::Result<Terminal> {
+    pub fn start(self, options: EditorOptions, asked: PromptState, ends: ReaderChannels) -> io::Result<EditorTerminal> {
         let Self { mut editor, printer } = self;
         let EditorOptions { console, history, completions } = options;
-        let (screen, leaving, pressed) = (Screen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
+        let (screen, leaving, pressed) =
+            (EditorScreen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
         let (ready, is_ready) = sync_channel(1);
         bind(&mut editor, &asked, &pressed);
         editor.set_helper(Some(LineHelper {
@@ -87,7 +88,7 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
         let (leave, left) = sync_channel::<()>(0);
         let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
-        let terminal = Terminal { console: console.clone(), screen, leaving, left };
+        let terminal = EditorTerminal { console: console.clone(), screen, leaving, left };
         console.attach(Arc::new(terminal.screen.clone()));
         terminal.screen.start(printer)?;
         std::thread::Builder::new().name("editor".to_owned()).spawn(move || {
@@ -100,14 +101,14 @@ impl<P: ExternalPrinter + Send + 'static> Prepared<P> {
     }
 }
 
-impl Terminal {
+impl EditorTerminal {
     /// Requests a redraw of the prompt.
     pub fn redraw(&self) {
         self.screen.redraw();
     }
 }
 
-impl Drop for Terminal {
+impl Drop for EditorTerminal {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::SeqCst);
         self.screen.redraw();
@@ -121,7 +122,7 @@ impl Drop for Terminal {
 
 /// Result of reading a line.
 enum LineReadOutcome {
-    Typed(Typed),
+    Typed(EditorInput),
     /// A line that is not delivered.
     Nothing,
     /// The editor was closed while reading.
@@ -131,9 +132,9 @@ enum LineReadOutcome {
 /// State of the editor thread.
 struct LineReader {
     editor: LineEditor,
-    asked: Asked,
+    asked: PromptState,
     pressed: PressedEnding,
-    screen: Screen,
+    screen: EditorScreen,
     history: Option<HistoryFile>,
 }
 
@@ -153,7 +154,7 @@ impl LineReader {
     }
 
     /// Reads lines until the receiver is gone.
-    fn run(&mut self, ends: &Ends) {
+    fn run(&mut self, ends: &ReaderChannels) {
         loop {
             match self.read() {
                 LineReadOutcome::Typed(typed) => {
@@ -177,28 +178,28 @@ impl LineReader {
         self.judge(read, entered).map_or(LineReadOutcome::Nothing, LineReadOutcome::Typed)
     }
 
-    fn judge(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<Typed> {
+    fn judge(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<EditorInput> {
         match (self.pressed.take(), read) {
-            (Some(Ending::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(Typed::Interrupt),
-            (Some(Ending::End), _) => Some(Typed::End),
+            (Some(LineEnding::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(EditorInput::Interrupt),
+            (Some(LineEnding::End), _) => Some(EditorInput::End),
             (None, Ok(line)) => self.take(line, entered),
             // Input that is not valid UTF-8, or a window resize during the read.
             (None, Err(ReadlineError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => None,
             (None, Err(ReadlineError::Signal(_))) => None,
-            (None, Err(_)) => Some(Typed::End),
+            (None, Err(_)) => Some(EditorInput::End),
         }
     }
 
-    fn take(&mut self, line: String, entered: EnteredLine) -> Option<Typed> {
+    fn take(&mut self, line: String, entered: EnteredLine) -> Option<EditorInput> {
         match entered.fate {
-            Fate::Remembered => self.remember(&line),
-            Fate::Forgotten => {}
-            Fate::ThrownAway => {
+            LineDisposition::Remembered => self.remember(&line),
+            LineDisposition::Forgotten => {}
+            LineDisposition::ThrownAway => {
                 self.screen.print("(nobody asks for that any more: what was typed is thrown away)".to_owned());
                 return None;
             }
         }
-        Some(Typed::Line { text: multiline::joined(&line), began: entered.began })
+        Some(EditorInput::Line { text: multiline::joined(&line), began: entered.began })
     }
 
     fn remember(&mut self, line: &str) {

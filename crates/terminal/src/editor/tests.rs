@@ -9,7 +9,7 @@ use anstream::ColorChoice;
 use wharf_testkit::pty::{Key, Terminal};
 
 use super::*;
-use crate::console::Manner;
+use crate::console::OutputMode;
 
 /// A completer without candidates.
 struct NoCandidates;
@@ -25,25 +25,26 @@ impl LineCompleter for NoCandidates {
 #[ignore = "a program for the other tests"]
 async fn child() {
     let before = rustix::termios::tcgetattr(std::io::stdin()).unwrap();
-    let console = Arc::new(Console::new(Manner { json: false, debug: false, color: ColorChoice::Never }));
+    let console = Arc::new(Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never }));
     let completions = Arc::new(NoCandidates);
     let history = std::env::var_os("HISTORY").map(PathBuf::from);
-    let mut editor = Editor::start(EditorOptions { console: console.clone(), history, completions }).unwrap();
+    let mut editor = InputEditor::start(EditorOptions { console: console.clone(), history, completions }).unwrap();
     let mut status = 0;
     loop {
         let typed = editor.next().await;
         console.print(format_args!("heard {typed:?}")).unwrap();
-        let Typed::Line { text, .. } = typed else {
+        let EditorInput::Line { text, .. } = typed else {
             editor.again();
             continue;
         };
-        let field = |echo| Field { echo, check: None, choices: vec!["maybe".to_owned(), "maybe not".to_owned()] };
+        let field = |echo| InputField { echo, check: None, choices: vec!["maybe".to_owned(), "maybe not".to_owned()] };
         match text.as_str() {
-            "ask" => editor.asks(Some(field(Echo::Shown))),
-            "secret" => editor.asks(Some(field(Echo::Hidden))),
+            "ask" => editor.asks(Some(field(EchoMode::Shown))),
+            "secret" => editor.asks(Some(field(EchoMode::Hidden))),
             "number" => {
-                let check: Check = Arc::new(|text| text.parse::<u8>().map(drop).map_err(|_| "no number".to_owned()));
-                editor.asks(Some(Field { check: Some(check), ..field(Echo::Shown) }));
+                let check: InputCheck =
+                    Arc::new(|text| text.parse::<u8>().map(drop).map_err(|_| "no number".to_owned()));
+                editor.asks(Some(InputField { check: Some(check), ..field(EchoMode::Shown) }));
             }
             "later" => {
                 console.print("typed ahead?").unwrap();
@@ -51,7 +52,7 @@ async fn child() {
                 let mut line = String::new();
                 std::fs::File::open(std::env::var_os("CUE").unwrap()).unwrap().read_to_string(&mut line).unwrap();
                 console.print("asked in the middle").unwrap();
-                editor.asks(Some(field(Echo::Shown)));
+                editor.asks(Some(field(EchoMode::Shown)));
                 continue;
             }
             "busy" => {

@@ -5,10 +5,12 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, Connection, DisconnectCause, Exit, Gone};
-use wharf_spec::{HttpSpec, ServerSpec, StdioSpec, Surroundings, Untrusted};
+use wharf_client::{
+    AuthRecovery, CallError, ConnectCause, ConnectError, Connection, DisconnectCause, DisconnectReport, ProcessExit,
+};
+use wharf_spec::{Environment, HttpSpec, ServerSpec, StdioSpec, UntrustedText};
 
-use super::{Failure, Kind, Report};
+use super::{Failure, FailureKind, FailureReport};
 use crate::accounts::has_own;
 use crate::configured::of_project;
 use crate::servers::is_address;
@@ -33,7 +35,7 @@ impl Failure {
     pub fn connecting(
         server: &str,
         spec: &ServerSpec,
-        around: &Surroundings,
+        around: &Environment,
         failed: impl Borrow<ConnectError>,
     ) -> Self {
         let ConnectError { cause, trace, stderr } = failed.borrow();
@@ -42,7 +44,7 @@ impl Failure {
             _ => None,
         };
         let step = trace.failed();
-        let error = Report {
+        let error = FailureReport {
             message: chain(cause),
             server: Some(server.to_owned()),
             step: step.map(|step| step.name),
@@ -67,7 +69,7 @@ impl Failure {
             None if wants_stderr => connection.stderr_tail(STDERR_SHOWN),
             None => Vec::new(),
         };
-        let error = Report {
+        let error = FailureReport {
             message: connection.redactor().redact_cut(&failed.to_string()).into_owned(),
             server: Some(connection.facts().name.clone()),
             step: None,
@@ -89,18 +91,20 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn connect_kind(cause: &ConnectCause) -> Kind {
+fn connect_kind(cause: &ConnectCause) -> FailureKind {
     match cause {
-        ConnectCause::TimedOut { .. } => Kind::TimedOut,
-        ConnectCause::Gone(gone) if is_foreign(gone) => Kind::OffProtocol,
-        ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => Kind::OffProtocol,
-        cause if cause.needs_login() => Kind::LoginNeeded,
-        cause if is_waiting(cause) => Kind::Unreachable,
-        ConnectCause::Unauthorized { .. } => Kind::Denied,
-        ConnectCause::BadEndpoint { .. } => Kind::OffProtocol,
-        ConnectCause::NotApproved(_) => Kind::Denied,
-        ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Kind::Usage,
-        _ => Kind::Unreachable,
+        ConnectCause::TimedOut { .. } => FailureKind::TimedOut,
+        ConnectCause::Gone(gone) if is_foreign(gone) => FailureKind::OffProtocol,
+        ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => {
+            FailureKind::OffProtocol
+        }
+        cause if cause.needs_login() => FailureKind::LoginNeeded,
+        cause if is_waiting(cause) => FailureKind::Unreachable,
+        ConnectCause::Unauthorized { .. } => FailureKind::Denied,
+        ConnectCause::BadEndpoint { .. } => FailureKind::OffProtocol,
+        ConnectCause::NotApproved(_) => FailureKind::Denied,
+        ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => FailureKind::Usage,
+        _ => FailureKind::Unreachable,
     }
 }
 
@@ -128,7 +132,7 @@ pub fn login_words(server: &str, spec: &HttpSpec) -> String {
 
 /// Escapes and quotes a text as one shell word.
 fn shell_word(text: &str) -> String {
-    let shown = Untrusted::new(text).to_string();
+    let shown = UntrustedText::new(text).to_string();
     shlex::try_quote(&shown).map(|quoted| quoted.into_owned()).unwrap_or_default()
 }
 
@@ -164,7 +168,7 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
     }]
 }
 
-fn unreachable_hint(gone: &Gone, url: &str) -> String {
+fn unreachable_hint(gone: &DisconnectReport, url: &str) -> String {
     match &gone.cause {
         DisconnectCause::Unreachable { passing: false, .. } => {
             "a certificate authority of your own is trusted with --ca FILE; nothing turns the check off".to_owned()
@@ -181,7 +185,7 @@ fn approve_hint(server: &str) -> String {
     format!("`wharf approve {server}` shows what would run now and what has changed, and asks you")
 }
 
-fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) -> Vec<String> {
+fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> Vec<String> {
     match cause {
         ConnectCause::CommandNotFound { program, searched } => not_found_hints(program, searched, around),
         ConnectCause::NotExecutable { program, error } => {
@@ -213,7 +217,7 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Surroundings) ->
 }
 
 /// Returns the searched directories. If the program is in a PATH directory that was skipped, names it instead.
-fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Surroundings) -> Vec<String> {
+fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -> Vec<String> {
     let path = around.var("PATH").cloned().unwrap_or_default();
     let skipped = std::env::split_paths(&path).filter(|place| !searched.contains(place));
     if let Some(found) = skipped.map(|place| around.cwd.join(place).join(program)).find(|file| file.is_file()) {
@@ -232,10 +236,10 @@ fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Surroundings) 
     vec!["check the spelling or give a full path".to_owned(), format!("it was looked for in {looked}")]
 }
 
-fn ended_hint(gone: &Gone, spec: &StdioSpec) -> String {
+fn ended_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     match gone.exit {
-        Some(Exit::Code(0)) => FOREIGN.to_owned(),
-        Some(Exit::Signal(_)) => "it was killed: run its command by itself to see why".to_owned(),
+        Some(ProcessExit::Code(0)) => FOREIGN.to_owned(),
+        Some(ProcessExit::Signal(_)) => "it was killed: run its command by itself to see why".to_owned(),
         _ if spec.inherit_env => "run its command by itself to see what it needs".to_owned(),
         _ => {
             "the environment was cleared to a short list; name what it needs (`env` in its entry, --env NAME), or hand \
@@ -245,11 +249,11 @@ fn ended_hint(gone: &Gone, spec: &StdioSpec) -> String {
     }
 }
 
-fn is_foreign(gone: &Gone) -> bool {
+fn is_foreign(gone: &DisconnectReport) -> bool {
     matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine)
 }
 
-fn judge(failed: &CallError, server: &str) -> (Kind, Option<String>) {
+fn judge(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     if let CallError::Unauthorized { .. } = failed {
         return judge_authorization(failed, server);
     }
@@ -257,39 +261,41 @@ fn judge(failed: &CallError, server: &str) -> (Kind, Option<String>) {
     (kind, hint.map(str::to_owned))
 }
 
-fn judge_authorization(failed: &CallError, server: &str) -> (Kind, Option<String>) {
+fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
         Some(AuthRecovery::Scope(scope)) => format!("{LOG_IN} {server} --scope {} asks for more", shell_word(scope)),
-        Some(AuthRecovery::Waiting) => return (Kind::Unreachable, Some(UNAVAILABLE.to_owned())),
+        Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, Some(UNAVAILABLE.to_owned())),
         Some(AuthRecovery::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
         _ if failed.needs_login() => format!("{LOG_IN} {server} logs you in"),
-        _ => return (Kind::Denied, None),
+        _ => return (FailureKind::Denied, None),
     };
-    (Kind::LoginNeeded, Some(hint))
+    (FailureKind::LoginNeeded, Some(hint))
 }
 
-fn judge_answer(failed: &CallError) -> (Kind, Option<&'static str>) {
+fn judge_answer(failed: &CallError) -> (FailureKind, Option<&'static str>) {
     match failed {
-        CallError::Refused(_) | CallError::Task(_) => (Kind::Refused, None),
-        CallError::Status { status: 429, .. } => (Kind::Refused, Some("try again in a while")),
-        CallError::Status { .. } => (Kind::Refused, None),
-        CallError::Declined(_) => (Kind::Denied, Some("run it again to be asked again")),
-        CallError::TimedOut { .. } => (Kind::TimedOut, Some("--timeout SECONDS waits longer; the call was withdrawn")),
-        CallError::ServerGone(_) => (Kind::Unreachable, Some("nothing was done; it is safe to try again")),
+        CallError::Refused(_) | CallError::Task(_) => (FailureKind::Refused, None),
+        CallError::Status { status: 429, .. } => (FailureKind::Refused, Some("try again in a while")),
+        CallError::Status { .. } => (FailureKind::Refused, None),
+        CallError::Declined(_) => (FailureKind::Denied, Some("run it again to be asked again")),
+        CallError::TimedOut { .. } => {
+            (FailureKind::TimedOut, Some("--timeout SECONDS waits longer; the call was withdrawn"))
+        }
+        CallError::ServerGone(_) => (FailureKind::Unreachable, Some("nothing was done; it is safe to try again")),
         CallError::OutcomeUnknown(_) => {
-            (Kind::Unreachable, Some("look whether it was done before you try again: it may have been"))
+            (FailureKind::Unreachable, Some("look whether it was done before you try again: it may have been"))
         }
-        CallError::Unsupported(_) => (Kind::Unsupported, Some("what a server offers is shown by its lists")),
-        CallError::Invalid(_) => (Kind::Usage, None),
+        CallError::Unsupported(_) => (FailureKind::Unsupported, Some("what a server offers is shown by its lists")),
+        CallError::Invalid(_) => (FailureKind::Usage, None),
         CallError::TooManyRounds(_) => {
-            (Kind::OffProtocol, Some("it will not be satisfied; --debug shows what it asks"))
+            (FailureKind::OffProtocol, Some("it will not be satisfied; --debug shows what it asks"))
         }
-        CallError::Busy => (Kind::Other, Some("try again in a moment")),
-        CallError::Discarded(_) => (Kind::Other, Some("make fewer calls with large results at once")),
+        CallError::Busy => (FailureKind::Other, Some("try again in a moment")),
+        CallError::Discarded(_) => (FailureKind::Other, Some("make fewer calls with large results at once")),
         CallError::Protocol(_) | CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Listing { .. } => {
-            (Kind::OffProtocol, Some("run it again with --debug to see the messages"))
+            (FailureKind::OffProtocol, Some("run it again with --debug to see the messages"))
         }
-        _ => (Kind::Other, None),
+        _ => (FailureKind::Other, None),
     }
 }
 
@@ -303,9 +309,9 @@ mod tests {
     fn only_where_a_login_helps_is_there_a_hint_to_log_in() {
         let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
         for (remedy, kind, part) in [
-            (AuthRecovery::Login, Kind::LoginNeeded, "wharf auth docs logs you in"),
-            (AuthRecovery::Waiting, Kind::Unreachable, UNAVAILABLE),
-            (AuthRecovery::Reading, Kind::LoginNeeded, NO_LOGIN),
+            (AuthRecovery::Login, FailureKind::LoginNeeded, "wharf auth docs logs you in"),
+            (AuthRecovery::Waiting, FailureKind::Unreachable, UNAVAILABLE),
+            (AuthRecovery::Reading, FailureKind::LoginNeeded, NO_LOGIN),
         ] {
             let why = Some(Box::new(NotAuthorized { remedy, reason: "why".to_owned() }));
             let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why };

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use wharf_client::Exit;
-use wharf_spec::Untrusted;
+use wharf_client::ProcessExit;
+use wharf_spec::UntrustedText;
 
-use super::{Failure, Kind};
+use super::{Failure, FailureKind};
 use crate::style::{BAD, QUIET, paint};
 
 /// Maximum characters of a stderr line.
@@ -15,8 +15,8 @@ const LINE_SHOWN: usize = 400;
 /// Formats a failure as text, without the last line break: message, step, stderr, hints.
 pub fn render(failure: &Failure) -> String {
     let Failure { error, hints, .. } = failure;
-    let server = error.server.as_ref().map(|server| format!("{}: ", Untrusted::new(server.as_str())));
-    let message = Untrusted::new(error.message.as_str());
+    let server = error.server.as_ref().map(|server| format!("{}: ", UntrustedText::new(server.as_str())));
+    let message = UntrustedText::new(error.message.as_str());
     let mut text = format!("{} {}{message}.", paint(BAD, "error:"), server.unwrap_or_default());
     if let Some(step) = error.step {
         let _ = write!(text, "\n  {} {step}", paint(QUIET, "failed at step:"));
@@ -28,20 +28,20 @@ pub fn render(failure: &Failure) -> String {
         let _ = write!(text, "\n{}", gutter(line));
     }
     for hint in hints {
-        let _ = write!(text, "\n  {} {}", paint(QUIET, "hint:"), Untrusted::new(hint.as_str()));
+        let _ = write!(text, "\n  {} {}", paint(QUIET, "hint:"), UntrustedText::new(hint.as_str()));
     }
     text
 }
 
 /// Formats a line of a server's output, escaped and indented behind a bar.
 pub fn gutter(line: &str) -> String {
-    format!("  {} {}", paint(QUIET, "│"), Untrusted::new(line).shortened(LINE_SHOWN))
+    format!("  {} {}", paint(QUIET, "│"), UntrustedText::new(line).shortened(LINE_SHOWN))
 }
 
 /// JSON document of a failure. Texts are raw; JSON escapes them.
 #[derive(Debug, Serialize)]
-pub struct Told<'a> {
-    kind: Kind,
+pub struct ErrorDocument<'a> {
+    kind: FailureKind,
     message: &'a str,
     server: Option<&'a str>,
     step: Option<&'a str>,
@@ -62,19 +62,19 @@ enum ExitDocument {
 struct FailureDocument<'a> {
     schema: u32,
     success: bool,
-    error: Told<'a>,
+    error: ErrorDocument<'a>,
 }
 
 impl Failure {
     /// Returns the `error` member.
-    pub fn told(&self) -> Told<'_> {
+    pub fn told(&self) -> ErrorDocument<'_> {
         let error = &self.error;
         let exit = match error.exit {
-            Some(Exit::Code(code)) => Some(ExitDocument::Code(code)),
-            Some(Exit::Signal(signal)) => Some(ExitDocument::Signal(signal)),
-            Some(Exit::Unknown) | None => None,
+            Some(ProcessExit::Code(code)) => Some(ExitDocument::Code(code)),
+            Some(ProcessExit::Signal(signal)) => Some(ExitDocument::Signal(signal)),
+            Some(ProcessExit::Unknown) | None => None,
         };
-        Told {
+        ErrorDocument {
             kind: self.kind,
             message: &error.message,
             server: error.server.as_deref(),

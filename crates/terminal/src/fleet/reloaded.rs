@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use wharf::ServerSetChanges;
-use wharf_config::{Configured, ProblemSeverity};
-use wharf_policy::Problem;
+use wharf_config::{ConfiguredServer, ProblemSeverity};
+use wharf_policy::RuleProblem;
 use wharf_spec::ServerName;
 
-use super::{Known, is_written_alike};
+use super::{LoadedConfig, is_written_alike};
 use crate::configured::{told, unreadable_rules};
 
 /// Result of a configuration reload. The texts are not escaped; the caller escapes them for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reloaded {
+pub struct ReloadReport {
     pub added: Vec<String>,
     pub removed: Vec<String>,
     pub changed: Vec<String>,
@@ -27,9 +27,9 @@ pub struct Reloaded {
     pub news: Vec<String>,
 }
 
-impl Reloaded {
+impl ReloadReport {
     /// Compares two loaded configurations.
-    pub(super) fn new(before: &Known, known: &Known, changes: &ServerSetChanges) -> Self {
+    pub(super) fn new(before: &LoadedConfig, known: &LoadedConfig, changes: &ServerSetChanges) -> Self {
         let not_taken = changes.errors.iter().map(|(name, why)| format!("{name}: {why}"));
         let (unapproved, success) = (unapproved(before, known), is_sound(known) && changes.errors.is_empty());
         let mut reloaded = Self { unapproved, success, ..Self::wrong(before, known, not_taken) };
@@ -39,12 +39,12 @@ impl Reloaded {
     }
 
     /// Reports a reload that was rejected because of an invalid rule.
-    pub(super) fn refused(before: &Known, known: &Known, rule: &Problem) -> Self {
+    pub(super) fn refused(before: &LoadedConfig, known: &LoadedConfig, rule: &RuleProblem) -> Self {
         Self::wrong(before, known, [format!("the configuration is not taken over: {rule}")])
     }
 
     /// Collects the current problems and adds `beside`.
-    fn wrong(before: &Known, known: &Known, beside: impl IntoIterator<Item = String>) -> Self {
+    fn wrong(before: &LoadedConfig, known: &LoadedConfig, beside: impl IntoIterator<Item = String>) -> Self {
         let (mut problems, known_before) = (wrong_with(known), wrong_with(before));
         let mut news: Vec<String> = problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
         for line in beside {
@@ -75,13 +75,13 @@ fn names(names: &[ServerName]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-fn is_sound(known: &Known) -> bool {
-    let is_error = |problem: &wharf_config::Problem| problem.severity == ProblemSeverity::Error;
+fn is_sound(known: &LoadedConfig) -> bool {
+    let is_error = |problem: &wharf_config::ConfigProblem| problem.severity == ProblemSeverity::Error;
     known.failures.is_empty() && !known.config.problems.iter().any(is_error)
 }
 
 /// Lists problems of the files, and of servers with a valid definition that cannot be resolved.
-fn wrong_with(known: &Known) -> Vec<String> {
+fn wrong_with(known: &LoadedConfig) -> Vec<String> {
     let is_readable = |name: &str| known.config.server(name).is_some_and(|server| server.described.is_ok());
     let failures = known.failures.iter().filter(|(name, _)| is_readable(name)).map(|(name, why)| {
         let is_kept = known.entries.iter().any(|entry| entry.name.as_str() == name);
@@ -91,8 +91,8 @@ fn wrong_with(known: &Known) -> Vec<String> {
     known.config.problems.iter().map(told).chain(rules).chain(failures).collect()
 }
 
-fn unapproved(before: &Known, known: &Known) -> Vec<String> {
-    let waited = |server: &Configured| before.unapproved().any(|other| is_written_alike(other, server));
+fn unapproved(before: &LoadedConfig, known: &LoadedConfig) -> Vec<String> {
+    let waited = |server: &ConfiguredServer| before.unapproved().any(|other| is_written_alike(other, server));
     known.unapproved().filter(|server| !waited(server)).map(|server| server.name.to_string()).collect()
 }
 
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn changes_are_put_into_words() {
         let some = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let quiet = Reloaded { problems: some(&["known before"]), success: true, ..Reloaded::default() };
+        let quiet = ReloadReport { problems: some(&["known before"]), success: true, ..ReloadReport::default() };
         let (added, removed, unapproved) = (some(&["a", "b"]), some(&["c"]), some(&["d"]));
         for (reloaded, is_any, words) in [
             (quiet.clone(), false, "no server is affected"),
-            (Reloaded { news: some(&["new"]), ..quiet.clone() }, true, "no server is affected"),
-            (Reloaded { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
-            (Reloaded { unapproved, ..quiet }, true, "d waits for approval: wharf approve d"),
+            (ReloadReport { news: some(&["new"]), ..quiet.clone() }, true, "no server is affected"),
+            (ReloadReport { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
+            (ReloadReport { unapproved, ..quiet }, true, "d waits for approval: wharf approve d"),
         ] {
             assert_eq!((reloaded.is_any(), reloaded.words().as_str()), (is_any, words));
         }

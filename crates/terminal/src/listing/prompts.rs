@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{PromptDefinition, ServerCapabilities};
 
-use super::{Asked, Listed};
-use crate::table::Row;
+use super::{ListItem, ServerList};
+use crate::table::LabelRow;
 
 /// JSON item of a prompt. Arguments are copied byte for byte.
 #[derive(Serialize)]
@@ -26,17 +26,17 @@ struct AsItCame<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl Listed for PromptDefinition {
+impl ListItem for PromptDefinition {
     const NOUNS: (&'static str, &'static str) = ("prompt", "prompts");
 
     /// Shows the name and the arguments, optional ones in brackets.
-    fn row(&self) -> Row {
+    fn row(&self) -> LabelRow {
         let mut label = self.name.clone();
         for argument in &self.arguments {
             let name = &argument.name;
             label.push_str(&if argument.required { format!(" {name}=") } else { format!(" [{name}=]") });
         }
-        Row::new(&label, self.description.as_deref().or(self.title.as_deref()))
+        LabelRow::new(&label, self.description.as_deref().or(self.title.as_deref()))
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
@@ -51,7 +51,7 @@ impl Listed for PromptDefinition {
     }
 }
 
-impl Asked for PromptDefinition {
+impl ServerList for PromptDefinition {
     const TOOL: &'static str = "ListMcpPrompts";
 
     fn is_offered(offer: &ServerCapabilities) -> bool {

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{Resource, ServerCapabilities};
 
-use super::{Asked, Listed};
-use crate::table::Row;
+use super::{ListItem, ServerList};
+use crate::table::LabelRow;
 
 /// JSON item of a resource.
 #[derive(Serialize)]
@@ -32,11 +32,11 @@ struct AsItCame<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-impl Listed for Resource {
+impl ListItem for Resource {
     const NOUNS: (&'static str, &'static str) = ("resource", "resources");
 
-    fn row(&self) -> Row {
-        Row::new(&self.uri, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
+    fn row(&self) -> LabelRow {
+        LabelRow::new(&self.uri, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
@@ -54,7 +54,7 @@ impl Listed for Resource {
     }
 }
 
-impl Asked for Resource {
+impl ServerList for Resource {
     const TOOL: &'static str = "ListMcpResources";
 
     fn is_offered(offer: &ServerCapabilities) -> bool {

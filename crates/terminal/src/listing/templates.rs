@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use wharf_client::{CallError, Connection, Listing};
 use wharf_wire::{ResourceTemplate, ServerCapabilities};
 
-use super::{Asked, Listed};
-use crate::table::Row;
+use super::{ListItem, ServerList};
+use crate::table::LabelRow;
 
 /// JSON item of a resource template.
 #[derive(Serialize)]
@@ -29,11 +29,11 @@ struct AsItCame<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-impl Listed for ResourceTemplate {
+impl ListItem for ResourceTemplate {
     const NOUNS: (&'static str, &'static str) = ("template", "templates");
 
-    fn row(&self) -> Row {
-        Row::new(&self.uri_template, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
+    fn row(&self) -> LabelRow {
+        LabelRow::new(&self.uri_template, self.description.as_deref().or(self.title.as_deref()).or(Some(&self.name)))
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
@@ -50,7 +50,7 @@ impl Listed for ResourceTemplate {
     }
 }
 
-impl Asked for ResourceTemplate {
+impl ServerList for ResourceTemplate {
     const TOOL: &'static str = "ListMcpResourceTemplates";
 
     fn is_offered(offer: &ServerCapabilities) -> bool {

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use wharf::catalog::CatalogTool;
 use wharf_wire::RawJson;
 
-use super::Listed;
-use crate::table::Row;
+use super::ListItem;
+use crate::table::LabelRow;
 
 /// JSON item of a tool. Schemas and annotations are copied byte for byte.
 #[derive(Serialize)]
@@ -32,13 +32,13 @@ struct AsItCame<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-impl Listed for Arc<CatalogTool> {
+impl ListItem for Arc<CatalogTool> {
     const NOUNS: (&'static str, &'static str) = ("tool", "tools");
 
-    fn row(&self) -> Row {
+    fn row(&self) -> LabelRow {
         let tool = &self.definition;
         let title = (tool.display_name() != tool.name).then(|| tool.display_name());
-        Row::new(&tool.name, tool.description.as_deref().or(title))
+        LabelRow::new(&tool.name, tool.description.as_deref().or(title))
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {

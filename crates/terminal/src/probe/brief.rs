@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 
-use wharf_client::Exit;
-use wharf_config::{Configured, Reach};
-use wharf_spec::{Untrusted, masked_arguments, shown_url};
+use wharf_client::ProcessExit;
+use wharf_config::{ConfiguredServer, TransportDefinition};
+use wharf_spec::{UntrustedText, masked_arguments, shown_url};
 
 use super::ProbedServer;
 use crate::clock::DurationText;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// Maximum characters of one part of the line.
@@ -23,14 +23,14 @@ pub fn brief(looked: &ProbedServer<'_>) -> String {
                 let noun = if tools == 1 { "tool" } else { "tools" };
                 format!("{} connected ({tools} {noun}, {})", paint(GOOD, "✓"), DurationText(probed.took))
             }
-            Err(broken) if broken.failure.kind == Kind::LoginNeeded => {
+            Err(broken) if broken.failure.kind == FailureKind::LoginNeeded => {
                 format!("{} login needed", paint(BAD, "✗"))
             }
             Err(broken) => failed(&broken.failure),
         },
         Err(refused) => match refused.kind {
-            Kind::Denied => format!("{} not approved (wharf approve {})", paint(QUIET, "‖"), looked.server.name),
-            Kind::Usage if !looked.server.enabled => format!("{} disabled", paint(QUIET, "○")),
+            FailureKind::Denied => format!("{} not approved (wharf approve {})", paint(QUIET, "‖"), looked.server.name),
+            FailureKind::Usage if !looked.server.enabled => format!("{} disabled", paint(QUIET, "○")),
             _ => failed(refused),
         },
     };
@@ -43,26 +43,26 @@ fn failed(failure: &Failure) -> String {
 
 /// Formats a failure on one line: the exit status if known, otherwise the message, and the last stderr line.
 pub fn evidence(failure: &Failure) -> String {
-    let stderr = failure.error.stderr.last().map(|line| Untrusted::new(line.trim()).shortened(LONGEST).to_string());
+    let stderr = failure.error.stderr.last().map(|line| UntrustedText::new(line.trim()).shortened(LONGEST).to_string());
     let said = match (failure.error.exit, &stderr) {
-        (Some(exit @ (Exit::Code(_) | Exit::Signal(_))), _) => exit.to_string(),
-        _ => Untrusted::new(failure.error.message.as_str()).shortened(LONGEST).to_string(),
+        (Some(exit @ (ProcessExit::Code(_) | ProcessExit::Signal(_))), _) => exit.to_string(),
+        _ => UntrustedText::new(failure.error.message.as_str()).shortened(LONGEST).to_string(),
     };
     stderr.map_or(said.clone(), |stderr| format!("{said}: {stderr}"))
 }
 
 /// Returns the program or URL of a server, without parts that may be secret.
-fn reached(server: &Configured) -> String {
+fn reached(server: &ConfiguredServer) -> String {
     let Ok(described) = &server.described else { return "?".to_owned() };
     match &described.reach {
-        Reach::Stdio(stdio) => {
+        TransportDefinition::Stdio(stdio) => {
             let words: Vec<OsString> = stdio.command.value.split(' ').map(Into::into).collect();
-            let program = Untrusted::new(masked_arguments(&words).join(" ")).shortened(LONGEST).to_string();
+            let program = UntrustedText::new(masked_arguments(&words).join(" ")).shortened(LONGEST).to_string();
             if stdio.args.is_empty() { program } else { format!("{program} …") }
         }
-        Reach::Http(http) => match url::Url::parse(&http.url.value) {
+        TransportDefinition::Http(http) => match url::Url::parse(&http.url.value) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
-                format!("{} (HTTP)", Untrusted::new(shown_url(&url)).shortened(LONGEST))
+                format!("{} (HTTP)", UntrustedText::new(shown_url(&url)).shortened(LONGEST))
             }
             // A reference or an invalid URL may contain a secret anywhere.
             _ => "… (HTTP)".to_owned(),

@@ -1,11 +1,11 @@
 //! Stable codes for the reasons a server is not usable. `docs/troubleshooting.md` documents each.
 
-use wharf_client::{ConnectCause, DisconnectCause, Exit, Gone, NotAuthorized};
+use wharf_client::{ConnectCause, DisconnectCause, DisconnectReport, NotAuthorized, ProcessExit};
 use wharf_spec::LaunchRefusal;
 
 /// Reason that a server is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum ProbeCode {
     ConfigMissing,
     ConfigBroken,
     ConfigDisabled,
@@ -36,7 +36,7 @@ pub enum Code {
     ListFailed,
 }
 
-impl Code {
+impl ProbeCode {
     /// All codes with their names, in the order of the steps.
     pub const ALL: [(Self, &'static str); 28] = [
         (Self::ConfigMissing, "config.missing"),
@@ -108,7 +108,7 @@ impl Code {
         }
     }
 
-    fn of_gone(gone: &Gone) -> Self {
+    fn of_gone(gone: &DisconnectReport) -> Self {
         match (&gone.cause, gone.exit) {
             (DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine, _) => Self::HandshakeNotMcp,
             (DisconnectCause::NotAuthorized(_), _) => Self::LoginDenied,
@@ -116,13 +116,13 @@ impl Code {
             (DisconnectCause::Unreachable { passing: false, .. }, _) => Self::TlsUntrusted,
             (DisconnectCause::Unreachable { .. } | DisconnectCause::Cut(_), _) => Self::HttpUnreachable,
             (DisconnectCause::Status(_) | DisconnectCause::SessionExpired, _) => Self::HttpStatus,
-            (_, Some(Exit::Signal(_))) => Self::SpawnKilled,
+            (_, Some(ProcessExit::Signal(_))) => Self::SpawnKilled,
             _ => Self::SpawnExited,
         }
     }
 }
 
-impl serde::Serialize for Code {
+impl serde::Serialize for ProbeCode {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -146,13 +146,13 @@ mod tests {
             );
             found.push(word);
         }
-        assert_eq!(found, Code::ALL.map(|(_, word)| word));
+        assert_eq!(found, ProbeCode::ALL.map(|(_, word)| word));
     }
 
     #[test]
     fn every_code_ends_a_step_there_is() {
         let steps = super::super::STDIO.iter().chain(&super::super::HTTP).collect::<Vec<_>>();
-        for (code, word) in Code::ALL {
+        for (code, word) in ProbeCode::ALL {
             assert_eq!(code.as_str(), word);
             assert!(steps.contains(&&code.stage()), "{word}: {}", code.stage());
         }

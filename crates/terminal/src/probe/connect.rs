@@ -3,35 +3,35 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use wharf::catalog::{Filter, ListFreshness, ListName, Listed, NameStyle, Section, SectionInput, ToolWarning};
+use wharf::catalog::{ListFreshness, ListName, NameStyle, Section, SectionInput, ServerLists, ToolFilter, ToolWarning};
 use wharf_auth::{Account, TokenSet};
 use wharf_client::{
-    Authorizer, CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, Withheld, connect_to,
+    Authorizer, CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, WithheldEntry, connect_to,
 };
-use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, Surroundings, Untrusted};
+use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
-use super::{Broken, Code, Step, StepState};
+use super::{ProbeCode, ProbeFailure, ProbeStep, StepState};
 use crate::accounts::{has_own, now};
-use crate::age::{AgeText, Ends};
+use crate::age::{AgeText, ExpiryText};
 use crate::clock::unix_time;
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Maximum number of evidence lines per step.
 const MOST_EVIDENCE: usize = 40;
 /// Maximum characters of an evidence line.
 const LONGEST: usize = 400;
 
-type ProbeConnection = Result<Connection, Box<Broken>>;
+type ProbeConnection = Result<Connection, Box<ProbeFailure>>;
 
 /// Connection options and account of a server.
-pub struct Plan {
+pub struct ProbePlan {
     options: ConnectOptions,
     account: Option<Account>,
 }
 
 /// Connects to a server. The session closes the connection.
-pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, ProbeConnection) {
+pub async fn connect(session: &CommandSession, entry: &ServerEntry) -> (Vec<ProbeStep>, ProbeConnection) {
     let (steps, connected) = connect_with(plan(session, entry), entry).await;
     if let Ok(connection) = &connected {
         session.keep(connection);
@@ -40,7 +40,7 @@ pub async fn connect(session: &Session, entry: &ServerEntry) -> (Vec<Step>, Prob
 }
 
 /// Returns the connection options of an entry, with its own timeouts unless `--timeout` is given.
-pub fn plan(session: &Session, entry: &ServerEntry) -> Plan {
+pub fn plan(session: &CommandSession, entry: &ServerEntry) -> ProbePlan {
     let mut options = session.connect_options(entry.name.as_str());
     let account = session.account(entry);
     options.authorizer = account.clone().map(|account| Arc::new(account) as Arc<dyn Authorizer>);
@@ -49,36 +49,36 @@ pub fn plan(session: &Session, entry: &ServerEntry) -> Plan {
         limits.startup = entry.settings.startup_timeout.unwrap_or(limits.startup);
         limits.call = entry.settings.timeout.unwrap_or(limits.call);
     }
-    Plan { options, account }
+    ProbePlan { options, account }
 }
 
-pub async fn connect_with(plan: Plan, entry: &ServerEntry) -> (Vec<Step>, ProbeConnection) {
-    let Plan { options, account } = plan;
+pub async fn connect_with(plan: ProbePlan, entry: &ServerEntry) -> (Vec<ProbeStep>, ProbeConnection) {
+    let ProbePlan { options, account } = plan;
     let around = options.surroundings.clone();
     let connected = connect_to(&entry.spec, options).await;
     let login = login(&entry.spec, account.as_ref()).await;
     match connected {
         Ok(connection) => (steps(connection.trace(), entry, login, None), Ok(connection)),
         Err(error) => {
-            let code = Code::of_cause(&error.cause);
+            let code = ProbeCode::of_cause(&error.cause);
             let mut steps = steps(&error.trace, entry, login, Some(code));
             let failure = Failure::connecting(entry.name.as_str(), &entry.spec, &around, &error);
             steps.push(broken_step(&error.trace, code, &failure, (entry, &around)));
-            (steps, Err(Box::new(Broken { code, failure })))
+            (steps, Err(Box::new(ProbeFailure { code, failure })))
         }
     }
 }
 
 /// Converts the successful steps of the trace.
-fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<Code>) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<ProbeCode>) -> Vec<ProbeStep> {
+    let mut steps: Vec<ProbeStep> = Vec::new();
     for step in trace.steps.iter().filter(|step| step.outcome != wharf_client::StepOutcome::Failed) {
         let name = stage(step.name);
         let detail = match (name, step.name) {
             ("path", _) | ("spawn", "spawn") | ("dial", "open") => step.detail.clone(),
             (_, own) => format!("{own}: {}", step.detail),
         };
-        steps.push(Step::new(name, step.outcome.into(), Untrusted::new(detail)).took(step.duration));
+        steps.push(ProbeStep::new(name, step.outcome.into(), UntrustedText::new(detail)).took(step.duration));
     }
     if let ServerSpec::Http(spec) = &entry.spec {
         on_the_way(&mut steps, spec, login, code);
@@ -98,8 +98,8 @@ fn stage(step: &str) -> &'static str {
 
 /// Inserts the steps of an HTTP server that the trace does not contain, as far as they succeeded: the connection opens
 /// only with the handshake.
-fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, login: String, code: Option<Code>) {
-    let broke = code.map(Code::stage);
+fn on_the_way(steps: &mut Vec<ProbeStep>, spec: &HttpSpec, login: String, code: Option<ProbeCode>) {
+    let broke = code.map(ProbeCode::stage);
     if broke == Some("dial") {
         // At this point only the local HTTP client was set up.
         steps.retain(|step| step.name != "dial");
@@ -112,9 +112,9 @@ fn on_the_way(steps: &mut Vec<Step>, spec: &HttpSpec, login: String, code: Optio
     let after = steps.iter().position(|step| step.name == "handshake").unwrap_or(steps.len());
     let mut passed = Vec::new();
     if broke != Some("tls") {
-        passed.push(Step::new("tls", StepState::Ok, encryption(spec)));
+        passed.push(ProbeStep::new("tls", StepState::Ok, encryption(spec)));
         if broke != Some("login") {
-            passed.push(Step::new("login", StepState::Ok, login));
+            passed.push(ProbeStep::new("login", StepState::Ok, login));
         }
     }
     steps.splice(after..after, passed);
@@ -139,7 +139,7 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
     };
     match kept.and_then(|kept| kept.tokens) {
         Some(TokenSet { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", AgeText(unix_time(at))),
-        Some(TokenSet { expires_at: Some(at), .. }) => format!("logged in, ends {}", Ends(unix_time(at))),
+        Some(TokenSet { expires_at: Some(at), .. }) => format!("logged in, ends {}", ExpiryText(unix_time(at))),
         Some(_) => "logged in".to_owned(),
         None => "it wants none".to_owned(),
     }
@@ -148,16 +148,16 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
 /// Creates the failed step with all its evidence.
 fn broken_step(
     trace: &ConnectTrace,
-    code: Code,
+    code: ProbeCode,
     failure: &Failure,
-    (entry, around): (&ServerEntry, &Surroundings),
-) -> Step {
+    (entry, around): (&ServerEntry, &Environment),
+) -> ProbeStep {
     let took = trace.failed().map(|step| step.duration).unwrap_or_default();
     let mut step =
-        Step::new(code.stage(), StepState::Failed, Untrusted::new(failure.error.message.as_str())).took(took);
+        ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str())).took(took);
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line))));
     match (&entry.spec, code) {
-        (ServerSpec::Stdio(_), Code::PathNotFound) => step.evidence.extend(searched(failure, around)),
+        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(searched(failure, around)),
         (ServerSpec::Http(spec), _) => step.evidence.push(format!("address: {}", spec.shown_url())),
         _ => {}
     }
@@ -165,14 +165,14 @@ fn broken_step(
 }
 
 /// Lists the searched places for the program.
-fn searched(failure: &Failure, around: &Surroundings) -> Vec<String> {
+fn searched(failure: &Failure, around: &Environment) -> Vec<String> {
     let path = around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let hints = failure.hints.iter().skip(1).map(|hint| shown(hint));
     hints.chain([format!("PATH: {}", shown(&path))]).collect()
 }
 
 fn shown(text: &str) -> String {
-    Untrusted::new(text).shortened(LONGEST).to_string()
+    UntrustedText::new(text).shortened(LONGEST).to_string()
 }
 
 /// Pings the server. A server that rejects the ping is still alive.
@@ -180,31 +180,31 @@ fn shown(text: &str) -> String {
 /// # Errors
 ///
 /// Fails if there is no response.
-pub async fn ping(steps: &mut Vec<Step>, connection: &Connection) -> Result<(), Box<Broken>> {
+pub async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(), Box<ProbeFailure>> {
     let began = Instant::now();
     let answered = connection.ping(CallOptions::default()).await;
     let took = began.elapsed();
     match answered {
-        Ok(()) => steps.push(Step::new("ping", StepState::Ok, "it answers").took(took)),
+        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "it answers").took(took)),
         Err(error) if error.is_refusal() => {
-            steps.push(Step::new("ping", StepState::Detour, shown(&error.to_string())).took(took));
+            steps.push(ProbeStep::new("ping", StepState::Detour, shown(&error.to_string())).took(took));
         }
-        Err(error) => return Err(failed(steps, connection, (Code::PingFailed, error), began)),
+        Err(error) => return Err(failed(steps, connection, (ProbeCode::PingFailed, error), began)),
     }
     Ok(())
 }
 
 fn failed(
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<ProbeStep>,
     connection: &Connection,
-    (code, error): (Code, CallError),
+    (code, error): (ProbeCode, CallError),
     began: Instant,
-) -> Box<Broken> {
+) -> Box<ProbeFailure> {
     let failure = Failure::calling(connection, error);
-    let step = Step::new(code.stage(), StepState::Failed, Untrusted::new(failure.error.message.as_str()));
+    let step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()));
     let stderr = failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line)));
     steps.push(step.took(began.elapsed()).evidence(stderr));
-    Box::new(Broken { code, failure })
+    Box::new(ProbeFailure { code, failure })
 }
 
 /// Lists all items of the server.
@@ -212,14 +212,18 @@ fn failed(
 /// # Errors
 ///
 /// Fails if the tools cannot be listed. Failures of the other lists are recorded in the step.
-pub async fn list(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Connection) -> Result<Section, Box<Broken>> {
+pub async fn list(
+    steps: &mut Vec<ProbeStep>,
+    entry: &ServerEntry,
+    connection: &Connection,
+) -> Result<Section, Box<ProbeFailure>> {
     let began = Instant::now();
     let offered = &connection.facts().capabilities;
-    let mut listed = Listed { freshness: ListFreshness::Live, ..Listed::default() };
+    let mut listed = ServerLists { freshness: ListFreshness::Live, ..ServerLists::default() };
     if offered.tools {
         match connection.list_tools().await {
             Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
-            Err(error) => return Err(failed(steps, connection, (Code::ListFailed, error), began)),
+            Err(error) => return Err(failed(steps, connection, (ProbeCode::ListFailed, error), began)),
         }
     }
     if offered.resources {
@@ -237,12 +241,12 @@ pub async fn list(steps: &mut Vec<Step>, entry: &ServerEntry, connection: &Conne
     Ok(section)
 }
 
-fn take<T>(withheld: &mut Vec<(ListName, Withheld)>, name: ListName, listing: Listing<T>) -> Vec<T> {
+fn take<T>(withheld: &mut Vec<(ListName, WithheldEntry)>, name: ListName, listing: Listing<T>) -> Vec<T> {
     withheld.extend(listing.withheld.into_iter().map(|item| (name, item)));
     listing.items
 }
 
-fn perhaps<T>(listed: &mut Listed, name: ListName, listing: Result<Listing<T>, CallError>) -> Vec<T> {
+fn perhaps<T>(listed: &mut ServerLists, name: ListName, listing: Result<Listing<T>, CallError>) -> Vec<T> {
     match listing {
         Ok(listing) => take(&mut listed.withheld, name, listing),
         Err(error) => {
@@ -252,13 +256,13 @@ fn perhaps<T>(listed: &mut Listed, name: ListName, listing: Result<Listing<T>, C
     }
 }
 
-fn section(entry: &ServerEntry, listed: Listed) -> Section {
-    let filter = &Filter::of(&entry.settings);
+fn section(entry: &ServerEntry, listed: ServerLists) -> Section {
+    let filter = &ToolFilter::of(&entry.settings);
     let (server, trust) = (&entry.name, entry.settings.trust);
     Section::build(SectionInput { server, style: NameStyle::default(), filter, trust, inspector: None, listed })
 }
 
-fn list_step(section: &Section) -> Step {
+fn list_step(section: &Section) -> ProbeStep {
     let counts = [
         (section.tools.len(), "tool", "tools"),
         (section.resources.len(), "resource", "resources"),
@@ -278,11 +282,11 @@ fn list_step(section: &Section) -> Step {
     let evidence: Vec<String> = filtered.into_iter().chain(unmatched).chain(withheld).chain(failures).collect();
     let spoilt = !section.withheld.is_empty() || !section.failures.is_empty() || !section.unmatched.is_empty();
     let state = if spoilt { StepState::Detour } else { StepState::Ok };
-    Step::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).evidence(bounded(evidence))
+    ProbeStep::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).evidence(bounded(evidence))
 }
 
 /// Records the tools with names or schemas that had to be adapted for models.
-pub fn lint(steps: &mut Vec<Step>, section: &Section) {
+pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
     let mut odd: Vec<String> = Vec::new();
     for tool in &section.tools {
         let name = shown(&tool.id.tool);
@@ -293,8 +297,8 @@ pub fn lint(steps: &mut Vec<Step>, section: &Section) {
         odd.extend(said.map(|mark| format!("{name}: {mark}")));
     }
     let step = match odd.len() {
-        0 => Step::new("schema", StepState::Ok, "nothing a model would stumble over"),
-        count => Step::new("schema", StepState::Detour, format_args!("{count} things are made fit for models")),
+        0 => ProbeStep::new("schema", StepState::Ok, "nothing a model would stumble over"),
+        count => ProbeStep::new("schema", StepState::Detour, format_args!("{count} things are made fit for models")),
     };
     steps.push(step.evidence(bounded(odd)));
 }

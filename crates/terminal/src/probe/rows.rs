@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{Step, StepState};
+use super::{ProbeStep, StepState};
 use crate::clock::{DurationText, millis};
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::cut;
@@ -25,7 +25,7 @@ impl StepState {
 }
 
 /// Formats a line per step, and one per piece of evidence. Without a width, details are not shortened.
-pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
+pub fn render_rows(steps: &[ProbeStep], width: Option<usize>) -> String {
     let mut text = String::new();
     let word_width = steps.iter().map(|step| step.state.told().1.len()).max().unwrap_or(0);
     for step in steps {
@@ -50,7 +50,7 @@ pub fn render_rows(steps: &[Step], width: Option<usize>) -> String {
 
 /// JSON document of a step.
 #[derive(Serialize)]
-pub struct StepDocument<'a> {
+pub struct ProbeStepDocument<'a> {
     name: &'static str,
     /// `None` if the step was not reached.
     ok: Option<bool>,
@@ -60,8 +60,8 @@ pub struct StepDocument<'a> {
     evidence: &'a [String],
 }
 
-pub fn row_document(step: &Step) -> StepDocument<'_> {
-    StepDocument {
+pub fn row_document(step: &ProbeStep) -> ProbeStepDocument<'_> {
+    ProbeStepDocument {
         name: step.name,
         ok: (step.state != StepState::NotReached).then_some(step.state != StepState::Failed),
         state: step.state,

@@ -1,9 +1,9 @@
 //! Approval of a server configured by a project.
 
-use wharf::Consent;
+use wharf::ConsentAnswer;
 
-use super::{Heard, Talk, Turn, one_of, yes_or_no};
-use crate::editor::Field;
+use super::{Dialog, DialogInput, DialogStep, one_of, yes_or_no};
+use crate::editor::InputField;
 use crate::style::{NAME, paint};
 
 /// Dialog that asks for an approval.
@@ -24,21 +24,21 @@ pub fn prompt(name: &str) -> String {
     format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, name))
 }
 
-impl Talk for ApprovalDialog {
-    type Answer = Consent;
+impl Dialog for ApprovalDialog {
+    type Answer = ConsentAnswer;
 
-    fn begin(&self) -> Turn<Consent> {
-        Turn::ask(self.say.clone(), &self.prompt)
+    fn begin(&self) -> DialogStep<ConsentAnswer> {
+        DialogStep::ask(self.say.clone(), &self.prompt)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
         match heard {
-            Heard::Line(line) if matches!(line.trim(), "l" | "later") => Turn::Done(Consent::Refused),
+            DialogInput::Line(line) if matches!(line.trim(), "l" | "later") => DialogStep::Done(ConsentAnswer::Refused),
             heard => yes_or_no(heard, &self.prompt),
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&["yes", "no", "later"])
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, JsonLimits, RawJson, members};
 
 use super::typed;
-use crate::call_arguments::{Given, Value, read_words};
+use crate::call_arguments::{ArgumentValue, TypedArgument, read_words};
 use crate::failure::Failure;
 use crate::nearest::suggestion;
 
@@ -29,7 +29,7 @@ pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Re
 fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, Failure> {
     let mut values: Vec<(String, RawJson)> = Vec::new();
     for answer in answers {
-        for Given { name, value } in read(answer, cwd)? {
+        for TypedArgument { name, value } in read(answer, cwd)? {
             let value = typed_value(form, &name, value)?;
             values.retain(|(other, _)| *other != name);
             values.push((name, value));
@@ -45,24 +45,27 @@ fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, F
     })
 }
 
-fn read(answer: &str, cwd: &Path) -> Result<Vec<Given>, Failure> {
+fn read(answer: &str, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
     if !answer.trim_start().starts_with('{') {
         return read_words(&[answer.to_owned()], cwd);
     }
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--answer is not a JSON object: {error}"));
     let object = RawJson::parse(answer.trim().to_owned()).map_err(|error| wrong(&error))?;
     let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
-    Ok(members.into_iter().map(|(name, value)| Given { name: name.into_owned(), value: Value::Json(value) }).collect())
+    Ok(members
+        .into_iter()
+        .map(|(name, value)| TypedArgument { name: name.into_owned(), value: ArgumentValue::Json(value) })
+        .collect())
 }
 
-fn typed_value(form: &FormRequest, name: &str, value: Value) -> Result<RawJson, Failure> {
+fn typed_value(form: &FormRequest, name: &str, value: ArgumentValue) -> Result<RawJson, Failure> {
     let Some(field) = form.field(name) else {
         let names = form.fields.iter().map(|field| field.name.as_str());
         return Err(Failure::usage(format_args!("the server asks for no `{name}`")).hint(suggestion(name, names)));
     };
     match value {
-        Value::Json(value) | Value::Member(value) => Ok(value),
-        Value::Text(text) => {
+        ArgumentValue::Json(value) | ArgumentValue::Member(value) => Ok(value),
+        ArgumentValue::Text(text) => {
             typed::read(field, &text).map_err(|reason| Failure::usage(format_args!("the answer `{name}` {reason}")))
         }
     }

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 use wharf_auth::{VisitError, browser_argument};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::ElicitationResponse;
 
-use super::{Heard, Talk, Turn, one_of, opening};
-use crate::editor::Field;
+use super::{Dialog, DialogInput, DialogStep, one_of, opening};
+use crate::editor::InputField;
 use crate::style::{HEADING, WARNING, paint};
 
 /// Maximum bytes of a URL. The user cannot review a longer one.
@@ -17,7 +17,7 @@ const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
 
 /// A URL that may be shown to the user and, after consent, opened.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct BrowserLink {
     /// The argument for the browser launcher, prepared like that of a login page: ASCII, the host in its canonical
     /// form, shell metacharacters escaped.
     argument: String,
@@ -26,7 +26,7 @@ pub struct Link {
     warnings: Vec<String>,
 }
 
-impl Link {
+impl BrowserLink {
     /// Parses a URL.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Link {
         if text.starts_with('-') {
             return Err("it begins with a dash".to_owned());
         }
-        if text.contains(char::is_whitespace) || Untrusted::new(text).to_string() != text {
+        if text.contains(char::is_whitespace) || UntrustedText::new(text).to_string() != text {
             return Err("it has characters that cannot be seen".to_owned());
         }
         let url = Url::parse(text).map_err(|error| error.to_string())?;
@@ -77,12 +77,12 @@ fn warnings(host: &Host, text: &str) -> Vec<String> {
     if let Host::Domain(name) = host {
         let (read, _) = idna::domain_to_unicode(name);
         if read != *name || name.split('.').any(|label| label.starts_with("xn--")) {
-            let read = Untrusted::new(read);
+            let read = UntrustedText::new(read);
             warnings.push(format!("the host has letters that may look like others: `{read}` is really `{name}`"));
         }
     }
     if !text.is_ascii() || text.contains('\\') {
-        warnings.push(format!("the server wrote it differently: {}", Untrusted::new(text)));
+        warnings.push(format!("the server wrote it differently: {}", UntrustedText::new(text)));
     }
     warnings
 }
@@ -92,44 +92,44 @@ pub struct LinkDialog {
     /// The server's name, escaped.
     server: String,
     message: String,
-    link: Link,
+    link: BrowserLink,
 }
 
 impl LinkDialog {
     /// Takes the escaped server name and the unescaped message.
-    pub fn new(server: &str, message: &str, link: &Link) -> Self {
+    pub fn new(server: &str, message: &str, link: &BrowserLink) -> Self {
         Self { server: server.to_owned(), message: message.to_owned(), link: link.clone() }
     }
 }
 
-impl Talk for LinkDialog {
+impl Dialog for LinkDialog {
     type Answer = ElicitationResponse;
 
-    fn begin(&self) -> Turn<ElicitationResponse> {
-        let Link { argument: url, host, warnings } = &self.link;
+    fn begin(&self) -> DialogStep<ElicitationResponse> {
+        let BrowserLink { argument: url, host, warnings } = &self.link;
         let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
         say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
         for warning in warnings {
             say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
         }
-        Turn::ask(say, PROMPT)
+        DialogStep::ask(say, PROMPT)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<ElicitationResponse> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
         let line = match heard {
-            Heard::End => return Turn::Done(ElicitationResponse::Cancel),
-            Heard::Garbled => "?".to_owned(),
-            Heard::Line(line) => line.trim().to_lowercase(),
+            DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
+            DialogInput::Garbled => "?".to_owned(),
+            DialogInput::Line(line) => line.trim().to_lowercase(),
         };
         match line.as_str() {
-            "y" | "yes" => Turn::Done(ElicitationResponse::Accept(None)),
-            "" | "n" | "no" | "d" | ":decline" => Turn::Done(ElicitationResponse::Decline),
-            "c" | "cancel" | ":cancel" => Turn::Done(ElicitationResponse::Cancel),
-            _ => Turn::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
+            "y" | "yes" => DialogStep::Done(ElicitationResponse::Accept(None)),
+            "" | "n" | "no" | "d" | ":decline" => DialogStep::Done(ElicitationResponse::Decline),
+            "c" | "cancel" | ":cancel" => DialogStep::Done(ElicitationResponse::Cancel),
+            _ => DialogStep::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&["yes", "no", "cancel"])
     }
 }
@@ -139,8 +139,10 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let link = Link::read(text).unwrap();
-        let Turn::Ask { say, .. } = LinkDialog::new("demo", "sign in", &link).begin() else { panic!("no question") };
+        let link = BrowserLink::read(text).unwrap();
+        let DialogStep::Ask { say, .. } = LinkDialog::new("demo", "sign in", &link).begin() else {
+            panic!("no question")
+        };
         anstream::adapter::strip_str(&say).to_string()
     }
 
@@ -197,9 +199,9 @@ mod tests {
             "https://good.com\u{2044}@evil.com/",
             " https://a.example/",
         ] {
-            assert!(Link::read(text).is_err(), "{text:?}");
+            assert!(BrowserLink::read(text).is_err(), "{text:?}");
         }
-        assert!(Link::read(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+        assert!(BrowserLink::read(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
     }
 
     #[test]
@@ -212,7 +214,7 @@ mod tests {
             "https://a.example/#$(x)",
             "https://a.example/\u{fc}?\u{fc}",
         ] {
-            let link = Link::read(text).unwrap();
+            let link = BrowserLink::read(text).unwrap();
             assert!(link.url().chars().all(harmless), "{}", link.url());
             assert!(shown(text).contains(&format!("address: {}\n", link.url())), "what is shown is what is opened");
         }
@@ -221,13 +223,13 @@ mod tests {
     #[test]
     fn addresses_of_servers_and_of_logins_are_opened_alike() {
         for text in ["https://a.example/$(x)?a='b'&c=%20", "http://127.0.0.1:7/x;y", "https://A.example:443/(z)"] {
-            assert_eq!(Some(Link::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
+            assert_eq!(Some(BrowserLink::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
         }
     }
 
     #[test]
     fn only_a_yes_opens() {
-        let link = Link::read("https://a.example/").unwrap();
+        let link = BrowserLink::read("https://a.example/").unwrap();
         let mut talk = LinkDialog::new("demo", "m", &link);
         for (line, answer) in [
             ("y", ElicitationResponse::Accept(None)),
@@ -237,11 +239,11 @@ mod tests {
             (":decline", ElicitationResponse::Decline),
             ("c", ElicitationResponse::Cancel),
         ] {
-            assert_eq!(talk.hear(Heard::Line(line.to_owned())), Turn::Done(answer), "{line}");
+            assert_eq!(talk.hear(DialogInput::Line(line.to_owned())), DialogStep::Done(answer), "{line}");
         }
-        assert_eq!(talk.hear(Heard::End), Turn::Done(ElicitationResponse::Cancel));
-        for heard in [Heard::Garbled, Heard::Line("yy".to_owned()), Heard::Line("1".to_owned())] {
-            assert!(matches!(talk.hear(heard), Turn::Ask { .. }));
+        assert_eq!(talk.hear(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
+        for heard in [DialogInput::Garbled, DialogInput::Line("yy".to_owned()), DialogInput::Line("1".to_owned())] {
+            assert!(matches!(talk.hear(heard), DialogStep::Ask { .. }));
         }
     }
 }

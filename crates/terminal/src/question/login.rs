@@ -2,12 +2,12 @@
 
 use unicode_width::UnicodeWidthStr as _;
 use url::Url;
-use wharf::{Consent, LoginAsk};
+use wharf::{ConsentAnswer, LoginAsk};
 use wharf_auth::{VisitError, browser_argument};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::{Heard, MESSAGE_WIDTH, Talk, Turn, one_of, yes_or_no};
-use crate::editor::Field;
+use super::{Dialog, DialogInput, DialogStep, MESSAGE_WIDTH, one_of, yes_or_no};
+use crate::editor::InputField;
 use crate::failure::gutter;
 use crate::style::{HEADING, NAME, WARNING, paint};
 use crate::table::{broken, wrap};
@@ -20,7 +20,7 @@ const SCOPE_WIDTH: usize = 40;
 
 /// A requested login.
 #[derive(Debug, Clone, Copy)]
-pub struct Login<'a> {
+pub struct LoginPrompt<'a> {
     /// The server's configured name, escaped.
     pub server: &'a str,
     /// URL of the page as passed to the browser: ASCII, the host in its canonical form.
@@ -31,17 +31,17 @@ pub struct Login<'a> {
     pub scope: Option<&'a str>,
 }
 
-impl Login<'_> {
+impl LoginPrompt<'_> {
     /// Describes the login: the server, the host, the issuer and the scopes.
     pub fn told(&self) -> String {
         let host = host_of(self.url).unwrap_or_default();
         let mut say = format!("{} wants you to log in at {}", paint(NAME, self.server), paint(HEADING, &host));
         if host_of(self.issuer).is_none_or(|issuer| issuer != host) {
-            let issuer = Untrusted::new(self.issuer);
+            let issuer = UntrustedText::new(self.issuer);
             say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
         }
         if let Some(scope) = self.scope {
-            say.push_str(&covered(&Untrusted::new(scope).to_string()));
+            say.push_str(&covered(&UntrustedText::new(scope).to_string()));
         }
         say.push_str(&format!("\n  address: {}", self.url));
         say
@@ -75,24 +75,24 @@ impl LoginDialog {
     ///
     /// Fails if the URL must not be opened in a browser.
     pub fn new(ask: &LoginAsk) -> Result<Self, VisitError> {
-        let (server, url) = (Untrusted::new(ask.server.as_str()).to_string(), browser_argument(&ask.url)?);
-        let login = Login { server: &server, url: &url, issuer: &ask.issuer, scope: ask.scope.as_deref() };
+        let (server, url) = (UntrustedText::new(ask.server.as_str()).to_string(), browser_argument(&ask.url)?);
+        let login = LoginPrompt { server: &server, url: &url, issuer: &ask.issuer, scope: ask.scope.as_deref() };
         Ok(Self { say: format!("\n{}", login.told()) })
     }
 }
 
-impl Talk for LoginDialog {
-    type Answer = Consent;
+impl Dialog for LoginDialog {
+    type Answer = ConsentAnswer;
 
-    fn begin(&self) -> Turn<Consent> {
-        Turn::ask(self.say.clone(), OPEN)
+    fn begin(&self) -> DialogStep<ConsentAnswer> {
+        DialogStep::ask(self.say.clone(), OPEN)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
         yes_or_no(heard, OPEN)
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&["yes", "no"])
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn shown(ask: &LoginAsk) -> String {
-        let Turn::Ask { say, prompt } = LoginDialog::new(ask).unwrap().begin() else { panic!("no question") };
+        let DialogStep::Ask { say, prompt } = LoginDialog::new(ask).unwrap().begin() else { panic!("no question") };
         anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string()
     }
 
@@ -157,17 +157,17 @@ mod tests {
     #[test]
     fn only_a_yes_opens() {
         for (heard, expected) in [
-            (Heard::Line("y".to_owned()), Some(Consent::Given)),
-            (Heard::Line(" Yes ".to_owned()), Some(Consent::Given)),
-            (Heard::Line(String::new()), Some(Consent::Refused)),
-            (Heard::Line("no".to_owned()), Some(Consent::Refused)),
-            (Heard::Line("yy".to_owned()), None),
-            (Heard::Garbled, None),
-            (Heard::End, Some(Consent::Refused)),
+            (DialogInput::Line("y".to_owned()), Some(ConsentAnswer::Given)),
+            (DialogInput::Line(" Yes ".to_owned()), Some(ConsentAnswer::Given)),
+            (DialogInput::Line(String::new()), Some(ConsentAnswer::Refused)),
+            (DialogInput::Line("no".to_owned()), Some(ConsentAnswer::Refused)),
+            (DialogInput::Line("yy".to_owned()), None),
+            (DialogInput::Garbled, None),
+            (DialogInput::End, Some(ConsentAnswer::Refused)),
         ] {
             let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().hear(heard.clone()) {
-                Turn::Done(answer) => Some(answer),
-                Turn::Ask { .. } => None,
+                DialogStep::Done(answer) => Some(answer),
+                DialogStep::Ask { .. } => None,
             };
             assert_eq!(answer, expected, "{heard:?}");
         }

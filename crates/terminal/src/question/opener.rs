@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use wharf_config::on_path;
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 /// Placeholder for the URL in a `BROWSER` command.
 const PLACE: &str = "%s";
@@ -16,12 +16,12 @@ const PLACE: &str = "%s";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlOpener {
     commands: Vec<Vec<String>>,
-    around: Surroundings,
+    around: Environment,
 }
 
 impl UrlOpener {
     /// Reads the colon-separated commands in `BROWSER`, followed by the desktop's opener.
-    pub fn of(surroundings: &Surroundings) -> Self {
+    pub fn of(surroundings: &Environment) -> Self {
         let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
         let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
@@ -74,7 +74,7 @@ mod tests {
 
     fn opener(browser: Option<&str>) -> UrlOpener {
         let env = browser.map(|value| ("BROWSER".into(), value.into()));
-        UrlOpener::of(&Surroundings { env: env.into_iter().collect(), cwd: "/".into() })
+        UrlOpener::of(&Environment { env: env.into_iter().collect(), cwd: "/".into() })
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Paging of a text that may be longer than the screen.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use crate::failure::gutter;
 use crate::style::{QUIET, paint};
@@ -16,7 +16,7 @@ const TAKEN: usize = 10;
 
 /// Screen size in columns and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ScreenSize {
     pub width: usize,
     pub rows: usize,
 }
@@ -31,7 +31,7 @@ pub struct TextPager {
     from: usize,
 }
 
-impl Room {
+impl ScreenSize {
     /// Uses this size, or 80×24 if unknown.
     pub fn of(size: Option<(usize, usize)>) -> Self {
         let (width, rows) = size.unwrap_or((80, 24));
@@ -41,10 +41,10 @@ impl Room {
 
 impl TextPager {
     /// Splits an unescaped text into rows without dropping anything.
-    pub fn new(text: &str, room: Room) -> Self {
+    pub fn new(text: &str, room: ScreenSize) -> Self {
         let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER;
         let height = room.rows.saturating_sub(TAKEN).clamp(*ROWS.start(), *ROWS.end());
-        let escaped = text.split('\n').map(|line| Untrusted::new(line).to_string());
+        let escaped = text.split('\n').map(|line| UntrustedText::new(line).to_string());
         Self { rows: escaped.flat_map(|line| broken(&line, width)).collect(), height, from: 0 }
     }
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_text_is_read_to_its_end() {
         let text: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
-        let mut pages = TextPager::new(&text.join("\n"), Room { width: 80, rows: 18 });
+        let mut pages = TextPager::new(&text.join("\n"), ScreenSize { width: 80, rows: 18 });
         let mut read = vec![(plain(&pages).lines().count(), pages.unseen())];
         while pages.turn() {
             read.push((plain(&pages).lines().count(), pages.unseen()));
@@ -102,15 +102,15 @@ mod tests {
         assert_eq!(read, [(9, 12), (9, 4), (5, 0)]);
         assert!(plain(&pages).ends_with("lines 17–20 of 20: that is all"), "{}", plain(&pages));
         assert!(!pages.turn());
-        assert_eq!(plain(&TextPager::new("a\nb", Room::of(None))), "  │ a\n  │ b");
+        assert_eq!(plain(&TextPager::new("a\nb", ScreenSize::of(None))), "  │ a\n  │ b");
     }
 
     #[test]
     fn nothing_is_left_out_and_nothing_acts() {
-        let room = Room { width: 30, rows: 24 };
+        let room = ScreenSize { width: 30, rows: 24 };
         for text in ["x".repeat(1_000), "漢".repeat(500), "\u{1b}[2J\u{202e}".repeat(90), String::new()] {
             let pages = TextPager::new(&text, room);
-            assert_eq!(pages.rows.concat(), Untrusted::new(text.as_str()).to_string());
+            assert_eq!(pages.rows.concat(), UntrustedText::new(text.as_str()).to_string());
             for row in &pages.rows {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) <= 26, "{row}");
                 assert!(!row.contains(char::is_control), "{row:?}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn an_odd_screen_is_no_trouble() {
         for (width, rows) in [(0, 0), (1, 1), (usize::MAX, usize::MAX)] {
-            let pages = TextPager::new(&"x".repeat(2_000), Room { width, rows });
+            let pages = TextPager::new(&"x".repeat(2_000), ScreenSize { width, rows });
             assert!(pages.rows.len() >= 6 && pages.end() > 0);
         }
     }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use wharf::tools::ToolHints;
 use wharf::{PermissionAnswer, PermissionAsk};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use super::indented::indented;
-use super::pages::{Room, TextPager};
-use super::{Heard, NOT_UTF8, Talk, Turn, one_of};
-use crate::editor::Field;
+use super::pages::{ScreenSize, TextPager};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8, one_of};
+use crate::editor::InputField;
 use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
 
 /// Maximum characters shown of a name or a reason.
@@ -24,84 +24,84 @@ pub struct PermissionDialog {
     head: String,
     /// Changes of the tool definition, and the arguments.
     call: TextPager,
-    place: Place,
+    place: PermissionStage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PermissionStage {
     Verdict,
     Reason,
 }
 
 impl PermissionDialog {
     /// Creates the dialog. `rule_file` is the display path of the file that "always" writes to, if any.
-    pub fn new(ask: &PermissionAsk, rule_file: Option<&str>, room: Room) -> Self {
-        Self { head: head(ask, rule_file), call: TextPager::new(&call(ask), room), place: Place::Verdict }
+    pub fn new(ask: &PermissionAsk, rule_file: Option<&str>, room: ScreenSize) -> Self {
+        Self { head: head(ask, rule_file), call: TextPager::new(&call(ask), room), place: PermissionStage::Verdict }
     }
 
-    fn hear_verdict(&mut self, line: &str) -> Turn<PermissionAnswer> {
+    fn hear_verdict(&mut self, line: &str) -> DialogStep<PermissionAnswer> {
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
-            ("", _) if self.call.turn() => Turn::ask(self.call.shown(), PROMPT),
-            ("y" | "yes" | "once", "") => Turn::Done(PermissionAnswer::Once),
-            ("s" | "session", "") => Turn::Done(PermissionAnswer::Session),
-            ("a" | "always", "") => Turn::Done(PermissionAnswer::Always),
-            ("n" | "no", "") => Turn::Done(PermissionAnswer::No),
+            ("", _) if self.call.turn() => DialogStep::ask(self.call.shown(), PROMPT),
+            ("y" | "yes" | "once", "") => DialogStep::Done(PermissionAnswer::Once),
+            ("s" | "session", "") => DialogStep::Done(PermissionAnswer::Session),
+            ("a" | "always", "") => DialogStep::Done(PermissionAnswer::Always),
+            ("n" | "no", "") => DialogStep::Done(PermissionAnswer::No),
             ("r" | "reason", "") => self.ask_reason(),
-            ("r" | "reason", why) => Turn::Done(PermissionAnswer::NoBecause(why.to_owned())),
-            _ => Turn::ask(AGAIN, PROMPT),
+            ("r" | "reason", why) => DialogStep::Done(PermissionAnswer::NoBecause(why.to_owned())),
+            _ => DialogStep::ask(AGAIN, PROMPT),
         }
     }
 
-    fn ask_reason(&mut self) -> Turn<PermissionAnswer> {
-        self.place = Place::Reason;
-        Turn::ask("", REASON)
+    fn ask_reason(&mut self) -> DialogStep<PermissionAnswer> {
+        self.place = PermissionStage::Reason;
+        DialogStep::ask("", REASON)
     }
 }
 
-impl Talk for PermissionDialog {
+impl Dialog for PermissionDialog {
     type Answer = PermissionAnswer;
 
-    fn begin(&self) -> Turn<PermissionAnswer> {
-        Turn::ask(format!("{}\n{}", self.head, self.call.shown()), PROMPT)
+    fn begin(&self) -> DialogStep<PermissionAnswer> {
+        DialogStep::ask(format!("{}\n{}", self.head, self.call.shown()), PROMPT)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<PermissionAnswer> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<PermissionAnswer> {
         let line = match heard {
-            Heard::End => return Turn::Done(PermissionAnswer::No),
-            Heard::Garbled if self.place == Place::Reason => return Turn::ask(NOT_UTF8, REASON),
-            Heard::Garbled => return Turn::ask(NOT_UTF8, PROMPT),
-            Heard::Line(line) => line,
+            DialogInput::End => return DialogStep::Done(PermissionAnswer::No),
+            DialogInput::Garbled if self.place == PermissionStage::Reason => return DialogStep::ask(NOT_UTF8, REASON),
+            DialogInput::Garbled => return DialogStep::ask(NOT_UTF8, PROMPT),
+            DialogInput::Line(line) => line,
         };
         match self.place {
-            Place::Verdict => self.hear_verdict(&line),
-            Place::Reason if line.trim().is_empty() => Turn::Done(PermissionAnswer::No),
-            Place::Reason => Turn::Done(PermissionAnswer::NoBecause(line.trim().to_owned())),
+            PermissionStage::Verdict => self.hear_verdict(&line),
+            PermissionStage::Reason if line.trim().is_empty() => DialogStep::Done(PermissionAnswer::No),
+            PermissionStage::Reason => DialogStep::Done(PermissionAnswer::NoBecause(line.trim().to_owned())),
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         match self.place {
-            Place::Verdict => one_of(&["yes", "session", "always", "no", "reason"]),
-            Place::Reason => one_of(&[]),
+            PermissionStage::Verdict => one_of(&["yes", "session", "always", "no", "reason"]),
+            PermissionStage::Reason => one_of(&[]),
         }
     }
 }
 
 fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
-    let tool = Untrusted::new(&*ask.id.tool);
+    let tool = UntrustedText::new(&*ask.id.tool);
     let title = ask.tool.title.as_deref().filter(|title| **title != *ask.id.tool);
-    let title = title.map(|title| format!(" ({})", Untrusted::new(title).shortened(SHOWN))).unwrap_or_default();
+    let title = title.map(|title| format!(" ({})", UntrustedText::new(title).shortened(SHOWN))).unwrap_or_default();
     let of = match (&ask.tool.origin, &ask.tool.about) {
-        (Some(_), _) => format!(" of {}", paint(NAME, Untrusted::new(ask.id.server.as_str()))),
-        (None, Some(about)) => format!(" on {}", paint(NAME, Untrusted::new(&*about.provider))),
+        (Some(_), _) => format!(" of {}", paint(NAME, UntrustedText::new(ask.id.server.as_str()))),
+        (None, Some(about)) => format!(" on {}", paint(NAME, UntrustedText::new(&*about.provider))),
         (None, None) => String::new(),
     };
-    let caller = Untrusted::new(&*ask.caller);
+    let caller = UntrustedText::new(&*ask.caller);
     let mut text =
         format!("\n{} wants to call {}{title}{of}", caller.shortened(SHOWN), paint(HEADING, tool.shortened(SHOWN)));
     if !ask.reason.is_empty() {
-        let reason = Untrusted::new(ask.reason.as_str());
+        let reason = UntrustedText::new(ask.reason.as_str());
         let _ = write!(text, "\n  {} {}", paint(QUIET, "asked because:"), reason.shortened(SHOWN));
     }
     if let Some(claims) = claims(&ask.tool.hints) {
@@ -134,10 +134,12 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     match (&ask.always, rule_file) {
         (Ok(rule), Some(file)) => {
             let rule = serde_json::to_string(rule).unwrap_or_default();
-            format!("write {} to {file}", Untrusted::new(rule))
+            format!("write {} to {file}", UntrustedText::new(rule))
         }
         (Ok(_), None) => "hold for this session only, since there is no file to write a rule to".to_owned(),
-        (Err(why), _) => format!("hold for this session only: {}", Untrusted::new(why.to_string()).shortened(SHOWN)),
+        (Err(why), _) => {
+            format!("hold for this session only: {}", UntrustedText::new(why.to_string()).shortened(SHOWN))
+        }
     }
 }
 

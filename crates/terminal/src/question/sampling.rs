@@ -1,11 +1,11 @@
 //! Consent to a sampling request, and to returning the model's response to the server.
 
-use wharf::Consent;
-use wharf_spec::Untrusted;
+use wharf::ConsentAnswer;
+use wharf_spec::UntrustedText;
 
-use super::pages::{Room, TextPager};
-use super::{Heard, Talk, Turn, consent, one_of};
-use crate::editor::Field;
+use super::pages::{ScreenSize, TextPager};
+use super::{Dialog, DialogInput, DialogStep, consent, one_of};
+use crate::editor::InputField;
 use crate::style::{HEADING, NAME, paint};
 
 const ASK: &str = "Let the model answer? [y/n]: ";
@@ -14,7 +14,7 @@ const AGAIN: &str = "  Answer y or n; nothing happens before you do.";
 
 /// A sampling request of a server.
 #[derive(Debug, Clone)]
-pub struct Wanted<'a> {
+pub struct SamplingSummary<'a> {
     /// The server's name.
     pub server: &'a str,
     /// The model's name. Untrusted.
@@ -37,9 +37,9 @@ pub struct SamplingDialog {
 
 impl SamplingDialog {
     /// Creates the dialog shown before the model is called.
-    pub fn before(wanted: &Wanted<'_>, room: Room) -> Self {
-        let Wanted { server, model, messages, max_tokens, text } = wanted;
-        let (server, model) = (paint(NAME, Untrusted::new(*server)), Untrusted::new(*model));
+    pub fn before(wanted: &SamplingSummary<'_>, room: ScreenSize) -> Self {
+        let SamplingSummary { server, model, messages, max_tokens, text } = wanted;
+        let (server, model) = (paint(NAME, UntrustedText::new(*server)), UntrustedText::new(*model));
         let plural = if *messages == 1 { "" } else { "s" };
         let head = format!(
             "\n{server} wants to use {}: {messages} message{plural}, an answer of at most {max_tokens} tokens",
@@ -49,35 +49,35 @@ impl SamplingDialog {
     }
 
     /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
-    pub fn after(server: &str, answer: &str, room: Room) -> Self {
-        let server = paint(NAME, Untrusted::new(server));
+    pub fn after(server: &str, answer: &str, room: ScreenSize) -> Self {
+        let server = paint(NAME, UntrustedText::new(server));
         let head = format!("\nThe model has answered. This would be sent to {server}:");
         Self { head, pages: TextPager::new(answer, room), prompt: SEND }
     }
 }
 
-impl Talk for SamplingDialog {
-    type Answer = Consent;
+impl Dialog for SamplingDialog {
+    type Answer = ConsentAnswer;
 
-    fn begin(&self) -> Turn<Consent> {
-        Turn::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
+    fn begin(&self) -> DialogStep<ConsentAnswer> {
+        DialogStep::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
     }
 
     /// Handles a line. Enter shows the next page and never answers the question.
-    fn hear(&mut self, heard: Heard) -> Turn<Consent> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
         let line = match heard {
-            Heard::End => return Turn::Done(Consent::Refused),
-            Heard::Garbled => "?".to_owned(),
-            Heard::Line(line) => line,
+            DialogInput::End => return DialogStep::Done(ConsentAnswer::Refused),
+            DialogInput::Garbled => "?".to_owned(),
+            DialogInput::Line(line) => line,
         };
         match (line.trim().is_empty(), consent(&line)) {
-            (true, _) if self.pages.turn() => Turn::ask(self.pages.shown(), self.prompt),
-            (false, Some(consent)) => Turn::Done(consent),
-            _ => Turn::ask(AGAIN, self.prompt),
+            (true, _) if self.pages.turn() => DialogStep::ask(self.pages.shown(), self.prompt),
+            (false, Some(consent)) => DialogStep::Done(consent),
+            _ => DialogStep::ask(AGAIN, self.prompt),
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&["yes", "no"])
     }
 }
@@ -86,22 +86,24 @@ impl Talk for SamplingDialog {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { width: 80, rows: 16 };
+    const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
 
     /// Returns the answer to some lines, and the last output.
-    fn talk(mut talk: SamplingDialog, lines: &[&str]) -> (Option<Consent>, String) {
+    fn talk(mut talk: SamplingDialog, lines: &[&str]) -> (Option<ConsentAnswer>, String) {
         let mut turn = talk.begin();
         for line in lines {
-            turn = talk.hear(Heard::Line((*line).to_owned()));
+            turn = talk.hear(DialogInput::Line((*line).to_owned()));
         }
         match turn {
-            Turn::Done(consent) => (Some(consent), String::new()),
-            Turn::Ask { say, prompt } => (None, anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string()),
+            DialogStep::Done(consent) => (Some(consent), String::new()),
+            DialogStep::Ask { say, prompt } => {
+                (None, anstream::adapter::strip_str(&format!("{say}\n{prompt}")).to_string())
+            }
         }
     }
 
     fn sampling(text: &str) -> SamplingDialog {
-        let wanted = Wanted { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
+        let wanted = SamplingSummary { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
         SamplingDialog::before(&wanted, ROOM)
     }
 
@@ -122,9 +124,9 @@ mod tests {
     fn only_a_yes_is_a_yes() {
         let long = "x\n".repeat(20);
         for (lines, expected) in [
-            (&["y"][..], Some(Consent::Given)),
-            (&["", "yes"], Some(Consent::Given)),
-            (&["no"], Some(Consent::Refused)),
+            (&["y"][..], Some(ConsentAnswer::Given)),
+            (&["", "yes"], Some(ConsentAnswer::Given)),
+            (&["no"], Some(ConsentAnswer::Refused)),
             (&[""], None),
             (&["", "", "", "", ""], None),
             (&["what"], None),
@@ -133,6 +135,6 @@ mod tests {
             assert_eq!(talk(SamplingDialog::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
         }
         assert!(talk(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
-        assert_eq!(sampling("x").hear(Heard::End), Turn::Done(Consent::Refused));
+        assert_eq!(sampling("x").hear(DialogInput::End), DialogStep::Done(ConsentAnswer::Refused));
     }
 }

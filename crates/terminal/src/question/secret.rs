@@ -1,6 +1,6 @@
 //! Input of secrets: hidden at the terminal, or from a pipe.
 
-use super::{Heard, TERMINAL, terminal};
+use super::{DialogInput, TERMINAL, terminal};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::stdin;
@@ -37,9 +37,9 @@ async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Fail
     for what in wanted {
         let _unseen = terminal::EchoGuard::begin();
         match terminal::hear(console, &format!("Secret for {what} (not shown): ")).await {
-            Heard::Line(line) => found.push(line),
-            Heard::Garbled => return Err(Failure::usage("what was typed is not UTF-8")),
-            Heard::End => return Err(Failure::interrupted()),
+            DialogInput::Line(line) => found.push(line),
+            DialogInput::Garbled => return Err(Failure::usage("what was typed is not UTF-8")),
+            DialogInput::End => return Err(Failure::interrupted()),
         }
     }
     Ok(found)

@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use super::Heard;
+use super::DialogInput;
 use crate::console::Console;
 
 /// Maximum bytes of a line. Terminals deliver less.
@@ -29,14 +29,14 @@ pub fn forget_typed() {
 
 /// Prints a prompt and reads a line on a dedicated thread. Dropping the future stops the thread without consuming
 /// input.
-pub async fn hear(console: &Console, prompt: &str) -> Heard {
+pub async fn hear(console: &Console, prompt: &str) -> DialogInput {
     console.clear();
     let mut err = AutoStream::new(io::stderr(), console.manner.color);
     let _ = write!(err, "{prompt}");
     let _ = err.flush();
-    let mut line = Line { console, ended: false };
+    let mut line = PromptLine { console, ended: false };
     let heard = next_line(rustix::stdio::stdin()).await;
-    line.ended = matches!(heard, Heard::Line(_) | Heard::Garbled);
+    line.ended = matches!(heard, DialogInput::Line(_) | DialogInput::Garbled);
     heard
 }
 
@@ -64,12 +64,12 @@ impl Drop for EchoGuard {
 }
 
 /// Guard for the prompt's line. Prints the missing newline if the user did not end the line.
-struct Line<'a> {
+struct PromptLine<'a> {
     console: &'a Console,
     ended: bool,
 }
 
-impl Drop for Line<'_> {
+impl Drop for PromptLine<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.console.say("");
@@ -77,8 +77,8 @@ impl Drop for Line<'_> {
     }
 }
 
-async fn next_line(input: BorrowedFd<'static>) -> Heard {
-    let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return Heard::End };
+async fn next_line(input: BorrowedFd<'static>) -> DialogInput {
+    let Ok((stopped, stop)) = pipe_with(PipeFlags::CLOEXEC) else { return DialogInput::End };
     let _stop = ReaderStop(stop);
     let (line, heard) = oneshot::channel();
     std::thread::spawn(move || {
@@ -86,7 +86,7 @@ async fn next_line(input: BorrowedFd<'static>) -> Heard {
             let _ = line.send(read);
         }
     });
-    heard.await.unwrap_or(Heard::End)
+    heard.await.unwrap_or(DialogInput::End)
 }
 
 /// Stops the reader thread on drop. It writes a byte instead of closing the pipe: a child process being spawned may
@@ -102,7 +102,7 @@ impl Drop for ReaderStop {
 
 /// Reads up to the end of a line byte by byte, since the following input belongs to a later reader. Returns `None` if
 /// stopped.
-fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<Heard> {
+fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<DialogInput> {
     let mut line = Vec::new();
     loop {
         if is_stopped(input, stopped.as_fd()) {
@@ -111,12 +111,12 @@ fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<Heard> {
         let mut byte = [0];
         match rustix::io::read(input, &mut byte) {
             Ok(1) if byte[0] == b'\n' || line.len() == LONGEST_LINE => {
-                return Some(String::from_utf8(line).map_or(Heard::Garbled, Heard::Line));
+                return Some(String::from_utf8(line).map_or(DialogInput::Garbled, DialogInput::Line));
             }
             Ok(1) => line.push(byte[0]),
             Err(Errno::INTR | Errno::AGAIN) => {}
             // A hung-up terminal reports a read error.
-            Ok(_) | Err(_) => return Some(Heard::End),
+            Ok(_) | Err(_) => return Some(DialogInput::End),
         }
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         rustix::io::write(&typing, b"kept\n").unwrap();
         assert_eq!(read_line(input.as_fd(), &stopped), None);
         let (running, _stop) = pipe().unwrap();
-        assert_eq!(read_line(input.as_fd(), &running), Some(Heard::Line("kept".to_owned())));
+        assert_eq!(read_line(input.as_fd(), &running), Some(DialogInput::Line("kept".to_owned())));
     }
 
     #[test]
@@ -163,10 +163,10 @@ mod tests {
         drop(typing);
         let next = || read_line(input.as_fd(), &running).unwrap();
         for expected in ["one", "", "z\u{fc}"] {
-            assert_eq!(next(), Heard::Line(expected.to_owned()));
+            assert_eq!(next(), DialogInput::Line(expected.to_owned()));
         }
-        assert_eq!(next(), Heard::Garbled);
-        assert_eq!(next(), Heard::End);
+        assert_eq!(next(), DialogInput::Garbled);
+        assert_eq!(next(), DialogInput::End);
     }
 
     #[tokio::test]
@@ -181,7 +181,7 @@ mod tests {
                 () = std::future::ready(()) => {}
             }
             rustix::io::write(&typing, b"mine\n").unwrap();
-            assert_eq!(next_line(input).await, Heard::Line("mine".to_owned()));
+            assert_eq!(next_line(input).await, DialogInput::Line("mine".to_owned()));
         }
     }
 }

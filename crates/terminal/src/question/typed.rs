@@ -1,24 +1,24 @@
 //! Parses text typed for a form field into JSON.
 
-use wharf_wire::{Choice, Field, FieldKind, RawJson, Reason};
+use wharf_wire::{Choice, FieldErrorKind, FieldKind, FormField, RawJson};
 
 /// Converts a text to the field's JSON value.
 ///
 /// # Errors
 ///
 /// Returns the reason if the text is not a valid value.
-pub fn read(field: &Field, text: &str) -> Result<RawJson, Reason> {
+pub fn read(field: &FormField, text: &str) -> Result<RawJson, FieldErrorKind> {
     let value = match &field.kind {
         FieldKind::Text { .. } => json(text),
-        FieldKind::Number { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotNumber)?,
-        FieldKind::Integer { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotInteger)?,
-        FieldKind::Boolean => json(&read_boolean(text).ok_or(Reason::NotBoolean)?),
+        FieldKind::Number { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotNumber)?,
+        FieldKind::Integer { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotInteger)?,
+        FieldKind::Boolean => json(&read_boolean(text).ok_or(FieldErrorKind::NotBoolean)?),
         FieldKind::Choice { options } => json(pick(options, text)?),
         FieldKind::Choices { .. } if text.trim_start().starts_with('[') => {
-            RawJson::parse(text.trim().to_owned()).map_err(|_| Reason::NotList)?
+            RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotList)?
         }
         FieldKind::Choices { options, .. } => {
-            let picked: Result<Vec<&str>, Reason> = text.split(',').map(|part| pick(options, part)).collect();
+            let picked: Result<Vec<&str>, FieldErrorKind> = text.split(',').map(|part| pick(options, part)).collect();
             json(&picked?)
         }
     };
@@ -30,7 +30,7 @@ pub fn has_numbers(options: &[Choice]) -> bool {
     options.iter().all(|option| option.value.parse::<usize>().is_err())
 }
 
-fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, Reason> {
+fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, FieldErrorKind> {
     let text = text.trim();
     let by_number = || {
         let number: usize = text.parse().ok().filter(|_| has_numbers(options))?;
@@ -43,7 +43,7 @@ fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, Reason> {
     };
     let exact = options.iter().find(|option| option.value == text);
     let option = exact.or_else(by_number).or_else(|| options.iter().find(is_meant));
-    option.map(|option| option.value.as_str()).ok_or_else(|| Reason::NotOffered(text.to_owned()))
+    option.map(|option| option.value.as_str()).ok_or_else(|| FieldErrorKind::NotOffered(text.to_owned()))
 }
 
 fn read_boolean(text: &str) -> Option<bool> {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use wharf_wire::{FormRequest, JsonLimits, View as _};
 
-    fn field(property: &str) -> Field {
+    fn field(property: &str) -> FormField {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"x":{property}}}}}}}"#);
         FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }

@@ -1,13 +1,13 @@
 //! Confirmation that the user is done with an opened page.
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::{Heard, Talk, Turn, one_of};
-use crate::editor::Field;
+use super::{Dialog, DialogInput, DialogStep, one_of};
+use crate::editor::InputField;
 
 /// Returns the prompt for a server's configured name.
 pub fn prompt(server: &str) -> String {
-    let server = Untrusted::new(server);
+    let server = UntrustedText::new(server);
     format!("Press Enter once you are done there; {server} may also say so itself: ")
 }
 
@@ -21,22 +21,24 @@ impl PageVisitDialog {
     }
 }
 
-impl Talk for PageVisitDialog {
+impl Dialog for PageVisitDialog {
     type Answer = ();
 
-    fn begin(&self) -> Turn<()> {
-        Turn::ask("", &self.0)
+    fn begin(&self) -> DialogStep<()> {
+        DialogStep::ask("", &self.0)
     }
 
-    fn hear(&mut self, heard: Heard) -> Turn<()> {
+    fn hear(&mut self, heard: DialogInput) -> DialogStep<()> {
         match heard {
-            Heard::End => Turn::Done(()),
-            Heard::Line(line) if matches!(line.trim(), "" | "done") => Turn::Done(()),
-            Heard::Line(_) | Heard::Garbled => Turn::ask("  That is neither Enter nor done.", &self.0),
+            DialogInput::End => DialogStep::Done(()),
+            DialogInput::Line(line) if matches!(line.trim(), "" | "done") => DialogStep::Done(()),
+            DialogInput::Line(_) | DialogInput::Garbled => {
+                DialogStep::ask("  That is neither Enter nor done.", &self.0)
+            }
         }
     }
 
-    fn field(&self) -> Field {
+    fn field(&self) -> InputField {
         one_of(&["done"])
     }
 }
@@ -47,16 +49,16 @@ mod tests {
 
     #[test]
     fn only_enter_and_done_say_that_somebody_is_done() {
-        let line = |text: &str| Heard::Line(text.to_owned());
+        let line = |text: &str| DialogInput::Line(text.to_owned());
         for (heard, is_done) in [
             (line(""), true),
             (line(" done "), true),
-            (Heard::End, true),
+            (DialogInput::End, true),
             (line("what is the tide?"), false),
             (line("/mcp"), false),
-            (Heard::Garbled, false),
+            (DialogInput::Garbled, false),
         ] {
-            assert_eq!(PageVisitDialog::new("demo").hear(heard.clone()) == Turn::Done(()), is_done, "{heard:?}");
+            assert_eq!(PageVisitDialog::new("demo").hear(heard.clone()) == DialogStep::Done(()), is_done, "{heard:?}");
         }
         // Commands are not accepted where a fixed answer is expected.
         assert_eq!(PageVisitDialog::new("demo").field().choices, ["done"]);

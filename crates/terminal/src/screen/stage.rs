@@ -11,7 +11,7 @@ use crate::table::cut;
 
 /// Pending output and the status line.
 #[derive(Debug, Default)]
-pub struct Stage {
+pub struct ScreenBuffer {
     /// Complete lines.
     pending: String,
     status: Option<String>,
@@ -45,7 +45,7 @@ const WHILE: Duration = Duration::from_secs(1);
 /// Maximum pending bytes before log lines are dropped immediately, for a terminal that is not read.
 const MOST_PENDING: usize = 1 << 20;
 
-impl Stage {
+impl ScreenBuffer {
     /// Adds requested output.
     pub fn print(&mut self, text: &str) {
         self.pending.push_str(text);
@@ -166,7 +166,7 @@ mod tests {
         }
 
         /// Draws a prompt after the text above it, like the editor.
-        fn prompt(&mut self, stage: &mut Stage, updating: StatusLineMode, line: &str) -> String {
+        fn prompt(&mut self, stage: &mut ScreenBuffer, updating: StatusLineMode, line: &str) -> String {
             let text = format!("\r\x1b[K{}\u{203a} {line}", stage.before_prompt(updating, 20));
             self.0.process(text.replace('\n', "\r\n").as_bytes());
             self.0.screen().contents()
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_updating_line_stays_right_above_the_prompt() {
-        let (mut stage, mut drawn) = (Stage::default(), DrawnTerminal::new());
+        let (mut stage, mut drawn) = (ScreenBuffer::default(), DrawnTerminal::new());
         stage.set_status(Some("working".to_owned()));
         assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, ""), "before\nworking\n\u{203a} ");
         stage.print("one\ntwo");
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_an_answer_is_not_lost_in_it() {
-        let (mut stage, start) = (Stage::default(), Instant::now());
+        let (mut stage, start) = (ScreenBuffer::default(), Instant::now());
         for number in 0..1_434 {
             stage.aside(&format!("line {number}"), start);
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn asides_do_not_fill_the_memory_while_nobody_reads() {
-        let (mut stage, now) = (Stage::default(), Instant::now());
+        let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         let long = "x".repeat(MOST_PENDING);
         stage.aside(&long, now);
         stage.aside(&long, now);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn only_what_changes_is_drawn_again() {
-        let (mut stage, now) = (Stage::default(), Instant::now());
+        let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         stage.set_status(None);
         assert_eq!(stage.due(now), None);
         stage.set_status(Some("a".to_owned()));

@@ -8,7 +8,7 @@ use wharf_spec::{ServerEntry, ServerSettings};
 use super::while_starting;
 use crate::failure::Failure;
 use crate::services::warn_of_logs;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Connects to one server and provides these services to it.
 ///
@@ -16,7 +16,7 @@ use crate::session::Session;
 ///
 /// Fails if the connection fails.
 pub async fn connect_one(
-    session: &Session,
+    session: &CommandSession,
     server: &ServerEntry,
     services: &ClientServices,
 ) -> Result<Connection, Failure> {
@@ -29,7 +29,7 @@ pub async fn connect_one(
 
 /// Connects to all servers without providing services. See [`each_served`].
 pub async fn each<T, F>(
-    session: &Session,
+    session: &CommandSession,
     servers: &[ServerEntry],
     work: impl Fn(Connection) -> F,
 ) -> Vec<Result<T, Failure>>
@@ -47,7 +47,7 @@ where
 ///
 /// Dropping the future stops pending connection attempts. The session closes open connections.
 async fn each_served<T, F>(
-    session: &Session,
+    session: &CommandSession,
     servers: &[ServerEntry],
     services: &ClientServices,
     work: impl Fn(Connection) -> F,
@@ -103,7 +103,7 @@ enum TaskStage<T> {
 }
 
 /// Applies the timeouts of an entry, unless the command sets one.
-fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &Session) {
+fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &CommandSession) {
     if session.timeout().is_some() {
         return;
     }
@@ -120,7 +120,7 @@ struct PendingServers<'a> {
 /// Waits for the next message, with a status line in the meantime.
 async fn next<T: 'static>(
     tasks: &mut JoinSet<TaskMessage<T>>,
-    session: &Session,
+    session: &CommandSession,
     waiting: &PendingServers<'_>,
     began: Instant,
 ) -> Option<TaskMessage<T>> {

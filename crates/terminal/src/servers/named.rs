@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use url::Url;
-use wharf_config::{Configured, origin_of};
-use wharf_spec::{ActivationState, ServerEntry, ServerName, Untrusted, shown_url};
+use wharf_config::{ConfiguredServer, origin_of};
+use wharf_spec::{ActivationState, ServerEntry, ServerName, UntrustedText, shown_url};
 
-use super::Dial;
+use super::DialArgs;
 use crate::configured::{ConfigArgs, ConfigContext, filed_key, refusal, with_login};
 use crate::failure::Failure;
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Extensions of configuration files.
 const FILES: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
@@ -20,7 +20,7 @@ const FILES: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
+pub fn names(session: &CommandSession) -> Result<Vec<&str>, Failure> {
     Ok(session.configuration.config()?.servers.iter().map(|server| server.name.as_str()).collect())
 }
 
@@ -29,7 +29,7 @@ pub fn names(session: &Session) -> Result<Vec<&str>, Failure> {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read, or if all servers await approval.
-pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+pub async fn all(session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
     let (entries, failures) = session.configuration.entries().await?;
     let servers = session.configuration.config()?.servers.iter();
     let mut waiting = servers.filter(|server| server.admission() == ActivationState::Unapproved).filter_map(refusal);
@@ -46,7 +46,7 @@ pub async fn all(session: &Session) -> Result<(Vec<ServerEntry>, Vec<Failure>), 
 }
 
 /// Resolves a word to a server.
-pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerEntry, Failure> {
+pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Result<ServerEntry, Failure> {
     if is_address(word) {
         let mut servers = Vec::new();
         dial.resolve(&[word.to_owned()], session, &mut servers)?;
@@ -73,8 +73,8 @@ pub async fn named(session: &Session, word: &str, dial: &Dial) -> Result<ServerE
 }
 
 /// Resolves a word to a server, without connection options.
-pub async fn entry_of(session: &Session, word: &str) -> Result<ServerEntry, Failure> {
-    named(session, word, &Dial::default()).await
+pub async fn entry_of(session: &CommandSession, word: &str) -> Result<ServerEntry, Failure> {
+    named(session, word, &DialArgs::default()).await
 }
 
 /// Reports whether a word is a server URL.
@@ -88,7 +88,7 @@ pub fn is_entry_of_file(word: &str) -> bool {
 }
 
 /// Returns the login key of a word that does not resolve to a server.
-pub fn key_of(session: &Session, word: &str) -> String {
+pub fn key_of(session: &CommandSession, word: &str) -> String {
     match (Url::parse(word), entry_of_file(word)) {
         (Ok(url), _) if is_address(word) => url.to_string(),
         (_, Some((file, name))) => filed_key(&session.surroundings.cwd.join(file), name),
@@ -104,9 +104,13 @@ fn entry_of_file(word: &str) -> Option<(&str, &str)> {
 }
 
 /// Finds the server in one of the project's own files: naming the file does not approve it.
-fn of_project<'a>(session: &'a Session, file: &str, name: &str) -> Result<Option<&'a Configured>, Failure> {
+fn of_project<'a>(
+    session: &'a CommandSession,
+    file: &str,
+    name: &str,
+) -> Result<Option<&'a ConfiguredServer>, Failure> {
     let Ok(file) = session.surroundings.cwd.join(file).canonicalize() else { return Ok(None) };
-    let is_this = |server: &&Configured| {
+    let is_this = |server: &&ConfiguredServer| {
         server.name.as_str() == name
             && server.layer.needs_approval()
             && server.place.file.canonicalize().is_ok_and(|place| place == file)
@@ -118,13 +122,13 @@ fn of_project<'a>(session: &'a Session, file: &str, name: &str) -> Result<Option
 /// Returns a word safe to print: a URL without credentials and query values.
 pub fn shown_word(word: &str) -> String {
     match Url::parse(word) {
-        Ok(url) if is_address(word) => Untrusted::new(shown_url(&url)).to_string(),
-        _ => Untrusted::new(word).shortened(200).to_string(),
+        Ok(url) if is_address(word) => UntrustedText::new(shown_url(&url)).to_string(),
+        _ => UntrustedText::new(word).shortened(200).to_string(),
     }
 }
 
 /// Loads a single file, as with `--config` and `--only-config`.
-fn of_file(session: &Session, file: &str) -> Result<ConfigContext, Failure> {
+fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
     if !session.surroundings.cwd.join(Path::new(file)).is_file() {
         return Err(Failure::usage(format_args!("there is no file `{file}`")));
     }
@@ -132,7 +136,7 @@ fn of_file(session: &Session, file: &str) -> Result<ConfigContext, Failure> {
 }
 
 /// Returns the failure of a command without a server.
-pub fn nowhere(session: &Session) -> Failure {
+pub fn nowhere(session: &CommandSession) -> Failure {
     if names(session).is_ok_and(|names| !names.is_empty()) {
         let failure = Failure::usage("no server was given");
         return failure.hint("name one; `wharf list` shows those that are configured");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::session::Session;
+use crate::session::CommandSession;
 
 /// Delay before the status line appears.
 const WORTH_A_WORD: Duration = Duration::from_millis(200);
@@ -14,7 +14,7 @@ const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 
 /// Awaits a future. On a terminal, a status line shows the pending work and the elapsed time.
 pub async fn while_starting<T>(
-    session: &Session,
+    session: &CommandSession,
     began: Instant,
     told: impl Fn() -> String,
     work: impl Future<Output = T>,

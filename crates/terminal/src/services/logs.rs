@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_client::LogSink;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::LogMessage;
 
 use crate::console::Console;
@@ -14,21 +14,22 @@ const MESSAGE_SHOWN: usize = 1_000;
 const LOGGER_SHOWN: usize = 80;
 
 /// Prints each message on one line, with the server and the level.
-pub struct Logs(pub Arc<Console>);
+pub struct ConsoleLogSink(pub Arc<Console>);
 
-impl LogSink for Logs {
+impl LogSink for ConsoleLogSink {
     fn log(&self, server: &str, message: LogMessage) {
         self.0.aside(line(server, &message));
     }
 }
 
 fn line(server: &str, message: &LogMessage) -> String {
-    let logger = message.logger.as_deref().map(|logger| format!(" {}", Untrusted::new(logger).shortened(LOGGER_SHOWN)));
+    let logger =
+        message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).shortened(LOGGER_SHOWN)));
     // Most servers log strings, which are shown without quotes.
     let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
-    let text = Untrusted::new(text.as_deref().unwrap_or(message.data.get()));
+    let text = UntrustedText::new(text.as_deref().unwrap_or(message.data.get()));
     let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));
-    format!("{} · {head} {}", paint(NAME, Untrusted::new(server)), text.shortened(MESSAGE_SHOWN))
+    format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.shortened(MESSAGE_SHOWN))
 }
 
 #[cfg(test)]

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use wharf_client::{Elicitor, Pending};
+use wharf_client::{BoxedFuture, Elicitor};
 use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::question::{Asking, UrlOpener, ask, from_answers, page_visited};
-use crate::session::Session;
+use crate::question::{ElicitationContext, UrlOpener, ask, from_answers, page_visited};
+use crate::session::CommandSession;
 
 /// The elicitor of one-shot commands.
 #[derive(Clone)]
-pub struct Person {
+pub struct TerminalElicitor {
     console: Arc<Console>,
     opener: UrlOpener,
     allow_secrets: bool,
@@ -25,9 +25,14 @@ pub struct Person {
     misfit: mpsc::Sender<Failure>,
 }
 
-impl Person {
+impl TerminalElicitor {
     /// Creates the elicitor. Sends a failure to `misfit` if an answer does not fit its question.
-    pub fn new(session: &Session, answers: Vec<String>, allow_secrets: bool, misfit: mpsc::Sender<Failure>) -> Self {
+    pub fn new(
+        session: &CommandSession,
+        answers: Vec<String>,
+        allow_secrets: bool,
+        misfit: mpsc::Sender<Failure>,
+    ) -> Self {
         Self {
             console: session.console.clone(),
             opener: UrlOpener::of(&session.surroundings),
@@ -41,7 +46,7 @@ impl Person {
     async fn answer(&self, server: &str, question: &Elicitation) -> ElicitationResponse {
         if self.answers.is_empty() {
             let Self { console, opener, allow_secrets, .. } = self;
-            return ask(&Asking { console, server, opener, allow_secrets: *allow_secrets }, question).await;
+            return ask(&ElicitationContext { console, server, opener, allow_secrets: *allow_secrets }, question).await;
         }
         match from_answers(question, &self.answers, &self.cwd) {
             Ok(answer) => answer,
@@ -54,17 +59,17 @@ impl Person {
     }
 }
 
-impl Elicitor for Person {
+impl Elicitor for TerminalElicitor {
     fn shows_pages(&self) -> bool {
         true
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let (person, server) = (self.clone(), server.to_owned());
         Box::pin(async move { person.answer(&server, &question).await })
     }
 
-    fn page_done(&self, server: &str, _: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
         let (console, server) = (self.console.clone(), server.to_owned());
         Box::pin(async move { page_visited(&console, &server).await })
     }

@@ -9,9 +9,9 @@ use wharf_wire::Root;
 use crate::failure::Failure;
 
 /// Existing directories with their canonical paths.
-pub struct Roots(Vec<Root>);
+pub struct FixedRoots(Vec<Root>);
 
-impl Roots {
+impl FixedRoots {
     /// Resolves directories relative to the working directory.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl Roots {
     }
 }
 
-impl RootsSource for Roots {
+impl RootsSource for FixedRoots {
     fn roots(&self, _: &str) -> Vec<Root> {
         self.0.clone()
     }
@@ -53,7 +53,7 @@ mod tests {
         let directory = base.join("a b#c?d%41é");
         std::fs::create_dir_all(&directory).unwrap();
         std::os::unix::fs::symlink(&directory, base.join("link")).unwrap();
-        let roots = Roots::find(&["a b#c?d%41é".into(), "link/.".into()], &base).unwrap().roots("any");
+        let roots = FixedRoots::find(&["a b#c?d%41é".into(), "link/.".into()], &base).unwrap().roots("any");
         std::fs::remove_dir_all(&base).unwrap();
         for root in &roots {
             assert!(root.uri.starts_with("file:///") && root.uri.ends_with("/a%20b%23c%3Fd%2541%C3%A9"), "{root:?}");
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_is_no_directory_is_named() {
         for path in ["/no/such/place", "/dev/null"] {
-            let failure = Roots::find(&[path.into()], Path::new("/")).err().unwrap();
+            let failure = FixedRoots::find(&[path.into()], Path::new("/")).err().unwrap();
             assert!(failure.error.message.starts_with(&format!("the root `{path}` cannot be used: ")), "{failure:?}");
         }
     }

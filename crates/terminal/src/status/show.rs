@@ -1,31 +1,31 @@
 //! Formats status rows as a table or as JSON.
 
 use serde::Serialize;
-use wharf::State;
-use wharf_spec::Untrusted;
+use wharf::ServerState;
+use wharf_spec::UntrustedText;
 
-use super::gathered::Row;
+use super::gathered::StatusRow;
 use crate::age::AgeText;
 use crate::clock::timestamp;
-use crate::columns::{Side, columns};
-use crate::counted::Counted;
-use crate::failure::Told;
+use crate::columns::{ColumnAlignment, columns};
+use crate::counted::CountText;
+use crate::failure::ErrorDocument;
 use crate::probe::evidence;
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::wrap;
 
-const HEAD: [(&str, Side); 7] = [
-    ("  ID", Side::Left),
-    ("TRANSPORT", Side::Left),
-    ("SOURCE", Side::Left),
-    ("STATE", Side::Left),
-    ("TOOLS", Side::Right),
-    ("REVISION", Side::Left),
-    ("SINCE", Side::Left),
+const HEAD: [(&str, ColumnAlignment); 7] = [
+    ("  ID", ColumnAlignment::Left),
+    ("TRANSPORT", ColumnAlignment::Left),
+    ("SOURCE", ColumnAlignment::Left),
+    ("STATE", ColumnAlignment::Left),
+    ("TOOLS", ColumnAlignment::Right),
+    ("REVISION", ColumnAlignment::Left),
+    ("SINCE", ColumnAlignment::Left),
 ];
 
 /// Formats a line per server. A server with a problem also gets its error and a hint.
-pub fn table(rows: &[Row], width: Option<usize>) -> String {
+pub fn table(rows: &[StatusRow], width: Option<usize>) -> String {
     let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
     let shown = columns(HEAD, &cells, width, dress);
     let mut lines = shown.lines();
@@ -39,7 +39,7 @@ pub fn table(rows: &[Row], width: Option<usize>) -> String {
     text
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &StatusRow) -> [String; 7] {
     let tools = row.counts.as_ref().map_or("-".to_owned(), |counts| counts.tools.to_string());
     [
         format!("  {}", row.id),
@@ -53,13 +53,13 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 /// Returns the symbol and the word of a state.
-pub fn state(state: State) -> String {
+pub fn state(state: ServerState) -> String {
     let mark = match state {
-        State::Ready => "✓",
-        State::Failed | State::AuthRequired => "✗",
-        State::Connecting | State::Reconnecting => "…",
-        State::Disabled | State::Idle | State::Disconnected => "○",
-        State::Unapproved => "‖",
+        ServerState::Ready => "✓",
+        ServerState::Failed | ServerState::AuthRequired => "✗",
+        ServerState::Connecting | ServerState::Reconnecting => "…",
+        ServerState::Disabled | ServerState::Idle | ServerState::Disconnected => "○",
+        ServerState::Unapproved => "‖",
     };
     format!("{mark} {state}")
 }
@@ -83,11 +83,11 @@ pub fn dressed(state: &str) -> String {
     paint(style, state).to_string()
 }
 
-fn beneath(row: &Row) -> Vec<String> {
+fn beneath(row: &StatusRow) -> Vec<String> {
     let mut lines: Vec<String> = row.failure.iter().map(|failure| evidence(failure)).collect();
     lines.extend(row.notes.iter().cloned());
     let hint = match row.state {
-        State::Unapproved => Some(format!("wharf approve {}", row.id)),
+        ServerState::Unapproved => Some(format!("wharf approve {}", row.id)),
         _ if lines.is_empty() => None,
         _ => Some(format!("wharf why {}", row.id)),
     };
@@ -109,14 +109,14 @@ pub struct StatusItem<'a> {
     source: &'static str,
     file: &'a str,
     enabled: bool,
-    state: State,
+    state: ServerState,
     since: Option<String>,
     tools: Option<usize>,
     resources: Option<usize>,
     prompts: Option<usize>,
     revision: Option<&'a str>,
     server_info: Option<ServerInfoDocument<'a>>,
-    last_error: Option<Told<'a>>,
+    last_error: Option<ErrorDocument<'a>>,
     last_connected_at: Option<String>,
     updated_at: Option<String>,
     restarts: u32,
@@ -130,11 +130,11 @@ struct ServerInfoDocument<'a> {
     title: Option<&'a str>,
 }
 
-pub fn document(rows: &[Row]) -> StatusDocument<'_> {
+pub fn document(rows: &[StatusRow]) -> StatusDocument<'_> {
     StatusDocument { schema: 1, items: rows.iter().map(item).collect() }
 }
 
-pub fn item(row: &Row) -> StatusItem<'_> {
+pub fn item(row: &StatusRow) -> StatusItem<'_> {
     let since = row.since.map(timestamp);
     StatusItem {
         id: &row.id,
@@ -162,9 +162,9 @@ pub fn item(row: &Row) -> StatusItem<'_> {
 }
 
 /// Formats a server on one line, as in `git · ready, 13 tools`.
-pub fn line(row: &Row) -> String {
-    let tools = row.counts.as_ref().filter(|_| row.state == State::Ready);
-    let tools = tools.map(|counts| format!(", {}", Counted(counts.tools, "tool"))).unwrap_or_default();
+pub fn line(row: &StatusRow) -> String {
+    let tools = row.counts.as_ref().filter(|_| row.state == ServerState::Ready);
+    let tools = tools.map(|counts| format!(", {}", CountText(counts.tools, "tool"))).unwrap_or_default();
     let wrong = row.failure.as_ref().map(|failure| format!(": {}", evidence(failure))).unwrap_or_default();
-    format!("{} · {}{tools}{wrong}", paint(NAME, Untrusted::new(row.id.as_str())), row.state)
+    format!("{} · {}{tools}{wrong}", paint(NAME, UntrustedText::new(row.id.as_str())), row.state)
 }

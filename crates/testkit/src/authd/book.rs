@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::ledger::Site;
+use super::ledger::ListenerSite;
 use super::random::hex;
-use super::switches::{ClientAuth, RefreshRotation};
+use super::switches::{ClientAuthMethod, RefreshRotation};
 
 /// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counts {
+pub struct AuthCounts {
     /// Clients registered.
     pub registrations: u64,
     /// Visits to the login page that resulted in a code.
@@ -33,9 +33,9 @@ pub struct Counts {
 
 /// A client registered at an authorization server.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct RegisteredClient {
     pub secret: Option<String>,
-    pub auth: ClientAuth,
+    pub auth: ClientAuthMethod,
     /// `None` accepts any address.
     pub redirect_uris: Option<Vec<String>>,
     pub expires_at: u64,
@@ -43,8 +43,8 @@ pub(super) struct Client {
 
 /// The owner of a code or token, and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub site: Site,
+pub(super) struct TokenOwner {
+    pub site: ListenerSite,
     pub client: String,
     pub scope: String,
     /// Thumbprint of the key the token is bound to.
@@ -54,26 +54,26 @@ pub(super) struct Holder {
 }
 
 #[derive(Clone)]
-pub(super) struct Code {
-    pub holder: Holder,
+pub(super) struct AuthorizationCode {
+    pub holder: TokenOwner,
     pub redirect_uri: String,
     pub challenge: String,
 }
 
 /// A pending device login.
 pub(super) struct DeviceLogin {
-    pub holder: Holder,
+    pub holder: TokenOwner,
     pub questions: u32,
 }
 
 struct AccessToken {
-    holder: Holder,
+    holder: TokenOwner,
     is_live: bool,
     uses: u64,
 }
 
 struct RefreshToken {
-    holder: Holder,
+    holder: TokenOwner,
     /// Number of presentations that are not yet answered.
     under_way: u32,
     /// Number of them counted as concurrent.
@@ -84,21 +84,21 @@ struct RefreshToken {
 }
 
 /// An access token and an optional refresh token.
-pub(super) struct Pair {
+pub(super) struct TokenPair {
     pub access: String,
     pub refresh: Option<String>,
 }
 
 #[derive(Default)]
 pub(super) struct AuthTokenStore {
-    pub clients: HashMap<(Site, String), Client>,
-    pub codes: HashMap<String, Code>,
+    pub clients: HashMap<(ListenerSite, String), RegisteredClient>,
+    pub codes: HashMap<String, AuthorizationCode>,
     pub devices: HashMap<String, DeviceLogin>,
     /// Assertions that may be exchanged for tokens.
     pub assertions: HashSet<String>,
     /// Ids of proofs already used.
     pub proofs: HashSet<String>,
-    pub counts: Counts,
+    pub counts: AuthCounts,
     pub secrets: Vec<String>,
     /// Incremented when access tokens expire.
     pub expiries: u64,
@@ -122,7 +122,7 @@ impl AuthTokenStore {
     }
 
     /// Issues tokens for an owner.
-    pub fn issue(&mut self, holder: &Holder, with_refresh: bool) -> Pair {
+    pub fn issue(&mut self, holder: &TokenOwner, with_refresh: bool) -> TokenPair {
         let access = self.secret("access");
         self.accesses.insert(access.clone(), AccessToken { holder: holder.clone(), is_live: true, uses: 0 });
         let refresh = with_refresh.then(|| self.secret("refresh"));
@@ -131,7 +131,7 @@ impl AuthTokenStore {
                 RefreshToken { holder: holder.clone(), under_way: 0, overlaps: 0, successor: None, was_shown: false };
             self.refreshes.insert(refresh.clone(), fresh);
         }
-        Pair { access, refresh }
+        TokenPair { access, refresh }
     }
 
     /// Records the arrival of a refresh token; [`AuthTokenStore::answered`] ends the presentation.
@@ -163,7 +163,7 @@ impl AuthTokenStore {
 
     /// Returns the owner of a refresh token if this client may use it. A token that was already used invalidates its
     /// whole family.
-    pub fn redeem(&mut self, token: &str, site: Site, client: &str) -> Option<Holder> {
+    pub fn redeem(&mut self, token: &str, site: ListenerSite, client: &str) -> Option<TokenOwner> {
         let refresh = self.refreshes.get(token)?;
         let holder = refresh.holder.clone();
         if refresh.successor.is_some() {
@@ -175,7 +175,7 @@ impl AuthTokenStore {
     }
 
     /// Issues the next tokens for a redeemed refresh token.
-    pub fn renew(&mut self, token: &str, holder: &Holder, rotation: RefreshRotation) -> Pair {
+    pub fn renew(&mut self, token: &str, holder: &TokenOwner, rotation: RefreshRotation) -> TokenPair {
         let mut pair = self.issue(holder, rotation == RefreshRotation::SingleUse);
         match (rotation, self.refreshes.get_mut(token), &pair.refresh) {
             (RefreshRotation::SingleUse, Some(old), Some(refresh)) => {
@@ -189,7 +189,7 @@ impl AuthTokenStore {
     }
 
     /// Returns the owner of a valid access token and counts the use.
-    pub fn admit(&mut self, token: &str, most_uses: Option<u64>) -> Option<Holder> {
+    pub fn admit(&mut self, token: &str, most_uses: Option<u64>) -> Option<TokenOwner> {
         let access = self.accesses.get_mut(token)?;
         let is_good = access.is_live && most_uses.is_none_or(|most| access.uses < most);
         let fits = is_good && !self.dead.contains(&access.holder.family);
@@ -228,9 +228,9 @@ impl AuthTokenStore {
 mod tests {
     use super::*;
 
-    fn holder(book: &mut AuthTokenStore) -> Holder {
+    fn holder(book: &mut AuthTokenStore) -> TokenOwner {
         let family = book.new_family();
-        Holder { site: Site::Issuer, client: "me".into(), scope: String::new(), key: None, family }
+        TokenOwner { site: ListenerSite::Issuer, client: "me".into(), scope: String::new(), key: None, family }
     }
 
     #[test]
@@ -238,12 +238,12 @@ mod tests {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
-        assert!(book.redeem(&first, Site::Issuer, "me").is_some());
+        assert!(book.redeem(&first, ListenerSite::Issuer, "me").is_some());
         let second = book.renew(&first, &holder, RefreshRotation::SingleUse);
         assert!(book.admit(&second.access, None).is_some());
-        assert!(book.redeem(&first, Site::Issuer, "me").is_none());
+        assert!(book.redeem(&first, ListenerSite::Issuer, "me").is_none());
         assert!(book.admit(&second.access, None).is_none());
-        assert!(book.redeem(&second.refresh.unwrap(), Site::Issuer, "me").is_none());
+        assert!(book.redeem(&second.refresh.unwrap(), ListenerSite::Issuer, "me").is_none());
     }
 
     #[test]
@@ -284,9 +284,9 @@ mod tests {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let token = book.issue(&holder, true).refresh.unwrap();
-        assert!(book.redeem(&token, Site::Second, "me").is_none());
-        assert!(book.redeem(&token, Site::Issuer, "you").is_none());
+        assert!(book.redeem(&token, ListenerSite::Second, "me").is_none());
+        assert!(book.redeem(&token, ListenerSite::Issuer, "you").is_none());
         assert_eq!(book.counts.strays, 1);
-        assert!(book.redeem(&token, Site::Issuer, "me").is_some());
+        assert!(book.redeem(&token, ListenerSite::Issuer, "me").is_some());
     }
 }

@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::book::Client;
-use super::exchange::Exchange;
-use super::http::{Answer, decoded};
+use super::book::RegisteredClient;
+use super::exchange::AuthExchange;
+use super::http::{AuthResponse, decoded};
 use super::ledger::locked;
 use super::proof::SignedJwt;
 use super::random::hex;
-use super::switches::{ClientAuth, Registration};
+use super::switches::{ClientAuthMethod, RegistrationBehaviour};
 
 const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -20,36 +20,40 @@ const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 struct ClientCredentials {
     id: String,
     secret: Option<String>,
-    auth: ClientAuth,
+    auth: ClientAuthMethod,
 }
 
-impl Exchange<'_> {
+impl AuthExchange<'_> {
     /// Registers a client.
-    pub fn register(&self) -> Answer {
+    pub fn register(&self) -> AuthResponse {
         match self.switches.registration {
-            Registration::BadRequest => return Answer::error(400, "invalid_client_metadata"),
-            Registration::TooMany => return Answer::error(429, "slow_down").with("Retry-After", "1"),
-            Registration::Good | Registration::Absent => {}
+            RegistrationBehaviour::BadRequest => return AuthResponse::error(400, "invalid_client_metadata"),
+            RegistrationBehaviour::TooMany => return AuthResponse::error(429, "slow_down").with("Retry-After", "1"),
+            RegistrationBehaviour::Good | RegistrationBehaviour::Absent => {}
         }
         let mut document = self.request.json();
         let Some(redirect_uris) = document["redirect_uris"].as_array().filter(|uris| !uris.is_empty()) else {
-            return Answer::error(400, "invalid_redirect_uri");
+            return AuthResponse::error(400, "invalid_redirect_uri");
         };
         let redirect_uris = redirect_uris.iter().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
         let (id, client) = self.keep_client(redirect_uris);
         describe(&mut document, &id, &client);
-        Answer::json(201, &document)
+        AuthResponse::json(201, &document)
     }
 
-    fn keep_client(&self, redirect_uris: Vec<String>) -> (String, Client) {
+    fn keep_client(&self, redirect_uris: Vec<String>) -> (String, RegisteredClient) {
         let auth = self.switches.client_auth;
         let mut book = locked(&self.shared.book);
         book.counts.registrations += 1;
-        let is_secret = matches!(auth, ClientAuth::Basic | ClientAuth::Post);
+        let is_secret = matches!(auth, ClientAuthMethod::Basic | ClientAuthMethod::Post);
         // These characters reveal a client that does not percent-encode (RFC 6749, 2.3.1).
         let secret = is_secret.then(|| book.secret("secret:/+%"));
-        let client =
-            Client { secret, auth, redirect_uris: Some(redirect_uris), expires_at: self.switches.secret_expires_at };
+        let client = RegisteredClient {
+            secret,
+            auth,
+            redirect_uris: Some(redirect_uris),
+            expires_at: self.switches.secret_expires_at,
+        };
         let id = format!("client-{}", hex(6));
         book.clients.insert((self.site, id.clone()), client.clone());
         (id, client)
@@ -63,16 +67,16 @@ impl Exchange<'_> {
     }
 
     /// Returns the id of the authenticated client.
-    pub fn client(&self) -> Result<String, Answer> {
-        let refused = || Answer::error(401, "invalid_client").with("WWW-Authenticate", "Basic");
+    pub fn client(&self) -> Result<String, AuthResponse> {
+        let refused = || AuthResponse::error(401, "invalid_client").with("WWW-Authenticate", "Basic");
         let presented = self.presented().ok_or_else(refused)?;
         let client = self.known(&presented.id).ok_or_else(refused)?;
         let wanted = self.shared.auth_of(&presented.id, &client);
-        let fits = presented.auth == wanted && (wanted == ClientAuth::None || presented.secret == client.secret);
+        let fits = presented.auth == wanted && (wanted == ClientAuthMethod::None || presented.secret == client.secret);
         if fits && !has_passed(client.expires_at) { Ok(presented.id) } else { Err(refused()) }
     }
 
-    fn known(&self, id: &str) -> Option<Client> {
+    fn known(&self, id: &str) -> Option<RegisteredClient> {
         let mut book = locked(&self.shared.book);
         if let Some(client) = book.clients.get(&(self.site, id.to_owned())) {
             return Some(client.clone());
@@ -80,7 +84,12 @@ impl Exchange<'_> {
         let is_stray = book.clients.keys().any(|(_, known)| known == id);
         book.counts.strays += u64::from(is_stray);
         let is_document = self.switches.client_documents && id.starts_with("https://");
-        is_document.then_some(Client { secret: None, auth: ClientAuth::None, redirect_uris: None, expires_at: 0 })
+        is_document.then_some(RegisteredClient {
+            secret: None,
+            auth: ClientAuthMethod::None,
+            redirect_uris: None,
+            expires_at: 0,
+        })
     }
 
     fn presented(&self) -> Option<ClientCredentials> {
@@ -88,13 +97,13 @@ impl Exchange<'_> {
             let pair = STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
             let (id, secret) =
                 String::from_utf8(pair).ok()?.split_once(':').map(|(id, secret)| (decoded(id), decoded(secret)))?;
-            return Some(ClientCredentials { id, secret: Some(secret), auth: ClientAuth::Basic });
+            return Some(ClientCredentials { id, secret: Some(secret), auth: ClientAuthMethod::Basic });
         }
         if self.field("client_assertion_type") == Some(SIGNED) {
             return self.signed();
         }
         let secret = self.field("client_secret").map(str::to_owned);
-        let auth = if secret.is_some() { ClientAuth::Post } else { ClientAuth::None };
+        let auth = if secret.is_some() { ClientAuthMethod::Post } else { ClientAuthMethod::None };
         Some(ClientCredentials { id: self.field("client_id")?.to_owned(), secret, auth })
     }
 
@@ -109,12 +118,12 @@ impl Exchange<'_> {
         is_good.then(|| ClientCredentials {
             id: given.id.clone(),
             secret: Some(given.secret.clone()),
-            auth: ClientAuth::Key,
+            auth: ClientAuthMethod::Key,
         })
     }
 }
 
-fn describe(document: &mut Value, id: &str, client: &Client) {
+fn describe(document: &mut Value, id: &str, client: &RegisteredClient) {
     document["client_id"] = json!(id);
     document["token_endpoint_auth_method"] = json!(client.auth.as_str());
     if let Some(secret) = &client.secret {

@@ -2,28 +2,28 @@
 
 use serde_json::json;
 
-use super::book::{DeviceLogin, Holder};
-use super::exchange::Exchange;
-use super::http::Answer;
+use super::book::{DeviceLogin, TokenOwner};
+use super::exchange::AuthExchange;
+use super::http::AuthResponse;
 use super::ledger::locked;
 use super::random::hex;
 use super::switches::DeviceLoginOutcome;
 
-impl Exchange<'_> {
+impl AuthExchange<'_> {
     /// Issues a device code and a user code.
-    pub fn begin_device_login(&self) -> Answer {
+    pub fn begin_device_login(&self) -> AuthResponse {
         let client = match self.client() {
             Ok(client) => client,
             Err(refusal) => return refusal,
         };
         let mut book = locked(&self.shared.book);
         let scope = self.field("scope").unwrap_or_default().to_owned();
-        let holder = Holder { site: self.site, client, scope, key: None, family: book.new_family() };
+        let holder = TokenOwner { site: self.site, client, scope, key: None, family: book.new_family() };
         let code = book.secret("device");
         book.devices.insert(code.clone(), DeviceLogin { holder, questions: 0 });
         let page = format!("{}/device-login", self.issuer());
         let shown = hex(4).to_uppercase();
-        Answer::json(
+        AuthResponse::json(
             200,
             &json!({
                 "device_code": code,
@@ -37,8 +37,8 @@ impl Exchange<'_> {
     }
 
     /// Answers a poll for the outcome of the login.
-    pub fn ask_device(&self, client: &str, key: Option<String>) -> Result<Answer, Answer> {
-        let refused = |code| Err(Answer::error(400, code));
+    pub fn ask_device(&self, client: &str, key: Option<String>) -> Result<AuthResponse, AuthResponse> {
+        let refused = |code| Err(AuthResponse::error(400, code));
         let mut book = locked(&self.shared.book);
         let code = self.field("device_code").unwrap_or_default();
         let Some(login) = book.devices.get_mut(code).filter(|login| login.holder.client == client) else {
@@ -52,7 +52,7 @@ impl Exchange<'_> {
             DeviceLoginOutcome::Denied => refused("access_denied"),
             DeviceLoginOutcome::Expired => refused("expired_token"),
             DeviceLoginOutcome::Granted => {
-                let holder = Holder { key, ..login.holder.clone() };
+                let holder = TokenOwner { key, ..login.holder.clone() };
                 book.devices.remove(code);
                 let pair = book.issue(&holder, self.switches.refresh_tokens);
                 Ok(self.written(&holder, &pair))

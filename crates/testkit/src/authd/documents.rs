@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::exchange::Exchange;
-use super::http::Answer;
-use super::ledger::Site;
-use super::switches::{Description, Document, Dpop, Metadata, Registration, RevocationBehaviour};
+use super::exchange::AuthExchange;
+use super::http::AuthResponse;
+use super::ledger::ListenerSite;
+use super::switches::{
+    DocumentDefect, DpopRequirement, IssuerMetadataLocation, MetadataLocation, RegistrationBehaviour,
+    RevocationBehaviour,
+};
 
 /// Path of redirected documents, at the second issuer.
 const ELSEWHERE: &str = "/elsewhere";
@@ -13,17 +16,19 @@ const ELSEWHERE: &str = "/elsewhere";
 const OWN_PLACE: &str = "/about/this-resource.json";
 const WELL_KNOWN_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-impl Exchange<'_> {
+impl AuthExchange<'_> {
     /// Returns the document at the requested path, if any.
-    pub fn document(&self) -> Option<Answer> {
+    pub fn document(&self) -> Option<AuthResponse> {
         if self.request.method != "GET" {
             return None;
         }
         let path = self.request.path();
         match (self.site, path.strip_prefix(ELSEWHERE)) {
-            (Site::Second, Some("/description")) => Some(Answer::json(200, &self.description())),
-            (Site::Second, Some("/metadata")) => Some(Answer::json(200, &self.metadata_of(Site::Issuer))),
-            _ if self.site == Site::Server && self.description_path() == Some(path) => {
+            (ListenerSite::Second, Some("/description")) => Some(AuthResponse::json(200, &self.description())),
+            (ListenerSite::Second, Some("/metadata")) => {
+                Some(AuthResponse::json(200, &self.metadata_of(ListenerSite::Issuer)))
+            }
+            _ if self.site == ListenerSite::Server && self.description_path() == Some(path) => {
                 Some(self.spoilt(self.description(), &self.switches.description_fault, "/description"))
             }
             _ if self.is_issuer() && self.metadata_path().as_deref() == Some(path) => {
@@ -35,20 +40,20 @@ impl Exchange<'_> {
 
     /// Returns the metadata URL for the challenge.
     pub fn challenged_description(&self) -> Option<String> {
-        (self.switches.description == Description::Header)
+        (self.switches.description == MetadataLocation::Header)
             .then(|| format!("{}{OWN_PLACE}", self.shared.origins().server))
     }
 
     fn is_issuer(&self) -> bool {
-        self.site != Site::Server || self.switches.one_origin
+        self.site != ListenerSite::Server || self.switches.one_origin
     }
 
     fn description_path(&self) -> Option<&'static str> {
         match self.switches.description {
-            Description::Header => Some(OWN_PLACE),
-            Description::Path => Some("/.well-known/oauth-protected-resource/mcp"),
-            Description::Root => Some(WELL_KNOWN_RESOURCE),
-            Description::Absent => None,
+            MetadataLocation::Header => Some(OWN_PLACE),
+            MetadataLocation::Path => Some("/.well-known/oauth-protected-resource/mcp"),
+            MetadataLocation::Root => Some(WELL_KNOWN_RESOURCE),
+            MetadataLocation::Absent => None,
         }
     }
 
@@ -61,7 +66,7 @@ impl Exchange<'_> {
         if !self.switches.scopes_supported.is_empty() {
             document["scopes_supported"] = json!(self.switches.scopes_supported);
         }
-        if self.switches.dpop != Dpop::No {
+        if self.switches.dpop != DpopRequirement::No {
             document["dpop_bound_access_tokens_required"] = json!(true);
             document["dpop_signing_alg_values_supported"] = json!(["ES256"]);
         }
@@ -71,14 +76,14 @@ impl Exchange<'_> {
     fn metadata_path(&self) -> Option<String> {
         let path = &self.switches.issuer_path;
         match self.switches.metadata {
-            Metadata::Oauth => Some(format!("/.well-known/oauth-authorization-server{path}")),
-            Metadata::OpenIdInserted => Some(format!("/.well-known/openid-configuration{path}")),
-            Metadata::OpenIdAppended => Some(format!("{path}/.well-known/openid-configuration")),
-            Metadata::Absent => None,
+            IssuerMetadataLocation::Oauth => Some(format!("/.well-known/oauth-authorization-server{path}")),
+            IssuerMetadataLocation::OpenIdInserted => Some(format!("/.well-known/openid-configuration{path}")),
+            IssuerMetadataLocation::OpenIdAppended => Some(format!("{path}/.well-known/openid-configuration")),
+            IssuerMetadataLocation::Absent => None,
         }
     }
 
-    fn metadata_of(&self, site: Site) -> Value {
+    fn metadata_of(&self, site: ListenerSite) -> Value {
         let issuer = self.shared.issuer(site);
         let mut document = json!({
             "issuer": issuer,
@@ -91,7 +96,7 @@ impl Exchange<'_> {
             "token_endpoint_auth_signing_alg_values_supported": ["ES256"],
         });
         let mut say = |name: &str, value: Value| document[name] = value;
-        if self.switches.registration != Registration::Absent {
+        if self.switches.registration != RegistrationBehaviour::Absent {
             say("registration_endpoint", json!(format!("{issuer}/register")));
         }
         if self.switches.device.is_some() {
@@ -106,28 +111,30 @@ impl Exchange<'_> {
         if self.switches.iss_advertised {
             say("authorization_response_iss_parameter_supported", json!(true));
         }
-        if self.switches.dpop != Dpop::No {
+        if self.switches.dpop != DpopRequirement::No {
             say("dpop_signing_alg_values_supported", json!(["ES256"]));
         }
         document
     }
 
     /// Applies the configured defect to a document.
-    fn spoilt(&self, mut document: Value, fault: &Document, elsewhere: &str) -> Answer {
+    fn spoilt(&self, mut document: Value, fault: &DocumentDefect, elsewhere: &str) -> AuthResponse {
         match fault {
-            Document::Good => {}
-            Document::WrongIssuer => document["issuer"] = json!("https://elsewhere.example"),
-            Document::Html => return Answer::text(200, "text/html", "<!doctype html><title>Welcome</title>"),
-            Document::Redirect => {
-                return Answer::redirect(format!("{}{ELSEWHERE}{elsewhere}", self.shared.origins().second));
+            DocumentDefect::Good => {}
+            DocumentDefect::WrongIssuer => document["issuer"] = json!("https://elsewhere.example"),
+            DocumentDefect::Html => {
+                return AuthResponse::text(200, "text/html", "<!doctype html><title>Welcome</title>");
             }
-            Document::Without(name) => {
+            DocumentDefect::Redirect => {
+                return AuthResponse::redirect(format!("{}{ELSEWHERE}{elsewhere}", self.shared.origins().second));
+            }
+            DocumentDefect::Without(name) => {
                 document.as_object_mut().and_then(|members| members.remove(name));
             }
-            Document::With(name, value) => document[name.as_str()] = value.clone(),
-            Document::Deep => return Answer::text(200, "application/json", "[".repeat(100_000)),
-            Document::Huge => document["padding"] = json!("a".repeat(64 << 20)),
+            DocumentDefect::With(name, value) => document[name.as_str()] = value.clone(),
+            DocumentDefect::Deep => return AuthResponse::text(200, "application/json", "[".repeat(100_000)),
+            DocumentDefect::Huge => document["padding"] = json!("a".repeat(64 << 20)),
         }
-        Answer::json(200, &document)
+        AuthResponse::json(200, &document)
     }
 }

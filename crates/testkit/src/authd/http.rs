@@ -24,19 +24,19 @@ pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'
 }
 
 /// The response to a request.
-pub(super) enum Answer {
-    Whole(Whole),
+pub(super) enum AuthResponse {
+    Whole(FullResponse),
     /// No response until the peer disconnects.
     Silence,
     /// The connection closes without a response.
     Cut,
     /// An event stream: these events, then [`Ending`].
-    Events(Vec<Value>, Ending),
+    Events(Vec<Value>, StreamEnding),
 }
 
 /// The end of an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum StreamEnding {
     /// The connection closes mid-stream.
     Broken,
     /// The stream ends regularly after the current tokens expire.
@@ -44,45 +44,45 @@ pub(super) enum Ending {
 }
 
 /// A response with a complete body.
-pub(super) struct Whole {
+pub(super) struct FullResponse {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
-    pub fn json(status: u16, body: &Value) -> Answer {
-        Answer::text(status, "application/json", body.to_string())
+impl AuthResponse {
+    pub fn json(status: u16, body: &Value) -> AuthResponse {
+        AuthResponse::text(status, "application/json", body.to_string())
     }
 
-    pub fn text(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub fn text(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> AuthResponse {
         let headers = vec![("Content-Type", kind.to_owned()), ("Cache-Control", "no-store".to_owned())];
-        Answer::Whole(Whole { status, headers, body: body.into() })
+        AuthResponse::Whole(FullResponse { status, headers, body: body.into() })
     }
 
     /// Returns an OAuth error response.
-    pub fn error(status: u16, code: &str) -> Answer {
-        Answer::json(status, &json!({ "error": code, "error_description": format!("authd says {code}") }))
+    pub fn error(status: u16, code: &str) -> AuthResponse {
+        AuthResponse::json(status, &json!({ "error": code, "error_description": format!("authd says {code}") }))
     }
 
-    pub fn empty(status: u16) -> Answer {
-        Answer::Whole(Whole { status, headers: Vec::new(), body: Vec::new() })
+    pub fn empty(status: u16) -> AuthResponse {
+        AuthResponse::Whole(FullResponse { status, headers: Vec::new(), body: Vec::new() })
     }
 
-    pub fn redirect(location: String) -> Answer {
-        Answer::empty(302).with("Location", location)
+    pub fn redirect(location: String) -> AuthResponse {
+        AuthResponse::empty(302).with("Location", location)
     }
 
     /// Adds a header; other variants than [`Answer::Whole`] have none.
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Answer {
-        if let Answer::Whole(whole) = &mut self {
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> AuthResponse {
+        if let AuthResponse::Whole(whole) = &mut self {
             whole.headers.push((name, value.into()));
         }
         self
     }
 }
 
-impl Whole {
+impl FullResponse {
     pub fn write(&self, stream: &mut impl Write) -> io::Result<()> {
         let mut head = format!("HTTP/1.1 {} Answer\r\nContent-Length: {}\r\n", self.status, self.body.len());
         for (name, value) in &self.headers {

@@ -7,18 +7,18 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 /// A private key for ES256.
-pub struct Key {
+pub struct SigningKey {
     pair: EcdsaKeyPair,
     pem: String,
 }
 
-impl Key {
+impl SigningKey {
     /// Generates a key.
     #[expect(clippy::new_without_default, reason = "no two are the same")]
-    pub fn new() -> Key {
+    pub fn new() -> SigningKey {
         let key = rcgen::KeyPair::generate().expect("the system has random bytes");
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key.serialize_der());
-        Key { pair: pair.expect("rcgen makes keys of P-256"), pem: key.serialize_pem() }
+        SigningKey { pair: pair.expect("rcgen makes keys of P-256"), pem: key.serialize_pem() }
     }
 
     /// Returns the private key: PKCS #8 in PEM.

@@ -13,7 +13,7 @@ use crate::request::{Fields, Request};
 /// One of the listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Site {
+pub enum ListenerSite {
     /// The protected server, and the issuer too if both share one origin.
     Server,
     /// The authorization server.
@@ -24,9 +24,9 @@ pub enum Site {
 
 /// A received request.
 #[derive(Clone, Debug, Serialize)]
-pub struct Seen {
+pub struct RecordedRequest {
     /// The listener that received it.
-    pub site: Site,
+    pub site: ListenerSite,
     /// `GET`, `POST` and so on.
     pub method: String,
     /// Path as received.
@@ -41,9 +41,9 @@ pub struct Seen {
     pub json: Value,
 }
 
-impl Seen {
-    pub(super) fn new(site: Site, request: &Request) -> Seen {
-        Seen {
+impl RecordedRequest {
+    pub(super) fn new(site: ListenerSite, request: &Request) -> RecordedRequest {
+        RecordedRequest {
             site,
             method: request.method.clone(),
             path: request.path().to_owned(),
@@ -76,29 +76,33 @@ impl Seen {
 }
 
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct AuthRequestLog {
     inner: Mutex<AuthRequestLogState>,
 }
 
 #[derive(Default)]
 struct AuthRequestLogState {
-    seen: Vec<Seen>,
+    seen: Vec<RecordedRequest>,
     waiting: Vec<Waker>,
 }
 
-impl Ledger {
-    pub fn record(&self, seen: Seen) {
+impl AuthRequestLog {
+    pub fn record(&self, seen: RecordedRequest) {
         let mut inner = locked(&self.inner);
         inner.seen.push(seen);
         inner.waiting.drain(..).for_each(Waker::wake);
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<RecordedRequest> {
         locked(&self.inner).seen.clone()
     }
 
     /// Waits for the `count`-th matching request and returns it. Works on any runtime, or none.
-    pub fn nth(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
+    pub fn nth(
+        &self,
+        count: usize,
+        wanted: impl Fn(&RecordedRequest) -> bool,
+    ) -> impl Future<Output = RecordedRequest> {
         poll_fn(move |context| {
             let mut inner = locked(&self.inner);
             if let Some(seen) = inner.seen.iter().filter(|seen| wanted(seen)).nth(count.saturating_sub(1)) {

@@ -27,37 +27,38 @@ use std::io;
 use std::sync::Arc;
 
 pub use crate::request::Fields;
-pub use book::Counts;
-pub use key::Key;
-pub use ledger::{Seen, Site};
+pub use book::AuthCounts;
+pub use key::SigningKey;
+pub use ledger::{ListenerSite, RecordedRequest};
 pub use process::run;
-pub use serving::{Stage, TokenRotation};
+pub use serving::{RotationStage, TokenRotation};
 pub use switches::{
-    ClientAuth, Description, DeviceLoginBehaviour, DeviceLoginOutcome, Document, Dpop, IssParameter, Metadata, Page,
-    Refresh, RefreshRotation, Registration, Resource, RevocationBehaviour, ScopeRequirement, Switches,
+    AuthSwitches, ClientAuthMethod, DeviceLoginBehaviour, DeviceLoginOutcome, DocumentDefect, DpopRequirement,
+    IssParameter, IssuerMetadataLocation, LoginPageBehaviour, MetadataLocation, RefreshRotation, RegistrationBehaviour,
+    Resource, RevocationBehaviour, ScopeRequirement, TokenBehaviour,
 };
 pub use visit::visit;
 
 use crate::below::Endpoint;
 use ledger::locked;
-use serving::{Shared, SiteOrigins};
+use serving::{AuthShared, SiteOrigins};
 
 /// The two servers, and a second authorization server for issuer moves.
 pub struct Authd {
-    shared: Arc<Shared>,
+    shared: Arc<AuthShared>,
     /// Dropped to close every connection.
     _endpoints: [Endpoint; 3],
 }
 
 impl Authd {
     /// Starts the servers on `127.0.0.1` and free ports.
-    pub fn start(switches: Switches) -> io::Result<Authd> {
-        let shared = Arc::new(Shared::new(switches));
+    pub fn start(switches: AuthSwitches) -> io::Result<Authd> {
+        let shared = Arc::new(AuthShared::new(switches));
         let open = |site| {
             let shared = Arc::clone(&shared);
             Endpoint::start(move |guest| serving::attend(&shared, site, guest))
         };
-        let endpoints = [open(Site::Server)?, open(Site::Issuer)?, open(Site::Second)?];
+        let endpoints = [open(ListenerSite::Server)?, open(ListenerSite::Issuer)?, open(ListenerSite::Second)?];
         let [server, issuer, second] = [0, 1, 2].map(|index: usize| format!("http://{}", endpoints[index].address()));
         shared.settle(SiteOrigins { server, issuer, second });
         Ok(Authd { shared, _endpoints: endpoints })
@@ -79,22 +80,26 @@ impl Authd {
     }
 
     /// Returns all received requests, in order.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<RecordedRequest> {
         self.shared.ledger.seen()
     }
 
     /// Waits for the first matching request.
-    pub fn await_seen(&self, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
+    pub fn await_seen(&self, wanted: impl Fn(&RecordedRequest) -> bool) -> impl Future<Output = RecordedRequest> {
         self.await_count(1, wanted)
     }
 
     /// Waits for the `count`-th matching request.
-    pub fn await_count(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> impl Future<Output = Seen> {
+    pub fn await_count(
+        &self,
+        count: usize,
+        wanted: impl Fn(&RecordedRequest) -> bool,
+    ) -> impl Future<Output = RecordedRequest> {
         self.shared.ledger.nth(count, wanted)
     }
 
     /// Returns the event counters.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AuthCounts {
         locked(&self.shared.book).counts
     }
 
@@ -104,7 +109,7 @@ impl Authd {
     }
 
     /// Changes switches at run time. Takes effect with the next request.
-    pub fn change(&self, turn: impl FnOnce(&mut Switches)) {
+    pub fn change(&self, turn: impl FnOnce(&mut AuthSwitches)) {
         turn(&mut locked(&self.shared.switches));
     }
 
@@ -114,7 +119,7 @@ impl Authd {
     }
 
     /// Returns the key of that client, for [`ClientAuth::Key`].
-    pub fn client_key(&self) -> &Key {
+    pub fn client_key(&self) -> &SigningKey {
         &self.shared.given.key
     }
 

@@ -1,26 +1,26 @@
 //! The login page. It needs no user, and responds immediately unless a switch says otherwise.
 
-use super::book::{Code, Holder};
-use super::exchange::Exchange;
-use super::http::{Answer, encoded, field};
+use super::book::{AuthorizationCode, TokenOwner};
+use super::exchange::AuthExchange;
+use super::http::{AuthResponse, encoded, field};
 use super::ledger::locked;
-use super::switches::{IssParameter, Page};
+use super::switches::{IssParameter, LoginPageBehaviour};
 
-impl Exchange<'_> {
+impl AuthExchange<'_> {
     /// Redirects the user back to the client.
-    pub fn page(&self) -> Answer {
+    pub fn page(&self) -> AuthResponse {
         let asked = |name| field(&self.query, name);
         let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
-            return Answer::error(400, "invalid_request");
+            return AuthResponse::error(400, "invalid_request");
         };
         if !self.may_visit(client, redirect_uri) {
-            return Answer::error(400, "unauthorized_client");
+            return AuthResponse::error(400, "unauthorized_client");
         }
         match self.switches.page {
-            Page::Never => Answer::Silence,
-            Page::Stays => Answer::text(200, "text/html", "<!doctype html><title>Log in</title>"),
-            Page::Denied => self.send_back(redirect_uri, &[("error", "access_denied")]),
-            Page::Immediate => match self.code(client, redirect_uri) {
+            LoginPageBehaviour::Never => AuthResponse::Silence,
+            LoginPageBehaviour::Stays => AuthResponse::text(200, "text/html", "<!doctype html><title>Log in</title>"),
+            LoginPageBehaviour::Denied => self.send_back(redirect_uri, &[("error", "access_denied")]),
+            LoginPageBehaviour::Immediate => match self.code(client, redirect_uri) {
                 Some(code) => self.send_back(redirect_uri, &[("code", &code)]),
                 None => self.send_back(redirect_uri, &[("error", "invalid_request")]),
             },
@@ -37,7 +37,7 @@ impl Exchange<'_> {
         }
         let mut book = locked(&self.shared.book);
         book.counts.authorizations += 1;
-        let holder = Holder {
+        let holder = TokenOwner {
             site: self.site,
             client: client.to_owned(),
             scope: asked("scope").unwrap_or_default().to_owned(),
@@ -45,18 +45,18 @@ impl Exchange<'_> {
             family: book.new_family(),
         };
         let code = book.secret("code");
-        let kept = Code { holder, redirect_uri: redirect_uri.to_owned(), challenge: challenge.to_owned() };
+        let kept = AuthorizationCode { holder, redirect_uri: redirect_uri.to_owned(), challenge: challenge.to_owned() };
         book.codes.insert(code.clone(), kept);
         Some(code)
     }
 
-    fn send_back(&self, redirect_uri: &str, fields: &[(&str, &str)]) -> Answer {
+    fn send_back(&self, redirect_uri: &str, fields: &[(&str, &str)]) -> AuthResponse {
         let mut fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         fields.extend(field(&self.query, "state").map(|state| ("state", state.to_owned())));
         fields.extend(self.iss().map(|iss| ("iss", iss)));
         let query: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let joint = if redirect_uri.contains('?') { '&' } else { '?' };
-        Answer::redirect(format!("{redirect_uri}{joint}{}", query.join("&")))
+        AuthResponse::redirect(format!("{redirect_uri}{joint}{}", query.join("&")))
     }
 
     fn iss(&self) -> Option<String> {

@@ -4,12 +4,12 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 
-use super::{Authd, Switches};
+use super::{AuthSwitches, Authd};
 
 /// Runs until standard input ends. Each command is answered with one line of JSON: `counts`, `seen`, `secrets`,
 /// `expire`, `revoke`, `move-issuer`, `delete-client`, `close-gate`, `open-gate`, `require-scope SCOPE`.
 pub fn run(words: impl Iterator<Item = String>) -> io::Result<()> {
-    let switches = Switches::parse(words).map_err(io::Error::other)?;
+    let switches = AuthSwitches::parse(words).map_err(io::Error::other)?;
     let authd = Authd::start(switches)?;
     let (client_id, client_secret) = authd.given_client();
     say(&json!({

@@ -42,7 +42,7 @@ pub(super) struct ProofExpectation<'a> {
 
 /// A verified proof.
 #[derive(Debug)]
-pub(super) struct Proven {
+pub(super) struct VerifiedProof {
     /// Thumbprint of its key (RFC 7638).
     pub key: String,
     /// Unique id of the proof.
@@ -51,28 +51,28 @@ pub(super) struct Proven {
 
 /// The reason a proof is rejected.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(super) enum ProofError {
     Invalid,
     /// The nonce is missing or outdated.
     Nonce,
 }
 
 /// Verifies a proof.
-pub(super) fn check(proof: &str, expected: &ProofExpectation<'_>) -> Result<Proven, Flaw> {
-    let statement = SignedJwt::read(proof).ok_or(Flaw::Invalid)?;
+pub(super) fn check(proof: &str, expected: &ProofExpectation<'_>) -> Result<VerifiedProof, ProofError> {
+    let statement = SignedJwt::read(proof).ok_or(ProofError::Invalid)?;
     let (header, claims) = (&statement.header, &statement.claims);
     let jwk = &header["jwk"];
     let is_signed = point(jwk).is_some_and(|point| statement.is_signed_by(&point));
     let is_about = claims["htm"] == expected.method && claims["htu"] == expected.url && claims["iat"].is_u64();
     let fits_token = expected.token.is_none_or(|token| claims["ath"] == sha256(token));
-    let id = claims["jti"].as_str().filter(|id| !id.is_empty()).ok_or(Flaw::Invalid)?;
+    let id = claims["jti"].as_str().filter(|id| !id.is_empty()).ok_or(ProofError::Invalid)?;
     if header["typ"] != "dpop+jwt" || jwk.get("d").is_some() || !is_signed || !is_about || !fits_token {
-        return Err(Flaw::Invalid);
+        return Err(ProofError::Invalid);
     }
     if expected.nonce.is_some_and(|nonce| claims["nonce"] != nonce) {
-        return Err(Flaw::Nonce);
+        return Err(ProofError::Nonce);
     }
-    Ok(Proven { key: thumbprint(jwk), id: id.to_owned() })
+    Ok(VerifiedProof { key: thumbprint(jwk), id: id.to_owned() })
 }
 
 fn point(jwk: &Value) -> Option<Vec<u8>> {

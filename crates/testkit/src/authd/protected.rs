@@ -3,16 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::book::Holder;
-use super::exchange::Exchange;
-use super::http::{Answer, Ending};
+use super::book::TokenOwner;
+use super::exchange::AuthExchange;
+use super::http::{AuthResponse, StreamEnding};
 use super::ledger::locked;
-use super::proof::Flaw;
-use super::switches::{Dpop, ScopeRequirement};
+use super::proof::ProofError;
+use super::switches::{DpopRequirement, ScopeRequirement};
 
-impl Exchange<'_> {
+impl AuthExchange<'_> {
     /// Serves an MCP request if its token is sufficient.
-    pub fn protected(&self) -> Answer {
+    pub fn protected(&self) -> AuthResponse {
         let message = self.request.json();
         let holder = match (!self.switches.open).then(|| self.holder()).transpose() {
             Ok(holder) => holder,
@@ -25,18 +25,18 @@ impl Exchange<'_> {
         }
         match self.request.method.as_str() {
             "POST" => self.serve(&message),
-            _ => Answer::empty(405).with("Allow", "POST"),
+            _ => AuthResponse::empty(405).with("Allow", "POST"),
         }
     }
 
     /// Returns the owner of the request's token, or the rejection.
-    fn holder(&self) -> Result<Holder, Answer> {
+    fn holder(&self) -> Result<TokenOwner, AuthResponse> {
         let header = self.request.header("authorization").unwrap_or_default();
         let Some((scheme, token)) = header.split_once(' ') else { return Err(self.turned_away(None)) };
         let invalid = || self.turned_away(Some("invalid_token"));
         let key = self.proven_key(Some(token)).map_err(|flaw| match flaw {
-            Flaw::Invalid => self.turned_away(Some("invalid_dpop_proof")),
-            Flaw::Nonce => self.turned_away(Some("use_dpop_nonce")),
+            ProofError::Invalid => self.turned_away(Some("invalid_dpop_proof")),
+            ProofError::Nonce => self.turned_away(Some("use_dpop_nonce")),
         })?;
         let holder = locked(&self.shared.book).admit(token, self.switches.access_uses);
         let holder = holder.ok_or_else(invalid)?;
@@ -47,16 +47,16 @@ impl Exchange<'_> {
     }
 
     /// Returns 401 with a challenge.
-    fn turned_away(&self, error: Option<&str>) -> Answer {
+    fn turned_away(&self, error: Option<&str>) -> AuthResponse {
         locked(&self.shared.book).counts.refusals += 1;
-        let scheme = if self.switches.dpop == Dpop::No { "Bearer" } else { "DPoP" };
+        let scheme = if self.switches.dpop == DpopRequirement::No { "Bearer" } else { "DPoP" };
         let scope = self.switches.challenge_scope.as_deref();
-        let answer = Answer::empty(401).with("WWW-Authenticate", self.challenge(scheme, error, scope));
+        let answer = AuthResponse::empty(401).with("WWW-Authenticate", self.challenge(scheme, error, scope));
         self.with_nonce(answer)
     }
 
     /// Returns 403 with a challenge if a call needs a scope that the token lacks.
-    fn wants_more(&self, holder: &Holder) -> Option<Answer> {
+    fn wants_more(&self, holder: &TokenOwner) -> Option<AuthResponse> {
         let scope = match &self.switches.step_up {
             ScopeRequirement::Nothing => return None,
             ScopeRequirement::Needs(scope) if holder.scope.split(' ').any(|granted| granted == scope) => return None,
@@ -64,7 +64,7 @@ impl Exchange<'_> {
             ScopeRequirement::Forever => format!("mcp:more-{}", holder.scope.split(' ').count()),
         };
         let challenge = self.challenge("Bearer", Some("insufficient_scope"), Some(&scope));
-        Some(Answer::empty(403).with("WWW-Authenticate", challenge))
+        Some(AuthResponse::empty(403).with("WWW-Authenticate", challenge))
     }
 
     fn challenge(&self, scheme: &str, error: Option<&str>, scope: Option<&str>) -> String {
@@ -75,20 +75,20 @@ impl Exchange<'_> {
         format!("{scheme} {}", parameters.join(", "))
     }
 
-    fn serve(&self, message: &Value) -> Answer {
-        let Some(id) = message.get("id") else { return Answer::empty(202) };
+    fn serve(&self, message: &Value) -> AuthResponse {
+        let Some(id) = message.get("id") else { return AuthResponse::empty(202) };
         let is_call = message["method"] == "tools/call";
         if is_call && std::mem::take(&mut locked(&self.shared.switches).break_stream) {
-            return Answer::Events(vec![progress(message)], Ending::Broken);
+            return AuthResponse::Events(vec![progress(message)], StreamEnding::Broken);
         }
         if message["method"] == "subscriptions/listen" {
-            return Answer::Events(vec![acknowledged(message)], Ending::WithTokens);
+            return AuthResponse::Events(vec![acknowledged(message)], StreamEnding::WithTokens);
         }
         match result(message) {
-            Some(result) => Answer::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": result })),
+            Some(result) => AuthResponse::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": result })),
             None => {
                 let error = json!({ "code": -32601, "message": "Method not found" });
-                Answer::json(404, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+                AuthResponse::json(404, &json!({ "jsonrpc": "2.0", "id": id, "error": error }))
             }
         }
     }

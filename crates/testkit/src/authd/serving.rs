@@ -4,14 +4,14 @@ use std::io::{self, BufReader, Write};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::book::{AuthTokenStore, Client};
-use super::exchange::Exchange;
-use super::http::{self, Answer, Ending, field};
-use super::key::Key;
-use super::ledger::{Ledger, Seen, Site, locked};
+use super::book::{AuthTokenStore, RegisteredClient};
+use super::exchange::AuthExchange;
+use super::http::{self, AuthResponse, StreamEnding, field};
+use super::key::SigningKey;
+use super::ledger::{AuthRequestLog, ListenerSite, RecordedRequest, locked};
 use super::random::hex;
-use super::switches::{ClientAuth, Resource, Switches};
-use crate::below::Guest;
+use super::switches::{AuthSwitches, ClientAuthMethod, Resource};
+use crate::below::AcceptedConnection;
 use crate::request::Request;
 
 /// Interval at which an idle stream checks that the client is still connected.
@@ -21,7 +21,7 @@ const KEEP_ALIVE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct TokenRotation {
     /// Progress of the rotation.
-    pub stage: Stage,
+    pub stage: RotationStage,
     /// The used token.
     pub old: String,
     /// The new token.
@@ -30,7 +30,7 @@ pub struct TokenRotation {
 
 /// Progress of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RotationStage {
     /// The old token is invalid, and the new one has not been sent.
     Kept,
     /// The response was written; it may or may not have been read.
@@ -45,53 +45,53 @@ pub(super) struct SiteOrigins {
 }
 
 /// Credentials registered beforehand.
-pub(super) struct Given {
+pub(super) struct PreregisteredClient {
     pub id: String,
     pub secret: String,
-    pub key: Key,
+    pub key: SigningKey,
     pub id_token: String,
 }
 
 type RotationHook = Arc<dyn Fn(&TokenRotation) + Send + Sync>;
 
-pub(super) struct Shared {
-    pub switches: Mutex<Switches>,
+pub(super) struct AuthShared {
+    pub switches: Mutex<AuthSwitches>,
     pub book: Mutex<AuthTokenStore>,
     /// Notified when access tokens expire.
     pub tokens_expired: Condvar,
-    pub ledger: Ledger,
-    pub gate: Gate,
+    pub ledger: AuthRequestLog,
+    pub gate: ResponseGate,
     pub hook: Mutex<Option<RotationHook>>,
     pub nonce: Mutex<String>,
-    pub given: Given,
+    pub given: PreregisteredClient,
     origins: OnceLock<SiteOrigins>,
     has_moved: Mutex<bool>,
 }
 
-impl Shared {
-    pub fn new(switches: Switches) -> Shared {
+impl AuthShared {
+    pub fn new(switches: AuthSwitches) -> AuthShared {
         let mut book = AuthTokenStore::default();
-        let given = Given {
+        let given = PreregisteredClient {
             id: format!("given-{}", hex(4)),
             secret: book.secret("secret"),
-            key: Key::new(),
+            key: SigningKey::new(),
             id_token: book.secret("identity"),
         };
-        let client = Client {
+        let client = RegisteredClient {
             secret: Some(given.secret.clone()),
             auth: switches.client_auth,
             redirect_uris: None,
             expires_at: 0,
         };
         // With a single origin, requests to the issuer arrive at the server.
-        let home = if switches.one_origin { Site::Server } else { Site::Issuer };
+        let home = if switches.one_origin { ListenerSite::Server } else { ListenerSite::Issuer };
         book.clients.insert((home, given.id.clone()), client);
-        Shared {
+        AuthShared {
             switches: Mutex::new(switches),
             book: Mutex::new(book),
             tokens_expired: Condvar::new(),
-            ledger: Ledger::default(),
-            gate: Gate::default(),
+            ledger: AuthRequestLog::default(),
+            gate: ResponseGate::default(),
             hook: Mutex::default(),
             nonce: Mutex::new(hex(8)),
             given,
@@ -109,11 +109,11 @@ impl Shared {
         self.origins.wait()
     }
 
-    pub fn origin(&self, site: Site) -> &str {
+    pub fn origin(&self, site: ListenerSite) -> &str {
         match site {
-            Site::Server => &self.origins().server,
-            Site::Issuer => &self.origins().issuer,
-            Site::Second => &self.origins().second,
+            ListenerSite::Server => &self.origins().server,
+            ListenerSite::Issuer => &self.origins().issuer,
+            ListenerSite::Second => &self.origins().second,
         }
     }
 
@@ -122,16 +122,16 @@ impl Shared {
     }
 
     /// Returns the issuer identifier of a site.
-    pub fn issuer(&self, site: Site) -> String {
+    pub fn issuer(&self, site: ListenerSite) -> String {
         format!("{}{}", self.origin(site), locked(&self.switches).issuer_path)
     }
 
     /// Returns the site of the issuer that the server trusts.
-    pub fn current_site(&self) -> Site {
+    pub fn current_site(&self) -> ListenerSite {
         match (*locked(&self.has_moved), locked(&self.switches).one_origin) {
-            (true, _) => Site::Second,
-            (false, true) => Site::Server,
-            (false, false) => Site::Issuer,
+            (true, _) => ListenerSite::Second,
+            (false, true) => ListenerSite::Server,
+            (false, false) => ListenerSite::Issuer,
         }
     }
 
@@ -154,7 +154,7 @@ impl Shared {
     }
 
     /// Returns the authentication method of a client. For the pre-registered client it follows the switch.
-    pub fn auth_of(&self, id: &str, client: &Client) -> ClientAuth {
+    pub fn auth_of(&self, id: &str, client: &RegisteredClient) -> ClientAuthMethod {
         if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
     }
 
@@ -167,22 +167,22 @@ impl Shared {
 }
 
 /// Serves one connection until it ends.
-pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
+pub(super) fn attend(shared: &AuthShared, site: ListenerSite, guest: AcceptedConnection) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
         let form = http::form(&request);
         let refresh = field(&form, "refresh_token");
         // Count before recording: a test that waits for the request may let it proceed at once.
         refresh.inspect(|token| locked(&shared.book).presented(token));
-        shared.ledger.record(Seen::new(site, &request));
+        shared.ledger.record(RecordedRequest::new(site, &request));
         let expiries = locked(&shared.book).expiries;
-        let mut exchange = Exchange::new(shared, site, &request);
+        let mut exchange = AuthExchange::new(shared, site, &request);
         let answer = exchange.answer();
         let has_left = stream.get_ref().has_left();
         refresh.inspect(|token| locked(&shared.book).answered(token, has_left));
         let goes_on = deliver(shared, stream.get_mut(), answer, expiries);
         if let Some(rotated) = exchange.rotated.take() {
-            shared.tell(&TokenRotation { stage: Stage::Written, ..rotated });
+            shared.tell(&TokenRotation { stage: RotationStage::Written, ..rotated });
         }
         let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         if is_last || !goes_on.unwrap_or(false) {
@@ -192,15 +192,20 @@ pub(super) fn attend(shared: &Shared, site: Site, guest: Guest) {
 }
 
 /// Writes a response to a request that arrived at expiry count `expiries`. Returns whether another request may follow.
-fn deliver(shared: &Shared, guest: &mut Guest, answer: Answer, expiries: u64) -> io::Result<bool> {
+fn deliver(
+    shared: &AuthShared,
+    guest: &mut AcceptedConnection,
+    answer: AuthResponse,
+    expiries: u64,
+) -> io::Result<bool> {
     match answer {
-        Answer::Whole(whole) => whole.write(guest).map(|()| true),
-        Answer::Cut => Ok(false),
-        Answer::Silence => {
+        AuthResponse::Whole(whole) => whole.write(guest).map(|()| true),
+        AuthResponse::Cut => Ok(false),
+        AuthResponse::Silence => {
             guest.stand_still();
             Ok(false)
         }
-        Answer::Events(messages, ending) => {
+        AuthResponse::Events(messages, ending) => {
             http::begin_events(guest)?;
             for message in messages {
                 http::chunk(guest, &format!("event: message\ndata: {message}\n\n"))?;
@@ -210,13 +215,13 @@ fn deliver(shared: &Shared, guest: &mut Guest, answer: Answer, expiries: u64) ->
     }
 }
 
-fn end(shared: &Shared, guest: &mut Guest, ending: Ending, expiries: u64) -> io::Result<bool> {
+fn end(shared: &AuthShared, guest: &mut AcceptedConnection, ending: StreamEnding, expiries: u64) -> io::Result<bool> {
     match ending {
-        Ending::Broken => {
+        StreamEnding::Broken => {
             shared.expire();
             return Ok(false);
         }
-        Ending::WithTokens => {
+        StreamEnding::WithTokens => {
             while !expired_within(shared, expiries, KEEP_ALIVE) {
                 http::chunk(guest, ":\n\n")?;
             }
@@ -226,7 +231,7 @@ fn end(shared: &Shared, guest: &mut Guest, ending: Ending, expiries: u64) -> io:
 }
 
 /// Waits up to `time` for access tokens to expire after expiry count `expiries`; reports whether they did.
-fn expired_within(shared: &Shared, expiries: u64, time: Duration) -> bool {
+fn expired_within(shared: &AuthShared, expiries: u64, time: Duration) -> bool {
     let book = locked(&shared.book);
     let waited = shared.tokens_expired.wait_timeout_while(book, time, |book| book.expiries == expiries);
     waited.is_ok_and(|(book, _)| book.expiries != expiries)
@@ -234,12 +239,12 @@ fn expired_within(shared: &Shared, expiries: u64, time: Duration) -> bool {
 
 /// A gate that blocks callers while it is closed.
 #[derive(Default)]
-pub(super) struct Gate {
+pub(super) struct ResponseGate {
     is_closed: Mutex<bool>,
     turned: Condvar,
 }
 
-impl Gate {
+impl ResponseGate {
     pub fn set(&self, closed: bool) {
         *locked(&self.is_closed) = closed;
         self.turned.notify_all();

@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 /// public clients, single-use refresh tokens.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Switches {
+pub struct AuthSwitches {
     /// The server requires no authentication.
     pub open: bool,
     /// Both servers share one origin, as in revision 2025-03-26.
     pub one_origin: bool,
     /// Location of the resource metadata.
-    pub description: Description,
+    pub description: MetadataLocation,
     /// Defect of the resource metadata.
-    pub description_fault: Document,
+    pub description_fault: DocumentDefect,
     /// The `resource` identifier of the server.
     pub resource: Resource,
     /// Scopes listed as supported.
@@ -25,13 +25,13 @@ pub struct Switches {
     /// Path of the issuer: empty, or with a leading slash.
     pub issuer_path: String,
     /// Location of the authorization-server metadata.
-    pub metadata: Metadata,
+    pub metadata: IssuerMetadataLocation,
     /// Defect of the authorization-server metadata.
-    pub metadata_fault: Document,
+    pub metadata_fault: DocumentDefect,
     /// Response to client registration.
-    pub registration: Registration,
+    pub registration: RegistrationBehaviour,
     /// Client authentication: assigned at registration, and required of all clients.
-    pub client_auth: ClientAuth,
+    pub client_auth: ClientAuthMethod,
     /// Verbatim `client_secret_expires_at`; enforced once it has passed.
     pub secret_expires_at: u64,
     /// Accept the URL of a client metadata document as a client id.
@@ -41,7 +41,7 @@ pub struct Switches {
     /// Advertise `iss` support in the metadata.
     pub iss_advertised: bool,
     /// Behaviour of the login page.
-    pub page: Page,
+    pub page: LoginPageBehaviour,
     /// Verbatim `expires_in`; omitted if null.
     pub expires_in: Value,
     /// Number of requests after which an access token is rejected.
@@ -51,11 +51,11 @@ pub struct Switches {
     /// Treatment of used refresh tokens.
     pub rotation: RefreshRotation,
     /// Response to refresh requests.
-    pub refresh: Refresh,
+    pub refresh: TokenBehaviour,
     /// Response to all other token requests: codes, credentials, assertions.
-    pub grant: Refresh,
+    pub grant: TokenBehaviour,
     /// DPoP binding of tokens (RFC 9449).
-    pub dpop: Dpop,
+    pub dpop: DpopRequirement,
     /// Device login (RFC 8628), if supported.
     pub device: Option<DeviceLoginBehaviour>,
     /// Response to token revocation.
@@ -66,33 +66,33 @@ pub struct Switches {
     pub break_stream: bool,
 }
 
-impl Default for Switches {
-    fn default() -> Switches {
-        Switches {
+impl Default for AuthSwitches {
+    fn default() -> AuthSwitches {
+        AuthSwitches {
             open: false,
             one_origin: false,
-            description: Description::Header,
-            description_fault: Document::Good,
+            description: MetadataLocation::Header,
+            description_fault: DocumentDefect::Good,
             resource: Resource::Exact,
             scopes_supported: Vec::new(),
             challenge_scope: None,
             issuer_path: String::new(),
-            metadata: Metadata::Oauth,
-            metadata_fault: Document::Good,
-            registration: Registration::Good,
-            client_auth: ClientAuth::None,
+            metadata: IssuerMetadataLocation::Oauth,
+            metadata_fault: DocumentDefect::Good,
+            registration: RegistrationBehaviour::Good,
+            client_auth: ClientAuthMethod::None,
             secret_expires_at: 0,
             client_documents: false,
             iss: IssParameter::Right,
             iss_advertised: true,
-            page: Page::Immediate,
+            page: LoginPageBehaviour::Immediate,
             expires_in: json!(3600),
             access_uses: None,
             refresh_tokens: true,
             rotation: RefreshRotation::SingleUse,
-            refresh: Refresh::Good,
-            grant: Refresh::Good,
-            dpop: Dpop::No,
+            refresh: TokenBehaviour::Good,
+            grant: TokenBehaviour::Good,
+            dpop: DpopRequirement::No,
             device: None,
             revocation: RevocationBehaviour::Good,
             step_up: ScopeRequirement::Nothing,
@@ -101,9 +101,9 @@ impl Default for Switches {
     }
 }
 
-impl Switches {
+impl AuthSwitches {
     /// Parses `name=value` arguments. A value is JSON, or else a string.
-    pub fn parse(words: impl Iterator<Item = String>) -> Result<Switches, String> {
+    pub fn parse(words: impl Iterator<Item = String>) -> Result<AuthSwitches, String> {
         let mut members = Map::new();
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not NAME=VALUE"))?;
@@ -116,7 +116,7 @@ impl Switches {
 /// Location of the resource metadata (RFC 9728).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Description {
+pub enum MetadataLocation {
     /// At a custom path, named only in the challenge.
     Header,
     /// At the well-known path with the resource path appended; not named in the challenge.
@@ -142,7 +142,7 @@ pub enum Resource {
 /// Location of the authorization-server metadata, in the order of client lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metadata {
+pub enum IssuerMetadataLocation {
     /// `/.well-known/oauth-authorization-server/path`
     Oauth,
     /// `/.well-known/openid-configuration/path`
@@ -156,7 +156,7 @@ pub enum Metadata {
 /// Defect of a document.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Document {
+pub enum DocumentDefect {
     /// No defect.
     Good,
     /// Names a different issuer.
@@ -178,7 +178,7 @@ pub enum Document {
 /// Response to client registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Registration {
+pub enum RegistrationBehaviour {
     /// Registers a client.
     Good,
     /// 400.
@@ -192,7 +192,7 @@ pub enum Registration {
 /// Client authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClientAuth {
+pub enum ClientAuthMethod {
     /// No authentication.
     None,
     /// `client_secret_basic`
@@ -203,13 +203,13 @@ pub enum ClientAuth {
     Key,
 }
 
-impl ClientAuth {
+impl ClientAuthMethod {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            ClientAuth::None => "none",
-            ClientAuth::Basic => "client_secret_basic",
-            ClientAuth::Post => "client_secret_post",
-            ClientAuth::Key => "private_key_jwt",
+            ClientAuthMethod::None => "none",
+            ClientAuthMethod::Basic => "client_secret_basic",
+            ClientAuthMethod::Post => "client_secret_post",
+            ClientAuthMethod::Key => "private_key_jwt",
         }
     }
 }
@@ -231,7 +231,7 @@ pub enum IssParameter {
 /// Behaviour of the login page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Page {
+pub enum LoginPageBehaviour {
     /// Redirects with a code immediately.
     Immediate,
     /// Redirects with `access_denied`.
@@ -257,7 +257,7 @@ pub enum RefreshRotation {
 /// Response to a token request. All but [`Refresh::Good`] and [`Refresh::CutAfter`] leave the state unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refresh {
+pub enum TokenBehaviour {
     /// Issues tokens.
     Good,
     /// 400 `invalid_grant`.
@@ -281,7 +281,7 @@ pub enum Refresh {
 /// DPoP binding of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dpop {
+pub enum DpopRequirement {
     /// Only for clients that send a proof.
     No,
     /// Required.
@@ -353,13 +353,13 @@ mod tests {
     #[test]
     fn words_of_a_command_line_turn_switches() {
         let words = ["rotation=omitted", "expires_in=\"300\"", "access_uses=2", "step_up={\"needs\":\"mcp:write\"}"];
-        let switches = Switches::parse(words.map(str::to_owned).into_iter()).expect("good words");
+        let switches = AuthSwitches::parse(words.map(str::to_owned).into_iter()).expect("good words");
         assert_eq!(switches.rotation, RefreshRotation::Omitted);
         assert_eq!(switches.expires_in, json!("300"));
         assert_eq!(switches.access_uses, Some(2));
         assert_eq!(switches.step_up, ScopeRequirement::Needs("mcp:write".to_owned()));
         for bad in ["rotation", "rotations=omitted", "rotation=never"] {
-            assert!(Switches::parse(std::iter::once(bad.to_owned())).is_err(), "{bad}");
+            assert!(AuthSwitches::parse(std::iter::once(bad.to_owned())).is_err(), "{bad}");
         }
     }
 }

@@ -8,17 +8,17 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::endpoint::{Endpoint, Guest};
+use super::endpoint::{AcceptedConnection, Endpoint};
 use super::http1::read_head;
 use super::relay::{FaultRelay, ForwardedBytes};
-use super::script::Script;
+use super::script::FaultScript;
 
 /// The proxy's treatment of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum ProxyBehaviour {
     /// Opens a tunnel to this address for CONNECT, and forwards one plain request.
     Works(SocketAddr),
-    /// Works if `Proxy-AuthorizationId` has this value, and answers 407 otherwise.
+    /// Works if `Proxy-Authorization` has this value, and answers 407 otherwise.
     Demands(String, SocketAddr),
     /// Always answers 407.
     Refuses,
@@ -32,7 +32,7 @@ pub enum Manner {
 
 /// A request received by the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ProxyRequest {
     /// Method and target: `CONNECT host:port`, or `POST http://host:port/path`.
     pub line: String,
     pub authorization: Option<String>,
@@ -41,12 +41,12 @@ pub struct Asked {
 /// A proxy on loopback. Dropping it closes all its connections.
 pub struct ConnectProxy {
     endpoint: Endpoint,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ProxyRequest>>>,
 }
 
 impl ConnectProxy {
-    pub fn start(manner: Manner) -> io::Result<ConnectProxy> {
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+    pub fn start(manner: ProxyBehaviour) -> io::Result<ConnectProxy> {
+        let asked = Arc::<Mutex<Vec<ProxyRequest>>>::default();
         let ours = Arc::clone(&asked);
         let endpoint = Endpoint::start(move |guest| {
             attend(guest, &manner, &ours).ok();
@@ -59,32 +59,34 @@ impl ConnectProxy {
     }
 
     /// Returns all requests received so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ProxyRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn attend(mut guest: Guest, manner: &Manner, asked: &Mutex<Vec<Asked>>) -> io::Result<()> {
+fn attend(mut guest: AcceptedConnection, manner: &ProxyBehaviour, asked: &Mutex<Vec<ProxyRequest>>) -> io::Result<()> {
     let Some(head) = read_head(&mut guest)? else { return Ok(()) };
     let this = read_asked(&head);
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(this.clone());
     match manner {
-        Manner::Works(server) => pass_on(guest, &head, *server),
-        Manner::Demands(value, server) if this.authorization.as_ref() == Some(value) => pass_on(guest, &head, *server),
-        Manner::Demands(..) | Manner::Refuses => {
+        ProxyBehaviour::Works(server) => pass_on(guest, &head, *server),
+        ProxyBehaviour::Demands(value, server) if this.authorization.as_ref() == Some(value) => {
+            pass_on(guest, &head, *server)
+        }
+        ProxyBehaviour::Demands(..) | ProxyBehaviour::Refuses => {
             let demand = "Proxy-Authenticate: Basic realm=\"proxy\"\r\nContent-Length: 0\r\n";
             answer(guest, &format!("HTTP/1.1 407 Proxy Authentication Required\r\n{demand}\r\n"))
         }
-        Manner::BadGateway => answer(guest, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
-        Manner::Garbage => answer(guest, "\u{1}\u{2}\u{3} no proxy here\r\n\r\n"),
-        Manner::Silent => {
+        ProxyBehaviour::BadGateway => answer(guest, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
+        ProxyBehaviour::Garbage => answer(guest, "\u{1}\u{2}\u{3} no proxy here\r\n\r\n"),
+        ProxyBehaviour::Silent => {
             guest.stand_still();
             Ok(())
         }
     }
 }
 
-fn read_asked(head: &str) -> Asked {
+fn read_asked(head: &str) -> ProxyRequest {
     let mut lines = head.lines();
     let line = lines.next().unwrap_or_default();
     let header = |line: &str| {
@@ -92,16 +94,16 @@ fn read_asked(head: &str) -> Asked {
         name.eq_ignore_ascii_case("proxy-authorization").then(|| value.trim().to_owned())
     };
     let line = line.rsplit_once(' ').map_or(line, |(asked, _version)| asked);
-    Asked { line: line.to_owned(), authorization: lines.find_map(header) }
+    ProxyRequest { line: line.to_owned(), authorization: lines.find_map(header) }
 }
 
-fn answer(mut guest: Guest, text: &str) -> io::Result<()> {
+fn answer(mut guest: AcceptedConnection, text: &str) -> io::Result<()> {
     guest.write_all(text.as_bytes())?;
     guest.finish();
     Ok(())
 }
 
-fn pass_on(mut guest: Guest, head: &str, server: SocketAddr) -> io::Result<()> {
+fn pass_on(mut guest: AcceptedConnection, head: &str, server: SocketAddr) -> io::Result<()> {
     let mut behind = TcpStream::connect(server)?;
     if head.starts_with("CONNECT ") {
         guest.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
@@ -109,7 +111,7 @@ fn pass_on(mut guest: Guest, head: &str, server: SocketAddr) -> io::Result<()> {
         behind.write_all(direct_head(head).as_bytes())?;
     }
     let (client, ending) = guest.into_parts();
-    FaultRelay::new([client, behind], (&Script::default(), 1), &ForwardedBytes::default(), &ending)?.run();
+    FaultRelay::new([client, behind], (&FaultScript::default(), 1), &ForwardedBytes::default(), &ending)?.run();
     Ok(())
 }
 
@@ -138,8 +140,10 @@ mod tests {
         let head = "POST http://a.example:80/mcp?x=1 HTTP/1.1\r\nHost: a\r\nProxy-Authorization: Basic eA==\r\n\
                     Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
         assert_eq!(direct_head(head), "POST /mcp?x=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-        let asked =
-            Asked { line: "POST http://a.example:80/mcp?x=1".to_owned(), authorization: Some("Basic eA==".to_owned()) };
+        let asked = ProxyRequest {
+            line: "POST http://a.example:80/mcp?x=1".to_owned(),
+            authorization: Some("Basic eA==".to_owned()),
+        };
         assert_eq!(read_asked(head), asked);
     }
 }

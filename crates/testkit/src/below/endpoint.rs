@@ -33,11 +33,11 @@ struct EndpointCounters {
 
 impl Endpoint {
     /// Listens, and serves each connection on its own thread.
-    pub fn start(serve: impl Fn(Guest) + Send + Sync + 'static) -> io::Result<Endpoint> {
+    pub fn start(serve: impl Fn(AcceptedConnection) + Send + Sync + 'static) -> io::Result<Endpoint> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (life, ending) = Ending::new()?;
+        let (life, ending) = ShutdownSignal::new()?;
         let tally = Arc::<EndpointCounters>::default();
         let door = EndpointAcceptor { listener, ending, tally: Arc::clone(&tally), serve: Arc::new(serve) };
         let acceptor = std::thread::spawn(move || door.keep());
@@ -71,12 +71,12 @@ impl Drop for Endpoint {
 /// The accepting side of an endpoint, on its own thread.
 struct EndpointAcceptor<F> {
     listener: TcpListener,
-    ending: Ending,
+    ending: ShutdownSignal,
     tally: Arc<EndpointCounters>,
     serve: Arc<F>,
 }
 
-impl<F: Fn(Guest) + Send + Sync + 'static> EndpointAcceptor<F> {
+impl<F: Fn(AcceptedConnection) + Send + Sync + 'static> EndpointAcceptor<F> {
     fn keep(self) {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while self.ending.wait_for(&self.listener, PollFlags::IN).is_ok() {
@@ -92,23 +92,23 @@ impl<F: Fn(Guest) + Send + Sync + 'static> EndpointAcceptor<F> {
         }
     }
 
-    fn admit(&self, stream: TcpStream) -> io::Result<Guest> {
+    fn admit(&self, stream: TcpStream) -> io::Result<AcceptedConnection> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let number = self.tally.connections.fetch_add(1, Ordering::SeqCst) + 1;
-        Ok(Guest { stream, number, ending: self.ending.clone(), tally: Arc::clone(&self.tally) })
+        Ok(AcceptedConnection { stream, number, ending: self.ending.clone(), tally: Arc::clone(&self.tally) })
     }
 }
 
 /// An accepted connection. Reads and writes block, and fail once the endpoint is dropped.
-pub struct Guest {
+pub struct AcceptedConnection {
     stream: TcpStream,
     number: u64,
-    ending: Ending,
+    ending: ShutdownSignal,
     tally: Arc<EndpointCounters>,
 }
 
-impl Guest {
+impl AcceptedConnection {
     /// Returns the number of the connection; the first is 1.
     pub fn number(&self) -> u64 {
         self.number
@@ -143,12 +143,12 @@ impl Guest {
         io::copy(&mut self, &mut io::sink()).ok();
     }
 
-    pub(super) fn into_parts(self) -> (TcpStream, Ending) {
+    pub(super) fn into_parts(self) -> (TcpStream, ShutdownSignal) {
         (self.stream, self.ending)
     }
 }
 
-impl Read for Guest {
+impl Read for AcceptedConnection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.ending.wait_for(&self.stream, PollFlags::IN)?;
@@ -160,7 +160,7 @@ impl Read for Guest {
     }
 }
 
-impl Write for Guest {
+impl Write for AcceptedConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.ending.wait_for(&self.stream, PollFlags::OUT)?;
@@ -184,13 +184,13 @@ pub(super) fn reset(stream: TcpStream) {
 
 /// The read end of a pipe that is never written to: it hangs up when the write end is dropped.
 #[derive(Clone)]
-pub(super) struct Ending(Arc<OwnedFd>);
+pub(super) struct ShutdownSignal(Arc<OwnedFd>);
 
-impl Ending {
+impl ShutdownSignal {
     /// Returns the write end, to be held until shutdown, and the read end.
-    pub(super) fn new() -> io::Result<(OwnedFd, Ending)> {
+    pub(super) fn new() -> io::Result<(OwnedFd, ShutdownSignal)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        Ok((write, Ending(Arc::new(read))))
+        Ok((write, ShutdownSignal(Arc::new(read))))
     }
 
     fn wait_for(&self, source: impl AsFd, flags: PollFlags) -> io::Result<()> {

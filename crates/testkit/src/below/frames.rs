@@ -31,34 +31,34 @@ pub(super) const CANCEL: u32 = 0x8;
 
 /// One frame, without its length field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct Http2Frame {
     pub kind: u8,
     pub flags: u8,
     pub stream: u32,
     pub payload: Vec<u8>,
 }
 
-impl Frame {
-    pub(super) fn new(kind: u8, flags: u8, stream: u32, payload: impl Into<Vec<u8>>) -> Frame {
-        Frame { kind, flags, stream, payload: payload.into() }
+impl Http2Frame {
+    pub(super) fn new(kind: u8, flags: u8, stream: u32, payload: impl Into<Vec<u8>>) -> Http2Frame {
+        Http2Frame { kind, flags, stream, payload: payload.into() }
     }
 
-    pub(super) fn settings(values: &[(u16, u32)]) -> Frame {
+    pub(super) fn settings(values: &[(u16, u32)]) -> Http2Frame {
         let payload: Vec<u8> =
             values.iter().flat_map(|(key, value)| [&key.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
-        Frame::new(SETTINGS, 0, 0, payload)
+        Http2Frame::new(SETTINGS, 0, 0, payload)
     }
 
-    pub(super) fn go_away(last_stream: u32, code: u32) -> Frame {
-        Frame::new(GOAWAY, 0, 0, [last_stream.to_be_bytes(), code.to_be_bytes()].concat())
+    pub(super) fn go_away(last_stream: u32, code: u32) -> Http2Frame {
+        Http2Frame::new(GOAWAY, 0, 0, [last_stream.to_be_bytes(), code.to_be_bytes()].concat())
     }
 
-    pub(super) fn reset(stream: u32, code: u32) -> Frame {
-        Frame::new(RST_STREAM, 0, stream, code.to_be_bytes())
+    pub(super) fn reset(stream: u32, code: u32) -> Http2Frame {
+        Http2Frame::new(RST_STREAM, 0, stream, code.to_be_bytes())
     }
 
-    pub(super) fn window_update(stream: u32, bytes: u32) -> Frame {
-        Frame::new(WINDOW_UPDATE, 0, stream, bytes.to_be_bytes())
+    pub(super) fn window_update(stream: u32, bytes: u32) -> Http2Frame {
+        Http2Frame::new(WINDOW_UPDATE, 0, stream, bytes.to_be_bytes())
     }
 
     pub(super) fn is(&self, flag: u8) -> bool {
@@ -75,13 +75,13 @@ impl Frame {
         stream.flush()
     }
 
-    pub(super) fn read(stream: &mut impl Read) -> io::Result<Frame> {
+    pub(super) fn read(stream: &mut impl Read) -> io::Result<Http2Frame> {
         let mut header = [0; 9];
         stream.read_exact(&mut header)?;
         let [high, middle, low, kind, flags, id @ ..] = header;
         let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
         stream.read_exact(&mut payload)?;
-        Ok(Frame { kind, flags, stream: u32::from_be_bytes(id) & 0x7fff_ffff, payload })
+        Ok(Http2Frame { kind, flags, stream: u32::from_be_bytes(id) & 0x7fff_ffff, payload })
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn frames_survive_the_wire() {
-        let frame = Frame::go_away(5, CANCEL);
+        let frame = Http2Frame::go_away(5, CANCEL);
         assert_eq!(frame.bytes(), [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 8]);
-        assert_eq!(Frame::read(&mut frame.bytes().as_slice()).unwrap(), frame);
-        let long = Frame::new(DATA, END_STREAM, 3, vec![7; 70_000]);
-        assert_eq!(Frame::read(&mut long.bytes().as_slice()).unwrap(), long);
+        assert_eq!(Http2Frame::read(&mut frame.bytes().as_slice()).unwrap(), frame);
+        let long = Http2Frame::new(DATA, END_STREAM, 3, vec![7; 70_000]);
+        assert_eq!(Http2Frame::read(&mut long.bytes().as_slice()).unwrap(), long);
     }
 
     #[test]

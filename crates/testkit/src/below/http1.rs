@@ -2,8 +2,8 @@
 
 use std::io::{self, Read, Write};
 
-use super::Times;
-use super::endpoint::{Endpoint, Guest};
+use super::FaultCount;
+use super::endpoint::{AcceptedConnection, Endpoint};
 use super::reply::reply;
 
 /// Maximum bytes of a request head.
@@ -27,13 +27,13 @@ pub enum HeadFault {
 }
 
 /// Serves responses with this defect; healthy after `times` connections.
-pub fn serve(fault: HeadFault, times: Times) -> io::Result<Endpoint> {
+pub fn serve(fault: HeadFault, times: FaultCount) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { spoil(guest, fault) } else { attend(guest) })
 }
 
 /// Serves a plain connection without faults.
-pub(super) fn attend(mut guest: Guest) {
-    converse(&mut guest, Guest::delivered);
+pub(super) fn attend(mut guest: AcceptedConnection) {
+    converse(&mut guest, AcceptedConnection::delivered);
     guest.finish();
 }
 
@@ -50,7 +50,7 @@ pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) 
     }
 }
 
-fn spoil(mut guest: Guest, fault: HeadFault) {
+fn spoil(mut guest: AcceptedConnection, fault: HeadFault) {
     let Ok(Some(request)) = read_request(&mut guest) else { return };
     guest.delivered();
     // The client may disconnect at any point, as it should.

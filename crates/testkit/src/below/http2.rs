@@ -5,15 +5,15 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
-use super::Times;
+use super::FaultCount;
 use super::certificates::TestCa;
 use super::endpoint::Endpoint;
 use super::frames::{
-    ACK, CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, INITIAL_WINDOW_SIZE, NO_ERROR, PING,
+    ACK, CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2Frame, INITIAL_WINDOW_SIZE, NO_ERROR, PING,
     PREFACE, REFUSED_STREAM, RST_STREAM, SETTINGS, header_block,
 };
 use super::reply::reply;
-use super::tls::{self, Secured};
+use super::tls::{self, TlsStream};
 
 /// Fault of an HTTP/2 server. Floods continue until the client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum Http2Fault {
 }
 
 /// Serves `h2` with this fault; healthy after `times` connections.
-pub fn serve(authority: &TestCa, fault: Http2Fault, times: Times) -> io::Result<Endpoint> {
+pub fn serve(authority: &TestCa, fault: Http2Fault, times: FaultCount) -> io::Result<Endpoint> {
     let config = tls::server_config(&authority.server(), &["h2"])?;
     Endpoint::start(move |guest| {
         let fault = if times.covers(guest.number()) { fault } else { Http2Fault::None };
@@ -69,7 +69,7 @@ enum ConnectionEnd {
 }
 
 struct Http2Connection {
-    stream: Secured,
+    stream: TlsStream,
     /// Incomplete bodies by stream.
     bodies: HashMap<u32, Vec<u8>>,
 }
@@ -85,11 +85,11 @@ impl Http2Connection {
         self.greet(fault)?;
         match fault {
             Http2Fault::GoAwayFirst => {
-                self.send(&Frame::go_away(0, NO_ERROR))?;
+                self.send(&Http2Frame::go_away(0, NO_ERROR))?;
                 return Ok(ConnectionEnd::Leave);
             }
-            Http2Fault::SettingsFlood => return self.flood(&Frame::settings(&[])),
-            Http2Fault::PingFlood => return self.flood(&Frame::new(PING, 0, 0, [0; 8])),
+            Http2Fault::SettingsFlood => return self.flood(&Http2Frame::settings(&[])),
+            Http2Fault::PingFlood => return self.flood(&Http2Frame::new(PING, 0, 0, [0; 8])),
             _ => {}
         }
         loop {
@@ -110,28 +110,28 @@ impl Http2Connection {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let closed_window = [(INITIAL_WINDOW_SIZE, 0)];
-        self.send(&Frame::settings(if fault == Http2Fault::ZeroWindow { &closed_window } else { &[] }))
+        self.send(&Http2Frame::settings(if fault == Http2Fault::ZeroWindow { &closed_window } else { &[] }))
     }
 
     /// Applies the fault to a request. Returns `None` if another request may follow.
     fn serve(&mut self, fault: Http2Fault, request: &Http2Request) -> io::Result<Option<ConnectionEnd>> {
         let stream = request.stream;
         match fault {
-            Http2Fault::GoAwayRefusing => self.send(&Frame::go_away(0, NO_ERROR))?,
+            Http2Fault::GoAwayRefusing => self.send(&Http2Frame::go_away(0, NO_ERROR))?,
             Http2Fault::GoAwayDraining => {
-                self.send(&Frame::go_away(stream, NO_ERROR))?;
+                self.send(&Http2Frame::go_away(stream, NO_ERROR))?;
                 self.answer(request)?;
             }
-            Http2Fault::GoAwayAbandoning => self.send(&Frame::go_away(stream, NO_ERROR))?,
-            Http2Fault::ResetFlood => return self.flood(&Frame::reset(stream, CANCEL)).map(Some),
+            Http2Fault::GoAwayAbandoning => self.send(&Http2Frame::go_away(stream, NO_ERROR))?,
+            Http2Fault::ResetFlood => return self.flood(&Http2Frame::reset(stream, CANCEL)).map(Some),
             Http2Fault::ContinuationFlood => return self.flood_headers(stream).map(Some),
             Http2Fault::EmptyDataFlood => {
                 self.send(&answer_head(stream, 200, END_HEADERS))?;
-                return self.flood(&Frame::new(DATA, 0, stream, [])).map(Some);
+                return self.flood(&Http2Frame::new(DATA, 0, stream, [])).map(Some);
             }
             Http2Fault::Silent => return Ok(Some(ConnectionEnd::StandStill)),
-            Http2Fault::RefusedStream => return self.send(&Frame::reset(stream, REFUSED_STREAM)).map(|()| None),
-            Http2Fault::ResetStream => return self.send(&Frame::reset(stream, CANCEL)).map(|()| None),
+            Http2Fault::RefusedStream => return self.send(&Http2Frame::reset(stream, REFUSED_STREAM)).map(|()| None),
+            Http2Fault::ResetStream => return self.send(&Http2Frame::reset(stream, CANCEL)).map(|()| None),
             _ => return self.answer(request).map(|()| None),
         }
         Ok(Some(ConnectionEnd::Leave))
@@ -140,14 +140,14 @@ impl Http2Connection {
     fn answer(&mut self, request: &Http2Request) -> io::Result<()> {
         let reply = reply(&request.body);
         self.send(&answer_head(request.stream, reply.status, END_HEADERS))?;
-        self.send(&Frame::new(DATA, END_STREAM, request.stream, reply.body))
+        self.send(&Http2Frame::new(DATA, END_STREAM, request.stream, reply.body))
     }
 
     /// Reads until a request is complete, and answers SETTINGS and PING meanwhile. Returns `None` if the peer has
     /// disconnected.
     fn next_request(&mut self) -> io::Result<Option<Http2Request>> {
         loop {
-            let frame = match Frame::read(&mut self.stream) {
+            let frame = match Http2Frame::read(&mut self.stream) {
                 Ok(frame) => frame,
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
                 Err(error) => return Err(error),
@@ -158,11 +158,11 @@ impl Http2Connection {
         }
     }
 
-    fn take(&mut self, frame: Frame) -> io::Result<Option<Http2Request>> {
+    fn take(&mut self, frame: Http2Frame) -> io::Result<Option<Http2Request>> {
         match frame.kind {
             SETTINGS | PING if !frame.is(ACK) => {
                 let echo = if frame.kind == PING { frame.payload } else { Vec::new() };
-                self.send(&Frame::new(frame.kind, ACK, 0, echo))?;
+                self.send(&Http2Frame::new(frame.kind, ACK, 0, echo))?;
             }
             HEADERS => drop(self.bodies.insert(frame.stream, Vec::new())),
             DATA => self.take_data(&frame)?,
@@ -174,22 +174,22 @@ impl Http2Connection {
         Ok(body.map(|body| Http2Request { stream: frame.stream, body }))
     }
 
-    fn take_data(&mut self, frame: &Frame) -> io::Result<()> {
+    fn take_data(&mut self, frame: &Http2Frame) -> io::Result<()> {
         if let Some(body) = self.bodies.get_mut(&frame.stream) {
             body.extend(&frame.payload);
         }
         let length = frame.payload.len() as u32;
         if length > 0 {
-            self.send(&Frame::window_update(0, length))?;
+            self.send(&Http2Frame::window_update(0, length))?;
         }
         if length > 0 && !frame.is(END_STREAM) {
-            self.send(&Frame::window_update(frame.stream, length))?;
+            self.send(&Http2Frame::window_update(frame.stream, length))?;
         }
         Ok(())
     }
 
     /// Sends one frame repeatedly, until the write fails because the client disconnects.
-    fn flood(&mut self, frame: &Frame) -> io::Result<ConnectionEnd> {
+    fn flood(&mut self, frame: &Http2Frame) -> io::Result<ConnectionEnd> {
         let many = frame.bytes().repeat(256);
         loop {
             self.stream.write_all(&many)?;
@@ -198,15 +198,15 @@ impl Http2Connection {
 
     fn flood_headers(&mut self, stream: u32) -> io::Result<ConnectionEnd> {
         self.send(&answer_head(stream, 200, 0))?;
-        self.flood(&Frame::new(CONTINUATION, 0, stream, header_block(&[("x-more", "a")])))
+        self.flood(&Http2Frame::new(CONTINUATION, 0, stream, header_block(&[("x-more", "a")])))
     }
 
-    fn send(&mut self, frame: &Frame) -> io::Result<()> {
+    fn send(&mut self, frame: &Http2Frame) -> io::Result<()> {
         frame.write(&mut self.stream)
     }
 }
 
-fn answer_head(stream: u32, status: u16, flags: u8) -> Frame {
+fn answer_head(stream: u32, status: u16, flags: u8) -> Http2Frame {
     let block = header_block(&[(":status", &status.to_string()), ("content-type", "application/json")]);
-    Frame::new(HEADERS, flags, stream, block)
+    Http2Frame::new(HEADERS, flags, stream, block)
 }

@@ -19,10 +19,10 @@ mod reply;
 mod script;
 mod tls;
 
-pub use cases::{CASES, Case};
+pub use cases::{CASES, LowLevelCase};
 pub use certificates::{TestCa, TestIdentity};
-pub use connect::{Asked, ConnectProxy, Manner};
-pub use endpoint::{Endpoint, Guest};
+pub use connect::{ConnectProxy, ProxyBehaviour, ProxyRequest};
+pub use endpoint::{AcceptedConnection, Endpoint};
 pub use http1::{HeadFault, serve as serve_heads};
 pub use http2::{Http2Fault, serve as serve_http2};
 pub use ports::{
@@ -30,22 +30,22 @@ pub use ports::{
 };
 pub use process::run;
 pub use proxy::{FaultProxy, ProxyTraffic};
-pub use script::{Direction, Fault, Moment, Rule, Script, Which};
+pub use script::{ByteFault, ConnectionFilter, Direction, FaultPosition, FaultRule, FaultScript};
 pub use tls::{TlsFault, serve as serve_tls};
 
 /// Number of connections on which a fault occurs before the server is healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
+pub enum FaultCount {
     Always,
     First(u64),
 }
 
-impl Times {
+impl FaultCount {
     /// Reports whether the fault applies to this connection; the first is 1.
     fn covers(self, connection: u64) -> bool {
         match self {
-            Times::Always => true,
-            Times::First(count) => connection <= count,
+            FaultCount::Always => true,
+            FaultCount::First(count) => connection <= count,
         }
     }
 }

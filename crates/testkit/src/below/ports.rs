@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with};
 
-use super::Times;
+use super::FaultCount;
 use super::endpoint::Endpoint;
 use super::http1;
 
@@ -66,12 +66,12 @@ impl FullBacklog {
 }
 
 /// Accepts and resets immediately; healthy after `times` connections.
-pub fn reset_after_accept(times: Times) -> io::Result<Endpoint> {
+pub fn reset_after_accept(times: FaultCount) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { guest.reset() } else { http1::attend(guest) })
 }
 
 /// Accepts, but neither reads nor writes; healthy after `times` connections.
-pub fn black_hole(times: Times) -> io::Result<Endpoint> {
+pub fn black_hole(times: FaultCount) -> io::Result<Endpoint> {
     Endpoint::start(move |guest| if times.covers(guest.number()) { guest.stand_still() } else { http1::attend(guest) })
 }
 

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::cases::{self, Kind, Target};
-use super::script::{Direction, Fault, Moment, Rule, Script, Which};
+use super::cases::{self, LowLevelFault, ProxyTarget};
+use super::script::{ByteFault, ConnectionFilter, Direction, FaultPosition, FaultRule, FaultScript};
 use super::{
-    ConnectProxy, Endpoint, FaultProxy, FullBacklog, Refused, TestCa, Times, black_hole, reset_after_accept,
+    ConnectProxy, Endpoint, FaultCount, FaultProxy, FullBacklog, Refused, TestCa, black_hole, reset_after_accept,
     serve_heads, serve_http2, serve_plain, serve_tls,
 };
 
@@ -43,13 +43,13 @@ fn serve(arguments: &[String]) -> Result<(), String> {
 }
 
 struct LowLevelOptions {
-    kind: Kind,
-    times: Times,
+    kind: LowLevelFault,
+    times: FaultCount,
     ca: Option<PathBuf>,
     client: Option<PathBuf>,
     to: SocketAddr,
     authorization: String,
-    script: Script,
+    script: FaultScript,
 }
 
 impl LowLevelOptions {
@@ -58,12 +58,12 @@ impl LowLevelOptions {
         let case = cases::find(name).ok_or_else(|| format!("no case {name}"))?;
         let mut options = LowLevelOptions {
             kind: case.kind,
-            times: Times::Always,
+            times: FaultCount::Always,
             ca: None,
             client: None,
             to: (Ipv4Addr::LOCALHOST, 1).into(),
             authorization: String::new(),
-            script: Script::default(),
+            script: FaultScript::default(),
         };
         for pair in flags.chunks(2) {
             let [flag, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
@@ -74,7 +74,7 @@ impl LowLevelOptions {
 
     fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
         match flag {
-            "--times" => self.times = Times::First(number(value)?),
+            "--times" => self.times = FaultCount::First(number(value)?),
             "--ca" => self.ca = Some(value.into()),
             "--client" => self.client = Some(value.into()),
             "--to" => self.to = number(value)?,
@@ -88,19 +88,19 @@ impl LowLevelOptions {
     fn start(self) -> io::Result<RunningServer> {
         let times = self.times;
         Ok(match self.kind {
-            Kind::Plain => RunningServer::Endpoint(serve_plain()?),
-            Kind::Refused => RunningServer::Refused(Refused::bind()?),
-            Kind::FullBacklog => RunningServer::FullBacklog(FullBacklog::bind()?),
-            Kind::Reset => RunningServer::Endpoint(reset_after_accept(times)?),
-            Kind::BlackHole => RunningServer::Endpoint(black_hole(times)?),
-            Kind::Tls(fault) => RunningServer::Endpoint(serve_tls(&self.authority()?, fault, times)?),
-            Kind::Head(fault) => RunningServer::Endpoint(serve_heads(fault, times)?),
-            Kind::Http2(fault) => RunningServer::Endpoint(serve_http2(&self.authority()?, fault, times)?),
-            Kind::Connect(manner) => {
-                let target = Target { server: self.to, authorization: self.authorization };
+            LowLevelFault::Plain => RunningServer::Endpoint(serve_plain()?),
+            LowLevelFault::Refused => RunningServer::Refused(Refused::bind()?),
+            LowLevelFault::FullBacklog => RunningServer::FullBacklog(FullBacklog::bind()?),
+            LowLevelFault::Reset => RunningServer::Endpoint(reset_after_accept(times)?),
+            LowLevelFault::BlackHole => RunningServer::Endpoint(black_hole(times)?),
+            LowLevelFault::Tls(fault) => RunningServer::Endpoint(serve_tls(&self.authority()?, fault, times)?),
+            LowLevelFault::Head(fault) => RunningServer::Endpoint(serve_heads(fault, times)?),
+            LowLevelFault::Http2(fault) => RunningServer::Endpoint(serve_http2(&self.authority()?, fault, times)?),
+            LowLevelFault::Connect(manner) => {
+                let target = ProxyTarget { server: self.to, authorization: self.authorization };
                 RunningServer::Connect(ConnectProxy::start(manner(target))?)
             }
-            Kind::FaultProxy => RunningServer::FaultProxy(FaultProxy::start(self.to, self.script)?),
+            LowLevelFault::FaultProxy => RunningServer::FaultProxy(FaultProxy::start(self.to, self.script)?),
         })
     }
 
@@ -153,14 +153,14 @@ impl RunningServer {
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for FaultRule {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Rule, String> {
+    fn from_str(text: &str) -> Result<FaultRule, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (which, words) = match words.as_slice() {
-            ["connection", count, rest @ ..] => (Which::Only(number(count)?), rest),
-            rest => (Which::Every, rest),
+            ["connection", count, rest @ ..] => (ConnectionFilter::Only(number(count)?), rest),
+            rest => (ConnectionFilter::Every, rest),
         };
         let (direction, words) = match words {
             ["to-server", rest @ ..] => (Direction::ToServer, rest),
@@ -168,24 +168,24 @@ impl FromStr for Rule {
             _ => return Err(format!("no direction in {text}")),
         };
         let (moment, words) = match words {
-            ["opening", rest @ ..] => (Moment::Opening, rest),
-            ["before", count, rest @ ..] => (Moment::Before(number(count)?), rest),
-            ["after", count, rest @ ..] => (Moment::After(number(count)?), rest),
+            ["opening", rest @ ..] => (FaultPosition::Opening, rest),
+            ["before", count, rest @ ..] => (FaultPosition::Before(number(count)?), rest),
+            ["after", count, rest @ ..] => (FaultPosition::After(number(count)?), rest),
             _ => return Err(format!("no moment in {text}")),
         };
-        Ok(Rule { which, direction, moment, fault: fault(words)? })
+        Ok(FaultRule { which, direction, moment, fault: fault(words)? })
     }
 }
 
-fn fault(words: &[&str]) -> Result<Fault, String> {
+fn fault(words: &[&str]) -> Result<ByteFault, String> {
     Ok(match words {
-        ["cut"] => Fault::Cut,
-        ["close"] => Fault::Close,
-        ["half-close"] => Fault::HalfClose,
-        ["black-hole"] => Fault::BlackHole,
-        ["delay", time] => Fault::Delay(milliseconds(time)?),
-        ["trickle", bytes, time] => Fault::Trickle { bytes: number(bytes)?, every: milliseconds(time)? },
-        ["garbage", text @ ..] => Fault::Garbage(text.join(" ").into_bytes()),
+        ["cut"] => ByteFault::Cut,
+        ["close"] => ByteFault::Close,
+        ["half-close"] => ByteFault::HalfClose,
+        ["black-hole"] => ByteFault::BlackHole,
+        ["delay", time] => ByteFault::Delay(milliseconds(time)?),
+        ["trickle", bytes, time] => ByteFault::Trickle { bytes: number(bytes)?, every: milliseconds(time)? },
+        ["garbage", text @ ..] => ByteFault::Garbage(text.join(" ").into_bytes()),
         _ => return Err(format!("no fault {}", words.join(" "))),
     })
 }
@@ -204,21 +204,24 @@ mod tests {
 
     #[test]
     fn rules_are_read_as_they_are_written() {
-        let check = |text: &str, rule: Rule| assert_eq!(text.parse(), Ok(rule), "{text}");
-        check("to-client after 100 cut", Rule::new(Direction::ToClient, Moment::After(100), Fault::Cut));
-        let slow = Fault::Trickle { bytes: 3, every: Duration::from_millis(20) };
+        let check = |text: &str, rule: FaultRule| assert_eq!(text.parse(), Ok(rule), "{text}");
+        check(
+            "to-client after 100 cut",
+            FaultRule::new(Direction::ToClient, FaultPosition::After(100), ByteFault::Cut),
+        );
+        let slow = ByteFault::Trickle { bytes: 3, every: Duration::from_millis(20) };
         check(
             "connection 2 to-server opening trickle 3 20",
-            Rule::new(Direction::ToServer, Moment::Opening, slow).on(Which::Only(2)),
+            FaultRule::new(Direction::ToServer, FaultPosition::Opening, slow).on(ConnectionFilter::Only(2)),
         );
         check(
             "to-client before 0 garbage a b",
-            Rule::new(Direction::ToClient, Moment::Before(0), Fault::Garbage(b"a b".to_vec())),
+            FaultRule::new(Direction::ToClient, FaultPosition::Before(0), ByteFault::Garbage(b"a b".to_vec())),
         );
         for wrong in
             ["", "to-nobody opening cut", "to-client after x cut", "to-client after 1", "to-client after 1 sulk"]
         {
-            assert!(wrong.parse::<Rule>().is_err(), "{wrong:?}");
+            assert!(wrong.parse::<FaultRule>().is_err(), "{wrong:?}");
         }
     }
 }

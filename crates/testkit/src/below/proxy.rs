@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::endpoint::{Endpoint, Guest};
+use super::endpoint::{AcceptedConnection, Endpoint};
 use super::relay::{FaultRelay, ForwardedBytes, InjectedFaults};
-use super::script::{Direction, Fault, Script};
+use super::script::{ByteFault, Direction, FaultScript};
 
 /// Connect timeout to the server. Loopback connects at once; a full backlog never accepts.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub struct ProxyTraffic {
 }
 
 struct ProxyShared {
-    script: Mutex<Script>,
+    script: Mutex<FaultScript>,
     passed: ForwardedBytes,
     lines: Mutex<Vec<ConnectionHandle>>,
 }
@@ -47,11 +47,11 @@ struct ProxyShared {
 struct ConnectionHandle {
     connection: u64,
     bell: OwnedFd,
-    faults: Sender<(Direction, Fault)>,
+    faults: Sender<(Direction, ByteFault)>,
 }
 
 impl FaultProxy {
-    pub fn start(server: SocketAddr, script: impl Into<Script>) -> io::Result<FaultProxy> {
+    pub fn start(server: SocketAddr, script: impl Into<FaultScript>) -> io::Result<FaultProxy> {
         let script = Mutex::new(script.into());
         let shared = Arc::new(ProxyShared { script, passed: ForwardedBytes::default(), lines: Mutex::default() });
         let ours = Arc::clone(&shared);
@@ -75,13 +75,13 @@ impl FaultProxy {
     }
 
     /// Replaces the script for new connections.
-    pub fn follow(&self, script: impl Into<Script>) {
+    pub fn follow(&self, script: impl Into<FaultScript>) {
         *locked(&self.shared.script) = script.into();
     }
 
     /// Injects a fault into every open connection that has carried a byte, independent of its script. Returns before
     /// the fault occurs.
-    pub fn strike(&self, direction: Direction, fault: &Fault) {
+    pub fn strike(&self, direction: Direction, fault: &ByteFault) {
         for line in locked(&self.shared.lines).iter() {
             if line.faults.send((direction, fault.clone())).is_ok() {
                 rustix::io::write(&line.bell, &[1]).ok();
@@ -91,7 +91,7 @@ impl FaultProxy {
 }
 
 impl ProxyShared {
-    fn relay(&self, guest: Guest, server: SocketAddr) -> io::Result<()> {
+    fn relay(&self, guest: AcceptedConnection, server: SocketAddr) -> io::Result<()> {
         let number = guest.number();
         let Ok(behind) = TcpStream::connect_timeout(&server, CONNECT) else {
             guest.reset();

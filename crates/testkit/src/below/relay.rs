@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::endpoint::{Ending, reset};
-use super::script::{Direction, Fault, LaneState, Script, Step};
+use super::endpoint::{ShutdownSignal, reset};
+use super::script::{ByteFault, Direction, FaultScript, LaneState, LaneStep};
 
 /// Maximum bytes buffered ahead of forwarding.
 const READ_AHEAD: usize = 64 << 10;
@@ -28,14 +28,14 @@ pub(super) struct ForwardedBytes {
 /// Externally injected faults: the pipe wakes the relay, the channel carries the faults.
 pub(super) struct InjectedFaults {
     pub bell: OwnedFd,
-    pub faults: Receiver<(Direction, Fault)>,
+    pub faults: Receiver<(Direction, ByteFault)>,
 }
 
 /// A connection through the proxy.
 pub(super) struct FaultRelay<'a> {
     flows: [RelayFlow; 2],
     passed: &'a ForwardedBytes,
-    ending: &'a Ending,
+    ending: &'a ShutdownSignal,
     orders: Option<InjectedFaults>,
 }
 
@@ -67,9 +67,9 @@ enum EarlyEnd {
 impl<'a> FaultRelay<'a> {
     pub(super) fn new(
         [client, server]: [TcpStream; 2],
-        (script, number): (&Script, u64),
+        (script, number): (&FaultScript, u64),
         passed: &'a ForwardedBytes,
-        ending: &'a Ending,
+        ending: &'a ShutdownSignal,
     ) -> io::Result<FaultRelay<'a>> {
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
@@ -106,12 +106,12 @@ impl<'a> FaultRelay<'a> {
             self.flow(direction).fill()?;
             while let Some(step) = self.next_step(direction)? {
                 match step {
-                    Step::Pass(bytes, pause) => {
+                    LaneStep::Pass(bytes, pause) => {
                         self.counter(direction).fetch_add(bytes as u64, Ordering::SeqCst);
                         self.flow(direction).pass(bytes);
                         self.flow(direction).hold(pause);
                     }
-                    Step::Strike(fault) => self.strike(direction, fault)?,
+                    LaneStep::Strike(fault) => self.strike(direction, fault)?,
                 }
             }
         }
@@ -120,7 +120,7 @@ impl<'a> FaultRelay<'a> {
 
     /// Returns the next step of a direction that is neither delayed nor blocked by its receiver. After the last step,
     /// sends FIN to the receiver.
-    fn next_step(&mut self, direction: Direction) -> Result<Option<Step>, EarlyEnd> {
+    fn next_step(&mut self, direction: Direction) -> Result<Option<LaneStep>, EarlyEnd> {
         let [from_client, from_server] = &mut self.flows;
         let (flow, receiver) = match direction {
             Direction::ToServer => (from_client, &from_server.source),
@@ -138,23 +138,23 @@ impl<'a> FaultRelay<'a> {
         Ok(step)
     }
 
-    fn strike(&mut self, direction: Direction, fault: Fault) -> Result<(), EarlyEnd> {
+    fn strike(&mut self, direction: Direction, fault: ByteFault) -> Result<(), EarlyEnd> {
         match fault {
-            Fault::Cut => return Err(EarlyEnd::Cut),
-            Fault::Close => return Err(EarlyEnd::Close),
-            Fault::HalfClose => {
+            ByteFault::Cut => return Err(EarlyEnd::Cut),
+            ByteFault::Close => return Err(EarlyEnd::Close),
+            ByteFault::HalfClose => {
                 self.receiver(direction).shutdown(Shutdown::Write).ok();
                 self.flow(direction).state = FlowState::Discarding;
             }
-            Fault::Delay(time) => self.flow(direction).hold(time),
-            Fault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
-            Fault::BlackHole => self.flow(direction).state = FlowState::Stopped,
-            Fault::Trickle { .. } => self.flow(direction).lane.strike(fault),
+            ByteFault::Delay(time) => self.flow(direction).hold(time),
+            ByteFault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
+            ByteFault::BlackHole => self.flow(direction).state = FlowState::Stopped,
+            ByteFault::Trickle { .. } => self.flow(direction).lane.strike(fault),
         }
         Ok(())
     }
 
-    fn take_orders(&mut self) -> Vec<(Direction, Fault)> {
+    fn take_orders(&mut self) -> Vec<(Direction, ByteFault)> {
         let Some(orders) = &self.orders else { return Vec::new() };
         let faults: Vec<_> = orders.faults.try_iter().collect();
         // Each fault writes one byte to the pipe, so one read per fault drains it.

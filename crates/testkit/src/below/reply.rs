@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 
 /// A response, independent of the HTTP version.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct HealthyReply {
     pub status: u16,
     /// Empty for a response without content.
     pub body: Vec<u8>,
 }
 
 /// Answers the body of a POST; an empty body gives 405.
-pub(super) fn reply(body: &[u8]) -> Reply {
+pub(super) fn reply(body: &[u8]) -> HealthyReply {
     if body.is_empty() {
-        return Reply { status: 405, body: Vec::new() };
+        return HealthyReply { status: 405, body: Vec::new() };
     }
     let Ok(message) = serde_json::from_slice::<Value>(body) else {
         return failure(400, &Value::Null, -32700, "Parse error");
     };
-    let Some(id) = message.get("id") else { return Reply { status: 202, body: Vec::new() } };
+    let Some(id) = message.get("id") else { return HealthyReply { status: 202, body: Vec::new() } };
     match result(&message) {
         Some(mut result) => {
             result["resultType"] = json!("complete");
-            Reply { status: 200, body: written(&json!({ "jsonrpc": "2.0", "id": id, "result": result })) }
+            HealthyReply { status: 200, body: written(&json!({ "jsonrpc": "2.0", "id": id, "result": result })) }
         }
         None => failure(404, id, -32601, "Method not found"),
     }
@@ -48,9 +48,9 @@ fn result(message: &Value) -> Option<Value> {
     })
 }
 
-fn failure(status: u16, id: &Value, code: i64, text: &str) -> Reply {
+fn failure(status: u16, id: &Value, code: i64, text: &str) -> HealthyReply {
     let error = json!({ "code": code, "message": text });
-    Reply { status, body: written(&json!({ "jsonrpc": "2.0", "id": id, "error": error })) }
+    HealthyReply { status, body: written(&json!({ "jsonrpc": "2.0", "id": id, "error": error })) }
 }
 
 fn written(message: &Value) -> Vec<u8> {

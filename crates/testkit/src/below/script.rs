@@ -14,7 +14,7 @@ pub enum Direction {
 
 /// Position of a fault, in bytes forwarded in its direction of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum FaultPosition {
     /// When the connection opens, before any byte.
     Opening,
     /// When this many bytes were forwarded and one more has arrived but is not forwarded. `Before(0)` to the client
@@ -26,7 +26,7 @@ pub enum Moment {
 
 /// A fault of one direction, or for the first two of the whole connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ByteFault {
     /// RST to both sides.
     Cut,
     /// Closes both sides, like an exiting process.
@@ -46,7 +46,7 @@ pub enum Fault {
 
 /// The connections a rule applies to; the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum ConnectionFilter {
     Every,
     Only(u64),
     /// This connection and all later ones.
@@ -55,42 +55,42 @@ pub enum Which {
 
 /// One fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub which: Which,
+pub struct FaultRule {
+    pub which: ConnectionFilter,
     pub direction: Direction,
-    pub moment: Moment,
-    pub fault: Fault,
+    pub moment: FaultPosition,
+    pub fault: ByteFault,
 }
 
-impl Rule {
+impl FaultRule {
     /// Creates a rule for every connection.
-    pub fn new(direction: Direction, moment: Moment, fault: Fault) -> Rule {
-        Rule { which: Which::Every, direction, moment, fault }
+    pub fn new(direction: Direction, moment: FaultPosition, fault: ByteFault) -> FaultRule {
+        FaultRule { which: ConnectionFilter::Every, direction, moment, fault }
     }
 
     /// Restricts the rule to some connections.
-    pub fn on(self, which: Which) -> Rule {
-        Rule { which, ..self }
+    pub fn on(self, which: ConnectionFilter) -> FaultRule {
+        FaultRule { which, ..self }
     }
 
     fn applies_to(&self, connection: u64) -> bool {
         match self.which {
-            Which::Every => true,
-            Which::Only(number) => connection == number,
-            Which::From(number) => connection >= number,
+            ConnectionFilter::Every => true,
+            ConnectionFilter::Only(number) => connection == number,
+            ConnectionFilter::From(number) => connection >= number,
         }
     }
 }
 
 /// Rules in order of evaluation. The empty script forwards everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Script {
-    pub rules: Vec<Rule>,
+pub struct FaultScript {
+    pub rules: Vec<FaultRule>,
 }
 
-impl Script {
+impl FaultScript {
     /// Appends a rule.
-    pub fn with(mut self, rule: Rule) -> Script {
+    pub fn with(mut self, rule: FaultRule) -> FaultScript {
         self.rules.push(rule);
         self
     }
@@ -102,38 +102,38 @@ impl Script {
     }
 }
 
-impl From<Rule> for Script {
-    fn from(rule: Rule) -> Script {
-        Script { rules: vec![rule] }
+impl From<FaultRule> for FaultScript {
+    fn from(rule: FaultRule) -> FaultScript {
+        FaultScript { rules: vec![rule] }
     }
 }
 
 /// State of one direction of one connection: forwarded bytes, and pending rules.
 #[derive(Debug)]
 pub(super) struct LaneState {
-    pending: Vec<(Moment, Fault)>,
+    pending: Vec<(FaultPosition, ByteFault)>,
     passed: u64,
     pace: Option<(usize, Duration)>,
 }
 
 /// The next action.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LaneStep {
     /// Forward this many bytes, then pause.
     Pass(usize, Duration),
-    Strike(Fault),
+    Strike(ByteFault),
 }
 
 impl LaneState {
     /// Returns the next step, given the number of waiting bytes; `None` if more bytes are needed.
-    pub(super) fn next(&mut self, waiting: usize) -> Option<Step> {
+    pub(super) fn next(&mut self, waiting: usize) -> Option<LaneStep> {
         if let Some(index) = self.pending.iter().position(|(moment, _)| self.is_due(*moment, waiting)) {
             let (_, fault) = self.pending.remove(index);
-            if let Fault::Trickle { bytes, every } = fault {
+            if let ByteFault::Trickle { bytes, every } = fault {
                 self.pace = Some((bytes.max(1), every));
                 return self.next(waiting);
             }
-            return Some(Step::Strike(fault));
+            return Some(LaneStep::Strike(fault));
         }
         if waiting == 0 {
             return None;
@@ -141,27 +141,27 @@ impl LaneState {
         let (most, pause) = self.pace.unwrap_or((usize::MAX, Duration::ZERO));
         let bytes = waiting.min(most).min(self.free());
         self.passed += bytes as u64;
-        Some(Step::Pass(bytes, pause))
+        Some(LaneStep::Pass(bytes, pause))
     }
 
     /// Adds a fault that is due immediately.
-    pub(super) fn strike(&mut self, fault: Fault) {
-        self.pending.push((Moment::Opening, fault));
+    pub(super) fn strike(&mut self, fault: ByteFault) {
+        self.pending.push((FaultPosition::Opening, fault));
     }
 
-    fn is_due(&self, moment: Moment, waiting: usize) -> bool {
+    fn is_due(&self, moment: FaultPosition, waiting: usize) -> bool {
         match moment {
-            Moment::Opening => true,
-            Moment::Before(count) => self.passed >= count && waiting > 0,
-            Moment::After(count) => self.passed >= count,
+            FaultPosition::Opening => true,
+            FaultPosition::Before(count) => self.passed >= count && waiting > 0,
+            FaultPosition::After(count) => self.passed >= count,
         }
     }
 
     /// Returns the number of bytes that may pass before a rule must be evaluated again.
     fn free(&self) -> usize {
         let ahead = self.pending.iter().filter_map(|(moment, _)| match moment {
-            Moment::Opening => None,
-            Moment::Before(count) | Moment::After(count) => count.checked_sub(self.passed),
+            FaultPosition::Opening => None,
+            FaultPosition::Before(count) | FaultPosition::After(count) => count.checked_sub(self.passed),
         });
         ahead.min().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
     }
@@ -172,13 +172,13 @@ mod tests {
     use super::*;
 
     /// Feeds chunks of bytes to a lane and compares its steps.
-    fn check(rules: &[(Moment, Fault)], chunks: &[usize], expected: &[Step]) {
+    fn check(rules: &[(FaultPosition, ByteFault)], chunks: &[usize], expected: &[LaneStep]) {
         let mut lane = LaneState { pending: rules.to_vec(), passed: 0, pace: None };
         let (mut steps, mut waiting) = (Vec::new(), 0);
         for chunk in [&[0], chunks].concat() {
             waiting += chunk;
             while let Some(step) = lane.next(waiting) {
-                if let Step::Pass(bytes, _) = step {
+                if let LaneStep::Pass(bytes, _) = step {
                     waiting -= bytes;
                 }
                 steps.push(step);
@@ -189,36 +189,40 @@ mod tests {
 
     #[test]
     fn rules_are_met_at_their_byte() {
-        let pass = |bytes| Step::Pass(bytes, Duration::ZERO);
-        let strike = Step::Strike;
+        let pass = |bytes| LaneStep::Pass(bytes, Duration::ZERO);
+        let strike = LaneStep::Strike;
         check(&[], &[5, 7], &[pass(5), pass(7)]);
-        check(&[(Moment::Opening, Fault::Cut)], &[], &[strike(Fault::Cut)]);
-        check(&[(Moment::Before(0), Fault::Cut)], &[], &[]);
-        check(&[(Moment::Before(0), Fault::Cut)], &[1], &[strike(Fault::Cut), pass(1)]);
-        check(&[(Moment::Before(3), Fault::Close)], &[3], &[pass(3)]);
-        check(&[(Moment::Before(3), Fault::Close)], &[2, 2], &[pass(2), pass(1), strike(Fault::Close), pass(1)]);
-        check(&[(Moment::After(3), Fault::Close)], &[3], &[pass(3), strike(Fault::Close)]);
-        check(&[(Moment::After(3), Fault::Close)], &[9], &[pass(3), strike(Fault::Close), pass(6)]);
+        check(&[(FaultPosition::Opening, ByteFault::Cut)], &[], &[strike(ByteFault::Cut)]);
+        check(&[(FaultPosition::Before(0), ByteFault::Cut)], &[], &[]);
+        check(&[(FaultPosition::Before(0), ByteFault::Cut)], &[1], &[strike(ByteFault::Cut), pass(1)]);
+        check(&[(FaultPosition::Before(3), ByteFault::Close)], &[3], &[pass(3)]);
+        check(
+            &[(FaultPosition::Before(3), ByteFault::Close)],
+            &[2, 2],
+            &[pass(2), pass(1), strike(ByteFault::Close), pass(1)],
+        );
+        check(&[(FaultPosition::After(3), ByteFault::Close)], &[3], &[pass(3), strike(ByteFault::Close)]);
+        check(&[(FaultPosition::After(3), ByteFault::Close)], &[9], &[pass(3), strike(ByteFault::Close), pass(6)]);
     }
 
     #[test]
     fn a_trickle_begins_at_its_byte_and_stays() {
         let every = Duration::from_millis(3);
-        let slow = |bytes| Step::Pass(bytes, every);
-        let trickle = (Moment::After(4), Fault::Trickle { bytes: 2, every });
-        check(&[trickle], &[9], &[Step::Pass(4, Duration::ZERO), slow(2), slow(2), slow(1)]);
+        let slow = |bytes| LaneStep::Pass(bytes, every);
+        let trickle = (FaultPosition::After(4), ByteFault::Trickle { bytes: 2, every });
+        check(&[trickle], &[9], &[LaneStep::Pass(4, Duration::ZERO), slow(2), slow(2), slow(1)]);
     }
 
     #[test]
     fn rules_are_for_their_connection_and_direction() {
-        let rule = |which| Rule::new(Direction::ToClient, Moment::Opening, Fault::Cut).on(which);
+        let rule = |which| FaultRule::new(Direction::ToClient, FaultPosition::Opening, ByteFault::Cut).on(which);
         let fires =
-            |which, connection, direction| Script::from(rule(which)).lane(connection, direction).next(0).is_some();
-        assert!(fires(Which::Every, 7, Direction::ToClient));
-        assert!(!fires(Which::Every, 7, Direction::ToServer));
-        assert!(fires(Which::Only(2), 2, Direction::ToClient));
-        assert!(!fires(Which::Only(2), 3, Direction::ToClient));
-        assert!(!fires(Which::From(2), 1, Direction::ToClient));
-        assert!(fires(Which::From(2), 3, Direction::ToClient));
+            |which, connection, direction| FaultScript::from(rule(which)).lane(connection, direction).next(0).is_some();
+        assert!(fires(ConnectionFilter::Every, 7, Direction::ToClient));
+        assert!(!fires(ConnectionFilter::Every, 7, Direction::ToServer));
+        assert!(fires(ConnectionFilter::Only(2), 2, Direction::ToClient));
+        assert!(!fires(ConnectionFilter::Only(2), 3, Direction::ToClient));
+        assert!(!fires(ConnectionFilter::From(2), 1, Direction::ToClient));
+        assert!(fires(ConnectionFilter::From(2), 3, Direction::ToClient));
     }
 }

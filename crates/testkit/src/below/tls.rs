@@ -9,9 +9,9 @@ use rustls::crypto::aws_lc_rs;
 use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-use super::Times;
+use super::FaultCount;
 use super::certificates::{TestCa, TestIdentity};
-use super::endpoint::{Endpoint, Guest};
+use super::endpoint::{AcceptedConnection, Endpoint};
 use super::http1;
 
 /// Fault of a TLS server.
@@ -43,10 +43,10 @@ pub enum TlsFault {
 }
 
 /// An open TLS connection.
-pub(super) type Secured = StreamOwned<ServerConnection, Guest>;
+pub(super) type TlsStream = StreamOwned<ServerConnection, AcceptedConnection>;
 
 /// Serves with this fault; healthy after `times` connections.
-pub fn serve(authority: &TestCa, fault: TlsFault, times: Times) -> io::Result<Endpoint> {
+pub fn serve(authority: &TestCa, fault: TlsFault, times: FaultCount) -> io::Result<Endpoint> {
     let faulty = config(authority, fault)?;
     let healthy = config(authority, TlsFault::None)?;
     Endpoint::start(move |guest| {
@@ -67,7 +67,7 @@ pub(super) fn server_config(identity: &TestIdentity, protocols: &[&str]) -> io::
 }
 
 /// Completes the handshake. A rejected client receives the alert.
-pub(super) fn secure(guest: Guest, config: &Arc<ServerConfig>) -> io::Result<Secured> {
+pub(super) fn secure(guest: AcceptedConnection, config: &Arc<ServerConfig>) -> io::Result<TlsStream> {
     let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
     let mut secured = StreamOwned::new(connection, guest);
     while secured.conn.is_handshaking() {
@@ -82,13 +82,13 @@ pub(super) fn secure(guest: Guest, config: &Arc<ServerConfig>) -> io::Result<Sec
 }
 
 /// Sends close_notify, so that the peer does not detect a truncation.
-pub(super) fn leave(mut secured: Secured) {
+pub(super) fn leave(mut secured: TlsStream) {
     secured.conn.send_close_notify();
     secured.flush().ok();
     secured.sock.finish();
 }
 
-fn attend(guest: Guest, config: &Arc<ServerConfig>) {
+fn attend(guest: AcceptedConnection, config: &Arc<ServerConfig>) {
     let Ok(mut secured) = secure(guest, config) else { return };
     http1::converse(&mut secured, |secured| secured.sock.delivered());
     leave(secured);
@@ -138,13 +138,13 @@ fn finish(
     Ok(Arc::new(config))
 }
 
-fn stall(mut guest: Guest) {
+fn stall(mut guest: AcceptedConnection) {
     if read_record(&mut guest).is_ok() {
         guest.stand_still();
     }
 }
 
-fn answer_hello(mut guest: Guest, answer: &[u8]) {
+fn answer_hello(mut guest: AcceptedConnection, answer: &[u8]) {
     if read_record(&mut guest).is_ok() && guest.write_all(answer).is_ok() {
         guest.finish();
     }

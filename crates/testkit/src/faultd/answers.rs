@@ -6,50 +6,52 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::server::{Server, locked};
-use super::{Fault, Moment, Strike, frame};
+use super::server::{StdioFaultServer, locked};
+use super::{FaultMoment, FaultOccurrence, StdioFault, frame};
 
-pub fn find(name: &str) -> Option<Fault> {
+pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
-        "S12" => Fault::once(answer_after_cancellation),
-        "S12-mute" => Fault::once(|_, _| ()),
-        "S13" => Fault::once(progress_for_ever),
-        "S26" => Fault::once(unknown_ids),
-        "S27" => Fault::once(twice),
-        "S28" => Fault::always(shuffled),
-        "S29-string" => Fault::once(|server, strike| renamed(server, strike, Some(&text_of(&strike.id)))),
-        "S29-float" => Fault::once(|server, strike| renamed(server, strike, Some(&format!("{}.0", number(strike))))),
-        "S29-null" => Fault::once(|server, strike| renamed(server, strike, Some("null"))),
-        "S29-missing" => Fault::once(|server, strike| renamed(server, strike, None)),
-        "S29-bool" => Fault::once(|server, strike| renamed(server, strike, Some("true"))),
-        "S29-huge" => Fault::once(|server, strike| renamed(server, strike, Some("18446744073709551616"))),
-        "S29-null-error" => Fault::once(|server, _| server.out.line(anonymous_error(r#","id":null"#))),
-        "S29-missing-error" => Fault::once(|server, _| server.out.line(anonymous_error(""))),
-        "S30-both" => Fault::once(both),
-        "S30-neither" => {
-            Fault::once(|server, strike| server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{}}}"#, strike.id)))
+        "S12" => StdioFault::once(answer_after_cancellation),
+        "S12-mute" => StdioFault::once(|_, _| ()),
+        "S13" => StdioFault::once(progress_for_ever),
+        "S26" => StdioFault::once(unknown_ids),
+        "S27" => StdioFault::once(twice),
+        "S28" => StdioFault::always(shuffled),
+        "S29-string" => StdioFault::once(|server, strike| renamed(server, strike, Some(&text_of(&strike.id)))),
+        "S29-float" => {
+            StdioFault::once(|server, strike| renamed(server, strike, Some(&format!("{}.0", number(strike)))))
         }
-        "S31" => Fault::once(batch),
-        "S32" => Fault::once(ask_everything),
-        "S33-ping" => Fault::once(|server, strike| ask(server, strike, "ping")),
-        "S33-roots" => Fault::once(|server, strike| ask(server, strike, "roots/list")),
-        "S33-sampling" => Fault::once(|server, strike| ask(server, strike, "sampling/createMessage")),
-        "S34" => Fault::once(|server, strike| result_type(server, strike, Some("mystery"))),
-        "S34-absent" => Fault::once(|server, strike| result_type(server, strike, None)),
-        "S35" => Fault::once(unknown_everything),
-        "S36" => Fault::once(notification_flood),
-        "bomb-nodes" => Fault::once(many_nodes),
-        "bomb-depth" => Fault::once(deep_nesting),
+        "S29-null" => StdioFault::once(|server, strike| renamed(server, strike, Some("null"))),
+        "S29-missing" => StdioFault::once(|server, strike| renamed(server, strike, None)),
+        "S29-bool" => StdioFault::once(|server, strike| renamed(server, strike, Some("true"))),
+        "S29-huge" => StdioFault::once(|server, strike| renamed(server, strike, Some("18446744073709551616"))),
+        "S29-null-error" => StdioFault::once(|server, _| server.out.line(anonymous_error(r#","id":null"#))),
+        "S29-missing-error" => StdioFault::once(|server, _| server.out.line(anonymous_error(""))),
+        "S30-both" => StdioFault::once(both),
+        "S30-neither" => {
+            StdioFault::once(|server, strike| server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{}}}"#, strike.id)))
+        }
+        "S31" => StdioFault::once(batch),
+        "S32" => StdioFault::once(ask_everything),
+        "S33-ping" => StdioFault::once(|server, strike| ask(server, strike, "ping")),
+        "S33-roots" => StdioFault::once(|server, strike| ask(server, strike, "roots/list")),
+        "S33-sampling" => StdioFault::once(|server, strike| ask(server, strike, "sampling/createMessage")),
+        "S34" => StdioFault::once(|server, strike| result_type(server, strike, Some("mystery"))),
+        "S34-absent" => StdioFault::once(|server, strike| result_type(server, strike, None)),
+        "S35" => StdioFault::once(unknown_everything),
+        "S36" => StdioFault::once(notification_flood),
+        "bomb-nodes" => StdioFault::once(many_nodes),
+        "bomb-depth" => StdioFault::once(deep_nesting),
         _ => return None,
     })
 }
 
-fn answer_after_cancellation(server: &Arc<Server>, strike: &Strike) {
+fn answer_after_cancellation(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     locked(&server.late).insert(strike.id.to_string(), strike.line.clone());
 }
 
 /// Stops when cancelled, without a response.
-fn progress_for_ever(server: &Arc<Server>, strike: &Strike) {
+fn progress_for_ever(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let (server, id, token) = (Arc::clone(server), strike.id.clone(), strike.token.clone());
     thread::spawn(move || {
         let mut progress = 0u64;
@@ -63,23 +65,23 @@ fn progress_for_ever(server: &Arc<Server>, strike: &Strike) {
     });
 }
 
-fn unknown_ids(server: &Arc<Server>, strike: &Strike) {
+fn unknown_ids(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     for id in [json!(987_654_321), json!(-1), json!("no-such-id")] {
         server.out.line(frame::result(&id, &json!({ "content": [], "resultType": "complete" })));
-        server.out.line(frame::error(&id, &frame::Refusal::new(-32603, "nobody asked")));
+        server.out.line(frame::error(&id, &frame::ErrorReply::new(-32603, "nobody asked")));
     }
     strike.deliver(server);
 }
 
 /// The second response is marked as a duplicate.
-fn twice(server: &Arc<Server>, strike: &Strike) {
+fn twice(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     strike.deliver(server);
-    let answer = if strike.moment == Moment::Idle { &strike.previous } else { &strike.line };
+    let answer = if strike.moment == FaultMoment::Idle { &strike.previous } else { &strike.line };
     server.out.line(frame::inject(answer, br#""duplicate":true"#));
 }
 
 /// Collects responses until there are `--count`, or until no more arrive, and sends them out of order.
-fn shuffled(server: &Arc<Server>, strike: &Strike) {
+fn shuffled(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let mut gathered = locked(&server.gathered);
     gathered.push(strike.line.clone());
     let so_far = gathered.len();
@@ -93,7 +95,7 @@ fn shuffled(server: &Arc<Server>, strike: &Strike) {
     }
 }
 
-fn release_when_quiet(server: &Server) {
+fn release_when_quiet(server: &StdioFaultServer) {
     let mut seen = 0;
     loop {
         thread::sleep(server.options.delay(10_000).max(Duration::from_millis(1)));
@@ -105,7 +107,7 @@ fn release_when_quiet(server: &Server) {
     }
 }
 
-fn release(server: &Server) {
+fn release(server: &StdioFaultServer) {
     let mut lines = std::mem::take(&mut *locked(&server.gathered));
     lines.reverse();
     // A fixed shuffle: the same order every time.
@@ -119,7 +121,7 @@ fn release(server: &Server) {
     }
 }
 
-fn renamed(server: &Server, strike: &Strike, token: Option<&str>) {
+fn renamed(server: &StdioFaultServer, strike: &FaultOccurrence, token: Option<&str>) {
     server.out.line(frame::with_id(&strike.line, &strike.id, token));
 }
 
@@ -129,7 +131,7 @@ fn text_of(id: &Value) -> String {
 }
 
 /// Returns the id as a number; zero if it is not a number.
-fn number(strike: &Strike) -> i64 {
+fn number(strike: &FaultOccurrence) -> i64 {
     strike.id.as_i64().unwrap_or_default()
 }
 
@@ -137,17 +139,17 @@ fn anonymous_error(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32600,"message":"Invalid request"}}}}"#)
 }
 
-fn both(server: &Arc<Server>, strike: &Strike) {
+fn both(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let open = strike.line.trim_end().len() - 1;
     let error = r#""error":{"code":-32603,"message":"both"}"#;
     server.out.line(format!("{},{error}}}", &strike.line[..open]));
 }
 
-fn batch(server: &Arc<Server>, strike: &Strike) {
+fn batch(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     server.out.line(format!("[{},{}]", frame::chatter(), strike.line));
 }
 
-fn ask_everything(server: &Arc<Server>, strike: &Strike) {
+fn ask_everything(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     for method in ["ping", "roots/list", "sampling/createMessage"] {
         server.ask(method, &ask_params(method), None);
     }
@@ -155,8 +157,8 @@ fn ask_everything(server: &Arc<Server>, strike: &Strike) {
 }
 
 /// Sends the response only after the client's reply or a timeout.
-fn ask(server: &Arc<Server>, strike: &Strike, method: &'static str) {
-    let then = (strike.moment == Moment::Answer).then(|| strike.line.clone());
+fn ask(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence, method: &'static str) {
+    let then = (strike.moment == FaultMoment::Answer).then(|| strike.line.clone());
     server.ask(method, &ask_params(method), then);
 }
 
@@ -170,7 +172,7 @@ fn ask_params(method: &str) -> Value {
     }
 }
 
-fn result_type(server: &Server, strike: &Strike, name: Option<&str>) {
+fn result_type(server: &StdioFaultServer, strike: &FaultOccurrence, name: Option<&str>) {
     let usual = r#""resultType":"complete""#;
     let bare = strike.line.replace(&format!(",{usual}"), "").replace(&format!("{usual},"), "").replace(usual, "");
     match name {
@@ -179,7 +181,7 @@ fn result_type(server: &Server, strike: &Strike, name: Option<&str>) {
     }
 }
 
-fn unknown_everything(server: &Arc<Server>, strike: &Strike) {
+fn unknown_everything(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     server.out.line(frame::notification("notifications/from/the/future", &json!({ "when": "later" })));
     server.out.line(r#"{"jsonrpc":"2.0","method":"notifications/bare","extra":[1,{"two":3}]}"#);
     let bytes = frame::inject(&strike.line, br#""futureField":{"b":[1,null],"a":"kept"}"#);
@@ -188,7 +190,7 @@ fn unknown_everything(server: &Arc<Server>, strike: &Strike) {
 }
 
 /// Sends `--count` notifications of three kinds, with the response halfway through.
-fn notification_flood(server: &Arc<Server>, strike: &Strike) {
+fn notification_flood(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let token = strike.token.clone().unwrap_or_else(|| json!("unknown-token"));
     let kinds = [
         frame::chatter(),
@@ -196,7 +198,7 @@ fn notification_flood(server: &Arc<Server>, strike: &Strike) {
         frame::notification("notifications/progress", &json!({ "progressToken": token, "progress": 1 })),
     ];
     let total = server.options.count.unwrap_or(1_000_000);
-    let answer = (strike.moment == Moment::Answer).then(|| strike.line.clone());
+    let answer = (strike.moment == FaultMoment::Answer).then(|| strike.line.clone());
     let server = Arc::clone(server);
     thread::spawn(move || {
         pour(&server, &kinds, total / 2);
@@ -208,7 +210,7 @@ fn notification_flood(server: &Arc<Server>, strike: &Strike) {
 }
 
 /// Sends in batches, so that other responses can interleave.
-fn pour(server: &Server, kinds: &[String], total: usize) {
+fn pour(server: &StdioFaultServer, kinds: &[String], total: usize) {
     let mut handful = String::new();
     for number in 0..total {
         handful.push_str(&kinds[number % kinds.len()]);
@@ -223,14 +225,14 @@ fn pour(server: &Server, kinds: &[String], total: usize) {
 }
 
 /// Sends `--bytes` of `[{"":0},…]`: small on the wire, large once parsed.
-fn many_nodes(server: &Arc<Server>, strike: &Strike) {
+fn many_nodes(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let nodes = server.options.bytes.unwrap_or(6 << 20) / r#"{"":0},"#.len();
     let list = vec![r#"{"":0}"#; nodes.max(1)].join(",");
     server.out.line(frame::inject(&strike.line, format!(r#""structuredContent":[{list}]"#).as_bytes()));
 }
 
 /// Sends `--count` nested arrays.
-fn deep_nesting(server: &Arc<Server>, strike: &Strike) {
+fn deep_nesting(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let depth = server.options.count.unwrap_or(1_000_000);
     let nest = format!(r#""structuredContent":{}{}"#, "[".repeat(depth), "]".repeat(depth));
     server.out.line(frame::inject(&strike.line, nest.as_bytes()));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::frame::{self, Message};
+use super::frame::{self, ClientMessage};
 use super::healthy::{cached, completed};
-use super::server::{Conversation, Server, locked};
-use super::{Fault, Intercept, tools};
+use super::server::{EraState, StdioFaultServer, locked};
+use super::{MessageInterceptor, StdioFault, tools};
 
 /// Input schema of the tool `odd`, byte for byte as sent.
 pub const ODD_SCHEMA: &str = r#"{ "type" : "object",  "zeta":1, "properties" : {"b":{"type":"string"}, "a" :{"type":"integer","minimum":-0.0}},"x-unknown":{"k":[1.50,2E3]}, "$schema":"https://json-schema.org/draft/2020-12/schema","additionalProperties":false }"#;
@@ -16,8 +16,8 @@ pub const ODD_SCHEMA: &str = r#"{ "type" : "object",  "zeta":1, "properties" : {
 /// Members of the result of the tool `odd` after `resultType`, byte for byte as sent.
 pub const ODD_RESULT: &str = r#""zulu":{"b":1,"a":2},"content":[{"type":"hologram","depth":3,"data":"AAAA"},{"text":"plain \u0041 \/","type":"text","annotations":{"z":1,"audience":["user"]}}],"structuredContent":{"z":12345678901234567890123,"a":1.10,"m":[1e2,-0]},"alpha":null,"_meta":{"vendor/x":"y"}"#;
 
-pub fn find(name: &str) -> Option<Fault> {
-    let act: Intercept = match name {
+pub fn find(name: &str) -> Option<StdioFault> {
+    let act: MessageInterceptor = match name {
         "bad-tool" => bad_tool,
         "fidelity" => fidelity,
         "cursor-repeat" => repeated_cursor,
@@ -26,11 +26,11 @@ pub fn find(name: &str) -> Option<Fault> {
         "env" => environment,
         _ => return None,
     };
-    Some(Fault::Intercept { act, handshake_only: false })
+    Some(StdioFault::Intercept { act, handshake_only: false })
 }
 
 /// Lists malformed tools, each in a different way, between valid ones.
-fn bad_tool(server: &Arc<Server>, message: &Message) -> bool {
+fn bad_tool(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     let mut list = tools::definitions();
     list.insert(1, json!({ "name": 7, "inputSchema": "none" }));
     list.insert(3, json!({ "description": "no name", "inputSchema": { "type": "object" } }));
@@ -38,9 +38,9 @@ fn bad_tool(server: &Arc<Server>, message: &Message) -> bool {
     message.is("tools/list") && send(server, message, cached(json!({ "tools": list })))
 }
 
-fn fidelity(server: &Arc<Server>, message: &Message) -> bool {
+fn fidelity(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     let kind = match *locked(&server.conversation) {
-        Conversation::Opening | Conversation::Open => "",
+        EraState::Opening | EraState::Open => "",
         _ => r#""resultType":"complete","#,
     };
     let body = if message.is("tools/list") {
@@ -54,12 +54,12 @@ fn fidelity(server: &Arc<Server>, message: &Message) -> bool {
     true
 }
 
-fn repeated_cursor(server: &Arc<Server>, message: &Message) -> bool {
+fn repeated_cursor(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     message.is("tools/list") && page(server, message, 0, Some("same"))
 }
 
 /// An empty string is a valid cursor (server/utilities/pagination).
-fn empty_cursor(server: &Arc<Server>, message: &Message) -> bool {
+fn empty_cursor(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if !message.is("tools/list") {
         return false;
     }
@@ -69,13 +69,13 @@ fn empty_cursor(server: &Arc<Server>, message: &Message) -> bool {
     }
 }
 
-fn endless_pages(server: &Arc<Server>, message: &Message) -> bool {
+fn endless_pages(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     let number = message.params["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     message.is("tools/list") && page(server, message, number, Some(&(number + 1).to_string()))
 }
 
 /// Sends a page with one tool and the next cursor.
-fn page(server: &Server, message: &Message, number: usize, next: Option<&str>) -> bool {
+fn page(server: &StdioFaultServer, message: &ClientMessage, number: usize, next: Option<&str>) -> bool {
     let mut body = cached(json!({ "tools": [tools::filler(number)] }));
     if let Some(next) = next {
         body["nextCursor"] = json!(next);
@@ -84,7 +84,7 @@ fn page(server: &Server, message: &Message, number: usize, next: Option<&str>) -
 }
 
 /// Adds tools that report the environment of the process.
-fn environment(server: &Arc<Server>, message: &Message) -> bool {
+fn environment(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if message.is("tools/list") {
         let mut list = tools::definitions();
         list.push(tools::tool("environ", "The environment.", json!({})));
@@ -120,11 +120,11 @@ fn told(value: Value) -> Value {
     body
 }
 
-fn calls(message: &Message, tool: &str) -> bool {
+fn calls(message: &ClientMessage, tool: &str) -> bool {
     message.is("tools/call") && message.params["name"] == tool
 }
 
-fn send(server: &Server, message: &Message, body: Value) -> bool {
+fn send(server: &StdioFaultServer, message: &ClientMessage, body: Value) -> bool {
     server.out.line(frame::result(&message.id(), &completed(server, body)));
     true
 }

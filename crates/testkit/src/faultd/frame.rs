@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A parsed message from the client.
-pub struct Message {
+pub struct ClientMessage {
     /// Present on requests and responses.
     pub id: Option<Value>,
     /// Empty on a response.
@@ -13,12 +13,12 @@ pub struct Message {
     pub error: Option<i64>,
 }
 
-impl Message {
+impl ClientMessage {
     /// Parses one line; returns `None` if it is not a JSON object.
-    pub fn parse(line: &[u8]) -> Option<Message> {
+    pub fn parse(line: &[u8]) -> Option<ClientMessage> {
         let mut body: Value = serde_json::from_slice(line).ok()?;
         let fields = body.as_object_mut()?;
-        Some(Message {
+        Some(ClientMessage {
             id: fields.remove("id"),
             method: fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned(),
             params: fields.remove("params").unwrap_or_default(),
@@ -54,15 +54,15 @@ impl Message {
 }
 
 /// A JSON-RPC error to respond with.
-pub struct Refusal {
+pub struct ErrorReply {
     pub code: i64,
     pub message: String,
     pub data: Option<Value>,
 }
 
-impl Refusal {
-    pub fn new(code: i64, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), data: None }
+impl ErrorReply {
+    pub fn new(code: i64, message: impl Into<String>) -> ErrorReply {
+        ErrorReply { code, message: message.into(), data: None }
     }
 }
 
@@ -71,7 +71,7 @@ pub fn result(id: &Value, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-pub fn error(id: &Value, refusal: &Refusal) -> String {
+pub fn error(id: &Value, refusal: &ErrorReply) -> String {
     let mut error = json!({ "code": refusal.code, "message": refusal.message });
     if let Some(data) = &refusal.data {
         error["data"] = data.clone();
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn messages_are_told_apart() {
-        let request = Message::parse(br#"{"id":1,"method":"ping"}"#).unwrap();
+        let request = ClientMessage::parse(br#"{"id":1,"method":"ping"}"#).unwrap();
         assert!(request.is_request() && !request.is_response());
-        let response = Message::parse(br#"{"id":1,"error":{"code":-32601}}"#).unwrap();
+        let response = ClientMessage::parse(br#"{"id":1,"error":{"code":-32601}}"#).unwrap();
         assert!(response.is_response() && response.error == Some(-32601));
-        assert!(Message::parse(b"[]").is_none() && Message::parse(b"{").is_none());
+        assert!(ClientMessage::parse(b"[]").is_none() && ClientMessage::parse(b"{").is_none());
     }
 }

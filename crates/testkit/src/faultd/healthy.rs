@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::frame::{self, Message, Refusal};
-use super::options::{Era, HANDSHAKE, MODERN};
-use super::server::{Conversation, Server, locked};
-use super::serving::Serving;
+use super::frame::{self, ClientMessage, ErrorReply};
+use super::options::{HANDSHAKE, MODERN, ServerEra};
+use super::server::{EraState, StdioFaultServer, locked};
+use super::serving::RequestServer;
 use super::tools;
 
 /// Records the entries that the oracle checks, before any other processing.
-pub fn record(server: &dyn Serving, message: &Message) {
+pub fn record(server: &dyn RequestServer, message: &ClientMessage) {
     match message.method.as_str() {
         "tools/call" => {
             let tool = message.params["name"].as_str().unwrap_or("?");
@@ -24,20 +24,20 @@ pub fn record(server: &dyn Serving, message: &Message) {
 }
 
 /// Returns the key of a call in the ledger: its nonce, or its id if it has none.
-pub fn nonce(message: &Message) -> String {
+pub fn nonce(message: &ClientMessage) -> String {
     match message.argument("nonce") {
         Value::String(nonce) => nonce.clone(),
         _ => format!("id:{}", plain(&message.id())),
     }
 }
 
-pub fn notified(server: &Arc<Server>, message: &Message) {
+pub fn notified(server: &Arc<StdioFaultServer>, message: &ClientMessage) {
     match message.method.as_str() {
         "notifications/cancelled" => server.cancel(&message.params["requestId"]),
         "notifications/initialized" => {
             let mut conversation = locked(&server.conversation);
-            if *conversation == Conversation::Opening {
-                *conversation = Conversation::Open;
+            if *conversation == EraState::Opening {
+                *conversation = EraState::Open;
                 drop(conversation);
                 server.ready(Value::Null, "");
             }
@@ -47,11 +47,11 @@ pub fn notified(server: &Arc<Server>, message: &Message) {
 }
 
 /// Returns the response line, or `None` if the request was cancelled meanwhile.
-pub fn answer(server: &Server, message: &Message) -> Option<String> {
+pub fn answer(server: &StdioFaultServer, message: &ClientMessage) -> Option<String> {
     let outcome = match message.method.as_str() {
         "server/discover" => discover(server, message),
         "initialize" => initialize(server, message),
-        "ping" if *locked(&server.conversation) != Conversation::Stateless => Ok(json!({})),
+        "ping" if *locked(&server.conversation) != EraState::Stateless => Ok(json!({})),
         _ => match admit(server, message) {
             Ok(()) => carry_out(server, message)?,
             Err(refusal) => Err(refusal),
@@ -64,7 +64,7 @@ pub fn answer(server: &Server, message: &Message) -> Option<String> {
 }
 
 /// Executes an accepted request; returns `None` if it was cancelled meanwhile.
-pub fn carry_out(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
+pub fn carry_out(server: &dyn RequestServer, message: &ClientMessage) -> Option<Result<Value, ErrorReply>> {
     if message.is("tools/call") { tools::call(server, message) } else { Some(look_up(server, message)) }
 }
 
@@ -82,7 +82,7 @@ pub fn discover_result(versions: &[&str]) -> Value {
 }
 
 /// Returns the result of `initialize`: the requested revision if it is not too new, otherwise the newest.
-pub fn initialize_result(era: Era, message: &Message) -> Value {
+pub fn initialize_result(era: ServerEra, message: &ClientMessage) -> Value {
     json!({
         "protocolVersion": agreed(era, message),
         "capabilities": capabilities(),
@@ -92,60 +92,60 @@ pub fn initialize_result(era: Era, message: &Message) -> Value {
 }
 
 /// Returns the revision negotiated by `initialize`.
-pub fn agreed(era: Era, message: &Message) -> &'static str {
+pub fn agreed(era: ServerEra, message: &ClientMessage) -> &'static str {
     let newest = era.newest_handshake();
     let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
     HANDSHAKE.into_iter().find(|known| *known == asked && *known <= newest).unwrap_or(newest)
 }
 
-pub fn unsupported_version(supported: &[&str], requested: &Value) -> Refusal {
-    Refusal {
+pub fn unsupported_version(supported: &[&str], requested: &Value) -> ErrorReply {
+    ErrorReply {
         code: -32022,
         message: "Unsupported protocol version".to_owned(),
         data: Some(json!({ "supported": supported, "requested": requested })),
     }
 }
 
-pub fn method_not_found(message: &Message) -> Refusal {
-    Refusal::new(-32601, format!("Method not found: {}", message.method))
+pub fn method_not_found(message: &ClientMessage) -> ErrorReply {
+    ErrorReply::new(-32601, format!("Method not found: {}", message.method))
 }
 
-fn discover(server: &Server, message: &Message) -> Result<Value, Refusal> {
-    if server.options.era != Era::Modern {
+fn discover(server: &StdioFaultServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
+    if server.options.era != ServerEra::Modern {
         return Err(method_not_found(message));
     }
-    if matches!(*locked(&server.conversation), Conversation::Opening | Conversation::Open) {
+    if matches!(*locked(&server.conversation), EraState::Opening | EraState::Open) {
         return Err(wrong_era());
     }
     check_meta(message)?;
     Ok(discover_result(&[MODERN]))
 }
 
-fn initialize(server: &Server, message: &Message) -> Result<Value, Refusal> {
+fn initialize(server: &StdioFaultServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
     let mut conversation = locked(&server.conversation);
-    if *conversation != Conversation::Undecided {
+    if *conversation != EraState::Undecided {
         return Err(wrong_era());
     }
-    *conversation = Conversation::Opening;
+    *conversation = EraState::Opening;
     Ok(initialize_result(server.options.era, message))
 }
 
 /// Checks that a request fits the era, and sets the era if it is undecided.
-fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
+fn admit(server: &StdioFaultServer, message: &ClientMessage) -> Result<(), ErrorReply> {
     let mut conversation = locked(&server.conversation);
     match *conversation {
-        Conversation::Undecided if server.options.era == Era::Modern => {
+        EraState::Undecided if server.options.era == ServerEra::Modern => {
             check_meta(message)?;
-            *conversation = Conversation::Stateless;
+            *conversation = EraState::Stateless;
             Ok(())
         }
-        Conversation::Undecided => Err(Refusal::new(-32600, "Server not initialized")),
-        Conversation::Stateless => check_meta(message),
-        Conversation::Opening | Conversation::Open => {
+        EraState::Undecided => Err(ErrorReply::new(-32600, "Server not initialized")),
+        EraState::Stateless => check_meta(message),
+        EraState::Opening | EraState::Open => {
             if message.meta("io.modelcontextprotocol/protocolVersion").is_some() {
                 return Err(wrong_era());
             }
-            if *conversation == Conversation::Opening {
+            if *conversation == EraState::Opening {
                 server.record(&format!("violation {} before notifications/initialized", message.method));
             }
             Ok(())
@@ -154,21 +154,21 @@ fn admit(server: &Server, message: &Message) -> Result<(), Refusal> {
 }
 
 /// Checks the two `_meta` keys that a stateless request needs (2026-07-28, basic/index).
-pub fn check_meta(message: &Message) -> Result<(), Refusal> {
+pub fn check_meta(message: &ClientMessage) -> Result<(), ErrorReply> {
     let version = message.meta("io.modelcontextprotocol/protocolVersion");
     let capabilities = message.meta("io.modelcontextprotocol/clientCapabilities");
     match version {
         Some(version @ Value::String(name)) if name != MODERN => Err(unsupported_version(&[MODERN], version)),
         Some(Value::String(_)) if capabilities.is_some_and(Value::is_object) => Ok(()),
-        _ => Err(Refusal::new(-32602, "Missing required _meta: protocolVersion and clientCapabilities")),
+        _ => Err(ErrorReply::new(-32602, "Missing required _meta: protocolVersion and clientCapabilities")),
     }
 }
 
-fn wrong_era() -> Refusal {
-    Refusal::new(-32600, "this connection serves the other protocol era")
+fn wrong_era() -> ErrorReply {
+    ErrorReply::new(-32600, "this connection serves the other protocol era")
 }
 
-fn look_up(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
+fn look_up(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
     match message.method.as_str() {
         "tools/list" => tools::list(server, message),
         "resources/list" => Ok(cached(json!({
@@ -186,18 +186,18 @@ fn look_up(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
     }
 }
 
-fn read(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
+fn read(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
     let uri = message.params["uri"].as_str().unwrap_or_default();
     if uri != "fault://greeting" && !uri.starts_with("fault://item/") {
         let code = if server.is_stateless() { -32602 } else { -32002 };
-        return Err(Refusal::new(code, format!("Resource not found: {uri}")));
+        return Err(ErrorReply::new(code, format!("Resource not found: {uri}")));
     }
     Ok(cached(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": "hello" }] })))
 }
 
-fn prompt(message: &Message) -> Result<Value, Refusal> {
+fn prompt(message: &ClientMessage) -> Result<Value, ErrorReply> {
     if message.params["name"] != "greet" {
-        return Err(Refusal::new(-32602, "Unknown prompt"));
+        return Err(ErrorReply::new(-32602, "Unknown prompt"));
     }
     let text = format!("Greet {}.", message.argument("who").as_str().unwrap_or("everybody"));
     Ok(json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }] }))
@@ -211,10 +211,10 @@ pub fn cached(mut body: Value) -> Value {
 }
 
 /// Adapts a result to the era of the connection.
-pub fn completed(server: &Server, body: Value) -> Value {
+pub fn completed(server: &StdioFaultServer, body: Value) -> Value {
     match *locked(&server.conversation) {
-        Conversation::Undecided => body,
-        conversation => dressed(body, conversation == Conversation::Stateless),
+        EraState::Undecided => body,
+        conversation => dressed(body, conversation == EraState::Stateless),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::setsid;
 
-use super::server::{Server, stand_still};
+use super::server::{StdioFaultServer, stand_still};
 
 /// Entry point of a child process: `kin sleep`, `kin sleep-apart`, `kin fork` or `kin exit`.
 pub fn run(mut args: impl Iterator<Item = String>) -> ! {
@@ -50,7 +50,7 @@ pub fn start_zombie() {
 }
 
 /// Starts a healthy server on this process's pipes; it keeps running after stdin ends.
-pub fn start_server(server: &Server) -> Option<Child> {
+pub fn start_server(server: &StdioFaultServer) -> Option<Child> {
     let mut command = again(&["stdio", "ok", "--linger", "--era", server.options.era.as_str()]);
     if let Some(ledger) = &server.options.ledger {
         command.arg("--ledger").arg(ledger);

@@ -6,33 +6,35 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 
-use super::server::{Server, stand_still};
-use super::{Fault, Moment, Strike, kin, out};
+use super::server::{StdioFaultServer, stand_still};
+use super::{FaultMoment, FaultOccurrence, StdioFault, kin, out};
 
-pub fn find(name: &str) -> Option<Fault> {
+pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
-        "S02" => Fault::at_start(|_, _| die(0)),
-        "S03" => Fault::when_ready(|_, _| die(1)),
-        "S03-list" => Fault::Intercept { act: |_, message| message.is("tools/list") && die(1), handshake_only: false },
-        "S04" => Fault::once(|_, _| abort_quietly()),
-        "S04-segv" => Fault::once(|_, _| segfault()),
-        "S05" => Fault::once(answer_without_newline),
-        "S06" => Fault::once(answer_and_exit),
-        "S07" => Fault::once(close_stdout),
-        "S08" => Fault::once(close_stdin),
-        "S08-mute" => Fault::once(close_stdin_silently),
-        "S09" => Fault::at_start(|_, _| stand_still()),
-        "deaf" => Fault::when_ready(|_, _| stand_still()),
-        "deaf-babbling" => Fault::when_ready(babble),
-        "S37" => Fault::once(flood_stderr),
-        "S38" => Fault::at_start(refuse_to_leave),
-        "S39" => Fault::once(stop),
-        "S40" => Fault::at_start(leave_a_holder),
-        "S40-wait" => Fault::at_start(wrap),
-        "S41" => Fault::at_start(leave_daemons),
-        "S42" => Fault::at_start(leave_a_stdout_holder),
-        "S43" => Fault::at_start(leave_zombies),
-        "S44" => Fault::at_start(hog),
+        "S02" => StdioFault::at_start(|_, _| die(0)),
+        "S03" => StdioFault::when_ready(|_, _| die(1)),
+        "S03-list" => {
+            StdioFault::Intercept { act: |_, message| message.is("tools/list") && die(1), handshake_only: false }
+        }
+        "S04" => StdioFault::once(|_, _| abort_quietly()),
+        "S04-segv" => StdioFault::once(|_, _| segfault()),
+        "S05" => StdioFault::once(answer_without_newline),
+        "S06" => StdioFault::once(answer_and_exit),
+        "S07" => StdioFault::once(close_stdout),
+        "S08" => StdioFault::once(close_stdin),
+        "S08-mute" => StdioFault::once(close_stdin_silently),
+        "S09" => StdioFault::at_start(|_, _| stand_still()),
+        "deaf" => StdioFault::when_ready(|_, _| stand_still()),
+        "deaf-babbling" => StdioFault::when_ready(babble),
+        "S37" => StdioFault::once(flood_stderr),
+        "S38" => StdioFault::at_start(refuse_to_leave),
+        "S39" => StdioFault::once(stop),
+        "S40" => StdioFault::at_start(leave_a_holder),
+        "S40-wait" => StdioFault::at_start(wrap),
+        "S41" => StdioFault::at_start(leave_daemons),
+        "S42" => StdioFault::at_start(leave_a_stdout_holder),
+        "S43" => StdioFault::at_start(leave_zombies),
+        "S44" => StdioFault::at_start(hog),
         _ => return None,
     })
 }
@@ -60,40 +62,40 @@ fn forbid_core() {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).ok();
 }
 
-fn answer_without_newline(server: &Arc<Server>, strike: &Strike) {
+fn answer_without_newline(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     server.out.bytes(strike.line.as_bytes());
     exit(0)
 }
 
-fn answer_and_exit(server: &Arc<Server>, strike: &Strike) {
+fn answer_and_exit(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     strike.deliver(server);
     exit(0)
 }
 
-fn close_stdout(server: &Arc<Server>, _: &Strike) {
+fn close_stdout(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     server.out.close().ok();
 }
 
-fn close_stdin(server: &Arc<Server>, strike: &Strike) {
+fn close_stdin(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     close_stdin_silently(server, strike);
     std::thread::sleep(server.options.delay(1000));
     strike.deliver(server);
 }
 
-fn close_stdin_silently(server: &Arc<Server>, _: &Strike) {
+fn close_stdin_silently(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     server.linger();
     out::close_stdin().ok();
 }
 
 /// Stops reading, and sends messages that provoke long replies.
-fn babble(server: &Arc<Server>, _: &Strike) {
+fn babble(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     for number in 0..server.options.count.unwrap_or(100_000) {
         server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":7}}"#));
     }
     stand_still()
 }
 
-fn flood_stderr(server: &Arc<Server>, strike: &Strike) {
+fn flood_stderr(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let chunk = [b'e'; 1 << 16];
     let mut left = server.options.bytes.unwrap_or(64 << 20);
     let mut stderr = std::io::stderr().lock();
@@ -108,7 +110,7 @@ fn flood_stderr(server: &Arc<Server>, strike: &Strike) {
 }
 
 /// A call affected by this stays unanswered, so that it is in flight when the client closes.
-fn refuse_to_leave(server: &Arc<Server>, _: &Strike) {
+fn refuse_to_leave(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     server.linger();
     ignore_terminate();
 }
@@ -120,14 +122,14 @@ fn ignore_terminate() {
 }
 
 /// Stops the process; answers if it is continued.
-fn stop(server: &Arc<Server>, strike: &Strike) {
+fn stop(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     kill_process(getpid(), Signal::STOP).ok();
     strike.deliver(server);
 }
 
 /// At the start, the remaining process is a server, as behind a wrapper script without `exec`.
-fn leave_a_holder(server: &Arc<Server>, strike: &Strike) {
-    if strike.moment == Moment::Start {
+fn leave_a_holder(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+    if strike.moment == FaultMoment::Start {
         kin::start_server(server);
     } else {
         kin::start_holder();
@@ -136,29 +138,29 @@ fn leave_a_holder(server: &Arc<Server>, strike: &Strike) {
 }
 
 /// Waits for a server on the same pipes, like `sh -c 'server; true'`.
-fn wrap(server: &Arc<Server>, _: &Strike) {
+fn wrap(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     let status = kin::start_server(server).and_then(|mut child| child.wait().ok());
     exit(status.and_then(|status| status.code()).unwrap_or(1))
 }
 
-fn leave_daemons(server: &Arc<Server>, strike: &Strike) {
+fn leave_daemons(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     kin::start_daemons();
     strike.deliver(server);
 }
 
-fn leave_a_stdout_holder(_: &Arc<Server>, _: &Strike) {
+fn leave_a_stdout_holder(_: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     kin::start_stdout_holder();
     exit(0)
 }
 
-fn leave_zombies(server: &Arc<Server>, _: &Strike) {
+fn leave_zombies(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     for _ in 0..server.options.count.unwrap_or(5) {
         kin::start_zombie();
     }
     exit(1)
 }
 
-fn hog(server: &Arc<Server>, strike: &Strike) {
+fn hog(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     Box::leak(vec![1u8; server.options.bytes.unwrap_or(400 << 20)].into_boxed_slice());
     strike.deliver(server);
 }

@@ -27,9 +27,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use catalog::{ODD_RESULT, ODD_SCHEMA};
-use frame::Message;
-pub use options::{Era, Form, HANDSHAKE, MODERN, Options, Phase};
-use server::Server;
+use frame::ClientMessage;
+pub use options::{FaultOptions, FaultPhase, Form, HANDSHAKE, MODERN, ServerEra};
+use server::StdioFaultServer;
 
 /// Runs the fault server on this process's stdin and stdout, or over HTTP until stdin ends. `args` excludes the program
 /// name.
@@ -50,36 +50,36 @@ pub fn run(args: impl Iterator<Item = String>) -> ! {
 }
 
 fn start(args: impl Iterator<Item = String>) -> Result<Infallible, String> {
-    let options = Options::parse(args)?;
+    let options = FaultOptions::parse(args)?;
     match options.form {
-        Form::Stdio => serve(&Arc::new(Server::new(options)?)),
+        Form::Stdio => serve(&Arc::new(StdioFaultServer::new(options)?)),
         Form::Http | Form::Sse => http::serve(options),
     }
 }
 
 /// Reports whether `name` is a fault of `faultd stdio`.
 pub fn knows(name: &str) -> bool {
-    Fault::find(name).is_some()
+    StdioFault::find(name).is_some()
 }
 
 /// The action of a fault.
-type Act = fn(&Arc<Server>, &Strike);
+type FaultAction = fn(&Arc<StdioFaultServer>, &FaultOccurrence);
 /// The action of a fault on a message; returning false leaves the message to the healthy server.
-type Intercept = fn(&Arc<Server>, &Message) -> bool;
+type MessageInterceptor = fn(&Arc<StdioFaultServer>, &ClientMessage) -> bool;
 
 /// A fault: its action, and its timing.
 #[derive(Clone, Copy)]
-enum Fault {
+enum StdioFault {
     None,
     /// Occurs in the configured phase.
     Strike {
-        act: Act,
+        act: FaultAction,
         timing: FaultTiming,
     },
     /// Sees every message first. With `handshake_only`, the server otherwise behaves like one without
     /// `server/discover`.
     Intercept {
-        act: Intercept,
+        act: MessageInterceptor,
         handshake_only: bool,
     },
 }
@@ -96,10 +96,10 @@ enum FaultTiming {
     Always,
 }
 
-impl Fault {
-    fn find(name: &str) -> Option<Fault> {
+impl StdioFault {
+    fn find(name: &str) -> Option<StdioFault> {
         if name == "ok" {
-            return Some(Fault::None);
+            return Some(StdioFault::None);
         }
         lifecycle::find(name)
             .or_else(|| framing::find(name))
@@ -108,26 +108,26 @@ impl Fault {
             .or_else(|| catalog::find(name))
     }
 
-    fn once(act: Act) -> Fault {
-        Fault::Strike { act, timing: FaultTiming::Once }
+    fn once(act: FaultAction) -> StdioFault {
+        StdioFault::Strike { act, timing: FaultTiming::Once }
     }
 
-    fn at_start(act: Act) -> Fault {
-        Fault::Strike { act, timing: FaultTiming::AtStart }
+    fn at_start(act: FaultAction) -> StdioFault {
+        StdioFault::Strike { act, timing: FaultTiming::AtStart }
     }
 
-    fn when_ready(act: Act) -> Fault {
-        Fault::Strike { act, timing: FaultTiming::WhenReady }
+    fn when_ready(act: FaultAction) -> StdioFault {
+        StdioFault::Strike { act, timing: FaultTiming::WhenReady }
     }
 
-    fn always(act: Act) -> Fault {
-        Fault::Strike { act, timing: FaultTiming::Always }
+    fn always(act: FaultAction) -> StdioFault {
+        StdioFault::Strike { act, timing: FaultTiming::Always }
     }
 }
 
 /// Position in the conversation at which a fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Moment {
+enum FaultMoment {
     /// Before any input was read.
     Start,
     /// A healthy response is ready and not yet sent.
@@ -137,8 +137,8 @@ enum Moment {
 }
 
 /// One occurrence of a fault.
-struct Strike {
-    moment: Moment,
+struct FaultOccurrence {
+    moment: FaultMoment,
     /// The line to modify: the healthy response, or when idle a harmless notification.
     line: String,
     /// Id of the request being answered, or answered last.
@@ -149,30 +149,36 @@ struct Strike {
     previous: String,
 }
 
-impl Strike {
-    fn at_start() -> Strike {
-        Strike { moment: Moment::Start, line: String::new(), id: Value::Null, token: None, previous: String::new() }
+impl FaultOccurrence {
+    fn at_start() -> FaultOccurrence {
+        FaultOccurrence {
+            moment: FaultMoment::Start,
+            line: String::new(),
+            id: Value::Null,
+            token: None,
+            previous: String::new(),
+        }
     }
 
-    fn answer(message: &Message, line: String) -> Strike {
+    fn answer(message: &ClientMessage, line: String) -> FaultOccurrence {
         let token = message.meta("progressToken").cloned();
-        Strike { moment: Moment::Answer, line, id: message.id(), token, previous: String::new() }
+        FaultOccurrence { moment: FaultMoment::Answer, line, id: message.id(), token, previous: String::new() }
     }
 
-    fn idle(id: Value, previous: String) -> Strike {
-        Strike { moment: Moment::Idle, line: frame::chatter(), id, token: None, previous }
+    fn idle(id: Value, previous: String) -> FaultOccurrence {
+        FaultOccurrence { moment: FaultMoment::Idle, line: frame::chatter(), id, token: None, previous }
     }
 
     /// Sends the healthy response, if there is one.
-    fn deliver(&self, server: &Server) {
-        if self.moment == Moment::Answer {
+    fn deliver(&self, server: &StdioFaultServer) {
+        if self.moment == FaultMoment::Answer {
             server.out.line(&self.line);
         }
     }
 }
 
 /// Reads until stdin ends.
-fn serve(server: &Arc<Server>) -> ! {
+fn serve(server: &Arc<StdioFaultServer>) -> ! {
     server.begin();
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
@@ -183,13 +189,13 @@ fn serve(server: &Arc<Server>) -> ! {
     server.leave()
 }
 
-fn receive(server: &Arc<Server>, line: &[u8]) {
-    let Some(message) = Message::parse(line) else {
+fn receive(server: &Arc<StdioFaultServer>, line: &[u8]) {
+    let Some(message) = ClientMessage::parse(line) else {
         server.record("violation not a JSON object");
         return;
     };
     healthy::record(server.as_ref(), &message);
-    if let Fault::Intercept { act, .. } = server.fault
+    if let StdioFault::Intercept { act, .. } = server.fault
         && act(server, &message)
     {
         return;
@@ -208,12 +214,12 @@ fn receive(server: &Arc<Server>, line: &[u8]) {
 }
 
 /// Answers a request, with the fault if it is due.
-fn answer(server: &Arc<Server>, message: &Message) {
+fn answer(server: &Arc<StdioFaultServer>, message: &ClientMessage) {
     let Some(line) = healthy::answer(server, message) else { return };
     if !server.strikes(message) {
         server.out.line(&line);
         server.delivered(message, &line);
-    } else if let Fault::Strike { act, .. } = server.fault {
-        act(server, &Strike::answer(message, line));
+    } else if let StdioFault::Strike { act, .. } = server.fault {
+        act(server, &FaultOccurrence::answer(message, line));
     }
 }

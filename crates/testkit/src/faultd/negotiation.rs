@@ -6,22 +6,22 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::frame::{self, Message, Refusal};
+use super::frame::{self, ClientMessage, ErrorReply};
 use super::healthy::{discover_result, initialize_result, method_not_found, unsupported_version};
 use super::options::{HANDSHAKE, MODERN};
-use super::server::{Conversation, Server, locked};
-use super::{Fault, Intercept};
+use super::server::{EraState, StdioFaultServer, locked};
+use super::{MessageInterceptor, StdioFault};
 
 /// Revisions that no client supports.
 const FUTURE: [&str; 1] = ["2031-01-01"];
 
-pub fn find(name: &str) -> Option<Fault> {
+pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
         "S10" => handshake(|_, message| message.is("server/discover")),
         "S10-mute" => dual(|_, _| true),
         "S11-valid" => dual(late_discovery),
         "S11-error" => handshake(late_refusal),
-        "S11-slow" => Fault::at_start(|server, _| thread::sleep(server.options.delay(40_000))),
+        "S11-slow" => StdioFault::at_start(|server, _| thread::sleep(server.options.delay(40_000))),
         "dies-on-probe" => handshake(die_on_probe),
         "success-not-discover" => handshake(empty_success),
         "32022-legacy" => handshake(|server, message| refuse_probe(server, message, &HANDSHAKE)),
@@ -35,41 +35,41 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 /// Otherwise supports both eras, unless `--era` says otherwise.
-fn dual(act: Intercept) -> Fault {
-    Fault::Intercept { act, handshake_only: false }
+fn dual(act: MessageInterceptor) -> StdioFault {
+    StdioFault::Intercept { act, handshake_only: false }
 }
 
 /// Otherwise supports only the handshake.
-fn handshake(act: Intercept) -> Fault {
-    Fault::Intercept { act, handshake_only: true }
+fn handshake(act: MessageInterceptor) -> StdioFault {
+    StdioFault::Intercept { act, handshake_only: true }
 }
 
 /// Answers the probe only after `initialize` arrives, and stays stateless (measured with Python `mcp` 2.3.0).
-fn late_discovery(server: &Arc<Server>, message: &Message) -> bool {
+fn late_discovery(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if keep_probe(server, message) {
         return true;
     }
     let Some(probe) = kept_probe(server, message) else { return false };
-    *locked(&server.conversation) = Conversation::Stateless;
+    *locked(&server.conversation) = EraState::Stateless;
     server.out.line(frame::result(&probe, &discover_result(&[MODERN])));
-    let refusal = Refusal::new(-32600, "this connection serves the stateless protocol era");
+    let refusal = ErrorReply::new(-32600, "this connection serves the stateless protocol era");
     server.out.line(frame::error(&message.id(), &refusal));
     true
 }
 
 /// Rejects the probe only after `initialize` is answered.
-fn late_refusal(server: &Arc<Server>, message: &Message) -> bool {
+fn late_refusal(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if keep_probe(server, message) {
         return true;
     }
     let Some(probe) = kept_probe(server, message) else { return false };
-    *locked(&server.conversation) = Conversation::Opening;
+    *locked(&server.conversation) = EraState::Opening;
     server.out.line(frame::result(&message.id(), &initialize_result(server.options.era, message)));
-    server.out.line(frame::error(&probe, &Refusal::new(-32601, "Method not found: server/discover")));
+    server.out.line(frame::error(&probe, &ErrorReply::new(-32601, "Method not found: server/discover")));
     true
 }
 
-fn keep_probe(server: &Server, message: &Message) -> bool {
+fn keep_probe(server: &StdioFaultServer, message: &ClientMessage) -> bool {
     let probe = message.is("server/discover");
     if probe {
         locked(&server.late).insert("probe".to_owned(), message.id().to_string());
@@ -78,7 +78,7 @@ fn keep_probe(server: &Server, message: &Message) -> bool {
 }
 
 /// Returns the probe's id, once `initialize` has arrived.
-fn kept_probe(server: &Server, message: &Message) -> Option<Value> {
+fn kept_probe(server: &StdioFaultServer, message: &ClientMessage) -> Option<Value> {
     if !message.is("initialize") {
         return None;
     }
@@ -87,8 +87,8 @@ fn kept_probe(server: &Server, message: &Message) -> Option<Value> {
 }
 
 /// Same as older rmcp servers for any request before `initialize`.
-fn die_on_probe(server: &Arc<Server>, message: &Message) -> bool {
-    if *locked(&server.conversation) == Conversation::Undecided && !message.is("initialize") {
+fn die_on_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
+    if *locked(&server.conversation) == EraState::Undecided && !message.is("initialize") {
         eprintln!("faultd: expected initialize, got {}", message.method);
         exit(1);
     }
@@ -96,7 +96,7 @@ fn die_on_probe(server: &Arc<Server>, message: &Message) -> bool {
 }
 
 /// Same as the conformance suite's `initialize` mock.
-fn empty_success(server: &Arc<Server>, message: &Message) -> bool {
+fn empty_success(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     let probe = message.is("server/discover");
     if probe {
         server.out.line(frame::result(&message.id(), &json!({})));
@@ -104,22 +104,22 @@ fn empty_success(server: &Arc<Server>, message: &Message) -> bool {
     probe
 }
 
-fn refuse_probe(server: &Arc<Server>, message: &Message, supported: &[&str]) -> bool {
+fn refuse_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage, supported: &[&str]) -> bool {
     message.is("server/discover") && refuse(server, message, supported)
 }
 
-fn refuse_everything(server: &Arc<Server>, message: &Message) -> bool {
+fn refuse_everything(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     message.is_request() && refuse(server, message, &FUTURE)
 }
 
-fn refuse(server: &Server, message: &Message, supported: &[&str]) -> bool {
+fn refuse(server: &StdioFaultServer, message: &ClientMessage, supported: &[&str]) -> bool {
     let requested = message.meta("io.modelcontextprotocol/protocolVersion").cloned().unwrap_or_default();
     server.out.line(frame::error(&message.id(), &unsupported_version(supported, &requested)));
     true
 }
 
 /// Returns a valid result without a common revision; handshake clients are served.
-fn discover_the_future(server: &Arc<Server>, message: &Message) -> bool {
+fn discover_the_future(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if message.is("server/discover") {
         server.out.line(frame::result(&message.id(), &discover_result(&FUTURE)));
         return true;

@@ -40,7 +40,7 @@ impl Form {
 /// The time at which a fault occurs. Over HTTP there is no unprompted output: `Ready` and `After` mean the next
 /// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum FaultPhase {
     /// At startup, or instead of the response to the opening request.
     Before,
     /// Unprompted, after the opening and before any call.
@@ -51,20 +51,20 @@ pub enum Phase {
     After,
 }
 
-impl Phase {
+impl FaultPhase {
     pub fn as_str(self) -> &'static str {
         match self {
-            Phase::Before => "before",
-            Phase::Ready => "ready",
-            Phase::During => "during",
-            Phase::After => "after",
+            FaultPhase::Before => "before",
+            FaultPhase::Ready => "ready",
+            FaultPhase::During => "during",
+            FaultPhase::After => "after",
         }
     }
 }
 
 /// The protocol the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
+pub enum ServerEra {
     /// Supports `server/discover`, and also `initialize`.
     Modern,
     /// The newest handshake revision, without `server/discover`.
@@ -73,30 +73,30 @@ pub enum Era {
     Revision(&'static str),
 }
 
-impl Era {
+impl ServerEra {
     pub fn as_str(self) -> &'static str {
         match self {
-            Era::Modern => "modern",
-            Era::Legacy => "legacy",
-            Era::Revision(name) => name,
+            ServerEra::Modern => "modern",
+            ServerEra::Legacy => "legacy",
+            ServerEra::Revision(name) => name,
         }
     }
 
     /// Returns the newest handshake revision the server accepts.
     pub fn newest_handshake(self) -> &'static str {
         match self {
-            Era::Modern | Era::Legacy => HANDSHAKE[0],
-            Era::Revision(name) => name,
+            ServerEra::Modern | ServerEra::Legacy => HANDSHAKE[0],
+            ServerEra::Revision(name) => name,
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FaultOptions {
     pub form: Form,
     pub case: String,
-    pub phase: Phase,
-    pub era: Era,
+    pub phase: FaultPhase,
+    pub era: ServerEra,
     pub ledger: Option<PathBuf>,
     /// If set, the fault occurs only in the first start, which creates this file.
     pub state: Option<PathBuf>,
@@ -113,20 +113,20 @@ pub struct Options {
     pub bare: bool,
 }
 
-impl Options {
+impl FaultOptions {
     /// Parses the arguments after the program's name.
-    pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
+    pub fn parse(mut args: impl Iterator<Item = String>) -> Result<FaultOptions, String> {
         let form = form(&args.next().unwrap_or_default())?;
         let case = args.next().ok_or("no case given")?;
         let phases = match form {
             Form::Stdio => cases::find(&case).map(|known| known.phases),
             Form::Http | Form::Sse => http_cases::find(form, &case).map(|known| known.phases),
         };
-        let mut options = Options {
+        let mut options = FaultOptions {
             form,
             case,
-            phase: phases.map_or(Phase::During, |phases| phases[0]),
-            era: if form == Form::Sse { Era::Revision(HANDSHAKE[3]) } else { Era::Modern },
+            phase: phases.map_or(FaultPhase::During, |phases| phases[0]),
+            era: if form == Form::Sse { ServerEra::Revision(HANDSHAKE[3]) } else { ServerEra::Modern },
             ledger: None,
             state: None,
             scale: 20,
@@ -202,21 +202,21 @@ fn events(text: &str) -> Result<bool, String> {
     }
 }
 
-fn phase(text: &str) -> Result<Phase, String> {
-    [Phase::Before, Phase::Ready, Phase::During, Phase::After]
+fn phase(text: &str) -> Result<FaultPhase, String> {
+    [FaultPhase::Before, FaultPhase::Ready, FaultPhase::During, FaultPhase::After]
         .into_iter()
         .find(|phase| phase.as_str() == text)
         .ok_or_else(|| format!("unknown phase {text}"))
 }
 
-fn era(text: &str) -> Result<Era, String> {
+fn era(text: &str) -> Result<ServerEra, String> {
     match text {
-        "modern" | MODERN => Ok(Era::Modern),
-        "legacy" => Ok(Era::Legacy),
+        "modern" | MODERN => Ok(ServerEra::Modern),
+        "legacy" => Ok(ServerEra::Legacy),
         _ => HANDSHAKE
             .into_iter()
             .find(|known| *known == text)
-            .map(Era::Revision)
+            .map(ServerEra::Revision)
             .ok_or_else(|| format!("unknown era {text}")),
     }
 }
@@ -229,22 +229,22 @@ fn number(text: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(line.split_whitespace().map(str::to_owned))
+    fn parse(line: &str) -> Result<FaultOptions, String> {
+        FaultOptions::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn everything_has_a_default() {
         let options = parse("stdio ok").unwrap();
-        assert_eq!(options.era, Era::Modern);
+        assert_eq!(options.era, ServerEra::Modern);
         assert_eq!(options.delay(20_000), Duration::from_secs(1));
     }
 
     #[test]
     fn options_are_read() {
         let options = parse("stdio S24-plus --phase before --era 2025-03-26 --scale 1 --max 100 --linger").unwrap();
-        assert_eq!(options.phase, Phase::Before);
-        assert_eq!(options.era, Era::Revision("2025-03-26"));
+        assert_eq!(options.phase, FaultPhase::Before);
+        assert_eq!(options.era, ServerEra::Revision("2025-03-26"));
         assert_eq!(options.delay(1000), Duration::from_secs(1));
         assert_eq!(options.max, 100);
         assert!(options.linger);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_form_decides_what_is_spoken() {
         assert_eq!(parse("http ok --answers sse --bare").unwrap().form, Form::Http);
-        assert_eq!(parse("sse L05").unwrap().era, Era::Revision("2024-11-05"));
+        assert_eq!(parse("sse L05").unwrap().era, ServerEra::Revision("2024-11-05"));
         assert_eq!(parse("http H34").unwrap().phase, http_cases::find(Form::Http, "H34").unwrap().phases[0]);
     }
 

@@ -24,8 +24,8 @@ impl StdoutWriter {
     }
 
     /// Blocks other writers until the returned guard is dropped.
-    pub fn hold(&self) -> Held<'_> {
-        Held { _turn: self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
+    pub fn hold(&self) -> StdoutGuard<'_> {
+        StdoutGuard { _turn: self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
     }
 
     /// Reports whether a writer holds stdout.
@@ -41,11 +41,11 @@ impl StdoutWriter {
     }
 }
 
-pub struct Held<'a> {
+pub struct StdoutGuard<'a> {
     _turn: MutexGuard<'a, ()>,
 }
 
-impl Held<'_> {
+impl StdoutGuard<'_> {
     pub fn write(&self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             match rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes)) {

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::frame::{self, Message};
-use super::options::{Era, Options, Phase};
+use super::frame::{self, ClientMessage};
+use super::options::{FaultOptions, FaultPhase, ServerEra};
 use super::out::StdoutWriter;
-use super::serving::Serving;
-use super::{Fault, FaultTiming, Strike};
+use super::serving::RequestServer;
+use super::{FaultOccurrence, FaultTiming, StdioFault};
 
 /// Maximum time a lingering server keeps running, so that a failed test leaves no process forever.
 pub const OUTSTAYING: Duration = Duration::from_secs(120);
 
-pub struct Server {
-    pub options: Options,
+pub struct StdioFaultServer {
+    pub options: FaultOptions,
     pub out: StdoutWriter,
-    pub fault: Fault,
-    pub conversation: Mutex<Conversation>,
+    pub fault: StdioFault,
+    pub conversation: Mutex<EraState>,
     /// Held-back lines for late responses, by request id.
     pub late: Mutex<HashMap<String, String>>,
     /// Held-back lines, until enough are collected.
@@ -37,7 +37,7 @@ pub struct Server {
 /// The era chosen by the client. A dual-era server rejects a later change (measured: Python `mcp` 2.3.0 responds with
 /// -32600).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Conversation {
+pub enum EraState {
     Undecided,
     Stateless,
     /// `initialize` was answered.
@@ -53,23 +53,23 @@ struct ServerRequest {
     then: Option<String>,
 }
 
-impl Server {
-    pub fn new(mut options: Options) -> Result<Server, String> {
-        let mut fault = Fault::find(&options.case).ok_or_else(|| format!("unknown case {}", options.case))?;
+impl StdioFaultServer {
+    pub fn new(mut options: FaultOptions) -> Result<StdioFaultServer, String> {
+        let mut fault = StdioFault::find(&options.case).ok_or_else(|| format!("unknown case {}", options.case))?;
         if !options.is_first_start() {
-            fault = Fault::None;
+            fault = StdioFault::None;
         }
-        if let Fault::Intercept { handshake_only: true, .. } = fault
-            && options.era == Era::Modern
+        if let StdioFault::Intercept { handshake_only: true, .. } = fault
+            && options.era == ServerEra::Modern
         {
-            options.era = Era::Legacy;
+            options.era = ServerEra::Legacy;
         }
-        Ok(Server {
+        Ok(StdioFaultServer {
             lingers: AtomicBool::new(options.linger),
             options,
             out: StdoutWriter::default(),
             fault,
-            conversation: Mutex::new(Conversation::Undecided),
+            conversation: Mutex::new(EraState::Undecided),
             late: Mutex::default(),
             gathered: Mutex::default(),
             struck: AtomicBool::new(false),
@@ -82,50 +82,50 @@ impl Server {
 
     /// Applies a fault that is due at startup.
     pub fn begin(self: &Arc<Self>) {
-        if let Fault::Strike { act, timing: FaultTiming::AtStart } = self.fault
-            && self.options.phase == Phase::Before
+        if let StdioFault::Strike { act, timing: FaultTiming::AtStart } = self.fault
+            && self.options.phase == FaultPhase::Before
             && self.first_time()
         {
-            act(self, &Strike::at_start());
+            act(self, &FaultOccurrence::at_start());
         }
     }
 
     /// Reports whether the response to `message` is affected by the fault. Returning true spends a one-time fault.
-    pub fn strikes(&self, message: &Message) -> bool {
-        let Fault::Strike { timing, .. } = self.fault else { return false };
+    pub fn strikes(&self, message: &ClientMessage) -> bool {
+        let StdioFault::Strike { timing, .. } = self.fault else { return false };
         let due = match self.options.phase {
-            Phase::Before => timing == FaultTiming::Always || self.is_opening(message),
-            Phase::During => message.is("tools/call"),
-            Phase::Ready | Phase::After => false,
+            FaultPhase::Before => timing == FaultTiming::Always || self.is_opening(message),
+            FaultPhase::During => message.is("tools/call"),
+            FaultPhase::Ready | FaultPhase::After => false,
         };
         due && (timing == FaultTiming::Always || self.first_time())
     }
 
     /// Records a healthy response that was sent, and applies the fault that follows it.
-    pub fn delivered(self: &Arc<Self>, message: &Message, line: &str) {
+    pub fn delivered(self: &Arc<Self>, message: &ClientMessage, line: &str) {
         if message.is("server/discover") && line.contains(r#""result":"#) {
-            *locked(&self.conversation) = Conversation::Stateless;
+            *locked(&self.conversation) = EraState::Stateless;
             self.ready(message.id(), line);
         }
-        if message.is("tools/call") && self.options.phase == Phase::After {
+        if message.is("tools/call") && self.options.phase == FaultPhase::After {
             self.strike_idle(message.id(), line);
         }
     }
 
     /// Applies a fault that needs an opening but no call.
     pub fn ready(self: &Arc<Self>, id: Value, line: &str) {
-        let Fault::Strike { timing, .. } = self.fault else { return };
+        let StdioFault::Strike { timing, .. } = self.fault else { return };
         let phase = self.options.phase;
-        if phase == Phase::Ready || (phase == Phase::After && timing == FaultTiming::WhenReady) {
+        if phase == FaultPhase::Ready || (phase == FaultPhase::After && timing == FaultTiming::WhenReady) {
             self.strike_idle(id, line);
         }
     }
 
     fn strike_idle(self: &Arc<Self>, id: Value, previous: &str) {
-        if let Fault::Strike { act, .. } = self.fault
+        if let StdioFault::Strike { act, .. } = self.fault
             && self.first_time()
         {
-            act(self, &Strike::idle(id, previous.to_owned()));
+            act(self, &FaultOccurrence::idle(id, previous.to_owned()));
         }
     }
 
@@ -134,8 +134,8 @@ impl Server {
         !self.struck.swap(true, Ordering::SeqCst)
     }
 
-    fn is_opening(&self, message: &Message) -> bool {
-        message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
+    fn is_opening(&self, message: &ClientMessage) -> bool {
+        message.is("initialize") || (message.is("server/discover") && self.options.era == ServerEra::Modern)
     }
 
     pub fn record(&self, entry: &str) {
@@ -171,7 +171,7 @@ impl Server {
     }
 
     /// Records the client's reply to a server request.
-    pub fn replied(&self, message: &Message) {
+    pub fn replied(&self, message: &ClientMessage) {
         let outcome = message.error.map_or_else(|| "result".to_owned(), |code| code.to_string());
         if !self.settle(&message.id().to_string(), &outcome) {
             self.record(&format!("violation reply to {}", message.id()));
@@ -201,13 +201,13 @@ impl Server {
     }
 }
 
-impl Serving for Server {
-    fn options(&self) -> &Options {
+impl RequestServer for StdioFaultServer {
+    fn options(&self) -> &FaultOptions {
         &self.options
     }
 
     fn is_stateless(&self) -> bool {
-        *locked(&self.conversation) == Conversation::Stateless
+        *locked(&self.conversation) == EraState::Stateless
     }
 
     fn notify(&self, line: String) {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::options::Options;
+use super::options::FaultOptions;
 
 /// The server behind a request. Over HTTP every request has its own.
-pub trait Serving {
-    fn options(&self) -> &Options;
+pub trait RequestServer {
+    fn options(&self) -> &FaultOptions;
 
     /// Reports whether the request belongs to the stateless era.
     fn is_stateless(&self) -> bool;

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::frame::{self, Message, Refusal};
+use super::frame::{self, ClientMessage, ErrorReply};
 use super::healthy::cached;
-use super::serving::Serving;
+use super::serving::RequestServer;
 
 /// Reports whether the call takes time and must not block other requests.
-pub fn takes_time(message: &Message) -> bool {
+pub fn takes_time(message: &ClientMessage) -> bool {
     message.is("tools/call") && matches!(message.params["name"].as_str(), Some("slow" | "progress"))
 }
 
 /// Returns a page of tools. With `--pages N` there are N pages, each after the first with one filler tool.
-pub fn list(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
+pub fn list(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
     let page = match message.params.get("cursor").and_then(Value::as_str) {
         None => 0,
         Some(cursor) => cursor
             .strip_prefix("page-")
             .and_then(|number| number.parse::<usize>().ok())
             .filter(|page| (1..server.options().pages).contains(page))
-            .ok_or_else(|| Refusal::new(-32602, "Invalid cursor"))?,
+            .ok_or_else(|| ErrorReply::new(-32602, "Invalid cursor"))?,
     };
     let tools = if page == 0 { definitions() } else { vec![filler(page)] };
     let mut body = json!({ "tools": tools });
@@ -32,7 +32,7 @@ pub fn list(server: &dyn Serving, message: &Message) -> Result<Value, Refusal> {
 }
 
 /// Executes a tool call; returns `None` if it was cancelled meanwhile.
-pub fn call(server: &dyn Serving, message: &Message) -> Option<Result<Value, Refusal>> {
+pub fn call(server: &dyn RequestServer, message: &ClientMessage) -> Option<Result<Value, ErrorReply>> {
     let number = |name| message.argument(name).as_u64().unwrap_or_default();
     Some(Ok(match message.params["name"].as_str().unwrap_or_default() {
         "echo" => text(message.argument("text").as_str().unwrap_or_default()),
@@ -50,7 +50,7 @@ pub fn call(server: &dyn Serving, message: &Message) -> Option<Result<Value, Ref
         "progress" => progress(server, message, number("steps"), Duration::from_millis(number("every_ms")))?,
         "big" => text(&"x".repeat(usize::try_from(number("bytes")).unwrap_or_default())),
         "fail" => json!({ "content": [{ "type": "text", "text": "it failed, as asked" }], "isError": true }),
-        other => return Some(Err(Refusal::new(-32602, format!("Unknown tool: {other}")))),
+        other => return Some(Err(ErrorReply::new(-32602, format!("Unknown tool: {other}")))),
     }))
 }
 
@@ -59,7 +59,7 @@ pub fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn progress(server: &dyn Serving, message: &Message, steps: u64, every: Duration) -> Option<Value> {
+fn progress(server: &dyn RequestServer, message: &ClientMessage, steps: u64, every: Duration) -> Option<Value> {
     for step in 1..=steps {
         if server.withdrawn_within(&message.id(), every) {
             return None;

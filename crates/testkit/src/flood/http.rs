@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::messages::answer;
-use super::{Kind, send_remarks};
+use super::{FloodKind, send_remarks};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -20,7 +20,7 @@ pub enum Form {
 /// The response stream of HTTP+SSE.
 type ResponseStream = Arc<Mutex<Option<TcpStream>>>;
 
-pub fn serve(kind: Kind, form: Form) -> ! {
+pub fn serve(kind: FloodKind, form: Form) -> ! {
     let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { exit(1) };
     let Ok(address) = listener.local_addr() else { exit(1) };
     println!("http://{address}/mcp");
@@ -35,7 +35,7 @@ pub fn serve(kind: Kind, form: Form) -> ! {
     exit(0)
 }
 
-fn converse(connection: &TcpStream, kind: Kind, form: Form, stream: &ResponseStream) {
+fn converse(connection: &TcpStream, kind: FloodKind, form: Form, stream: &ResponseStream) {
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
     while let Some((is_get, body)) = request(&mut reader) {
@@ -73,7 +73,7 @@ fn request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
 }
 
 /// Answers with JSON, or every other time with an SSE stream of one event.
-fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result<()> {
+fn reply(mut connection: &TcpStream, kind: FloodKind, body: &[u8]) -> std::io::Result<()> {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(answer) = answer(kind, &message, "2025-11-25") else {
         return connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
@@ -88,7 +88,7 @@ fn reply(mut connection: &TcpStream, kind: Kind, body: &[u8]) -> std::io::Result
 }
 
 /// Accepts a message over HTTP+SSE and answers on the stream.
-fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &ResponseStream) -> std::io::Result<()> {
+fn post(mut connection: &TcpStream, kind: FloodKind, body: &[u8], stream: &ResponseStream) -> std::io::Result<()> {
     connection.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")?;
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     if let Some(answer) = answer(kind, &message, "2024-11-05") {
@@ -97,7 +97,7 @@ fn post(mut connection: &TcpStream, kind: Kind, body: &[u8], stream: &ResponseSt
     Ok(())
 }
 
-fn open_stream(mut connection: &TcpStream, kind: Kind, form: Form, stream: &ResponseStream) {
+fn open_stream(mut connection: &TcpStream, kind: FloodKind, form: Form, stream: &ResponseStream) {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     let endpoint = if form == Form::Sse { "event: endpoint\ndata: /mcp\n\n" } else { "" };
     if connection.write_all(format!("{head}{endpoint}").as_bytes()).is_err() {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use super::Kind;
+use super::FloodKind;
 
 /// Just below the limit of 8 MiB per message.
 const LARGE: usize = 8_300_000;
@@ -14,7 +14,7 @@ const ITEMS: usize = 60;
 const DESCRIPTION: usize = 20_000;
 
 /// Returns the response to a request; `None` for other messages.
-pub fn answer(kind: Kind, message: &Value, revision: &str) -> Option<String> {
+pub fn answer(kind: FloodKind, message: &Value, revision: &str) -> Option<String> {
     let id = &message["id"];
     let method = message["method"].as_str()?;
     if id.is_null() {
@@ -23,13 +23,15 @@ pub fn answer(kind: Kind, message: &Value, revision: &str) -> Option<String> {
     let cursor = message["params"]["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let result = match method {
         "initialize" => opening(kind, revision),
-        "tools/list" if kind.is(Kind::Lists) => full_page("tools", cursor),
+        "tools/list" if kind.is(FloodKind::Lists) => full_page("tools", cursor),
         "tools/list" => r#"{"tools":[{"name":"flood","inputSchema":{"type":"object"}}]}"#.to_owned(),
-        "prompts/list" if kind.is(Kind::Lists) => full_page("prompts", cursor),
+        "prompts/list" if kind.is(FloodKind::Lists) => full_page("prompts", cursor),
         "prompts/list" => r#"{"prompts":[]}"#.to_owned(),
-        "resources/list" if kind.is(Kind::Lists) => endless_page("resources", "uri", cursor),
+        "resources/list" if kind.is(FloodKind::Lists) => endless_page("resources", "uri", cursor),
         "resources/list" => r#"{"resources":[]}"#.to_owned(),
-        "resources/templates/list" if kind.is(Kind::Lists) => endless_page("resourceTemplates", "uriTemplate", cursor),
+        "resources/templates/list" if kind.is(FloodKind::Lists) => {
+            endless_page("resourceTemplates", "uriTemplate", cursor)
+        }
         "resources/templates/list" => r#"{"resourceTemplates":[]}"#.to_owned(),
         "tools/call" => return Some(call(kind, id)),
         "ping" | "logging/setLevel" | "resources/subscribe" => "{}".to_owned(),
@@ -38,8 +40,8 @@ pub fn answer(kind: Kind, message: &Value, revision: &str) -> Option<String> {
     Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
 }
 
-fn opening(kind: Kind, revision: &str) -> String {
-    let instructions = if kind.is(Kind::Lists) { "i".repeat(900_000) } else { String::new() };
+fn opening(kind: FloodKind, revision: &str) -> String {
+    let instructions = if kind.is(FloodKind::Lists) { "i".repeat(900_000) } else { String::new() };
     json!({
         "protocolVersion": revision,
         "capabilities": {
@@ -76,12 +78,12 @@ fn endless_page(list: &str, key: &str, page: usize) -> String {
     format!(r#"{{"{list}":[{}],"nextCursor":"{}"}}"#, items.join(","), page + 1)
 }
 
-fn call(kind: Kind, id: &Value) -> String {
+fn call(kind: FloodKind, id: &Value) -> String {
     let is_odd = id.as_u64().is_some_and(|id| id % 2 == 1);
-    if kind == Kind::Errors || (kind == Kind::All && is_odd) {
+    if kind == FloodKind::Errors || (kind == FloodKind::All && is_odd) {
         return error(id, -32000, large(is_odd));
     }
-    let text = if kind.is(Kind::Results) { large(is_odd) } else { "ok" };
+    let text = if kind.is(FloodKind::Results) { large(is_odd) } else { "ok" };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
 }
 
@@ -100,17 +102,17 @@ fn error(id: &Value, code: i32, message: &str) -> String {
 }
 
 /// Returns one round of unprompted messages.
-pub fn remarks(kind: Kind) -> Vec<String> {
+pub fn remarks(kind: FloodKind) -> Vec<String> {
     let notification = |method: &str, params: String| {
         format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#)
     };
     let changed =
         ["tools", "prompts", "resources"].map(|list| notification(&format!("{list}/list_changed"), "{}".into()));
     let mut remarks = Vec::new();
-    if kind.is(Kind::Lists) {
+    if kind.is(FloodKind::Lists) {
         remarks.extend(changed.clone());
     }
-    if kind.is(Kind::Notifications) {
+    if kind.is(FloodKind::Notifications) {
         let log =
             |bytes: usize| notification("message", format!(r#"{{"level":"error","data":"{}"}}"#, "l".repeat(bytes)));
         let progress = format!(r#"{{"progressToken":1,"progress":1,"message":"{}"}}"#, "p".repeat(1_000_000));
@@ -124,7 +126,7 @@ pub fn remarks(kind: Kind) -> Vec<String> {
         remarks.extend(changed);
         remarks.push(notification("unheard/of", format!(r#"{{"x":"{}"}}"#, large(false))));
     }
-    if kind.is(Kind::Errors) {
+    if kind.is(FloodKind::Errors) {
         remarks.push(error(&Value::Null, -32000, &"e".repeat(1_000_000)));
         remarks.push(error(&Value::from(999_999_999), -32000, large(false)));
     }

@@ -17,7 +17,7 @@ use messages::{answer, remarks};
 
 /// The kind of data sent in large amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FloodKind {
     /// None: a healthy server with one tool.
     Quiet,
     /// Listings: tools and prompts up to the limits, the others endless; all change repeatedly.
@@ -30,29 +30,35 @@ pub enum Kind {
     All,
 }
 
-impl Kind {
+impl FloodKind {
     /// Every kind that floods.
-    pub const FLOODS: [Kind; 6] =
-        [Kind::Lists, Kind::Results, Kind::Notifications, Kind::Errors, Kind::Stderr, Kind::All];
+    pub const FLOODS: [FloodKind; 6] = [
+        FloodKind::Lists,
+        FloodKind::Results,
+        FloodKind::Notifications,
+        FloodKind::Errors,
+        FloodKind::Stderr,
+        FloodKind::All,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Quiet => "quiet",
-            Kind::Lists => "lists",
-            Kind::Results => "results",
-            Kind::Notifications => "notifications",
-            Kind::Errors => "errors",
-            Kind::Stderr => "stderr",
-            Kind::All => "all",
+            FloodKind::Quiet => "quiet",
+            FloodKind::Lists => "lists",
+            FloodKind::Results => "results",
+            FloodKind::Notifications => "notifications",
+            FloodKind::Errors => "errors",
+            FloodKind::Stderr => "stderr",
+            FloodKind::All => "all",
         }
     }
 
-    fn find(name: &str) -> Option<Kind> {
-        [Kind::Quiet].into_iter().chain(Kind::FLOODS).find(|kind| kind.as_str() == name)
+    fn find(name: &str) -> Option<FloodKind> {
+        [FloodKind::Quiet].into_iter().chain(FloodKind::FLOODS).find(|kind| kind.as_str() == name)
     }
 
-    fn is(self, kind: Kind) -> bool {
-        self == kind || self == Kind::All
+    fn is(self, kind: FloodKind) -> bool {
+        self == kind || self == FloodKind::All
     }
 }
 
@@ -60,7 +66,7 @@ impl Kind {
 /// Over HTTP the first line of stdout is its address.
 pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     let form = args.next().unwrap_or_default();
-    let Some(kind) = args.next().as_deref().and_then(Kind::find) else {
+    let Some(kind) = args.next().as_deref().and_then(FloodKind::find) else {
         eprintln!("usage: flood stdio|http|sse quiet|lists|results|notifications|errors|stderr|all [MARK]");
         exit(2)
     };
@@ -71,8 +77,8 @@ pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     }
 }
 
-fn serve_stdio(kind: Kind) -> ! {
-    if kind.is(Kind::Stderr) {
+fn serve_stdio(kind: FloodKind) -> ! {
+    if kind.is(FloodKind::Stderr) {
         std::thread::spawn(flood_stderr);
     }
     let mut is_flooding = false;
@@ -94,7 +100,7 @@ fn say(line: &str) -> bool {
 }
 
 /// Sends unprompted messages until a send fails.
-fn send_remarks(kind: Kind, send: &dyn Fn(&str) -> bool) {
+fn send_remarks(kind: FloodKind, send: &dyn Fn(&str) -> bool) {
     let remarks = remarks(kind);
     while !remarks.is_empty() {
         for remark in &remarks {
@@ -102,7 +108,7 @@ fn send_remarks(kind: Kind, send: &dyn Fn(&str) -> bool) {
                 return;
             }
         }
-        if kind == Kind::Lists {
+        if kind == FloodKind::Lists {
             std::thread::sleep(Duration::from_millis(50));
         }
     }

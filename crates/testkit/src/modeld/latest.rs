@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ModelApiFormat;
 use super::script::When;
 
 /// A tool result sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolResult {
+pub struct ScriptedToolResult {
     /// Set if marked as an error; only Anthropic has such a mark.
     pub is_error: bool,
     /// Its text, or the texts of its parts.
@@ -18,12 +18,12 @@ pub struct ToolResult {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NewContent {
     text: String,
-    pub results: Vec<ToolResult>,
+    pub results: Vec<ScriptedToolResult>,
     system: String,
 }
 
 impl NewContent {
-    pub fn of(format: Format, body: &Value) -> NewContent {
+    pub fn of(format: ModelApiFormat, body: &Value) -> NewContent {
         let whole = body["input"].as_str().unwrap_or_default().to_owned();
         let mut latest = NewContent { text: whole, system: system(format, body), ..NewContent::default() };
         for entry in news(format, body) {
@@ -43,7 +43,7 @@ impl NewContent {
 
     /// Adds a message or an item of any format.
     fn take(&mut self, entry: &Value) {
-        let unmarked = |content: &Value| ToolResult { is_error: false, text: text_of(content) };
+        let unmarked = |content: &Value| ScriptedToolResult { is_error: false, text: text_of(content) };
         if entry["type"] == "function_call_output" {
             self.results.push(unmarked(&entry["output"]));
         } else if entry["role"] == "tool" {
@@ -53,15 +53,15 @@ impl NewContent {
             let results = entries(&entry["content"]).iter().filter(|block| block["type"] == "tool_result");
             self.results.extend(results.map(|block| {
                 let text = text_of(&block["content"]);
-                ToolResult { is_error: block["is_error"] == true, text }
+                ScriptedToolResult { is_error: block["is_error"] == true, text }
             }));
         }
     }
 }
 
 /// Returns the messages or items after the last one of the model.
-fn news(format: Format, body: &Value) -> &[Value] {
-    let entries = entries(if format == Format::Responses { &body["input"] } else { &body["messages"] });
+fn news(format: ModelApiFormat, body: &Value) -> &[Value] {
+    let entries = entries(if format == ModelApiFormat::Responses { &body["input"] } else { &body["messages"] });
     let is_made = |entry: &Value| {
         entry["role"] == "assistant" || entry["type"] == "function_call" || entry["type"] == "reasoning"
     };
@@ -69,15 +69,15 @@ fn news(format: Format, body: &Value) -> &[Value] {
     &entries[begin..]
 }
 
-fn system(format: Format, body: &Value) -> String {
+fn system(format: ModelApiFormat, body: &Value) -> String {
     let is_system = |entry: &&Value| entry["role"] == "system" || entry["role"] == "developer";
     let within = |entries: &[Value]| -> String {
         entries.iter().filter(is_system).map(|entry| text_of(&entry["content"])).collect()
     };
     match format {
-        Format::Anthropic => text_of(&body["system"]),
-        Format::ChatCompletions => within(entries(&body["messages"])),
-        Format::Responses => text_of(&body["instructions"]) + &within(entries(&body["input"])),
+        ModelApiFormat::Anthropic => text_of(&body["system"]),
+        ModelApiFormat::ChatCompletions => within(entries(&body["messages"])),
+        ModelApiFormat::Responses => text_of(&body["instructions"]) + &within(entries(&body["input"])),
     }
 }
 
@@ -97,8 +97,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(format: Format, body: &Value, text: &str, results: &[(bool, &str)], system: &str) {
-        let result = |&(is_error, text): &(bool, &str)| ToolResult { is_error, text: text.to_owned() };
+    fn check(format: ModelApiFormat, body: &Value, text: &str, results: &[(bool, &str)], system: &str) {
+        let result = |&(is_error, text): &(bool, &str)| ScriptedToolResult { is_error, text: text.to_owned() };
         let results = results.iter().map(result).collect();
         let expected = NewContent { text: text.to_owned(), results, system: system.to_owned() };
         assert_eq!(NewContent::of(format, body), expected, "{body}");
@@ -114,7 +114,7 @@ mod tests {
             { "role": "user", "content": [result, failed, { "type": "text", "text": "note" }] },
         ]);
         let results = [(false, "r"), (true, "e")];
-        check(Format::Anthropic, &json!({ "system": "s", "messages": messages }), "note", &results, "s");
+        check(ModelApiFormat::Anthropic, &json!({ "system": "s", "messages": messages }), "note", &results, "s");
         let messages = json!([
             { "role": "system", "content": "s" },
             { "role": "user", "content": "old" },
@@ -122,14 +122,14 @@ mod tests {
             { "role": "tool", "content": "r" },
             { "role": "user", "content": [{ "type": "text", "text": "note" }] },
         ]);
-        check(Format::ChatCompletions, &json!({ "messages": messages }), "note", &[(false, "r")], "s");
+        check(ModelApiFormat::ChatCompletions, &json!({ "messages": messages }), "note", &[(false, "r")], "s");
         let input = json!([
             { "role": "user", "content": "old" },
             { "type": "function_call", "call_id": "1" },
             { "type": "function_call_output", "call_id": "1", "output": "r" },
             { "role": "user", "content": [{ "type": "input_text", "text": "note" }] },
         ]);
-        check(Format::Responses, &json!({ "instructions": "s", "input": input }), "note", &[(false, "r")], "s");
-        check(Format::Responses, &json!({ "input": "all" }), "all", &[], "");
+        check(ModelApiFormat::Responses, &json!({ "instructions": "s", "input": input }), "note", &[(false, "r")], "s");
+        check(ModelApiFormat::Responses, &json!({ "input": "all" }), "all", &[], "");
     }
 }

@@ -9,15 +9,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::format::Format;
-use super::latest::{NewContent, ToolResult};
+use super::format::ModelApiFormat;
+use super::latest::{NewContent, ScriptedToolResult};
 use crate::request::Fields;
 
 /// A received request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recorded {
     /// The API it was sent to.
-    pub format: Format,
+    pub format: ModelApiFormat,
     /// Headers, names in lower case; includes the API key.
     pub headers: Fields,
     /// Body; null if it is not JSON.
@@ -39,7 +39,7 @@ impl Recorded {
     }
 
     /// Returns the results of the calls in the model's last response, in order; earlier results are ignored.
-    pub fn results(&self) -> Vec<ToolResult> {
+    pub fn results(&self) -> Vec<ScriptedToolResult> {
         NewContent::of(self.format, &self.body).results
     }
 }
@@ -152,7 +152,7 @@ mod tests {
 
     fn ledger() -> Ledger {
         let ledger = Ledger::default();
-        let (format, headers, body) = (Format::Anthropic, Fields::new(), Value::from("came"));
+        let (format, headers, body) = (ModelApiFormat::Anthropic, Fields::new(), Value::from("came"));
         ledger.record(Recorded { format, headers, body, refusal: None });
         ledger
     }

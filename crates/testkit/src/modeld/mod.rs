@@ -23,8 +23,8 @@ use std::io;
 use std::sync::Arc;
 
 pub use crate::request::Fields;
-pub use format::Format;
-pub use latest::ToolResult;
+pub use format::ModelApiFormat;
+pub use latest::ScriptedToolResult;
 pub use ledger::Recorded;
 pub use process::run;
 pub use script::{Answer, AnswerFailure, Hold, Pace, Rule, Say, Script, Stop, Usage, When};

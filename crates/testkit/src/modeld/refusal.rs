@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::format::Format;
+use super::format::ModelApiFormat;
 
 /// The reason a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl Refusal {
         Refusal { code, ..Refusal::new(status, format!("the script answers {status}")) }
     }
 
-    pub fn body(&self, format: Format, request_id: &str) -> Value {
+    pub fn body(&self, format: ModelApiFormat, request_id: &str) -> Value {
         let message = &self.message;
-        if format == Format::Anthropic {
+        if format == ModelApiFormat::Anthropic {
             let error = json!({ "type": anthropic_type(self.status), "message": message });
             return json!({ "type": "error", "error": error, "request_id": request_id });
         }

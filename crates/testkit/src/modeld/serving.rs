@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use super::checks::{self, Asked, Thoughts};
-use super::format::Format;
+use super::checks::{self, IncomingModelRequest, ThinkingByCall};
+use super::format::ModelApiFormat;
 use super::gates::NamedGates;
 use super::http;
 use super::latest::NewContent;
@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::script::{Answer, AnswerFailure, Pace, Script};
 use super::turn::{Turn, identifier};
 use super::wire;
-use crate::below::Guest;
+use crate::below::AcceptedConnection;
 use crate::request::Request;
 
 /// Body of a garbage response with status 200.
@@ -26,7 +26,7 @@ pub(super) struct Shared {
     script: Mutex<Script>,
     pub ledger: Ledger,
     pub gates: NamedGates,
-    thoughts: Mutex<Thoughts>,
+    thoughts: Mutex<ThinkingByCall>,
 }
 
 impl Shared {
@@ -40,14 +40,14 @@ impl Shared {
     }
 
     /// Returns the error the real API would respond with, if any.
-    fn refusal(&self, format: Format, request: &Request, body: &Value) -> Option<Refusal> {
+    fn refusal(&self, format: ModelApiFormat, request: &Request, body: &Value) -> Option<Refusal> {
         let keyless = locked(&self.script).keyless;
         let thoughts = locked(&self.thoughts);
-        checks::check(&Asked { format, request, body, keyless, thoughts: &thoughts }).err()
+        checks::check(&IncomingModelRequest { format, request, body, keyless, thoughts: &thoughts }).err()
     }
 
     /// Returns the script's response to a request.
-    fn answer(&self, format: Format, body: &Value) -> Result<Answer, Refusal> {
+    fn answer(&self, format: ModelApiFormat, body: &Value) -> Result<Answer, Refusal> {
         let latest = NewContent::of(format, body);
         let mut script = locked(&self.script);
         if let Some(rule) = script.rules.iter().find(|rule| latest.fits(&rule.when)) {
@@ -60,7 +60,7 @@ impl Shared {
     }
 
     /// Prepares a response, and records which of its calls followed thinking.
-    fn turn(&self, number: usize, format: Format, answer: &Answer, body: &Value) -> Turn {
+    fn turn(&self, number: usize, format: ModelApiFormat, answer: &Answer, body: &Value) -> Turn {
         let turn = Turn::new(number, format, answer, body);
         let thought = turn.calls().filter_map(|(id, index)| Some((id.to_owned(), turn.block_id("rs", index?))));
         locked(&self.thoughts).extend(thought);
@@ -69,7 +69,7 @@ impl Shared {
 }
 
 /// Serves one connection until it ends.
-pub(super) fn attend(shared: &Shared, guest: Guest) {
+pub(super) fn attend(shared: &Shared, guest: AcceptedConnection) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
         stream.get_ref().delivered();
@@ -81,8 +81,8 @@ pub(super) fn attend(shared: &Shared, guest: Guest) {
 }
 
 /// Answers one request; an error ends the connection.
-fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<()> {
-    let Some(format) = Format::at(request.path()) else {
+fn respond(shared: &Shared, guest: &mut AcceptedConnection, request: &Request) -> io::Result<()> {
+    let Some(format) = ModelApiFormat::at(request.path()) else {
         return write_whole(guest, &http::head(404, &[]), b"");
     };
     let body = request.json();
@@ -108,13 +108,13 @@ fn respond(shared: &Shared, guest: &mut Guest, request: &Request) -> io::Result<
 /// A recorded request being answered.
 struct ModelExchange<'a> {
     shared: &'a Shared,
-    format: Format,
+    format: ModelApiFormat,
     number: usize,
     body: &'a Value,
 }
 
 impl ModelExchange<'_> {
-    fn deliver(&self, guest: &mut Guest, answer: &Answer) -> io::Result<()> {
+    fn deliver(&self, guest: &mut AcceptedConnection, answer: &Answer) -> io::Result<()> {
         let cut = match &answer.fail {
             Some(AnswerFailure::CutAfter(bytes)) => Some(*bytes),
             Some(AnswerFailure::ErrorEvent) if self.streams() => None,
@@ -127,7 +127,7 @@ impl ModelExchange<'_> {
     }
 
     /// Sends a failure without any of the response's blocks.
-    fn fail(&self, guest: &mut Guest, fail: &AnswerFailure, pace: &Pace) -> io::Result<()> {
+    fn fail(&self, guest: &mut AcceptedConnection, fail: &AnswerFailure, pace: &Pace) -> io::Result<()> {
         self.hold(guest, pace)?;
         let (status, retry_after) = match fail {
             AnswerFailure::Status(status, retry_after) => (*status, retry_after.as_deref()),
@@ -136,7 +136,9 @@ impl ModelExchange<'_> {
                 guest.stand_still();
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) if self.format == Format::Anthropic => (529, None),
+            AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) if self.format == ModelApiFormat::Anthropic => {
+                (529, None)
+            }
             AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) => (500, None),
         };
         self.refuse(guest, &Refusal::scripted(status), retry_after)
@@ -161,13 +163,13 @@ impl ModelExchange<'_> {
         http::head(status, &headers)
     }
 
-    fn refuse(&self, guest: &mut Guest, refusal: &Refusal, retry_after: Option<&str>) -> io::Result<()> {
+    fn refuse(&self, guest: &mut AcceptedConnection, refusal: &Refusal, retry_after: Option<&str>) -> io::Result<()> {
         let head = self.head(refusal.status, "application/json", retry_after);
         let body = refusal.body(self.format, &self.request_id()).to_string();
         write_whole(guest, &head, body.as_bytes())
     }
 
-    fn whole(&self, guest: &mut Guest, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
+    fn whole(&self, guest: &mut AcceptedConnection, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
         let body = wire::whole(self.format, turn, self.body).to_string();
         self.hold(guest, pace)?;
         let head = format!("{}Content-Length: {}\r\n\r\n", self.head(200, self.kind(), None), body.len());
@@ -179,7 +181,7 @@ impl ModelExchange<'_> {
         if left < body.len() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
     }
 
-    fn stream(&self, guest: &mut Guest, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
+    fn stream(&self, guest: &mut AcceptedConnection, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
         let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", self.head(200, self.kind(), None));
         guest.write_all(head.as_bytes())?;
         let events = wire::events(self.format, turn, self.body);
@@ -198,7 +200,7 @@ impl ModelExchange<'_> {
     }
 
     /// Waits at the gate, if any. An error means that the client has disconnected.
-    fn hold(&self, guest: &Guest, pace: &Pace) -> io::Result<()> {
+    fn hold(&self, guest: &AcceptedConnection, pace: &Pace) -> io::Result<()> {
         let passes = |gate: &str| self.shared.gates.pass(gate, || guest.has_left());
         let is_open = pace.hold.as_ref().is_none_or(|hold| passes(&hold.gate));
         if is_open { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
@@ -206,7 +208,7 @@ impl ModelExchange<'_> {
 }
 
 /// Sends an event in writes of the configured size, limited to the remaining bytes.
-fn write_event(guest: &mut Guest, text: &[u8], pace: &Pace, left: &mut usize) -> io::Result<()> {
+fn write_event(guest: &mut AcceptedConnection, text: &[u8], pace: &Pace, left: &mut usize) -> io::Result<()> {
     for piece in text.chunks(pace.write.unwrap_or(usize::MAX).max(1)) {
         let allowed = piece.len().min(*left);
         *left -= allowed;
@@ -220,7 +222,7 @@ fn write_event(guest: &mut Guest, text: &[u8], pace: &Pace, left: &mut usize) ->
     Ok(())
 }
 
-fn write_whole(guest: &mut Guest, head: &str, body: &[u8]) -> io::Result<()> {
+fn write_whole(guest: &mut AcceptedConnection, head: &str, body: &[u8]) -> io::Result<()> {
     let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
     guest.write_all(&[head.as_bytes(), body].concat())
 }

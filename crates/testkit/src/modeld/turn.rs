@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ModelApiFormat;
 use super::latest::entries;
 use super::script::{Answer, AnswerFailure, Say, Stop, Usage};
 
@@ -30,13 +30,13 @@ pub(super) enum Block {
 }
 
 impl Turn {
-    pub fn new(number: usize, format: Format, answer: &Answer, request: &Value) -> Turn {
+    pub fn new(number: usize, format: ModelApiFormat, answer: &Answer, request: &Value) -> Turn {
         let blocks = answer.blocks.iter().enumerate().map(|(index, say)| match say {
             Say::Text(text) => Block::Text(text.clone()),
             Say::Thinking(text) => Block::Thinking(text.clone()),
             Say::Unknown(raw) => Block::Unknown(raw.clone()),
             Say::ToolCall { name, arguments } => Block::Call {
-                id: identifier(if format == Format::Anthropic { "toolu" } else { "call" }, number, index),
+                id: identifier(if format == ModelApiFormat::Anthropic { "toolu" } else { "call" }, number, index),
                 name: offered(request, name),
                 arguments: arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
             },

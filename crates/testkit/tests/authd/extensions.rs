@@ -1,7 +1,9 @@
 //! Proofs of possession, other devices, clients without a person, statements of others.
 
 use serde_json::json;
-use wharf_testkit::authd::{Authd, ClientAuth, DeviceLoginBehaviour, DeviceLoginOutcome, Dpop, Key};
+use wharf_testkit::authd::{
+    Authd, ClientAuthMethod, DeviceLoginBehaviour, DeviceLoginOutcome, DpopRequirement, SigningKey,
+};
 
 use crate::client::{Reply, ask, form, register, sha256, status_with, try_form};
 use crate::start;
@@ -20,8 +22,8 @@ fn claims(url: &str, id: &str) -> serde_json::Value {
 
 #[test]
 fn tokens_are_bound_to_the_key_of_the_proof() {
-    let authd = start(|switches| switches.dpop = Dpop::Required);
-    let (key, other) = (Key::new(), Key::new());
+    let authd = start(|switches| switches.dpop = DpopRequirement::Required);
+    let (key, other) = (SigningKey::new(), SigningKey::new());
     let token_url = format!("{}/token", authd.issuer());
     assert_eq!(tokens_with(&authd, "").error(), "invalid_dpop_proof");
     assert_eq!(tokens_with(&authd, &key.proof(&claims("http://elsewhere/", "0"))).error(), "invalid_dpop_proof");
@@ -30,7 +32,7 @@ fn tokens_are_bound_to_the_key_of_the_proof() {
     assert_eq!(tokens["token_type"], "DPoP");
     assert_eq!(tokens_with(&authd, &proof).error(), "invalid_dpop_proof", "a proof is good once");
     let access = tokens["access_token"].as_str().unwrap();
-    let status = |key: &Key, id: &str, token: &str, scheme: &str| {
+    let status = |key: &SigningKey, id: &str, token: &str, scheme: &str| {
         let mut claims = claims(&authd.server_url(), id);
         claims["ath"] = json!(sha256(token));
         let header = format!("{scheme} {access}");
@@ -46,8 +48,8 @@ fn tokens_are_bound_to_the_key_of_the_proof() {
 
 #[test]
 fn proofs_need_the_nonce_that_was_given_out() {
-    let authd = start(|switches| switches.dpop = Dpop::Nonce);
-    let key = Key::new();
+    let authd = start(|switches| switches.dpop = DpopRequirement::Nonce);
+    let key = SigningKey::new();
     let mut claims = claims(&format!("{}/token", authd.issuer()), "1");
     let refusal = tokens_with(&authd, &key.proof(&claims));
     assert_eq!((refusal.status, refusal.error().as_str()), (400, "use_dpop_nonce"));
@@ -92,9 +94,9 @@ fn another_device_goes_as_it_is_told() {
 
 #[test]
 fn a_client_signs_for_itself() {
-    let authd = start(|switches| switches.client_auth = ClientAuth::Key);
+    let authd = start(|switches| switches.client_auth = ClientAuthMethod::Key);
     let (id, _) = authd.given_client();
-    let ask = |key: &Key, audience: &str| {
+    let ask = |key: &SigningKey, audience: &str| {
         let claims = json!({ "iss": id, "sub": id, "aud": audience, "exp": u32::MAX, "jti": "1" });
         let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
         let assertion = key.statement(&claims);
@@ -105,7 +107,7 @@ fn a_client_signs_for_itself() {
     let issuer = authd.issuer();
     assert_eq!(ask(authd.client_key(), &issuer).status, 200);
     assert_eq!(ask(authd.client_key(), &format!("{issuer}/token")).error(), "invalid_client");
-    assert_eq!(ask(&Key::new(), &issuer).error(), "invalid_client");
+    assert_eq!(ask(&SigningKey::new(), &issuer).error(), "invalid_client");
 }
 
 #[test]

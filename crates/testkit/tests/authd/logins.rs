@@ -1,7 +1,7 @@
 //! Registering and the login page.
 
 use serde_json::json;
-use wharf_testkit::authd::{Authd, ClientAuth, IssParameter, Page, Registration};
+use wharf_testkit::authd::{Authd, ClientAuthMethod, IssParameter, LoginPageBehaviour, RegistrationBehaviour};
 
 use crate::client::{
     CALLBACK, exchange, form, get, log_in, page, register, send, status_with, try_form, visit, written,
@@ -15,14 +15,17 @@ fn metadata(authd: &Authd) -> serde_json::Value {
 #[test]
 fn o11_registering_fails_as_it_is_told() {
     for (registration, status) in [
-        (Registration::Good, 201),
-        (Registration::BadRequest, 400),
-        (Registration::TooMany, 429),
-        (Registration::Absent, 404),
+        (RegistrationBehaviour::Good, 201),
+        (RegistrationBehaviour::BadRequest, 400),
+        (RegistrationBehaviour::TooMany, 429),
+        (RegistrationBehaviour::Absent, 404),
     ] {
         let authd = start(|switches| switches.registration = registration);
         assert_eq!(register(&authd).status, status);
-        assert_eq!(metadata(&authd).get("registration_endpoint").is_some(), registration != Registration::Absent);
+        assert_eq!(
+            metadata(&authd).get("registration_endpoint").is_some(),
+            registration != RegistrationBehaviour::Absent
+        );
         assert_eq!(authd.counts().registrations, u64::from(status == 201));
     }
 }
@@ -30,7 +33,7 @@ fn o11_registering_fails_as_it_is_told() {
 #[test]
 fn o11_an_expired_or_deleted_client_is_refused() {
     let authd = start(|switches| {
-        switches.client_auth = ClientAuth::Post;
+        switches.client_auth = ClientAuthMethod::Post;
         switches.secret_expires_at = 1;
     });
     let client = register(&authd).json();
@@ -50,12 +53,12 @@ fn o11_an_expired_or_deleted_client_is_refused() {
 
 #[test]
 fn clients_prove_themselves_in_the_one_way_they_were_given() {
-    for auth in [ClientAuth::None, ClientAuth::Basic, ClientAuth::Post] {
+    for auth in [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post] {
         let authd = start(|switches| switches.client_auth = auth);
         let client = register(&authd).json();
         let id = client["client_id"].as_str().unwrap();
         let secret = client["client_secret"].as_str().unwrap_or_default();
-        assert_eq!(secret.is_empty(), auth == ClientAuth::None);
+        assert_eq!(secret.is_empty(), auth == ClientAuthMethod::None);
         let basic = basic(id, secret);
         let grant = ("grant_type", "client_credentials");
         let token = format!("{}/token", authd.issuer());
@@ -64,7 +67,7 @@ fn clients_prove_themselves_in_the_one_way_they_were_given() {
             try_form(&token, &[grant], &[("Authorization", &basic)]).unwrap().status,
             form(&token, &[grant, ("client_id", id), ("client_secret", secret)]).status,
         ];
-        let expected = [ClientAuth::None, ClientAuth::Basic, ClientAuth::Post];
+        let expected = [ClientAuthMethod::None, ClientAuthMethod::Basic, ClientAuthMethod::Post];
         assert_eq!(statuses.map(|status| status == 200), expected.map(|way| way == auth), "{auth:?}");
     }
 }
@@ -116,13 +119,13 @@ fn t41_the_iss_of_the_page_is_as_it_is_told() {
 
 #[test]
 fn o08_the_page_denies_stays_or_never_answers() {
-    let authd = start(|switches| switches.page = Page::Denied);
+    let authd = start(|switches| switches.page = LoginPageBehaviour::Denied);
     let client = register(&authd).json()["client_id"].as_str().unwrap().to_owned();
     assert_eq!(visit(&authd, &client, "").led_to("error").as_deref(), Some("access_denied"));
-    authd.change(|switches| switches.page = Page::Stays);
+    authd.change(|switches| switches.page = LoginPageBehaviour::Stays);
     assert_eq!(visit(&authd, &client, "").status, 200);
     assert_eq!(wharf_testkit::authd::visit(&page(&authd, &client, "")).unwrap(), None);
-    authd.change(|switches| switches.page = Page::Never);
+    authd.change(|switches| switches.page = LoginPageBehaviour::Never);
     let mut silent = send("GET", &page(&authd, &client, ""), &[], "");
     // It has arrived, and is still silent when the server ends.
     crate::wait(authd.await_seen(|seen| seen.path == "/authorize" && seen.field("state") == Some("xyz")));

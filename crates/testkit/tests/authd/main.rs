@@ -9,11 +9,11 @@ mod process;
 mod server;
 mod tokens;
 
-use wharf_testkit::authd::{Authd, Switches};
+use wharf_testkit::authd::{AuthSwitches, Authd};
 
 /// A pair with some switches turned.
-fn start(turn: impl FnOnce(&mut Switches)) -> Authd {
-    let mut switches = Switches::default();
+fn start(turn: impl FnOnce(&mut AuthSwitches)) -> Authd {
+    let mut switches = AuthSwitches::default();
     turn(&mut switches);
     Authd::start(switches).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf_testkit::authd::{Refresh, RefreshRotation, RevocationBehaviour, Stage};
+use wharf_testkit::authd::{RefreshRotation, RevocationBehaviour, RotationStage, TokenBehaviour};
 
 use crate::client::{form, log_in, receive, refresh, send, status_with, written};
 use crate::start;
@@ -21,11 +21,11 @@ fn o17_expires_in_is_said_word_for_word() {
 #[test]
 fn o03_refreshing_fails_as_it_is_told_and_changes_nothing() {
     let cases = [
-        (Refresh::InvalidGrant, 400, "invalid_grant"),
-        (Refresh::OtherError, 400, "invalid_request"),
-        (Refresh::Unauthorized, 401, "invalid_client"),
-        (Refresh::TooMany, 429, "slow_down"),
-        (Refresh::ServerError, 500, "server_error"),
+        (TokenBehaviour::InvalidGrant, 400, "invalid_grant"),
+        (TokenBehaviour::OtherError, 400, "invalid_request"),
+        (TokenBehaviour::Unauthorized, 401, "invalid_client"),
+        (TokenBehaviour::TooMany, 429, "slow_down"),
+        (TokenBehaviour::ServerError, 500, "server_error"),
     ];
     let authd = start(|_| {});
     let login = log_in(&authd, "");
@@ -34,10 +34,10 @@ fn o03_refreshing_fails_as_it_is_told_and_changes_nothing() {
         let reply = refresh(&authd, &login.client, &login.refresh).unwrap();
         assert_eq!((reply.status, reply.error().as_str()), (status, code));
     }
-    authd.change(|switches| switches.refresh = Refresh::Garbage);
+    authd.change(|switches| switches.refresh = TokenBehaviour::Garbage);
     let garbage = refresh(&authd, &login.client, &login.refresh).unwrap();
     assert!(garbage.status == 200 && serde_json::from_str::<Value>(&garbage.body).is_err());
-    authd.change(|switches| switches.refresh = Refresh::Good);
+    authd.change(|switches| switches.refresh = TokenBehaviour::Good);
     assert_eq!(refresh(&authd, &login.client, &login.refresh).unwrap().status, 200);
     let counts = authd.counts();
     assert_eq!((counts.refreshes, counts.rotations, counts.reused), (7, 1, 0));
@@ -45,7 +45,7 @@ fn o03_refreshing_fails_as_it_is_told_and_changes_nothing() {
 
 #[test]
 fn o03_a_hanging_endpoint_is_silent_until_it_ends() {
-    let authd = start(|switches| switches.refresh = Refresh::Hang);
+    let authd = start(|switches| switches.refresh = TokenBehaviour::Hang);
     let login = log_in(&authd, "");
     let body = written(&[("grant_type", "refresh_token"), ("refresh_token", &login.refresh)]);
     let headers = [("Content-Type", "application/x-www-form-urlencoded")];
@@ -88,11 +88,11 @@ fn o04_refresh_tokens_may_be_repeated_or_left_out() {
 
 #[test]
 fn o05_an_answer_may_be_lost_after_the_rotation() {
-    let authd = start(|switches| switches.refresh = Refresh::CutAfter);
+    let authd = start(|switches| switches.refresh = TokenBehaviour::CutAfter);
     let login = log_in(&authd, "");
     assert!(refresh(&authd, &login.client, &login.refresh).is_none());
     assert_eq!(authd.counts().rotations, 1);
-    authd.change(|switches| switches.refresh = Refresh::Good);
+    authd.change(|switches| switches.refresh = TokenBehaviour::Good);
     assert_eq!(refresh(&authd, &login.client, &login.refresh).unwrap().error(), "invalid_grant");
     assert_eq!(authd.counts().stale, 0, "nobody had seen the new tokens");
 }
@@ -109,7 +109,8 @@ fn o05_a_hook_is_told_of_every_rotation_before_and_after_the_answer() {
     let next = refresh(&authd, &login.client, &login.refresh).unwrap().json();
     let new = next["refresh_token"].as_str().unwrap().to_owned();
     drop(authd);
-    let expected = [Stage::Kept, Stage::Written].map(|stage| (stage, login.refresh.clone(), new.clone()));
+    let expected =
+        [RotationStage::Kept, RotationStage::Written].map(|stage| (stage, login.refresh.clone(), new.clone()));
     assert_eq!(*told.lock().unwrap(), expected);
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use wharf_testkit::below::{Asked, ConnectProxy, Manner, TestCa, Times, TlsFault, serve_plain, serve_tls};
+use wharf_testkit::below::{
+    ConnectProxy, FaultCount, ProxyBehaviour, ProxyRequest, TestCa, TlsFault, serve_plain, serve_tls,
+};
 
 use super::tls::{secure, trusting};
 use super::{assert_answers, assert_healthy, assert_silent, call, connect, read_answer, read_head, rest};
@@ -20,19 +22,19 @@ fn ask(proxy: &ConnectProxy, headers: &str) -> TcpStream {
 #[test]
 fn a_tunnel_leads_to_the_server_and_is_noted() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::None, Times::Always).unwrap();
-    let proxy = ConnectProxy::start(Manner::Works(server.address())).unwrap();
+    let server = serve_tls(&authority, TlsFault::None, FaultCount::Always).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
     let mut client = ask(&proxy, "");
     assert!(read_head(&mut client).starts_with("HTTP/1.1 200 "));
     assert_healthy(&mut secure(client, trusting(&authority, "http/1.1")).unwrap(), "through");
-    let asked = Asked { line: "CONNECT somewhere.invalid:443".to_owned(), authorization: None };
+    let asked = ProxyRequest { line: "CONNECT somewhere.invalid:443".to_owned(), authorization: None };
     assert_eq!(proxy.asked(), [asked]);
 }
 
 #[test]
 fn a_plain_request_is_passed_on() {
     let server = serve_plain().unwrap();
-    let proxy = ConnectProxy::start(Manner::Works(server.address())).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
     let mut client = connect(proxy.address());
     let body = call("plain");
     let length = body.len();
@@ -46,7 +48,7 @@ fn a_plain_request_is_passed_on() {
 #[test]
 fn a_password_is_demanded_and_checked() {
     let server = serve_plain().unwrap();
-    let proxy = ConnectProxy::start(Manner::Demands("Basic dTpw".to_owned(), server.address())).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Demands("Basic dTpw".to_owned(), server.address())).unwrap();
     assert_eq!(read_answer(&mut ask(&proxy, "")).0, 407);
     assert_eq!(read_answer(&mut ask(&proxy, "Proxy-Authorization: Basic eDp4\r\n")).0, 407);
     let mut client = ask(&proxy, "proxy-authorization: Basic dTpw\r\n");
@@ -58,14 +60,14 @@ fn a_password_is_demanded_and_checked() {
 #[test]
 fn refusals_are_what_they_are_called() {
     let answer = |manner| read_head(&mut ask(&ConnectProxy::start(manner).unwrap(), ""));
-    assert!(answer(Manner::Refuses).contains("407 Proxy Authentication Required\r\nProxy-Authenticate: Basic"));
-    assert!(answer(Manner::BadGateway).starts_with("HTTP/1.1 502 "));
-    assert!(!answer(Manner::Garbage).starts_with("HTTP"));
+    assert!(answer(ProxyBehaviour::Refuses).contains("407 Proxy Authentication Required\r\nProxy-Authenticate: Basic"));
+    assert!(answer(ProxyBehaviour::BadGateway).starts_with("HTTP/1.1 502 "));
+    assert!(!answer(ProxyBehaviour::Garbage).starts_with("HTTP"));
 }
 
 #[test]
 fn a_silent_proxy_never_answers() {
-    let proxy = ConnectProxy::start(Manner::Silent).unwrap();
+    let proxy = ConnectProxy::start(ProxyBehaviour::Silent).unwrap();
     let mut client = ask(&proxy, "");
     assert_silent(&mut client);
     assert_eq!(proxy.asked().len(), 1);

@@ -3,13 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use wharf_testkit::below::{HeadFault, Times, serve_heads};
+use wharf_testkit::below::{FaultCount, HeadFault, serve_heads};
 
 use super::{assert_answers, assert_healthy, call, connect, post, read_head, rest};
 
 /// The head and what follows it, after one call on a connection of its own.
 fn ask(fault: HeadFault) -> (String, Vec<u8>) {
-    let server = serve_heads(fault, Times::Always).unwrap();
+    let server = serve_heads(fault, FaultCount::Always).unwrap();
     let mut client = asking(server.address());
     let head = read_head(&mut client);
     client.shutdown(std::net::Shutdown::Write).unwrap();
@@ -53,7 +53,7 @@ fn garbage_is_no_status_line() {
 
 #[test]
 fn an_endless_head_goes_on_and_ends_with_the_client() {
-    let server = serve_heads(HeadFault::Endless, Times::First(1)).unwrap();
+    let server = serve_heads(HeadFault::Endless, FaultCount::First(1)).unwrap();
     let mut client = asking(server.address());
     let mut head = vec![0; 1 << 20];
     client.read_exact(&mut head).unwrap();

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-use wharf_testkit::below::{Endpoint, Http2Fault, TestCa, Times, serve_http2};
+use wharf_testkit::below::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 
 use super::tls::{Secured, secure, trusting};
 use super::{assert_answers, call, connect};
@@ -81,7 +81,7 @@ impl Client {
 /// A server with the fault on its first connection, and a client that has posted there.
 fn posted(fault: Http2Fault) -> (TestCa, Endpoint, Client) {
     let authority = TestCa::new();
-    let server = serve_http2(&authority, fault, Times::First(1)).unwrap();
+    let server = serve_http2(&authority, fault, FaultCount::First(1)).unwrap();
     let mut client = Client::open(server.address(), &authority);
     client.post(1, &call("first"));
     (authority, server, client)
@@ -189,7 +189,7 @@ fn floods_go_on_until_the_client_leaves() {
 #[test]
 fn a_closed_window_is_announced_and_stays_closed() {
     let authority = TestCa::new();
-    let server = serve_http2(&authority, Http2Fault::ZeroWindow, Times::Always).unwrap();
+    let server = serve_http2(&authority, Http2Fault::ZeroWindow, FaultCount::Always).unwrap();
     let mut client = Client::open(server.address(), &authority);
     assert_eq!(client.next(SETTINGS).unwrap().payload, [0, 4, 0, 0, 0, 0]);
     client.write(HEADERS, 0x4, 1, &[0x83, 0x87, 0x84]);

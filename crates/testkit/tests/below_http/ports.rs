@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
-use wharf_testkit::below::{FullBacklog, Refused, Times, black_hole, reset_after_accept, serve_plain};
+use wharf_testkit::below::{FaultCount, FullBacklog, Refused, black_hole, reset_after_accept, serve_plain};
 
 use super::{A_WHILE, assert_healthy, assert_silent, connect, fate, rest};
 
@@ -33,7 +33,7 @@ fn a_full_backlog_lets_nobody_in() {
 
 #[test]
 fn a_reset_comes_first_and_health_later() {
-    let server = reset_after_accept(Times::First(2)).unwrap();
+    let server = reset_after_accept(FaultCount::First(2)).unwrap();
     for _ in 0..2 {
         assert_eq!(fate(server.address()), Err(ErrorKind::ConnectionReset));
     }
@@ -43,7 +43,7 @@ fn a_reset_comes_first_and_health_later() {
 
 #[test]
 fn a_black_hole_accepts_and_never_answers() {
-    let server = black_hole(Times::Always).unwrap();
+    let server = black_hole(FaultCount::Always).unwrap();
     let mut client = connect(server.address());
     client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     assert_silent(&mut client);

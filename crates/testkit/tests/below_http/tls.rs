@@ -11,7 +11,7 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, InvalidMessage, PeerIncompatible,
     RootCertStore, StreamOwned,
 };
-use wharf_testkit::below::{TestCa, Times, TlsFault, serve_tls};
+use wharf_testkit::below::{FaultCount, TestCa, TlsFault, serve_tls};
 
 use super::{assert_healthy, assert_silent, call, connect, post, rest};
 
@@ -61,7 +61,7 @@ fn reason(error: std::io::Error) -> Error {
 /// The reason for which a client turns away from a server with this fault.
 fn refusal(fault: TlsFault) -> Error {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, fault, Times::First(1)).unwrap();
+    let server = serve_tls(&authority, fault, FaultCount::First(1)).unwrap();
     let error = secure(connect(server.address()), trusting(&authority, "http/1.1")).err().unwrap();
     assert_eq!(server.requests(), 0);
     assert_reachable(server.address(), &authority);
@@ -110,7 +110,7 @@ fn plain_http_is_no_tls() {
 #[test]
 fn a_lie_about_the_protocol_comes_to_light_after_the_handshake() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::AlpnLie, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::AlpnLie, FaultCount::Always).unwrap();
     let mut client = secure(connect(server.address()), trusting(&authority, "h2")).unwrap();
     assert_eq!(client.conn.alpn_protocol(), Some(&b"h2"[..]));
     client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
@@ -122,7 +122,7 @@ fn a_lie_about_the_protocol_comes_to_light_after_the_handshake() {
 #[test]
 fn a_stalled_handshake_stays_stalled() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::Stall, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::Stall, FaultCount::Always).unwrap();
     let mut stream = connect(server.address());
     let name = ServerName::try_from("localhost").unwrap();
     let mut hello = ClientConnection::new(Arc::new(trusting(&authority, "http/1.1")), name).unwrap();
@@ -135,7 +135,7 @@ fn a_stalled_handshake_stays_stalled() {
 #[test]
 fn a_client_certificate_is_demanded_and_checked() {
     let authority = TestCa::new();
-    let server = serve_tls(&authority, TlsFault::ClientCertificate, Times::Always).unwrap();
+    let server = serve_tls(&authority, TlsFault::ClientCertificate, FaultCount::Always).unwrap();
     let known = authority.client("somebody");
     let config = client_config(&authority, "http/1.1", Some(known.pem()));
     assert_healthy(&mut secure(connect(server.address()), config).unwrap(), "somebody");

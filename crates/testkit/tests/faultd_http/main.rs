@@ -6,7 +6,7 @@ mod old_form;
 mod peer;
 
 use serde_json::json;
-use wharf_testkit::http_cases::{CASES, Era, Form};
+use wharf_testkit::http_cases::{CASES, Form, ServerEra};
 
 use peer::{Fixture, call, messages, request};
 
@@ -17,13 +17,13 @@ fn a_healthy_server_speaks_every_era() {
             let args: Vec<&str> = [case.fault].into_iter().chain(case.args.iter().copied()).collect();
             let server = Fixture::start(Form::Http, *era, &args);
             let mut wire = server.open();
-            assert_eq!(wire.session.is_some(), *era != Era::Modern && case.name != "ok-bare");
+            assert_eq!(wire.session.is_some(), *era != ServerEra::Modern && case.name != "ok-bare");
             wire.post(*era, &call(*era, 2, "note", json!({ "nonce": "n-1" })));
             let (head, body) = wire.receive();
             let events = head.header("content-type") == Some("text/event-stream");
             assert_eq!((head.status, events), (200, case.name == "ok-sse"));
             assert!(body.contains("noted n-1"), "{body}");
-            assert_eq!(body.contains("resultType"), *era == Era::Modern);
+            assert_eq!(body.contains("resultType"), *era == ServerEra::Modern);
             assert_eq!((server.ledger().calls("n-1"), server.ledger().effects("n-1")), (1, 1));
             assert_eq!(server.ledger().lines.iter().filter(|line| *line == "connected").count(), 1);
             server.end();
@@ -33,7 +33,7 @@ fn a_healthy_server_speaks_every_era() {
 
 #[test]
 fn requests_may_follow_one_another_without_waiting() {
-    let server = Fixture::start(Form::Http, Era::Modern, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Modern, &["ok"]);
     let mut wire = server.open();
     for id in 2..10 {
         wire.post(server.era, &call(server.era, id, "echo", json!({ "text": format!("number {id}") })));
@@ -47,7 +47,7 @@ fn requests_may_follow_one_another_without_waiting() {
 
 #[test]
 fn progress_makes_a_stream_of_the_answer() {
-    let server = Fixture::start(Form::Http, Era::Modern, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Modern, &["ok"]);
     let mut wire = server.open();
     wire.post(server.era, &call(server.era, 2, "progress", json!({ "steps": 3, "every_ms": 1 })));
     let (_, body) = wire.receive();
@@ -58,7 +58,7 @@ fn progress_makes_a_stream_of_the_answer() {
 
 #[test]
 fn going_away_cancels_in_the_stateless_era() {
-    let server = Fixture::start(Form::Http, Era::Modern, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Modern, &["ok"]);
     let mut wire = server.open();
     wire.post(server.era, &call(server.era, 7, "slow", json!({ "ms": 3_600_000 })));
     assert!(server.records("call slow id:7"));
@@ -69,7 +69,7 @@ fn going_away_cancels_in_the_stateless_era() {
 
 #[test]
 fn a_notification_cancels_in_the_handshake_era() {
-    let server = Fixture::start(Form::Http, Era::Legacy, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Legacy, &["ok"]);
     let mut wire = server.open();
     let mut other = server.connect();
     other.session = wire.session.clone();
@@ -85,7 +85,7 @@ fn a_notification_cancels_in_the_handshake_era() {
 
 #[test]
 fn a_session_is_demanded_ended_and_unknown_then() {
-    let server = Fixture::start(Form::Http, Era::Legacy, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Legacy, &["ok"]);
     let mut wire = server.open();
     let session = wire.session.clone().unwrap();
     wire.send("DELETE", "/mcp", "", "");
@@ -99,7 +99,7 @@ fn a_session_is_demanded_ended_and_unknown_then() {
 
 #[test]
 fn a_listener_hears_of_changes() {
-    let server = Fixture::start(Form::Http, Era::Modern, &["H39"]);
+    let server = Fixture::start(Form::Http, ServerEra::Modern, &["H39"]);
     let mut wire = server.open();
     let mut listener = server.connect();
     let filter = json!({ "notifications": { "toolsListChanged": true } });
@@ -118,7 +118,7 @@ fn a_listener_hears_of_changes() {
 
 #[test]
 fn a_get_hears_of_changes_too() {
-    let server = Fixture::start(Form::Http, Era::Legacy, &["H39"]);
+    let server = Fixture::start(Form::Http, ServerEra::Legacy, &["H39"]);
     let mut wire = server.open();
     let mut listener = server.connect();
     listener.session = wire.session.clone();
@@ -131,7 +131,7 @@ fn a_get_hears_of_changes_too() {
 
 #[test]
 fn what_the_headers_get_wrong_is_refused_and_written_down() {
-    let server = Fixture::start(Form::Http, Era::Modern, &["ok"]);
+    let server = Fixture::start(Form::Http, ServerEra::Modern, &["ok"]);
     let mut wire = server.open();
     wire.post_with(server.era, "Mcp-Name: other\r\n", &call(server.era, 2, "echo", json!({ "text": "x" })));
     let (head, body) = wire.receive();

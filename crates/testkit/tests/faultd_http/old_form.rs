@@ -1,11 +1,11 @@
 //! HTTP+SSE of 2024-11-05.
 
 use serde_json::{Value, json};
-use wharf_testkit::http_cases::{Era, Form};
+use wharf_testkit::http_cases::{Form, ServerEra};
 
 use crate::peer::{Fixture, Wire, call, messages, request};
 
-const OLDEST: Era = Era::Revision("2024-11-05");
+const OLDEST: ServerEra = ServerEra::Revision("2024-11-05");
 
 /// A stream, and a connection to post on.
 struct Peer {

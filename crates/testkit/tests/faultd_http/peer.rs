@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_testkit::http_cases::{Era, Form};
+use wharf_testkit::http_cases::{Form, ServerEra};
 use wharf_testkit::oracle::{Ledger, until};
 
 pub const SOON: Duration = Duration::from_secs(10);
@@ -20,11 +20,11 @@ pub struct Fixture {
     input: Option<ChildStdin>,
     address: String,
     ledger: PathBuf,
-    pub era: Era,
+    pub era: ServerEra,
 }
 
 impl Fixture {
-    pub fn start(form: Form, era: Era, args: &[&str]) -> Fixture {
+    pub fn start(form: Form, era: ServerEra, args: &[&str]) -> Fixture {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let ledger = std::env::temp_dir().join(format!("faultd-http-{}-{number}", std::process::id()));
@@ -53,7 +53,7 @@ impl Fixture {
     /// A connection on which the opening has been made.
     pub fn open(&self) -> Wire {
         let mut wire = self.connect();
-        if self.era == Era::Modern {
+        if self.era == ServerEra::Modern {
             assert!(wire.ask(self.era, 1, "server/discover", json!({}))["result"]["supportedVersions"].is_array());
             return wire;
         }
@@ -129,29 +129,31 @@ impl Wire {
         }
     }
 
-    pub fn post(&mut self, era: Era, message: &Value) {
+    pub fn post(&mut self, era: ServerEra, message: &Value) {
         self.post_with(era, "", message);
     }
 
     /// Posts as a client of the era does, with these headers besides.
-    pub fn post_with(&mut self, era: Era, extra: &str, message: &Value) {
+    pub fn post_with(&mut self, era: ServerEra, extra: &str, message: &Value) {
         let mut headers =
             "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n".to_owned();
         let method = message["method"].as_str().unwrap();
         match era {
-            Era::Modern => headers.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n")),
+            ServerEra::Modern => {
+                headers.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"))
+            }
             _ if method == "initialize" => {}
-            Era::Legacy => headers.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
-            Era::Revision(revision) => headers.push_str(&format!("MCP-Protocol-Version: {revision}\r\n")),
+            ServerEra::Legacy => headers.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
+            ServerEra::Revision(revision) => headers.push_str(&format!("MCP-Protocol-Version: {revision}\r\n")),
         }
-        if let (Era::Modern, Some(name)) = (era, message["params"]["name"].as_str()) {
+        if let (ServerEra::Modern, Some(name)) = (era, message["params"]["name"].as_str()) {
             headers.push_str(&format!("Mcp-Name: {name}\r\n"));
         }
         self.send("POST", "/mcp", &format!("{headers}{extra}"), &message.to_string());
     }
 
     /// Posts a request and reads its answer, from the JSON or from the last event.
-    pub fn ask(&mut self, era: Era, id: u64, method: &str, params: Value) -> Value {
+    pub fn ask(&mut self, era: ServerEra, id: u64, method: &str, params: Value) -> Value {
         self.post(era, &request(era, id, method, params));
         let (head, body) = self.receive();
         match head.header("content-type") {
@@ -238,8 +240,8 @@ impl Wire {
 }
 
 /// A request as the era has it.
-pub fn request(era: Era, id: u64, method: &str, mut params: Value) -> Value {
-    if era == Era::Modern {
+pub fn request(era: ServerEra, id: u64, method: &str, mut params: Value) -> Value {
+    if era == ServerEra::Modern {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -249,7 +251,7 @@ pub fn request(era: Era, id: u64, method: &str, mut params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-pub fn call(era: Era, id: u64, tool: &str, arguments: Value) -> Value {
+pub fn call(era: ServerEra, id: u64, tool: &str, arguments: Value) -> Value {
     request(era, id, "tools/call", json!({ "name": tool, "arguments": arguments }))
 }
 

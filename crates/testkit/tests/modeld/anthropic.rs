@@ -1,12 +1,12 @@
 //! Anthropic's Messages.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Format, Say, Stop, Usage};
+use wharf_testkit::modeld::{Answer, ModelApiFormat, Say, Stop, Usage};
 
 use crate::client::{ask, conversation, saying, stream, text, types};
 use crate::start;
 
-const FORMAT: Format = Format::Anthropic;
+const FORMAT: ModelApiFormat = ModelApiFormat::Anthropic;
 
 #[test]
 fn a_text_is_streamed_in_blocks() {

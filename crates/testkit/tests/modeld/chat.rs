@@ -1,12 +1,12 @@
 //! OpenAI's chat completions.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Format, Say, Stop};
+use wharf_testkit::modeld::{Answer, ModelApiFormat, Say, Stop};
 
 use crate::client::{ask, saying, stream, text};
 use crate::start;
 
-const FORMAT: Format = Format::ChatCompletions;
+const FORMAT: ModelApiFormat = ModelApiFormat::ChatCompletions;
 
 #[test]
 fn a_text_is_streamed_in_chunks_with_usage_where_asked() {

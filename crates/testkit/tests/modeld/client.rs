@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Format, Modeld};
+use wharf_testkit::modeld::{ModelApiFormat, Modeld};
 
 /// Long enough for anything that is going to happen.
 const SOON: Duration = Duration::from_secs(10);
@@ -102,16 +102,16 @@ fn joined(mut bytes: &[u8]) -> (Vec<u8>, bool) {
 pub const KEYS: [(&str, &str); 3] =
     [("x-api-key", "sk-test"), ("anthropic-version", "2023-06-01"), ("Authorization", "Bearer sk-test")];
 
-pub fn open(modeld: &Modeld, format: Format, body: &Value) -> BufReader<TcpStream> {
+pub fn open(modeld: &Modeld, format: ModelApiFormat, body: &Value) -> BufReader<TcpStream> {
     send(&modeld.url(), format.path(), &KEYS, &body.to_string())
 }
 
-pub fn ask(modeld: &Modeld, format: Format, body: &Value) -> Reply {
+pub fn ask(modeld: &Modeld, format: ModelApiFormat, body: &Value) -> Reply {
     receive(open(modeld, format, body)).unwrap()
 }
 
 /// Asks for a stream, and checks that it came whole.
-pub fn stream(modeld: &Modeld, format: Format, body: &Value) -> Vec<Value> {
+pub fn stream(modeld: &Modeld, format: ModelApiFormat, body: &Value) -> Vec<Value> {
     let mut body = body.clone();
     body["stream"] = json!(true);
     let reply = ask(modeld, format, &body);
@@ -120,25 +120,27 @@ pub fn stream(modeld: &Modeld, format: Format, body: &Value) -> Vec<Value> {
 }
 
 /// The smallest request in which the user says this.
-pub fn saying(format: Format, text: &str) -> Value {
+pub fn saying(format: ModelApiFormat, text: &str) -> Value {
     conversation(format, &json!([{ "role": "user", "content": text }]))
 }
 
 /// The smallest request around messages or items.
-pub fn conversation(format: Format, entries: &Value) -> Value {
+pub fn conversation(format: ModelApiFormat, entries: &Value) -> Value {
     match format {
-        Format::Anthropic => json!({ "model": "m", "max_tokens": 4096, "messages": entries }),
-        Format::ChatCompletions => json!({ "model": "m", "messages": entries }),
-        Format::Responses => json!({ "model": "m", "input": entries }),
+        ModelApiFormat::Anthropic => json!({ "model": "m", "max_tokens": 4096, "messages": entries }),
+        ModelApiFormat::ChatCompletions => json!({ "model": "m", "messages": entries }),
+        ModelApiFormat::Responses => json!({ "model": "m", "input": entries }),
     }
 }
 
 /// A tool as each API defines it.
-pub fn tool(format: Format, name: &str, schema: &Value) -> Value {
+pub fn tool(format: ModelApiFormat, name: &str, schema: &Value) -> Value {
     match format {
-        Format::Anthropic => json!({ "name": name, "input_schema": schema }),
-        Format::ChatCompletions => json!({ "type": "function", "function": { "name": name, "parameters": schema } }),
-        Format::Responses => json!({ "type": "function", "name": name, "parameters": schema }),
+        ModelApiFormat::Anthropic => json!({ "name": name, "input_schema": schema }),
+        ModelApiFormat::ChatCompletions => {
+            json!({ "type": "function", "function": { "name": name, "parameters": schema } })
+        }
+        ModelApiFormat::Responses => json!({ "type": "function", "name": name, "parameters": schema }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::Format;
+use wharf_testkit::modeld::ModelApiFormat;
 
 use crate::client::{KEYS, receive, saying, send};
 
@@ -20,7 +20,7 @@ fn it_reads_its_script_tells_its_address_and_ends_with_its_input() {
     let url = next()["url"].as_str().unwrap().to_owned();
     input.write_all(b"open g\n").unwrap();
     assert_eq!(next(), json!({}));
-    let format = Format::Anthropic;
+    let format = ModelApiFormat::Anthropic;
     let reply = receive(send(&url, format.path(), &KEYS, &saying(format, "hi").to_string())).unwrap();
     assert_eq!(reply.json()["content"][0]["text"], "aye");
     input.write_all(b"requests\nrefusals\nnonsense\n").unwrap();

@@ -1,20 +1,20 @@
 //! What the real APIs refuse.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Format, Modeld, Script};
+use wharf_testkit::modeld::{Answer, ModelApiFormat, Modeld, Script};
 
 use crate::client::{ask, conversation, receive, saying, send, tool};
 use crate::start;
 
 /// Asks with one thing wrong; the refusal must say this, in the shape of its API.
-fn check(format: Format, request: &Value, expected: &str) {
+fn check(format: ModelApiFormat, request: &Value, expected: &str) {
     let modeld = start([Answer::text("fine")]);
     let reply = ask(&modeld, format, request);
     assert_eq!(reply.status, 400, "{expected}: {reply:?}");
     let body = reply.json();
     assert!(reply.message().contains(expected), "{expected}: {body}");
     assert_eq!(body["error"]["type"], "invalid_request_error");
-    assert_eq!(body["type"] == "error", format == Format::Anthropic);
+    assert_eq!(body["type"] == "error", format == ModelApiFormat::Anthropic);
     assert_eq!(modeld.refusals(), [reply.message()]);
 }
 
@@ -22,8 +22,8 @@ fn check(format: Format, request: &Value, expected: &str) {
 fn tools_need_a_name_and_an_object() {
     let object = json!({ "type": "object" });
     let long = "x".repeat(129);
-    for format in Format::ALL {
-        let is_anthropic = format == Format::Anthropic;
+    for format in ModelApiFormat::ALL {
+        let is_anthropic = format == ModelApiFormat::Anthropic;
         let choose = |theirs, others| if is_anthropic { theirs } else { others };
         for (name, schema, expected) in [
             ("a.b", object.clone(), choose("should match pattern", "does not match pattern")),
@@ -46,10 +46,10 @@ fn strict_tools_leave_nothing_open() {
         (json!({ "type": "object", "properties": properties }), "'additionalProperties' is required"),
         (json!({ "type": "object", "properties": properties, "additionalProperties": false }), "Missing 'a'"),
     ] {
-        let mut request = saying(Format::Responses, "hi");
-        request["tools"] = json!([tool(Format::Responses, "t", &schema)]);
+        let mut request = saying(ModelApiFormat::Responses, "hi");
+        request["tools"] = json!([tool(ModelApiFormat::Responses, "t", &schema)]);
         request["tools"][0]["strict"] = json!(true);
-        check(Format::Responses, &request, expected);
+        check(ModelApiFormat::Responses, &request, expected);
     }
 }
 
@@ -76,9 +76,13 @@ fn anthropic_is_exact_about_messages() {
         (json!([user(json!([picture("image/tiff")]))]), "media_type: Input should be"),
         (json!([user(json!("a")), model(json!([picture("image/png")])), user(json!("b"))]), "not permitted"),
     ] {
-        check(Format::Anthropic, &conversation(Format::Anthropic, &messages), expected);
+        check(ModelApiFormat::Anthropic, &conversation(ModelApiFormat::Anthropic, &messages), expected);
     }
-    check(Format::Anthropic, &json!({ "model": "m", "messages": [user(json!("a"))] }), "max_tokens: Field required");
+    check(
+        ModelApiFormat::Anthropic,
+        &json!({ "model": "m", "messages": [user(json!("a"))] }),
+        "max_tokens: Field required",
+    );
 }
 
 #[test]
@@ -100,7 +104,7 @@ fn chat_completions_are_exact_about_messages() {
         (json!([{ "role": "user", "content": null }]), "got null"),
         (json!([{ "role": "model", "content": "a" }]), "Invalid value: 'model'"),
     ] {
-        check(Format::ChatCompletions, &conversation(Format::ChatCompletions, &messages), expected);
+        check(ModelApiFormat::ChatCompletions, &conversation(ModelApiFormat::ChatCompletions, &messages), expected);
     }
 }
 
@@ -115,7 +119,7 @@ fn responses_are_exact_about_items() {
         (json!([{ "type": "function_call", "call_id": "c", "name": "x", "arguments": {} }]), "input[0].arguments"),
         (json!([{ "role": "assistant", "content": [{ "type": "input_image", "image_url": "x" }] }]), "input_image"),
     ] {
-        check(Format::Responses, &conversation(Format::Responses, &items), expected);
+        check(ModelApiFormat::Responses, &conversation(ModelApiFormat::Responses, &items), expected);
     }
 }
 
@@ -126,19 +130,19 @@ fn a_model_is_told_to_think_as_its_generation_knows_it() {
     let effort = json!({ "output_config": { "effort": "low" } });
     let fine = |model: &str, asked: &Value| {
         let modeld = start([Answer::text("fine")]);
-        assert_eq!(ask(&modeld, Format::Anthropic, &thinking(model, asked)).status, 200, "{model} {asked}");
+        assert_eq!(ask(&modeld, ModelApiFormat::Anthropic, &thinking(model, asked)).status, 200, "{model} {asked}");
     };
     for model in ["claude-sonnet-5", "claude-opus-4-7", "claude-mythos-preview"] {
         check(
-            Format::Anthropic,
+            ModelApiFormat::Anthropic,
             &thinking(model, &budget),
             "\"thinking.type.enabled\" is not supported for this model",
         );
         [&adaptive, &effort].into_iter().for_each(|asked| fine(model, asked));
     }
     for model in ["claude-3-7-sonnet-20250219", "claude-sonnet-4-20250514", "claude-haiku-4-5"] {
-        check(Format::Anthropic, &thinking(model, &adaptive), "adaptive thinking is not supported");
-        check(Format::Anthropic, &thinking(model, &effort), "does not support the effort parameter");
+        check(ModelApiFormat::Anthropic, &thinking(model, &adaptive), "adaptive thinking is not supported");
+        check(ModelApiFormat::Anthropic, &thinking(model, &effort), "does not support the effort parameter");
         fine(model, &budget);
     }
     for model in ["claude-opus-4-6", "small"] {
@@ -151,16 +155,16 @@ fn a_model_is_told_to_think_as_its_generation_knows_it() {
         (json!({ "thinking": { "type": "much" } }), "thinking.type: Input should be"),
         (json!({ "output_config": { "effort": "some" } }), "effort: Input should be"),
     ] {
-        check(Format::Anthropic, &thinking("small", &asked), expected);
+        check(ModelApiFormat::Anthropic, &thinking("small", &asked), expected);
     }
     let mut forced = thinking("small", &budget);
     forced["tool_choice"] = json!({ "type": "any" });
-    check(Format::Anthropic, &forced, "Thinking may not be enabled");
+    check(ModelApiFormat::Anthropic, &forced, "Thinking may not be enabled");
 }
 
 /// A request to a model with one member more.
 fn thinking(model: &str, asked: &Value) -> Value {
-    let mut request = saying(Format::Anthropic, "hi");
+    let mut request = saying(ModelApiFormat::Anthropic, "hi");
     request["model"] = json!(model);
     let members = asked.as_object().unwrap().clone();
     request.as_object_mut().unwrap().extend(members);
@@ -175,15 +179,15 @@ fn a_model_that_does_not_think_is_not_asked_for_thoughts() {
         ("reasoning", json!({ "effort": "low" }), "'reasoning.effort' is not supported"),
         ("input", thought, "Reasoning input items can only be provided"),
     ] {
-        let mut request = saying(Format::Responses, "hi");
+        let mut request = saying(ModelApiFormat::Responses, "hi");
         (request["model"], request[member]) = (json!("gpt-4.1"), value);
-        check(Format::Responses, &request, expected);
+        check(ModelApiFormat::Responses, &request, expected);
     }
 }
 
 #[test]
 fn a_key_is_needed_unless_it_is_not() {
-    for format in Format::ALL {
+    for format in ModelApiFormat::ALL {
         for (keyless, expected) in [(false, 401), (true, 200)] {
             let script = Script { keyless, ..Script::of([Answer::text("fine")]) };
             let modeld = Modeld::start(script).unwrap();

@@ -1,12 +1,12 @@
 //! OpenAI's responses.
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Format, Say, Stop};
+use wharf_testkit::modeld::{Answer, ModelApiFormat, Say, Stop};
 
 use crate::client::{ask, conversation, saying, stream, text, types};
 use crate::start;
 
-const FORMAT: Format = Format::Responses;
+const FORMAT: ModelApiFormat = ModelApiFormat::Responses;
 
 /// A request that wants to see the thinking and to bring it back.
 fn thoughtful(items: &Value) -> Value {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_testkit::modeld::{Answer, Format, Modeld, Script, When};
+use wharf_testkit::modeld::{Answer, ModelApiFormat, Modeld, Script, When};
 
 use crate::client::{ask, conversation, open, receive, saying, tool};
 use crate::start;
@@ -14,11 +14,13 @@ use crate::start;
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// The text or the called tool of an answer, in whichever format it is.
-fn gist(format: Format, answer: &Value) -> Value {
+fn gist(format: ModelApiFormat, answer: &Value) -> Value {
     let pointers = match format {
-        Format::Anthropic => ["/content/0/text", "/content/0/name"],
-        Format::ChatCompletions => ["/choices/0/message/content", "/choices/0/message/tool_calls/0/function/name"],
-        Format::Responses => ["/output/0/content/0/text", "/output/0/name"],
+        ModelApiFormat::Anthropic => ["/content/0/text", "/content/0/name"],
+        ModelApiFormat::ChatCompletions => {
+            ["/choices/0/message/content", "/choices/0/message/tool_calls/0/function/name"]
+        }
+        ModelApiFormat::Responses => ["/output/0/content/0/text", "/output/0/name"],
     };
     let found = pointers.iter().find_map(|pointer| answer.pointer(pointer).filter(|value| !value.is_null()));
     found.cloned().unwrap_or_default()
@@ -26,7 +28,7 @@ fn gist(format: Format, answer: &Value) -> Value {
 
 #[test]
 fn turns_are_used_up_in_order_and_tools_called_by_the_end_of_their_names() {
-    for format in Format::ALL {
+    for format in ModelApiFormat::ALL {
         let modeld = start([Answer::call("read_file", json!({})), Answer::text("two")]);
         let mut request = saying(format, "hi");
         request["tools"] = json!([tool(format, "mcp__fs__read_file", &json!({ "type": "object" }))]);
@@ -42,7 +44,7 @@ fn turns_are_used_up_in_order_and_tools_called_by_the_end_of_their_names() {
 
 #[test]
 fn rules_go_before_turns_as_often_as_they_fit() {
-    for format in Format::ALL {
+    for format in ModelApiFormat::ALL {
         let script = Script::of([Answer::text("turn")])
             .when(When::Text("ships".to_owned()), Answer::text("rule"))
             .when(When::ToolResult(String::new()), Answer::text("result"));
@@ -63,13 +65,13 @@ fn a_rule_sees_the_results_of_tools() {
         { "role": "assistant", "content": null, "tool_calls": [call] },
         { "role": "tool", "tool_call_id": "1", "content": "a ship" },
     ]);
-    let format = Format::ChatCompletions;
+    let format = ModelApiFormat::ChatCompletions;
     assert_eq!(gist(format, &ask(&modeld, format, &conversation(format, &messages)).json()), "seen");
 }
 
 #[test]
 fn an_answer_waits_before_its_gate_and_the_question_is_known_by_then() {
-    for format in Format::ALL {
+    for format in ModelApiFormat::ALL {
         let modeld = start([Answer::text("late").held("g", 1)]);
         let mut request = saying(format, "hi");
         request["stream"] = json!(true);
@@ -98,9 +100,9 @@ fn before_gate(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
 #[test]
 fn a_client_that_leaves_is_noticed() {
     let modeld = start([Answer::text("never").held("g", 1)]);
-    let mut request = saying(Format::Anthropic, "hi");
+    let mut request = saying(ModelApiFormat::Anthropic, "hi");
     request["stream"] = json!(true);
-    let stream = open(&modeld, Format::Anthropic, &request);
+    let stream = open(&modeld, ModelApiFormat::Anthropic, &request);
     modeld.request(1);
     drop(stream);
     modeld.is_left(1);

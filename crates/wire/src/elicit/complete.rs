@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use super::{Choice, Field, FieldKind, FormRequest, Number, TextFormat};
+use super::{Choice, FieldKind, FormField, FormRequest, JsonNumber, TextFormat};
 use crate::JsonLimits;
 use wharf_json::{RawJson, members};
 
 /// A validation error of one form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct FieldError {
     /// Name of the field; empty if the content as a whole is invalid.
     pub field: String,
     /// The failed check.
-    pub reason: Reason,
+    pub reason: FieldErrorKind,
 }
 
 /// The check that a value failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum FieldErrorKind {
     /// The content is not an object.
     NotAnObject,
     /// The form has no such field.
@@ -41,9 +41,9 @@ pub enum Reason {
     /// The string does not have this format.
     NotFormat(TextFormat),
     /// The number is below this minimum.
-    TooSmall(Number),
+    TooSmall(JsonNumber),
     /// The number is above this maximum.
-    TooLarge(Number),
+    TooLarge(JsonNumber),
     /// The value is not one of the options.
     NotOffered(String),
     /// The option is selected twice.
@@ -61,12 +61,13 @@ impl FormRequest {
     /// # Errors
     ///
     /// Returns every validation error, not only the first.
-    pub fn complete(&self, content: &RawJson) -> Result<RawJson, Vec<Problem>> {
-        let problem = |field: &str, reason| Problem { field: field.to_owned(), reason };
-        let given = members(content, &JsonLimits::default()).map_err(|_| vec![problem("", Reason::NotAnObject)])?;
+    pub fn complete(&self, content: &RawJson) -> Result<RawJson, Vec<FieldError>> {
+        let problem = |field: &str, reason| FieldError { field: field.to_owned(), reason };
+        let given =
+            members(content, &JsonLimits::default()).map_err(|_| vec![problem("", FieldErrorKind::NotAnObject)])?;
         let unknown = given.iter().filter(|(name, _)| self.field(name).is_none());
-        let mut problems: Vec<Problem> = unknown.map(|(name, _)| problem(name, Reason::Unknown)).collect();
-        let mut values: Vec<(&Field, &RawJson)> = Vec::new();
+        let mut problems: Vec<FieldError> = unknown.map(|(name, _)| problem(name, FieldErrorKind::Unknown)).collect();
+        let mut values: Vec<(&FormField, &RawJson)> = Vec::new();
         for field in &self.fields {
             let said = given.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
             match said.or(field.default.as_ref()) {
@@ -74,7 +75,7 @@ impl FormRequest {
                     Ok(()) => values.push((field, value)),
                     Err(reason) => problems.push(problem(&field.name, reason)),
                 },
-                None if field.required => problems.push(problem(&field.name, Reason::Missing)),
+                None if field.required => problems.push(problem(&field.name, FieldErrorKind::Missing)),
                 None => {}
             }
         }
@@ -83,8 +84,8 @@ impl FormRequest {
 }
 
 /// Builds a JSON object from values, keyed by field name.
-pub(super) fn object<'a>(values: impl Iterator<Item = (&'a Field, &'a RawJson)>) -> RawJson {
-    let member = |(field, value): (&Field, &RawJson)| format!("{}:{}", quoted(&field.name), value.get());
+pub(super) fn object<'a>(values: impl Iterator<Item = (&'a FormField, &'a RawJson)>) -> RawJson {
+    let member = |(field, value): (&FormField, &RawJson)| format!("{}:{}", quoted(&field.name), value.get());
     let members: Vec<String> = values.map(member).collect();
     RawJson::known(format!("{{{}}}", members.join(",")))
 }
@@ -93,27 +94,27 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-impl Field {
+impl FormField {
     /// Validates one JSON value against the field.
     ///
     /// # Errors
     ///
     /// Returns the first failed check.
-    pub fn check(&self, value: &RawJson) -> Result<(), Reason> {
+    pub fn check(&self, value: &RawJson) -> Result<(), FieldErrorKind> {
         match &self.kind {
             FieldKind::Text { min_length, max_length, format } => {
                 check_text(value, *min_length, *max_length, format.as_ref())
             }
             FieldKind::Number { minimum, maximum } => {
-                within(&number(value).ok_or(Reason::NotNumber)?, minimum.as_ref(), maximum.as_ref())
+                within(&number(value).ok_or(FieldErrorKind::NotNumber)?, minimum.as_ref(), maximum.as_ref())
             }
             FieldKind::Integer { minimum, maximum } => {
-                let number = number(value).filter(Number::is_integer).ok_or(Reason::NotInteger)?;
+                let number = number(value).filter(JsonNumber::is_integer).ok_or(FieldErrorKind::NotInteger)?;
                 within(&number, minimum.as_ref(), maximum.as_ref())
             }
             FieldKind::Boolean if matches!(value.get().trim(), "true" | "false") => Ok(()),
-            FieldKind::Boolean => Err(Reason::NotBoolean),
-            FieldKind::Choice { options } => offered(options, &text(value).ok_or(Reason::NotText)?),
+            FieldKind::Boolean => Err(FieldErrorKind::NotBoolean),
+            FieldKind::Choice { options } => offered(options, &text(value).ok_or(FieldErrorKind::NotText)?),
             FieldKind::Choices { options, min, max } => check_choices(value, options, *min, *max),
         }
     }
@@ -123,51 +124,65 @@ fn text(value: &RawJson) -> Option<String> {
     serde_json::from_slice(value.as_bytes()).ok()
 }
 
-fn number(value: &RawJson) -> Option<Number> {
-    Number::parse(value.get().trim())
+fn number(value: &RawJson) -> Option<JsonNumber> {
+    JsonNumber::parse(value.get().trim())
 }
 
-fn check_text(value: &RawJson, min: Option<u64>, max: Option<u64>, format: Option<&TextFormat>) -> Result<(), Reason> {
-    let text = text(value).ok_or(Reason::NotText)?;
+fn check_text(
+    value: &RawJson,
+    min: Option<u64>,
+    max: Option<u64>,
+    format: Option<&TextFormat>,
+) -> Result<(), FieldErrorKind> {
+    let text = text(value).ok_or(FieldErrorKind::NotText)?;
     // JSON Schema lengths are in characters, not bytes.
     let length = text.chars().count() as u64;
     match (min, max, format) {
-        (Some(min), _, _) if length < min => Err(Reason::TooShort(min)),
-        (_, Some(max), _) if length > max => Err(Reason::TooLong(max)),
-        (_, _, Some(format)) if !format.fits(&text) => Err(Reason::NotFormat(format.clone())),
+        (Some(min), _, _) if length < min => Err(FieldErrorKind::TooShort(min)),
+        (_, Some(max), _) if length > max => Err(FieldErrorKind::TooLong(max)),
+        (_, _, Some(format)) if !format.fits(&text) => Err(FieldErrorKind::NotFormat(format.clone())),
         _ => Ok(()),
     }
 }
 
-fn within(number: &Number, minimum: Option<&Number>, maximum: Option<&Number>) -> Result<(), Reason> {
+fn within(
+    number: &JsonNumber,
+    minimum: Option<&JsonNumber>,
+    maximum: Option<&JsonNumber>,
+) -> Result<(), FieldErrorKind> {
     match (minimum, maximum) {
-        (Some(least), _) if number < least => Err(Reason::TooSmall(least.clone())),
-        (_, Some(most)) if number > most => Err(Reason::TooLarge(most.clone())),
+        (Some(least), _) if number < least => Err(FieldErrorKind::TooSmall(least.clone())),
+        (_, Some(most)) if number > most => Err(FieldErrorKind::TooLarge(most.clone())),
         _ => Ok(()),
     }
 }
 
-fn offered(options: &[Choice], value: &str) -> Result<(), Reason> {
+fn offered(options: &[Choice], value: &str) -> Result<(), FieldErrorKind> {
     let known = options.iter().any(|option| option.value == value);
-    known.then_some(()).ok_or_else(|| Reason::NotOffered(value.to_owned()))
+    known.then_some(()).ok_or_else(|| FieldErrorKind::NotOffered(value.to_owned()))
 }
 
-fn check_choices(value: &RawJson, options: &[Choice], min: Option<u64>, max: Option<u64>) -> Result<(), Reason> {
-    let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| Reason::NotList)?;
+fn check_choices(
+    value: &RawJson,
+    options: &[Choice],
+    min: Option<u64>,
+    max: Option<u64>,
+) -> Result<(), FieldErrorKind> {
+    let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| FieldErrorKind::NotList)?;
     for (at, value) in chosen.iter().enumerate() {
         offered(options, value)?;
         if chosen[..at].contains(value) {
-            return Err(Reason::Twice(value.clone()));
+            return Err(FieldErrorKind::Twice(value.clone()));
         }
     }
     match (min, max, chosen.len() as u64) {
-        (Some(min), _, count) if count < min => Err(Reason::TooFew(min)),
-        (_, Some(max), count) if count > max => Err(Reason::TooMany(max)),
+        (Some(min), _, count) if count < min => Err(FieldErrorKind::TooFew(min)),
+        (_, Some(max), count) if count > max => Err(FieldErrorKind::TooMany(max)),
         _ => Ok(()),
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for FieldErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnObject => f.write_str("is not a JSON object"),
@@ -192,7 +207,7 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.as_str() {
             "" => write!(f, "the content {}", self.reason),

@@ -1,11 +1,11 @@
 //! Fields of a form.
 
-use super::{Number, TextFormat};
+use super::{JsonNumber, TextFormat};
 use crate::RawJson;
 
 /// One field of a form. Every string is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct FormField {
     /// Key of the field in the content.
     pub name: String,
     /// Display name.
@@ -35,16 +35,16 @@ pub enum FieldKind {
     /// A number.
     Number {
         /// Minimum value.
-        minimum: Option<Number>,
+        minimum: Option<JsonNumber>,
         /// Maximum value.
-        maximum: Option<Number>,
+        maximum: Option<JsonNumber>,
     },
     /// An integer.
     Integer {
         /// Minimum value.
-        minimum: Option<Number>,
+        minimum: Option<JsonNumber>,
         /// Maximum value.
-        maximum: Option<Number>,
+        maximum: Option<JsonNumber>,
     },
     /// A boolean.
     Boolean,
@@ -73,7 +73,7 @@ pub struct Choice {
     pub title: Option<String>,
 }
 
-impl Field {
+impl FormField {
     /// Reports whether the field asks for a password, key, card number or similar secret, also in look-alike letters.
     pub fn asks_for_secret(&self) -> bool {
         super::secret::is_asked_by(self)

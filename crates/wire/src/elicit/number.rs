@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A JSON number that preserves its text and compares by value.
 #[derive(Debug, Clone)]
-pub struct Number {
+pub struct JsonNumber {
     text: String,
     decimal: DecimalValue,
 }
@@ -21,7 +21,7 @@ struct DecimalValue {
 /// Limit at which exponents saturate.
 const FAR: i64 = 1 << 40;
 
-impl Number {
+impl JsonNumber {
     /// Parses a string that consists of one JSON number.
     pub fn parse(text: &str) -> Option<Self> {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -82,7 +82,7 @@ fn read_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-impl Ord for Number {
+impl Ord for JsonNumber {
     fn cmp(&self, other: &Self) -> Ordering {
         let (one, two) = (&self.decimal, &other.decimal);
         let size = || one.point.cmp(&two.point).then_with(|| one.digits.cmp(&two.digits));
@@ -94,21 +94,21 @@ impl Ord for Number {
     }
 }
 
-impl PartialOrd for Number {
+impl PartialOrd for JsonNumber {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Number {
+impl PartialEq for JsonNumber {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Number {}
+impl Eq for JsonNumber {}
 
-impl fmt::Display for Number {
+impl fmt::Display for JsonNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -118,8 +118,8 @@ impl fmt::Display for Number {
 mod tests {
     use super::*;
 
-    fn number(text: &str) -> Number {
-        Number::parse(text).unwrap_or_else(|| panic!("{text} is a number"))
+    fn number(text: &str) -> JsonNumber {
+        JsonNumber::parse(text).unwrap_or_else(|| panic!("{text} is a number"))
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
             assert!(serde_json::from_str::<f64>(text).is_ok(), "{text}");
         }
         for text in ["", "-", "+1", ".5", "1.", "01", "1e", "1e+", "0x1", "NaN", "1 ", "１", "1,5", "--1", "1.2.3"] {
-            assert_eq!(Number::parse(text), None, "{text}");
+            assert_eq!(JsonNumber::parse(text), None, "{text}");
         }
     }
 

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Choice, Field, FieldKind, MOST_FIELDS, MOST_OPTIONS, Number, TextFormat, wrong};
+use super::{Choice, FieldKind, FormField, JsonNumber, MOST_FIELDS, MOST_OPTIONS, TextFormat, wrong};
 use crate::JsonLimits;
 use wharf_json::{JsonDecodeError, RawJson, members};
 
 /// Returns the fields of a schema, in schema order.
-pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Field>, JsonDecodeError> {
+pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<FormField>, JsonDecodeError> {
     #[derive(Deserialize)]
     struct WireObjectSchema<'a> {
         #[serde(rename = "type", default)]
@@ -39,7 +39,7 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
     properties.iter().map(|(name, property)| read_field(name, property, is_required(name))).collect()
 }
 
-fn read_field(name: &str, property: &RawJson, required: bool) -> Result<Field, JsonDecodeError> {
+fn read_field(name: &str, property: &RawJson, required: bool) -> Result<FormField, JsonDecodeError> {
     // The bounds were checked for the whole request.
     let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
     let field = field.and_then(|shape: WireProperty| shape.into_field(name, required, property));
@@ -98,14 +98,14 @@ struct WireTitledOption {
 }
 
 impl WireProperty<'_> {
-    fn into_field(mut self, name: &str, required: bool, whole: &RawJson) -> Result<Field, String> {
+    fn into_field(mut self, name: &str, required: bool, whole: &RawJson) -> Result<FormField, String> {
         if self.reference.is_some() {
             return Err("it refers elsewhere".to_owned());
         }
         let (title, description) = (self.title.take(), self.description.take());
         let default = self.default.map(|value| whole.part(value));
         let kind = self.into_kind()?;
-        let mut field = Field { name: name.to_owned(), title, description, required, kind, default: None };
+        let mut field = FormField { name: name.to_owned(), title, description, required, kind, default: None };
         field.default = default.filter(|value| field.check(value).is_ok());
         Ok(field)
     }
@@ -160,8 +160,8 @@ fn options(
     }
 }
 
-fn bound(value: Option<&RawValue>) -> Result<Option<Number>, String> {
-    let read = |value: &RawValue| Number::parse(value.get()).ok_or("a bound is not a number");
+fn bound(value: Option<&RawValue>) -> Result<Option<JsonNumber>, String> {
+    let read = |value: &RawValue| JsonNumber::parse(value.get()).ok_or("a bound is not a number");
     value.map(read).transpose().map_err(str::to_owned)
 }
 
@@ -169,7 +169,7 @@ fn bound(value: Option<&RawValue>) -> Result<Option<Number>, String> {
 mod tests {
     use super::*;
 
-    fn read(properties: &str) -> Result<Vec<Field>, String> {
+    fn read(properties: &str) -> Result<Vec<FormField>, String> {
         let schema = format!(r#"{{"type":"object","properties":{properties},"required":[]}}"#);
         read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).map_err(|error| error.to_string())
     }
@@ -196,11 +196,11 @@ mod tests {
         );
         check(
             r#"{"type":"number","minimum":-1.5}"#,
-            FieldKind::Number { minimum: Number::parse("-1.5"), maximum: None },
+            FieldKind::Number { minimum: JsonNumber::parse("-1.5"), maximum: None },
         );
         check(
             r#"{"type":"integer","maximum":18446744073709551616}"#,
-            FieldKind::Integer { minimum: None, maximum: Number::parse("18446744073709551616") },
+            FieldKind::Integer { minimum: None, maximum: JsonNumber::parse("18446744073709551616") },
         );
         check(r#"{"type":"boolean","x-unknown":{"a":1}}"#, FieldKind::Boolean);
         let plain = choices(&[("a", None), ("b", None)]);

@@ -4,7 +4,7 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-use super::{Field, FieldKind, TextFormat};
+use super::{FieldKind, FormField, TextFormat};
 
 /// Phrases matched anywhere in a text, ignoring spaces and punctuation.
 const PHRASES: [&str; 86] = [
@@ -99,7 +99,7 @@ const PHRASES: [&str; 86] = [
 const WORDS: [&str; 11] = ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
 
 /// Reports whether a field asks for a secret. Only free-form input is checked.
-pub(super) fn is_asked_by(field: &Field) -> bool {
+pub(super) fn is_asked_by(field: &FormField) -> bool {
     let format = match &field.kind {
         FieldKind::Text { format, .. } => format.as_ref(),
         FieldKind::Number { .. } | FieldKind::Integer { .. } => None,

@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::tables::median;
-use super::{Plan, part};
-use crate::run::{Outcome, Surroundings, capture, cargo, run, say, target};
+use super::{ThroughputPlan, part};
+use crate::run::{MachineDescription, TaskResult, capture, cargo, run, say, target};
 
 /// One measured figure, with its unit, its baseline and its limit.
 struct CatalogRow {
@@ -52,8 +52,8 @@ const ROWS: [CatalogRow; 6] = [
     CatalogRow { what: "making one server's section", figure: "section_us", unit: "µs", plain: None, limit: None },
 ];
 
-pub fn catalog(words: &[&str]) -> Outcome {
-    let plan = Plan::parse("catalog", words)?;
+pub fn catalog(words: &[&str]) -> TaskResult {
+    let plan = ThroughputPlan::parse("catalog", words)?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-catalog"]))?;
     let program = target().join("release/bench-catalog");
     let mut rounds = Vec::new();
@@ -62,11 +62,11 @@ pub fn catalog(words: &[&str]) -> Outcome {
         let line = capture(Command::new(&program).args(["--secs", &plan.seconds.to_string()]))?.stdout;
         rounds.push(serde_json::from_str(&line)?);
     }
-    part::put(&page(&plan, &Surroundings::look(), &rounds))?;
+    part::put(&page(&plan, &MachineDescription::look(), &rounds))?;
     check(&rounds)
 }
 
-fn page(plan: &Plan, here: &Surroundings, rounds: &[Value]) -> String {
+fn page(plan: &ThroughputPlan, here: &MachineDescription, rounds: &[Value]) -> String {
     let of_first = |name: &str| rounds.first().and_then(|round| round[name].as_u64()).unwrap_or_default();
     let mut page = format!(
         "# Benchmarks: the catalog\n\n\
@@ -105,7 +105,7 @@ fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
     median(rounds.iter().filter_map(within).collect())
 }
 
-fn check(rounds: &[Value]) -> Outcome {
+fn check(rounds: &[Value]) -> TaskResult {
     for CatalogRow { what, figure, unit, limit, .. } in &ROWS {
         let found = of(rounds, figure);
         // A missing figure is NaN and fails every limit.
@@ -135,8 +135,8 @@ mod tests {
     fn a_row_has_the_median_and_the_relation_within_a_round() {
         let round =
             |merge: f64, plain: f64| json!({ "servers": 2, "tools": 3, "merge_us": merge, "plain_merge_us": plain });
-        let plan = Plan { rounds: 3, seconds: 0.1, command: "x".into() };
-        let here = Surroundings { date: "d".into(), kernel: "k".into(), cores: 1, processor: "p".into() };
+        let plan = ThroughputPlan { rounds: 3, seconds: 0.1, command: "x".into() };
+        let here = MachineDescription { date: "d".into(), kernel: "k".into(), cores: 1, processor: "p".into() };
         let page = page(&plan, &here, &[round(100.0, 50.0), round(300.0, 100.0), round(200.0, 200.0)]);
         assert!(page.contains("2 servers of 3 tools each"), "{page}");
         assert!(page.contains("| merging all servers | 200 µs | 100 µs | 2.00× | 10000 µs |"), "{page}");

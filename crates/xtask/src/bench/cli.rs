@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::cli_table::{self, Rounds};
+use super::cli_table::{self, CliRounds};
 use super::part;
 use crate::peers;
-use crate::run::{Outcome, capture, cargo, number, run, say, target};
+use crate::run::{TaskResult, capture, cargo, number, run, say, target};
 
 /// The command that lists the configured servers.
 pub const LISTING: &str = "list";
@@ -25,7 +25,7 @@ const TEXT: &str = "Ahoy!";
 
 /// The measured commands, in the order of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Who {
+pub enum BenchedCommand {
     Version,
     List,
     Bare,
@@ -35,17 +35,24 @@ pub enum Who {
     InspectorCall,
 }
 
-pub const EVERYBODY: [Who; 7] =
-    [Who::Version, Who::List, Who::Bare, Who::Call, Who::McporterList, Who::McporterCall, Who::InspectorCall];
+pub const EVERYBODY: [BenchedCommand; 7] = [
+    BenchedCommand::Version,
+    BenchedCommand::List,
+    BenchedCommand::Bare,
+    BenchedCommand::Call,
+    BenchedCommand::McporterList,
+    BenchedCommand::McporterCall,
+    BenchedCommand::InspectorCall,
+];
 
 /// Amount of measurement.
-pub struct Plan {
+pub struct CliBenchPlan {
     pub rounds: usize,
     pub command: String,
 }
 
-pub fn cli(words: &[&str]) -> Outcome {
-    let plan = Plan::parse(words)?;
+pub fn cli(words: &[&str]) -> TaskResult {
+    let plan = CliBenchPlan::parse(words)?;
     let others = peers::install_command_lines()?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
@@ -54,8 +61,8 @@ pub fn cli(words: &[&str]) -> Outcome {
     part::put(&cli_table::page(&plan, &rounds))
 }
 
-impl Plan {
-    fn parse(words: &[&str]) -> Outcome<Self> {
+impl CliBenchPlan {
+    fn parse(words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "bench", "cli"], words].concat().join(" ");
         let rounds = match words {
             [] => 31,
@@ -68,7 +75,7 @@ impl Plan {
 }
 
 /// Creates a fresh home with ten configured servers.
-fn home() -> Outcome<PathBuf> {
+fn home() -> TaskResult<PathBuf> {
     let home = target().join("bench/home");
     let _ = fs::remove_dir_all(&home);
     let folder = home.join(".config/wharf");
@@ -89,13 +96,13 @@ struct CliBench {
 }
 
 impl CliBench {
-    fn measure(&self, plan: &Plan) -> Outcome<Rounds> {
+    fn measure(&self, plan: &CliBenchPlan) -> TaskResult<CliRounds> {
         say!("{} rounds of {} commands", plan.rounds, EVERYBODY.len());
         for who in EVERYBODY {
             // Warm-up: exclude first-time disk reads.
             self.time(who)?;
         }
-        let mut rounds = Rounds::new();
+        let mut rounds = CliRounds::new();
         for round in 0..plan.rounds {
             let mut times = [0.0; EVERYBODY.len()];
             // Rotate the first command, so that no command always follows the same one.
@@ -109,7 +116,7 @@ impl CliBench {
     }
 
     /// Returns the milliseconds from the start of a command to its exit.
-    fn time(&self, who: Who) -> Outcome<f64> {
+    fn time(&self, who: BenchedCommand) -> TaskResult<f64> {
         let mut command = self.command(who);
         let path = format!("{}:/usr/bin:/bin", self.binaries.display());
         command.env_clear().env("HOME", &self.home).env("PATH", path).current_dir(&self.home);
@@ -120,24 +127,26 @@ impl CliBench {
         if stdout.contains(expected) { Ok(time) } else { Err(format!("{who:?} did not print {expected}").into()) }
     }
 
-    fn command(&self, who: Who) -> Command {
+    fn command(&self, who: BenchedCommand) -> Command {
         let wharf = self.binaries.join("wharf");
         let server = format!("{} demo-server", wharf.display());
         let text = format!("text={TEXT}");
         let mut command = match who {
-            Who::Version | Who::List | Who::Call => Command::new(&wharf),
-            Who::Bare => Command::new(self.binaries.join("bench-cli-bare")),
-            Who::McporterList | Who::McporterCall => self.node("mcporter/dist/cli.js"),
-            Who::InspectorCall => self.node("@modelcontextprotocol/inspector/clients/launcher/build/index.js"),
+            BenchedCommand::Version | BenchedCommand::List | BenchedCommand::Call => Command::new(&wharf),
+            BenchedCommand::Bare => Command::new(self.binaries.join("bench-cli-bare")),
+            BenchedCommand::McporterList | BenchedCommand::McporterCall => self.node("mcporter/dist/cli.js"),
+            BenchedCommand::InspectorCall => {
+                self.node("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+            }
         };
         match who {
-            Who::Version => command.arg("--version"),
-            Who::List => command.args(LISTING.split(' ')),
-            Who::Call => command.args(["call", "echo", &text, "--stdio", &server]),
-            Who::Bare => command.arg(TEXT).arg(&wharf).arg("demo-server"),
-            Who::McporterList => command.args(["config", "list", "--config", ".config/wharf/config.json"]),
-            Who::McporterCall => command.args(["call", "--stdio", &server, "echo", &text]),
-            Who::InspectorCall => command
+            BenchedCommand::Version => command.arg("--version"),
+            BenchedCommand::List => command.args(LISTING.split(' ')),
+            BenchedCommand::Call => command.args(["call", "echo", &text, "--stdio", &server]),
+            BenchedCommand::Bare => command.arg(TEXT).arg(&wharf).arg("demo-server"),
+            BenchedCommand::McporterList => command.args(["config", "list", "--config", ".config/wharf/config.json"]),
+            BenchedCommand::McporterCall => command.args(["call", "--stdio", &server, "echo", &text]),
+            BenchedCommand::InspectorCall => command
                 .arg("--cli")
                 .arg(&wharf)
                 .args(["demo-server", "--method", "tools/call"])
@@ -157,10 +166,12 @@ impl CliBench {
 }
 
 /// Returns the output that a command must contain, so that a failing command is not measured as fast.
-fn expected(who: Who) -> &'static str {
+fn expected(who: BenchedCommand) -> &'static str {
     match who {
-        Who::Version => "wharf ",
-        Who::List | Who::McporterList => "berth-10",
-        Who::Bare | Who::Call | Who::McporterCall | Who::InspectorCall => TEXT,
+        BenchedCommand::Version => "wharf ",
+        BenchedCommand::List | BenchedCommand::McporterList => "berth-10",
+        BenchedCommand::Bare | BenchedCommand::Call | BenchedCommand::McporterCall | BenchedCommand::InspectorCall => {
+            TEXT
+        }
     }
 }

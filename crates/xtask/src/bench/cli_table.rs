@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::cli::{EVERYBODY, LISTING, Plan, Who};
+use super::cli::{BenchedCommand, CliBenchPlan, EVERYBODY, LISTING};
 use super::tables::median;
-use crate::run::Surroundings;
+use crate::run::MachineDescription;
 
 /// Milliseconds per command, one row per round.
-pub type Rounds = Vec<[f64; EVERYBODY.len()]>;
+pub type CliRounds = Vec<[f64; EVERYBODY.len()]>;
 
-pub fn page(plan: &Plan, rounds: &Rounds) -> String {
-    let here = Surroundings::look();
+pub fn page(plan: &CliBenchPlan, rounds: &CliRounds) -> String {
+    let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: the command line\n\n\
          From the start of a command to its end, as somebody waits who typed it, with an empty environment. The calls \
@@ -38,15 +38,15 @@ pub fn page(plan: &Plan, rounds: &Rounds) -> String {
     page
 }
 
-fn label(who: Who) -> String {
+fn label(who: BenchedCommand) -> String {
     let told = match who {
-        Who::Version => "`wharf --version`",
-        Who::List => return format!("`wharf {LISTING}`, 10 servers configured"),
-        Who::Bare => "bare client, one call",
-        Who::Call => "`wharf call`",
-        Who::McporterList => "`mcporter config list`, the same 10 servers",
-        Who::McporterCall => "`mcporter call`",
-        Who::InspectorCall => "`mcp-inspector --cli --method tools/call`",
+        BenchedCommand::Version => "`wharf --version`",
+        BenchedCommand::List => return format!("`wharf {LISTING}`, 10 servers configured"),
+        BenchedCommand::Bare => "bare client, one call",
+        BenchedCommand::Call => "`wharf call`",
+        BenchedCommand::McporterList => "`mcporter config list`, the same 10 servers",
+        BenchedCommand::McporterCall => "`mcporter call`",
+        BenchedCommand::InspectorCall => "`mcp-inspector --cli --method tools/call`",
     };
     told.to_owned()
 }
@@ -58,18 +58,18 @@ struct CliLimitRow {
     reached: bool,
 }
 
-fn rows(rounds: &Rounds) -> [CliLimitRow; 5] {
+fn rows(rounds: &CliRounds) -> [CliLimitRow; 5] {
     [
-        more(rounds, Who::List, Who::Version, 3.0),
-        more(rounds, Who::Call, Who::Bare, 5.0),
-        slower(rounds, Who::McporterList, Who::List),
-        slower(rounds, Who::McporterCall, Who::Call),
-        slower(rounds, Who::InspectorCall, Who::Call),
+        more(rounds, BenchedCommand::List, BenchedCommand::Version, 3.0),
+        more(rounds, BenchedCommand::Call, BenchedCommand::Bare, 5.0),
+        slower(rounds, BenchedCommand::McporterList, BenchedCommand::List),
+        slower(rounds, BenchedCommand::McporterCall, BenchedCommand::Call),
+        slower(rounds, BenchedCommand::InspectorCall, BenchedCommand::Call),
     ]
 }
 
 /// Compares two commands by the difference in milliseconds.
-fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> CliLimitRow {
+fn more(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, limit: f64) -> CliLimitRow {
     let difference = compared(rounds, one, other, |one, other| one - other);
     CliLimitRow {
         what: format!("{} beyond {}", label(one), label(other)),
@@ -80,7 +80,7 @@ fn more(rounds: &Rounds, one: Who, other: Who, limit: f64) -> CliLimitRow {
 }
 
 /// Compares another client with ours by the ratio of their times.
-fn slower(rounds: &Rounds, one: Who, ours: Who) -> CliLimitRow {
+fn slower(rounds: &CliRounds, one: BenchedCommand, ours: BenchedCommand) -> CliLimitRow {
     let relation = compared(rounds, one, ours, |one, ours| one / ours);
     CliLimitRow {
         what: format!("{} : {}", label(one), label(ours)),
@@ -91,12 +91,12 @@ fn slower(rounds: &Rounds, one: Who, ours: Who) -> CliLimitRow {
 }
 
 /// Returns the median of a comparison made in each round.
-fn compared(rounds: &Rounds, one: Who, other: Who, compare: impl Fn(f64, f64) -> f64) -> f64 {
+fn compared(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, compare: impl Fn(f64, f64) -> f64) -> f64 {
     let (ones, others) = (times(rounds, one), times(rounds, other));
     median(ones.into_iter().zip(others).map(|(one, other)| compare(one, other)).collect())
 }
 
-fn times(rounds: &Rounds, who: Who) -> Vec<f64> {
+fn times(rounds: &CliRounds, who: BenchedCommand) -> Vec<f64> {
     let place = EVERYBODY.iter().position(|other| *other == who).unwrap_or_default();
     rounds.iter().map(|round| round[place]).collect()
 }

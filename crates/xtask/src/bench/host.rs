@@ -7,13 +7,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::host_table::{self, Row};
+use super::host_table::{self, HostLimitRow};
 use super::part;
 use super::tables::median;
-use crate::run::{Outcome, capture, cargo, on_path, run, say, target};
+use crate::run::{TaskResult, capture, cargo, on_path, run, say, target};
 
 /// Amount of measurement.
-pub struct Plan {
+pub struct HostBenchPlan {
     /// Starts of all servers, with and without failing servers.
     pub starts: usize,
     /// Rounds of calls, with and without failing servers.
@@ -34,8 +34,8 @@ const UNDER_WAY: &str = "1000";
 /// Servers killed in rotation, so that each runs for ten seconds between kills.
 const VICTIMS: &str = "10";
 
-pub fn host(words: &[&str]) -> Outcome {
-    let plan = Plan::parse(words)?;
+pub fn host(words: &[&str]) -> TaskResult {
+    let plan = HostBenchPlan::parse(words)?;
     if !on_path("taskset") {
         return Err("taskset is missing: it keeps a caller and its server on one core".into());
     }
@@ -49,8 +49,8 @@ pub fn host(words: &[&str]) -> Outcome {
     part::put(&host_table::page(&plan, &rows))
 }
 
-impl Plan {
-    fn parse(words: &[&str]) -> Outcome<Self> {
+impl HostBenchPlan {
+    fn parse(words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "bench", "host"], words].concat().join(" ");
         match words {
             [] => Ok(Self { starts: 9, rounds: 3, seconds: 60, kills: 50, command }),
@@ -65,7 +65,7 @@ struct HostBench {
 }
 
 impl HostBench {
-    fn crowd(&self, plan: &Plan) -> Outcome<Vec<Row>> {
+    fn crowd(&self, plan: &HostBenchPlan) -> TaskResult<Vec<HostLimitRow>> {
         let seconds = plan.seconds.to_string();
         let calling = ["--callers", "4", "--secs", &seconds];
         let idle = ["--counted", COUNTED, "--secs", &seconds];
@@ -74,7 +74,7 @@ impl HostBench {
             let [other, troubled] = self.both(&[])?;
             ready.push((figure(&troubled, "ready_ms")?, figure(&other, "ready_ms")?));
         }
-        let called = (0..plan.rounds).map(|_| self.both(&calling)).collect::<Outcome<Vec<_>>>()?;
+        let called = (0..plan.rounds).map(|_| self.both(&calling)).collect::<TaskResult<Vec<_>>>()?;
         let crashing = self.figures("crowd", &[&["--good", COUNTED, "--crash", "5"][..], &idle].concat())?;
         let quiet = self.figures("crowd", &[&["--good", COUNTED][..], &idle].concat())?;
         Ok(vec![
@@ -86,13 +86,13 @@ impl HostBench {
     }
 
     /// Measures among healthy servers only, and among failing servers.
-    fn both(&self, more: &[&str]) -> Outcome<[Value; 2]> {
+    fn both(&self, more: &[&str]) -> TaskResult<[Value; 2]> {
         let counted = ["--counted", COUNTED];
         let one = |others: &[&str]| self.figures("crowd", &[others, &counted, more].concat());
         Ok([one(&UNTROUBLED)?, one(&TROUBLED)?])
     }
 
-    fn kills(&self, plan: &Plan) -> Outcome<Vec<Row>> {
+    fn kills(&self, plan: &HostBenchPlan) -> TaskResult<Vec<HostLimitRow>> {
         let kills = plan.kills.to_string();
         let kill =
             |more: [&str; 4]| self.figures("kill", &[&["--kills", &kills, "--callers", UNDER_WAY][..], &more].concat());
@@ -105,7 +105,7 @@ impl HostBench {
         ])
     }
 
-    fn overhead(&self) -> Outcome<Vec<Row>> {
+    fn overhead(&self) -> TaskResult<Vec<HostLimitRow>> {
         // Pinned to one core: a wakeup on another core costs more than the compared difference.
         let pinned =
             |more: &[&str]| self.read("overhead", more, Command::new("taskset").args(["-c", "0"]).arg(self.program()));
@@ -118,12 +118,12 @@ impl HostBench {
     }
 
     /// Runs one part of the benchmark and returns its figures.
-    fn figures(&self, what: &str, more: &[&str]) -> Outcome<Value> {
+    fn figures(&self, what: &str, more: &[&str]) -> TaskResult<Value> {
         self.read(what, more, &mut Command::new(self.program()))
     }
 
     /// Runs one part of the benchmark through the given command.
-    fn read(&self, what: &str, more: &[&str], command: &mut Command) -> Outcome<Value> {
+    fn read(&self, what: &str, more: &[&str], command: &mut Command) -> TaskResult<Value> {
         command.arg(what).arg("--server").arg(self.binaries.join("bench-host-server")).args(more);
         let figures: Value = serde_json::from_str(&capture(command)?.stdout)?;
         say!("{what} {}: {figures}", more.join(" "));
@@ -136,7 +136,7 @@ impl HostBench {
 }
 
 /// Returns a number from a part's figures.
-pub fn figure(figures: &Value, name: &str) -> Outcome<f64> {
+pub fn figure(figures: &Value, name: &str) -> TaskResult<f64> {
     figures[name].as_f64().ok_or_else(|| format!("no {name} in {figures}").into())
 }
 

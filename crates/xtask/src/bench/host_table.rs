@@ -4,20 +4,20 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::host::{Plan, figure, relation};
+use super::host::{HostBenchPlan, figure, relation};
 use super::tables::{grouped, median};
-use crate::run::{Outcome, Surroundings};
+use crate::run::{MachineDescription, TaskResult};
 
 /// One measured figure with its limit.
-pub struct Row {
+pub struct HostLimitRow {
     what: String,
     measured: String,
     limit: String,
     reached: bool,
 }
 
-pub fn page(plan: &Plan, rows: &[Row]) -> String {
-    let here = Surroundings::look();
+pub fn page(plan: &HostBenchPlan, rows: &[HostLimitRow]) -> String {
+    let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: many servers\n\n\
          One host over 50 servers started at once: 35 good ones, and beside them either 15 more of the same or 15 in \
@@ -35,7 +35,7 @@ pub fn page(plan: &Plan, rows: &[Row]) -> String {
         here.processor,
         plan.command,
     );
-    for Row { what, measured, limit, reached } in rows {
+    for HostLimitRow { what, measured, limit, reached } in rows {
         let held = if *reached { "yes" } else { "**no**" };
         let _ = writeln!(page, "| {what} | {measured} | {limit} | {held} |");
     }
@@ -43,10 +43,10 @@ pub fn page(plan: &Plan, rows: &[Row]) -> String {
 }
 
 /// Compares the time to readiness. `pairs` are milliseconds with failing servers and with healthy ones.
-pub fn ready(pairs: &[(f64, f64)]) -> Row {
+pub fn ready(pairs: &[(f64, f64)]) -> HostLimitRow {
     let relation = relation(pairs);
     let (troubled, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    Row {
+    HostLimitRow {
         what: format!("35 good servers ready, beside 15 in trouble : beside 15 good ones, median of {}", pairs.len()),
         measured: format!("{:.0} ms : {:.0} ms ({relation:.2}×)", median(troubled), median(other)),
         limit: "1.20×".into(),
@@ -55,14 +55,14 @@ pub fn ready(pairs: &[(f64, f64)]) -> Row {
 }
 
 /// Compares the latency of calls. Each round has the figures with healthy servers, then with failing servers.
-pub fn calls(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
+pub fn calls(plan: &HostBenchPlan, rounds: &[[Value; 2]]) -> TaskResult<HostLimitRow> {
     let mut pairs = Vec::new();
     for [other, troubled] in rounds {
         pairs.push((figure(troubled, "p99_us")?, figure(other, "p99_us")?));
     }
     let relation = relation(&pairs);
     let (one, two): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    Ok(Row {
+    Ok(HostLimitRow {
         what: format!("p99 of calls to the 35, 4 callers, first {} s, median of {}", plan.seconds, rounds.len()),
         measured: format!("{:.0} µs : {:.0} µs ({relation:.2}×)", median(one), median(two)),
         limit: "2.00×".into(),
@@ -70,10 +70,10 @@ pub fn calls(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
     })
 }
 
-pub fn spawns(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
+pub fn spawns(plan: &HostBenchPlan, rounds: &[[Value; 2]]) -> TaskResult<HostLimitRow> {
     let counts = rounds.iter().filter_map(|[_, troubled]| troubled["spawns"].as_array()).flatten();
     let most = counts.filter_map(Value::as_u64).max().ok_or("no spawns")?;
-    Ok(Row {
+    Ok(HostLimitRow {
         what: format!("starts of the busiest server that crashes, in {} s", plan.seconds),
         measured: most.to_string(),
         limit: "12".into(),
@@ -81,9 +81,9 @@ pub fn spawns(plan: &Plan, rounds: &[[Value; 2]]) -> Outcome<Row> {
     })
 }
 
-pub fn processor(crashing: &Value, quiet: &Value) -> Outcome<Row> {
+pub fn processor(crashing: &Value, quiet: &Value) -> TaskResult<HostLimitRow> {
     let (one, other) = (figure(crashing, "cpu_percent")?, figure(quiet, "cpu_percent")?);
-    Ok(Row {
+    Ok(HostLimitRow {
         what: "the idle host's processor time, with 5 that crash : without".into(),
         measured: format!("{one:.3} % : {other:.3} % (+{:.3} %)", one - other),
         limit: "+1 %".into(),
@@ -92,7 +92,7 @@ pub fn processor(crashing: &Value, quiet: &Value) -> Outcome<Row> {
 }
 
 /// Summarizes the outcome of pending calls over all kills.
-pub fn ends(runs: &[&Value]) -> Outcome<Row> {
+pub fn ends(runs: &[&Value]) -> TaskResult<HostLimitRow> {
     let (mut calls, mut ended, mut repeated, mut latest) = (0.0, 0.0, 0.0, 0f64);
     for run in runs {
         calls += figure(run, "kills")? * figure(run, "callers")?;
@@ -100,7 +100,7 @@ pub fn ends(runs: &[&Value]) -> Outcome<Row> {
         repeated += figure(run, "repeated")?;
         latest = latest.max(figure(run, "last_end_max_ms")?);
     }
-    Ok(Row {
+    Ok(HostLimitRow {
         what:
             "calls under way at a kill that end once, unanswered, none of them made twice; the last of them ends after"
                 .into(),
@@ -110,9 +110,9 @@ pub fn ends(runs: &[&Value]) -> Outcome<Row> {
     })
 }
 
-pub fn recovery(which: &str, run: &Value) -> Outcome<Row> {
+pub fn recovery(which: &str, run: &Value) -> TaskResult<HostLimitRow> {
     let (p50, p99) = (figure(run, "recovery_p50_ms")?, figure(run, "recovery_p99_ms")?);
-    Ok(Row {
+    Ok(HostLimitRow {
         what: format!("from the kill of a server {which} to the next call's answer, {} kills", run["kills"]),
         measured: format!("p50 {p50:.0} ms, p99 {p99:.0} ms"),
         limit: "p99 1500 ms".into(),
@@ -120,10 +120,10 @@ pub fn recovery(which: &str, run: &Value) -> Outcome<Row> {
     })
 }
 
-pub fn overhead(figures: &Value) -> Outcome<Row> {
+pub fn overhead(figures: &Value) -> TaskResult<HostLimitRow> {
     let more = figure(figures, "difference_p50_us")?;
     let (host, connection) = (figure(figures, "host_p50_us")?, figure(figures, "connection_p50_us")?);
-    Ok(Row {
+    Ok(HostLimitRow {
         what: format!(
             "p50 of a call, through the host : on its connection, {}",
             figures["over"].as_str().unwrap_or("?")
@@ -135,11 +135,11 @@ pub fn overhead(figures: &Value) -> Outcome<Row> {
 }
 
 /// Compares allocations. `rows` are ordered from the smallest payload to the largest.
-pub fn allocations(rows: &Value) -> Outcome<Row> {
+pub fn allocations(rows: &Value) -> TaskResult<HostLimitRow> {
     let rows = rows.as_array().ok_or("no rows")?;
     let (small, large) = (rows.first().ok_or("no rows")?, rows.last().ok_or("no rows")?);
     let (least, most) = (figure(small, "more_bytes")?, figure(large, "more_bytes")?);
-    Ok(Row {
+    Ok(HostLimitRow {
         what: "bytes allocated by a call of 64 B, and of 1 MiB, beyond what its connection allocates".into(),
         measured: format!("{least:.0} B, {most:.0} B in {:.0} allocations", figure(large, "more_allocations")?),
         limit: "not by the payload".into(),
@@ -147,9 +147,9 @@ pub fn allocations(rows: &Value) -> Outcome<Row> {
     })
 }
 
-pub fn memory(figures: &Value) -> Outcome<Row> {
+pub fn memory(figures: &Value) -> TaskResult<HostLimitRow> {
     let (host, guards) = (figure(figures, "host_rss")? / 1024.0, figure(figures, "guards_pss")? / 1024.0);
-    Ok(Row {
+    Ok(HostLimitRow {
         what: "memory of an idle host with 20 stdio servers, and its guards' proportional share".into(),
         measured: format!("{host:.1} MiB + {guards:.1} MiB"),
         limit: "25 MB".into(),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn each_limit_is_held_up_to_itself_and_no_further() {
-        let plan = Plan { starts: 1, rounds: 1, seconds: 60, kills: 1, command: String::new() };
+        let plan = HostBenchPlan { starts: 1, rounds: 1, seconds: 60, kills: 1, command: String::new() };
         let p99 = |us: f64| json!({ "p99_us": us });
         let cpu = |percent: f64| json!({ "cpu_percent": percent });
         let killed = |ended: u64, twice: u64, ms: f64| {

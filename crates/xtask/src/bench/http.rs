@@ -7,11 +7,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Client, Plan, Way, http_tables, instructions, part, prepare, rounds, template};
-use crate::run::{Outcome, capture, say, target};
+use super::{BenchClient, BenchTransport, ThroughputPlan, http_tables, instructions, part, prepare, rounds, template};
+use crate::run::{TaskResult, capture, say, target};
 
 /// Forms of the server's responses.
-pub const WAYS: [Way; 2] = [Way::Json, Way::Sse];
+pub const WAYS: [BenchTransport; 2] = [BenchTransport::Json, BenchTransport::Sse];
 
 /// Number of sequential calls of one caller during which connections are counted.
 pub const SEQUENCE: usize = 100;
@@ -23,8 +23,8 @@ pub const BARE: [&str; 2] = ["bare client, one thread", "bare client, two worker
 const OURS: [&str; 2] = ["Wharf, one thread", "Wharf, two workers"];
 const RMCP: [&str; 2] = ["rmcp 3.8, one thread", "rmcp 3.8, two workers"];
 
-pub fn http(words: &[&str]) -> Outcome {
-    let plan = Plan::parse("http", words)?;
+pub fn http(words: &[&str]) -> TaskResult {
+    let plan = ThroughputPlan::parse("http", words)?;
     let (binaries, home) = prepare()?;
     let (field, server) = (field(&binaries, &home)?, binaries.join("bench-http-echo"));
     let connections = connections(&field, &server)?;
@@ -32,26 +32,27 @@ pub fn http(words: &[&str]) -> Outcome {
     let samples = rounds::measure(&plan, &rounds::settings(&WAYS), &field, &server)?;
     rounds::keep(&samples, &target().join("bench/http.jsonl"))?;
     let counts = instructions::count(&field, &server);
-    let counted = http_tables::Counted { connections: &connections, account: &account };
+    let counted = http_tables::ServerCounts { connections: &connections, account: &account };
     part::put(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
     check(&connections)?;
     account.check()
 }
 
 /// Returns all clients; each limit precedes the clients compared with it.
-fn field(binaries: &Path, home: &Path) -> Outcome<Vec<Client>> {
+fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
     let [bare, ours, rmcp] = ["bare", "wharf", "rmcp"].map(|name| binaries.join(format!("bench-http-{name}")));
     let template = template(&ours, "template-http.json")?;
     let mut field = Vec::new();
     for (nth, flavour) in ["current", "multi"].into_iter().enumerate() {
         let rt = || ["--rt".into(), flavour.into()];
-        let mut limit = Client::new(BARE[nth], bare.clone(), rt());
+        let mut limit = BenchClient::new(BARE[nth], bare.clone(), rt());
         limit.arguments.extend(["--template".into(), template.clone().into()]);
-        let three = [limit, Client::new(OURS[nth], ours.clone(), rt()), Client::new(RMCP[nth], rmcp.clone(), rt())];
+        let three =
+            [limit, BenchClient::new(OURS[nth], ours.clone(), rt()), BenchClient::new(RMCP[nth], rmcp.clone(), rt())];
         field.extend(three.map(|client| if nth == 0 { client.counted() } else { client }));
     }
-    field.push(Client::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
-    field.push(Client::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
+    field.push(BenchClient::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
+    field.push(BenchClient::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
     Ok(field)
 }
 
@@ -61,7 +62,7 @@ pub struct ConnectionCount {
     pub opened: [u64; WAYS.len()],
 }
 
-fn connections(field: &[Client], server: &Path) -> Outcome<Vec<ConnectionCount>> {
+fn connections(field: &[BenchClient], server: &Path) -> TaskResult<Vec<ConnectionCount>> {
     let mut all = Vec::new();
     for client in field {
         let mut opened = [0; WAYS.len()];
@@ -75,7 +76,7 @@ fn connections(field: &[Client], server: &Path) -> Outcome<Vec<ConnectionCount>>
     Ok(all)
 }
 
-fn count(client: &Client, server: &Path, way: Way) -> Outcome<u64> {
+fn count(client: &BenchClient, server: &Path, way: BenchTransport) -> TaskResult<u64> {
     let mut command = Command::new(&client.program);
     command.args(&client.arguments).arg("--server").arg(server).args(["--answers", way.name()]);
     let line = capture(command.args(["--calls", &SEQUENCE.to_string()]))?.stdout;
@@ -95,8 +96,8 @@ pub struct UnusedAccount {
 const PAIRS: usize = 5;
 const RUN: &str = "1";
 
-fn account(ours: &Path, server: &Path) -> Outcome<UnusedAccount> {
-    let figure = |with: bool, how: [&str; 2], figure: &str| -> Outcome<f64> {
+fn account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
+    let figure = |with: bool, how: [&str; 2], figure: &str| -> TaskResult<f64> {
         let mut command = Command::new(ours);
         command.arg("--server").arg(server).args(how).args(with.then_some("--account"));
         let line = capture(&mut command)?.stdout;
@@ -104,7 +105,7 @@ fn account(ours: &Path, server: &Path) -> Outcome<UnusedAccount> {
         figures[figure].as_f64().ok_or_else(|| format!("no {figure} in {line}").into())
     };
     let calls = SEQUENCE.to_string();
-    let requests = |with| -> Outcome<u64> { Ok(figure(with, ["--calls", &calls], "requests")? as u64) };
+    let requests = |with| -> TaskResult<u64> { Ok(figure(with, ["--calls", &calls], "requests")? as u64) };
     let requests = [requests(false)?, requests(true)?];
     let time = |with| figure(with, ["--secs", RUN], "p50_us");
     let mut times = Vec::new();
@@ -117,7 +118,7 @@ fn account(ours: &Path, server: &Path) -> Outcome<UnusedAccount> {
 }
 
 impl UnusedAccount {
-    fn check(&self) -> Outcome {
+    fn check(&self) -> TaskResult {
         let [without, with] = self.requests;
         match with == without {
             true => Ok(()),
@@ -126,7 +127,7 @@ impl UnusedAccount {
     }
 }
 
-fn check(connections: &[ConnectionCount]) -> Outcome {
+fn check(connections: &[ConnectionCount]) -> TaskResult {
     let ours = connections.iter().filter(|client| OURS.contains(&client.label));
     let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
     if most > FEW { Err(format!("Wharf opened {most} connections for {SEQUENCE} calls").into()) } else { Ok(()) }

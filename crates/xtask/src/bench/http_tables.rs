@@ -3,26 +3,32 @@
 use std::fmt::Write;
 
 use super::http::{BARE, ConnectionCount, SEQUENCE, UnusedAccount, WAYS};
-use super::instructions::Counts;
-use super::rounds::{Sample, Setting};
+use super::instructions::InstructionCounts;
+use super::rounds::{BenchSetting, ThroughputSample};
 use super::tables::{bytes, grouped, instruction_table, median, plural};
-use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
-use crate::run::Surroundings;
+use super::{BenchClient, BenchTransport, CALLERS, CORES, PAYLOADS, ThroughputPlan};
+use crate::run::MachineDescription;
 
 /// Figures counted by the servers.
-pub struct Counted<'a> {
+pub struct ServerCounts<'a> {
     pub connections: &'a [ConnectionCount],
     pub account: &'a UnusedAccount,
 }
 
-pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counted: &Counted<'_>, counts: &[Counts]) -> String {
-    let mut page = introduction(plan, &Surroundings::look());
+pub fn page(
+    plan: &ThroughputPlan,
+    field: &[BenchClient],
+    samples: &[ThroughputSample],
+    counted: &ServerCounts<'_>,
+    counts: &[InstructionCounts],
+) -> String {
+    let mut page = introduction(plan, &MachineDescription::look());
     let labels: Vec<&str> = field.iter().map(|client| client.label).collect();
     for way in WAYS {
         for cores in CORES {
             for payload in PAYLOADS {
                 let _ = writeln!(page, "\n## {}, {}, {}\n", answered(way), plural(cores, "core"), bytes(payload));
-                page.push_str(&table(&labels, samples, |callers| Setting { way, cores, payload, callers }));
+                page.push_str(&table(&labels, samples, |callers| BenchSetting { way, cores, payload, callers }));
             }
         }
     }
@@ -33,7 +39,7 @@ pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counted: &Counted
     page
 }
 
-fn introduction(plan: &Plan, here: &Surroundings) -> String {
+fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
     format!(
         "# Benchmarks: calling a tool over HTTP\n\n\
          Callers that each have one call in flight, against the same echo server over HTTP/1.1 on the loopback \
@@ -47,16 +53,16 @@ fn introduction(plan: &Plan, here: &Surroundings) -> String {
     )
 }
 
-fn answered(way: Way) -> &'static str {
+fn answered(way: BenchTransport) -> &'static str {
     match way {
-        Way::Stdio => "Over stdio",
-        Way::Json => "Answers in JSON",
-        Way::Sse => "Answers in streams",
+        BenchTransport::Stdio => "Over stdio",
+        BenchTransport::Json => "Answers in JSON",
+        BenchTransport::Sse => "Answers in streams",
     }
 }
 
 /// Formats one row per client.
-fn table(labels: &[&str], samples: &[Sample], setting: impl Fn(usize) -> Setting) -> String {
+fn table(labels: &[&str], samples: &[ThroughputSample], setting: impl Fn(usize) -> BenchSetting) -> String {
     let mut table = String::from("| client |");
     for callers in CALLERS {
         let _ = write!(table, " {} |", plural(callers, "caller"));
@@ -72,7 +78,7 @@ fn table(labels: &[&str], samples: &[Sample], setting: impl Fn(usize) -> Setting
     table
 }
 
-fn cell(samples: &[Sample], setting: Setting, label: &str) -> String {
+fn cell(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> String {
     let (rates, times) = (figures(samples, setting, label, |sample| sample.rate), times(samples, setting, label));
     let limits = self::times(samples, setting, limit_of(label));
     let relation = median(times.iter().zip(limits).map(|(time, limit)| time / limit).collect());
@@ -85,12 +91,17 @@ fn limit_of(label: &str) -> &'static str {
     BARE[usize::from(label.ends_with("two workers"))]
 }
 
-fn times(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
+fn times(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> Vec<f64> {
     figures(samples, setting, label, |sample| sample.median)
 }
 
 /// Returns a figure of the client per round, in round order.
-fn figures(samples: &[Sample], setting: Setting, label: &str, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
+fn figures(
+    samples: &[ThroughputSample],
+    setting: BenchSetting,
+    label: &str,
+    figure: impl Fn(&ThroughputSample) -> f64,
+) -> Vec<f64> {
     let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
     of_client.map(figure).collect()
 }
@@ -129,9 +140,10 @@ mod tests {
 
     #[test]
     fn a_cell_compares_the_times_within_a_round() {
-        let setting = Setting { way: Way::Sse, cores: 1, payload: 64, callers: 1 };
-        let other = Setting { way: Way::Json, ..setting };
-        let sample = |round, setting, label, median| Sample { round, setting, label, rate: 1e6 / median, median };
+        let setting = BenchSetting { way: BenchTransport::Sse, cores: 1, payload: 64, callers: 1 };
+        let other = BenchSetting { way: BenchTransport::Json, ..setting };
+        let sample =
+            |round, setting, label, median| ThroughputSample { round, setting, label, rate: 1e6 / median, median };
         let samples = [
             sample(0, setting, BARE[0], 100.0),
             sample(0, setting, "Wharf, one thread", 120.0),

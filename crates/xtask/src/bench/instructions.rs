@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Client;
-use crate::run::{Outcome, capture, on_path, say};
+use super::BenchClient;
+use crate::run::{TaskResult, capture, on_path, say};
 
 /// Payload and callers of each count.
 pub const SETTINGS: [(usize, usize); 3] = [(64, 1), (64, 64), (65536, 1)];
@@ -16,22 +16,22 @@ const SHORT: u64 = 2000;
 const LONG: u64 = 4000;
 
 /// Instructions per call of one client in each of the [`SETTINGS`]; `None` if the count failed.
-pub struct Counts {
+pub struct InstructionCounts {
     pub label: &'static str,
     pub per_call: [Option<u64>; SETTINGS.len()],
 }
 
 /// Counts instructions for the selected clients. Returns an empty list if valgrind is not installed.
-pub fn count(field: &[Client], server: &Path) -> Vec<Counts> {
+pub fn count(field: &[BenchClient], server: &Path) -> Vec<InstructionCounts> {
     if !on_path("valgrind") {
         say!("instruction counts are LEFT OUT: there is no valgrind");
         return Vec::new();
     }
     let counted = field.iter().filter(|client| client.counted);
-    counted.map(|client| Counts { label: client.label, per_call: per_call(client, server) }).collect()
+    counted.map(|client| InstructionCounts { label: client.label, per_call: per_call(client, server) }).collect()
 }
 
-fn per_call(client: &Client, server: &Path) -> [Option<u64>; SETTINGS.len()] {
+fn per_call(client: &BenchClient, server: &Path) -> [Option<u64>; SETTINGS.len()] {
     say!("counting the instructions of {}", client.label);
     SETTINGS.map(|(payload, callers)| {
         let collect = |calls| collect(client, server, payload, callers, calls);
@@ -46,7 +46,7 @@ fn per_call(client: &Client, server: &Path) -> [Option<u64>; SETTINGS.len()] {
     })
 }
 
-fn collect(client: &Client, server: &Path, payload: usize, callers: usize, calls: u64) -> Outcome<u64> {
+fn collect(client: &BenchClient, server: &Path, payload: usize, callers: usize, calls: u64) -> TaskResult<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--trace-children=no", "--callgrind-out-file=/dev/null"]);
     command.arg(&client.program).args(&client.arguments).arg("--server").arg(server);

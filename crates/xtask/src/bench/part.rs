@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::run::{Outcome, root, say};
+use crate::run::{TaskResult, root, say};
 
 /// Replaces the part with the same title, or appends it, and prints it.
-pub fn put(part: &str) -> Outcome {
+pub fn put(part: &str) -> TaskResult {
     let file = root().join("evidence/benchmarks.md");
     let page = fs::read_to_string(&file).unwrap_or_default();
     fs::write(file, with(&page, part))?;

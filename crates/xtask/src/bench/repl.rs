@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use super::{part, repl_table};
-use crate::run::{Outcome, capture, cargo, number, run, say, target};
+use crate::run::{TaskResult, capture, cargo, number, run, say, target};
 
 /// Number of servers in the mixed set.
 pub const CROWD: usize = 20;
@@ -20,13 +20,13 @@ const KEYS: usize = 50;
 const TURNS: usize = 5;
 
 /// Amount of measurement.
-pub struct Plan {
+pub struct ReplBenchPlan {
     pub rounds: usize,
     pub command: String,
 }
 
 /// Startup times, in milliseconds.
-pub struct Opening {
+pub struct StartupTimes {
     pub prompt: f64,
     /// Time until the first key typed at the prompt is echoed.
     pub key: f64,
@@ -34,16 +34,16 @@ pub struct Opening {
 
 /// All measurements; the first of each pair is the quiet case.
 #[derive(Default)]
-pub struct Measured {
-    pub openings: Vec<(Opening, Opening)>,
+pub struct ReplMeasurements {
+    pub openings: Vec<(StartupTimes, StartupTimes)>,
     /// Microseconds from each key to its echo.
     pub keys: (Vec<f64>, Vec<f64>),
     /// Notifications per second during each flooded turn.
     pub flood: Vec<f64>,
 }
 
-pub fn repl(words: &[&str]) -> Outcome {
-    let plan = Plan::parse(words)?;
+pub fn repl(words: &[&str]) -> TaskResult {
+    let plan = ReplBenchPlan::parse(words)?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-testkit", "--bin", "typist"]))?;
     let bench = ReplBench { binaries: target().join("dist"), homes: target().join("bench/repl") };
@@ -52,8 +52,8 @@ pub fn repl(words: &[&str]) -> Outcome {
     part::put(&repl_table::page(&plan, &measured))
 }
 
-impl Plan {
-    fn parse(words: &[&str]) -> Outcome<Self> {
+impl ReplBenchPlan {
+    fn parse(words: &[&str]) -> TaskResult<Self> {
         let command = [&["cargo", "xtask", "bench", "repl"], words].concat().join(" ");
         let rounds = match words {
             [] => 31,
@@ -71,14 +71,14 @@ struct ReplBench {
 }
 
 impl ReplBench {
-    fn measure(&self, plan: &Plan) -> Outcome<Measured> {
+    fn measure(&self, plan: &ReplBenchPlan) -> TaskResult<ReplMeasurements> {
         let empty = self.home("empty", Map::new())?;
         let crowd = self.home("crowd", self.crowd())?;
         let [calm, flooded] = ["calm", "flooding"].map(|manner| self.home(manner, self.talking(manner)));
         let (calm, flooded) = (calm?, flooded?);
         // Warm-up: exclude first-time disk reads.
         self.opening(&empty)?;
-        let mut measured = Measured::default();
+        let mut measured = ReplMeasurements::default();
         say!("{} rounds of two prompts", plan.rounds);
         for _ in 0..plan.rounds {
             measured.openings.push((self.opening(&empty)?, self.opening(&crowd)?));
@@ -94,7 +94,7 @@ impl ReplBench {
     }
 
     /// Creates a home with these servers configured.
-    fn home(&self, name: &str, servers: Map<String, Value>) -> Outcome<PathBuf> {
+    fn home(&self, name: &str, servers: Map<String, Value>) -> TaskResult<PathBuf> {
         let home = self.homes.join(name);
         let folder = home.join(".config/wharf");
         fs::create_dir_all(&folder)?;
@@ -122,20 +122,20 @@ impl ReplBench {
         Map::from_iter([("talker".to_owned(), entry)])
     }
 
-    fn opening(&self, home: &Path) -> Outcome<Opening> {
+    fn opening(&self, home: &Path) -> TaskResult<StartupTimes> {
         let told = self.typist(&["prompt"], home, &[])?;
-        Ok(Opening { prompt: figure(&told, "prompt_ms")?, key: figure(&told, "key_ms")? })
+        Ok(StartupTimes { prompt: figure(&told, "prompt_ms")?, key: figure(&told, "key_ms")? })
     }
 
     /// Returns the latency of each key, and the server's notifications per second meanwhile.
-    fn keys(&self, home: &Path) -> Outcome<(Vec<f64>, f64)> {
+    fn keys(&self, home: &Path) -> TaskResult<(Vec<f64>, f64)> {
         let tally = tally(home).display().to_string();
         let told = self.typist(&["keys"], home, &[&KEYS.to_string(), &tally])?;
         let times = told["keys_us"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
         Ok((times, figure(&told, "said_per_second")?))
     }
 
-    fn typist(&self, before: &[&str], home: &Path, after: &[&str]) -> Outcome<Value> {
+    fn typist(&self, before: &[&str], home: &Path, after: &[&str]) -> TaskResult<Value> {
         let mut command = Command::new(self.binaries.join("typist"));
         command.args(before).arg(self.binaries.join("wharf")).arg(home).args(after);
         Ok(serde_json::from_str(&capture(&mut command)?.stdout)?)
@@ -147,6 +147,6 @@ fn tally(home: &Path) -> PathBuf {
     home.join("tally")
 }
 
-fn figure(told: &Value, name: &str) -> Outcome<f64> {
+fn figure(told: &Value, name: &str) -> TaskResult<f64> {
     told[name].as_f64().ok_or_else(|| format!("no {name} in {told}").into())
 }

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use super::repl::{CROWD, Measured, Opening, Plan};
+use super::repl::{CROWD, ReplBenchPlan, ReplMeasurements, StartupTimes};
 use super::tables::median;
-use crate::run::Surroundings;
+use crate::run::MachineDescription;
 
 /// Maximum delay of the prompt caused by the servers, in milliseconds.
 const LATER: f64 = 20.0;
 /// Maximum ratio of key latency during a flood to quiet latency.
 const SLOWER: f64 = 2.0;
 
-pub fn page(plan: &Plan, measured: &Measured) -> String {
-    let here = Surroundings::look();
+pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
+    let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: the REPL\n\n\
          On a pseudo-terminal, from the start of `wharf` to its prompt, and to the sight of a key that is typed as soon as \
@@ -40,7 +40,7 @@ pub fn page(plan: &Plan, measured: &Measured) -> String {
     page
 }
 
-fn rows(measured: &Measured) -> [String; 4] {
+fn rows(measured: &ReplMeasurements) -> [String; 4] {
     [
         opening("the prompt is there", measured, |opening| opening.prompt),
         opening("the first key is seen", measured, |opening| opening.key),
@@ -49,15 +49,16 @@ fn rows(measured: &Measured) -> [String; 4] {
     ]
 }
 
-fn opening(what: &str, measured: &Measured, when: impl Fn(&Opening) -> f64) -> String {
-    let times =
-        |of: fn(&(Opening, Opening)) -> &Opening| median(measured.openings.iter().map(|pair| when(of(pair))).collect());
+fn opening(what: &str, measured: &ReplMeasurements, when: impl Fn(&StartupTimes) -> f64) -> String {
+    let times = |of: fn(&(StartupTimes, StartupTimes)) -> &StartupTimes| {
+        median(measured.openings.iter().map(|pair| when(of(pair))).collect())
+    };
     let later = median(measured.openings.iter().map(|(quiet, crowd)| when(crowd) - when(quiet)).collect());
     let (quiet, crowd) = (times(|pair| &pair.0), times(|pair| &pair.1));
     format!("| {what} | {quiet:.1} ms | {crowd:.1} ms | {later:+.1} ms | {LATER:+.0} ms | {} |", held(later <= LATER))
 }
 
-fn keys(what: &str, measured: &Measured, share: f64, limit: Option<f64>) -> String {
+fn keys(what: &str, measured: &ReplMeasurements, share: f64, limit: Option<f64>) -> String {
     let (calm, flooded) = (quantile(&measured.keys.0, share), quantile(&measured.keys.1, share));
     let slower = flooded / calm;
     let (limit, held) = match limit {
@@ -82,13 +83,17 @@ fn quantile(times: &[f64], share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn measured(later: f64, slower: f64) -> Measured {
+    fn measured(later: f64, slower: f64) -> ReplMeasurements {
         // A slow round affects both cases: the difference stays.
         let openings = [10.0, 300.0, 20.0].map(|prompt| {
-            let of = |prompt: f64| Opening { prompt, key: prompt + 1.0 };
+            let of = |prompt: f64| StartupTimes { prompt, key: prompt + 1.0 };
             (of(prompt), of(prompt + later))
         });
-        Measured { openings: openings.into(), keys: (vec![100.0; 9], vec![100.0 * slower; 9]), flood: vec![1.0] }
+        ReplMeasurements {
+            openings: openings.into(),
+            keys: (vec![100.0; 9], vec![100.0 * slower; 9]),
+            flood: vec![1.0],
+        }
     }
 
     #[test]

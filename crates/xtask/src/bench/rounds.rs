@@ -6,12 +6,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{CALLERS, CORES, Client, PAYLOADS, Plan, Way};
-use crate::run::{Outcome, capture, say};
+use super::{BenchClient, BenchTransport, CALLERS, CORES, PAYLOADS, ThroughputPlan};
+use crate::run::{TaskResult, capture, say};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
-    pub way: Way,
+pub struct BenchSetting {
+    pub way: BenchTransport,
     pub cores: usize,
     pub payload: usize,
     pub callers: usize,
@@ -19,9 +19,9 @@ pub struct Setting {
 
 /// The result of one run of one client.
 #[derive(Clone, Copy)]
-pub struct Sample {
+pub struct ThroughputSample {
     pub round: usize,
-    pub setting: Setting,
+    pub setting: BenchSetting,
     pub label: &'static str,
     /// Calls per second.
     pub rate: f64,
@@ -29,19 +29,24 @@ pub struct Sample {
     pub median: f64,
 }
 
-pub fn settings(ways: &[Way]) -> Vec<Setting> {
+pub fn settings(ways: &[BenchTransport]) -> Vec<BenchSetting> {
     let mut settings = Vec::new();
     for way in ways.iter().copied() {
         for cores in CORES {
             for payload in PAYLOADS {
-                settings.extend(CALLERS.map(|callers| Setting { way, cores, payload, callers }));
+                settings.extend(CALLERS.map(|callers| BenchSetting { way, cores, payload, callers }));
             }
         }
     }
     settings
 }
 
-pub fn measure(plan: &Plan, settings: &[Setting], field: &[Client], server: &Path) -> Outcome<Vec<Sample>> {
+pub fn measure(
+    plan: &ThroughputPlan,
+    settings: &[BenchSetting],
+    field: &[BenchClient],
+    server: &Path,
+) -> TaskResult<Vec<ThroughputSample>> {
     say!("{} runs of {} s", plan.rounds * settings.len() * field.len(), plan.seconds);
     let mut samples = Vec::new();
     for round in 0..plan.rounds {
@@ -57,26 +62,32 @@ pub fn measure(plan: &Plan, settings: &[Setting], field: &[Client], server: &Pat
     Ok(samples)
 }
 
-fn sample(plan: &Plan, client: &Client, server: &Path, setting: Setting, round: usize) -> Outcome<Sample> {
+fn sample(
+    plan: &ThroughputPlan,
+    client: &BenchClient,
+    server: &Path,
+    setting: BenchSetting,
+    round: usize,
+) -> TaskResult<ThroughputSample> {
     let cores = (0..setting.cores).map(|core| core.to_string()).collect::<Vec<_>>().join(",");
     let mut command = Command::new("taskset");
     command.args(["-c", &cores]).arg(&client.program).args(&client.arguments);
     command.arg("--server").arg(client.server.as_deref().unwrap_or(server)).args(["--secs", &plan.seconds.to_string()]);
     command.args(["--payload", &setting.payload.to_string(), "--conc", &setting.callers.to_string()]);
-    if setting.way != Way::Stdio {
+    if setting.way != BenchTransport::Stdio {
         command.args(["--answers", setting.way.name()]);
     }
     let line = capture(&mut command)?.stdout;
     let figures: Value = serde_json::from_str(&line)?;
     let figure = |name: &str| figures[name].as_f64().ok_or(format!("{}: no {name} in {line}", client.label));
-    Ok(Sample { round, setting, label: client.label, rate: figure("rps")?, median: figure("p50_us")? })
+    Ok(ThroughputSample { round, setting, label: client.label, rate: figure("rps")?, median: figure("p50_us")? })
 }
 
 /// Writes the single figures next to the report, one JSON object per line.
-pub fn keep(samples: &[Sample], file: &Path) -> Outcome {
+pub fn keep(samples: &[ThroughputSample], file: &Path) -> TaskResult {
     let mut lines = String::new();
-    for Sample { round, setting, label, rate, median } in samples {
-        let Setting { way, cores, payload, callers } = setting;
+    for ThroughputSample { round, setting, label, rate, median } in samples {
+        let BenchSetting { way, cores, payload, callers } = setting;
         let line = json!({"round": round, "over": way.name(), "cores": cores, "payload": payload, "callers": callers,
             "client": label, "rps": rate, "p50_us": median});
         lines.push_str(&format!("{line}\n"));

@@ -2,13 +2,18 @@
 
 use std::fmt::Write;
 
-use super::instructions::{self, Counts};
-use super::rounds::{Sample, Setting};
-use super::{CALLERS, CORES, Client, LOCAL_ROWS, PAYLOADS, Plan, Way};
-use crate::run::Surroundings;
+use super::instructions::{self, InstructionCounts};
+use super::rounds::{BenchSetting, ThroughputSample};
+use super::{BenchClient, BenchTransport, CALLERS, CORES, LOCAL_ROWS, PAYLOADS, ThroughputPlan};
+use crate::run::MachineDescription;
 
-pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]) -> String {
-    let mut page = introduction(plan, &Surroundings::look());
+pub fn page(
+    plan: &ThroughputPlan,
+    field: &[BenchClient],
+    samples: &[ThroughputSample],
+    counts: &[InstructionCounts],
+) -> String {
+    let mut page = introduction(plan, &MachineDescription::look());
     for cores in CORES {
         for payload in PAYLOADS {
             let _ = writeln!(page, "\n## {}, {}\n", plural(cores, "core"), bytes(payload));
@@ -21,7 +26,7 @@ pub fn page(plan: &Plan, field: &[Client], samples: &[Sample], counts: &[Counts]
     page
 }
 
-fn introduction(plan: &Plan, here: &Surroundings) -> String {
+fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
     format!(
         "# Benchmarks: calling a tool over stdio\n\n\
          Callers that each have one call in flight, against the same echo server; client and server share \
@@ -34,13 +39,19 @@ fn introduction(plan: &Plan, here: &Surroundings) -> String {
     )
 }
 
-fn rates(field: &[Client], samples: &[Sample], cores: usize, payload: usize) -> String {
+fn rates(field: &[BenchClient], samples: &[ThroughputSample], cores: usize, payload: usize) -> String {
     let rows: Vec<_> = field.iter().map(|client| (client.label, client.label, field[0].label)).collect();
     table("client", &rows, samples, cores, payload)
 }
 
 /// Formats one row per entry of `rows`: name, measured client, and the client it is compared with.
-fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usize, payload: usize) -> String {
+fn table(
+    what: &str,
+    rows: &[(&str, &str, &str)],
+    samples: &[ThroughputSample],
+    cores: usize,
+    payload: usize,
+) -> String {
     let mut table = format!("| {what} |");
     for callers in CALLERS {
         let _ = write!(table, " {} |", plural(callers, "caller"));
@@ -49,7 +60,7 @@ fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usi
     for (name, label, limit) in rows {
         let _ = write!(table, "| {name} |");
         for callers in CALLERS {
-            let setting = Setting { way: Way::Stdio, cores, payload, callers };
+            let setting = BenchSetting { way: BenchTransport::Stdio, cores, payload, callers };
             let rate = median(rounds_of(samples, setting, label));
             let relation = median(relations(samples, setting, limit, label));
             let _ = write!(table, " {} ({relation:.2}×) |", grouped(rate.round() as u64));
@@ -60,7 +71,7 @@ fn table(what: &str, rows: &[(&str, &str, &str)], samples: &[Sample], cores: usi
 }
 
 /// Formats the cost of an in-process call, compared with the same client's call over stdio.
-fn in_process(samples: &[Sample]) -> String {
+fn in_process(samples: &[ThroughputSample]) -> String {
     let mut text = String::from(
         "\n## In the same process\n\n\
          Calls per second of an `echo` that lives in the client's process, and in brackets the time per call relative \
@@ -78,19 +89,19 @@ fn in_process(samples: &[Sample]) -> String {
 }
 
 /// Returns the client's rate per round, in round order.
-fn rounds_of(samples: &[Sample], setting: Setting, label: &str) -> Vec<f64> {
+fn rounds_of(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> Vec<f64> {
     let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
     of_client.map(|sample| sample.rate).collect()
 }
 
 /// Returns the ratio of the call time to the limit's, per round.
-fn relations(samples: &[Sample], setting: Setting, limit: &str, label: &str) -> Vec<f64> {
+fn relations(samples: &[ThroughputSample], setting: BenchSetting, limit: &str, label: &str) -> Vec<f64> {
     let limits = rounds_of(samples, setting, limit);
     let rates = rounds_of(samples, setting, label);
     limits.iter().zip(rates).map(|(limit, rate)| limit / rate).collect()
 }
 
-pub fn instruction_table(counts: &[Counts]) -> String {
+pub fn instruction_table(counts: &[InstructionCounts]) -> String {
     if counts.is_empty() {
         return "Left out: there was no valgrind.\n".into();
     }
@@ -156,8 +167,8 @@ mod tests {
 
     #[test]
     fn relations_stay_within_a_round() {
-        let setting = Setting { way: Way::Stdio, cores: 1, payload: 64, callers: 1 };
-        let sample = |round, label, rate| Sample { round, setting, label, rate, median: 0.0 };
+        let setting = BenchSetting { way: BenchTransport::Stdio, cores: 1, payload: 64, callers: 1 };
+        let sample = |round, label, rate| ThroughputSample { round, setting, label, rate, median: 0.0 };
         let samples =
             [sample(0, "limit", 100.0), sample(0, "us", 50.0), sample(1, "us", 100.0), sample(1, "limit", 300.0)];
         assert_eq!(relations(&samples, setting, "limit", "us"), [2.0, 3.0]);
@@ -165,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
-        let setting = Setting { way: Way::Stdio, cores: 1, payload: 64, callers: 1 };
-        let sample = |label, rate| Sample { round: 0, setting, label, rate, median: 0.0 };
+        let setting = BenchSetting { way: BenchTransport::Stdio, cores: 1, payload: 64, callers: 1 };
+        let sample = |label, rate| ThroughputSample { round: 0, setting, label, rate, median: 0.0 };
         let page = in_process(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);
         let row = page.lines().find(|line| line.contains(LOCAL_ROWS[0].0)).unwrap_or_default();
         assert!(row.starts_with("| closures : rmcp server over stdio, one thread | 1 600 (0.06×) |"), "{row}");

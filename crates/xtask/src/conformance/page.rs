@@ -4,19 +4,19 @@ use std::fmt::Write;
 use std::fs;
 
 use super::{REVISIONS, ScenarioResult};
-use crate::run::{Outcome, Surroundings, root};
+use crate::run::{MachineDescription, TaskResult, root};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 
 /// Formats the whole page.
-pub fn page(played: &[ScenarioResult]) -> Outcome<String> {
+pub fn page(played: &[ScenarioResult]) -> TaskResult<String> {
     let passed = played.iter().filter(|played| played.verdict.is_passed()).count();
     Ok(format!(
         "{}\n## Results\n\n\
          Passed checks of all checks, on {}. A dash: the suite has no such scenario.\n\n\
          {}\nScenarios: {}, passed: {passed}.\n",
         introduction(&version()?),
-        Surroundings::look().date,
+        MachineDescription::look().date,
         table(played),
         played.len(),
     ))
@@ -46,7 +46,7 @@ fn introduction(version: &str) -> String {
 }
 
 /// Returns the pinned version of the suite.
-fn version() -> Outcome<String> {
+fn version() -> TaskResult<String> {
     let pins = fs::read_to_string(root().join("crates/conformance/node/package.json"))?;
     let pins: serde_json::Value = serde_json::from_str(&pins)?;
     let version = pins["dependencies"][SUITE].as_str();
@@ -89,14 +89,14 @@ fn row(page: &mut String, first: &str, cells: &[String]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Turn, Verdict};
+    use super::super::{ScenarioRun, ScenarioVerdict};
     use super::*;
 
     #[test]
     fn a_scenario_has_one_row() {
         let played = |revision, scenario: &str, log: &str| ScenarioResult {
-            turn: Turn { revision, scenario: scenario.to_owned() },
-            verdict: Verdict::of(true, log.to_owned()),
+            turn: ScenarioRun { revision, scenario: scenario.to_owned() },
+            verdict: ScenarioVerdict::of(true, log.to_owned()),
         };
         let table = table(&[
             played("2026-07-28", "tools_call", "Passed: 2/2, 0 failed, 0 warnings"),

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{EXTENSION, Turn};
+use super::{EXTENSION, ScenarioRun};
 use crate::peers::{NODE_PINS, install_node, when_changed};
-use crate::run::{Outcome, capture, not_started, root, target};
+use crate::run::{TaskResult, capture, not_started, root, target};
 
 /// Timeout that the suite applies to the client, in milliseconds.
 const PATIENCE: &str = "30000";
@@ -25,7 +25,7 @@ pub struct ConformanceSuite {
 
 impl ConformanceSuite {
     /// Installs the pinned suite and its Node below the target folder, unless already installed.
-    pub fn install(environment: &[(&str, &str)]) -> Outcome<Self> {
+    pub fn install(environment: &[(&str, &str)]) -> TaskResult<Self> {
         let home = target().join("conformance");
         let logs = home.join("logs");
         fs::create_dir_all(&logs)?;
@@ -47,7 +47,7 @@ impl ConformanceSuite {
     }
 
     /// Returns the client scenarios of a revision.
-    pub fn scenarios(&self, revision: &str) -> Outcome<Vec<String>> {
+    pub fn scenarios(&self, revision: &str) -> TaskResult<Vec<String>> {
         let mut command = Command::new(&self.node);
         command.arg(&self.script).args(["list", "--client"]);
         if revision != EXTENSION {
@@ -59,17 +59,17 @@ impl ConformanceSuite {
     }
 
     /// Runs one scenario and stores its output as a log.
-    pub fn run(&self, turn: &Turn) -> Outcome<Verdict> {
+    pub fn run(&self, turn: &ScenarioRun) -> TaskResult<ScenarioVerdict> {
         let mut command = self.command(turn);
         let output = command.output().map_err(|error| not_started(&command, error))?;
         let log = [output.stdout, output.stderr].concat();
         let name = format!("{}_{}.log", turn.revision, turn.scenario.replace('/', "_"));
         fs::write(self.logs.join(name), &log)?;
         let log = String::from_utf8_lossy(&log).into_owned();
-        Ok(Verdict::of(output.status.success(), log))
+        Ok(ScenarioVerdict::of(output.status.success(), log))
     }
 
-    fn command(&self, turn: &Turn) -> Command {
+    fn command(&self, turn: &ScenarioRun) -> Command {
         // Ends the suite together with a client it may have left behind.
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", DEADLINE]).arg(&self.node).arg(&self.script);
@@ -87,7 +87,7 @@ impl ConformanceSuite {
 
 /// The suite's verdict on one scenario.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct ScenarioVerdict {
     ended_well: bool,
     checks: CheckCounts,
     log: String,
@@ -100,7 +100,7 @@ struct CheckCounts {
     made: usize,
 }
 
-impl Verdict {
+impl ScenarioVerdict {
     /// Parses the suite's output. In some scenarios the suite tolerates a failing client; this does not.
     pub fn of(suite_ended_well: bool, log: String) -> Self {
         let client_failed = log.lines().any(|line| line.starts_with("Client exited with code "));
@@ -121,7 +121,7 @@ impl Verdict {
 }
 
 /// Shows the checks, and an abnormal end.
-impl fmt::Display for Verdict {
+impl fmt::Display for ScenarioVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.checks.passed, self.checks.made)?;
         if self.ended_well { Ok(()) } else { f.write_str(", ended badly") }
@@ -167,7 +167,7 @@ mod tests {
             ("a crash", true, false),
             ("", true, false),
         ] {
-            assert_eq!(Verdict::of(ended_well, log.to_owned()).is_passed(), passed, "{log}");
+            assert_eq!(ScenarioVerdict::of(ended_well, log.to_owned()).is_passed(), passed, "{log}");
         }
         assert_eq!(checks("Passed: 4/6, 2 failed, 0 warnings"), CheckCounts { passed: 4, made: 6 });
     }
@@ -181,7 +181,7 @@ mod tests {
             ),
             ("a crash\n", "a crash"),
         ] {
-            assert_eq!(Verdict::of(false, log.to_owned()).complaint(), expected);
+            assert_eq!(ScenarioVerdict::of(false, log.to_owned()).complaint(), expected);
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::{FORMATS, TrialResult};
-use crate::run::Surroundings;
+use crate::run::MachineDescription;
 
 /// Minimum number of the nine tasks to solve.
 const ENOUGH: usize = 8;
 
 pub fn page(tries: &[TrialResult]) -> String {
-    let here = Surroundings::look();
+    let here = MachineDescription::look();
     let mut page = format!(
         "# A real model\n\n\
          Nine tasks over servers from npm and PyPI, each done by `wharf run` with a model of 1.5 billion parameters \

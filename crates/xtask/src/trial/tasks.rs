@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::TrialCall;
 
 /// A task for the model.
-pub struct Task {
+pub struct TrialTask {
     pub words: String,
     server: &'static str,
     tool: &'static str,
@@ -15,9 +15,9 @@ pub struct Task {
     arguments: Value,
 }
 
-impl Task {
+impl TrialTask {
     /// Reports whether a call solves the task. Numbers compare by value; a trailing slash in paths is ignored.
-    pub fn needs(&self, call: &Call) -> bool {
+    pub fn needs(&self, call: &TrialCall) -> bool {
         let wanted = self.arguments.as_object().into_iter().flatten();
         call.server == self.server
             && call.tool == self.tool
@@ -25,10 +25,10 @@ impl Task {
     }
 }
 
-pub fn tasks(project: &Path) -> Vec<Task> {
+pub fn tasks(project: &Path) -> Vec<TrialTask> {
     let at = |name: &str| project.join(name).display().to_string();
     let here = project.display().to_string();
-    let task = |words: String, server, tool, arguments| Task { words, server, tool, arguments };
+    let task = |words: String, server, tool, arguments| TrialTask { words, server, tool, arguments };
     vec![
         task("What is 1234 plus 4321?".into(), "sums", "get-sum", json!({"a": 1234, "b": 4321})),
         task(
@@ -104,7 +104,8 @@ mod tests {
     #[test]
     fn a_call_is_what_a_task_needs_or_not() {
         let project = Path::new("/p");
-        let call = |server: &str, tool: &str, arguments| Call { server: server.into(), tool: tool.into(), arguments };
+        let call =
+            |server: &str, tool: &str, arguments| TrialCall { server: server.into(), tool: tool.into(), arguments };
         for (number, call, expected) in [
             (0, call("sums", "get-sum", json!({"a": 1234.0, "b": 4321})), true),
             (0, call("sums", "get-sum", json!({"a": "1234", "b": 4321})), false),

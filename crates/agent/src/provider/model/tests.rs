@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_net::NetOptions;
 use wharf_spec::Secret;
-use wharf_testkit::below::{Endpoint, Guest};
+use wharf_testkit::below::{AcceptedConnection, Endpoint};
 
 use super::*;
 use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
@@ -44,7 +44,7 @@ impl LoopbackApi {
     }
 }
 
-fn receive(guest: &mut Guest) -> Option<(String, String)> {
+fn receive(guest: &mut AcceptedConnection) -> Option<(String, String)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use wharf_net::AuthRecovery;
 
-use super::script::{Bench, ConsentingBrowser, LIFE, carried, kept, key, refused_with};
+use super::script::{AccountBench, ConsentingBrowser, LIFE, carried, kept, key, refused_with};
 use crate::error::{LoginError, TokenError};
-use crate::vault::{Kept, Vault};
+use crate::vault::{StoredLogin, Vault};
 
 const RENEW: &str = "renew r0 at https://as.example/token";
 const LOGIN: &str = "log in at https://as.example as new client for -";
 
-impl Bench {
+impl AccountBench {
     /// Creates a directory at the path of the temporary file, so that writes fail.
     fn obstruct(&self) -> PathBuf {
         let in_the_way = self.folder.path().join(".mcp-auth.json.wharf-tmp");
@@ -24,8 +24,8 @@ impl Bench {
 }
 
 /// Starts a request that triggers a renewal, and drops it during the renewal.
-async fn renewing() -> Bench {
-    let bench = Bench::logged_in();
+async fn renewing() -> AccountBench {
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let account = bench.account.clone();
@@ -63,7 +63,7 @@ async fn o05_the_end_of_a_program_does_not_wait_for_ever() {
 #[tokio::test]
 async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
     for was_logged_in in [false, true] {
-        let bench = if was_logged_in { Bench::logged_in() } else { Bench::new(None) };
+        let bench = if was_logged_in { AccountBench::logged_in() } else { AccountBench::new(None) };
         let in_the_way = bench.obstruct();
         bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
         assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -77,7 +77,7 @@ async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     let _held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
     let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
@@ -90,7 +90,7 @@ async fn a_login_is_not_lost_to_somebody_who_never_lets_go_of_the_lock() {
 
 #[tokio::test]
 async fn o12_what_is_in_a_keyring_that_is_not_in_use_can_be_forgotten_and_replaced() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     let noted = || {
         let text = r#"{"version":1,"servers":{"s":{"accounts":{"":{"in_keyring":true}}}}}"#;
         fs::write(bench.folder.path().join("mcp-auth.json"), text).unwrap();
@@ -113,7 +113,7 @@ async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
         (refused_with("invalid_grant"), AuthRecovery::Login),
         (TokenError::Unclear("503".to_owned()), AuthRecovery::Waiting),
     ] {
-        let bench = Bench::logged_in();
+        let bench = AccountBench::logged_in();
         bench.script.answer(Err(answer.clone()));
         bench.pass(LIFE);
         let in_the_way = bench.obstruct();
@@ -129,7 +129,7 @@ async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
 
 #[tokio::test]
 async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_it() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     let theirs = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
@@ -148,7 +148,7 @@ async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_
 
 #[tokio::test]
 async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     bench.script.close();
     let log_in = || {
         let account = bench.account.clone();
@@ -168,8 +168,8 @@ async fn o19_a_login_after_a_logout_does_not_join_one_before_it() {
 
 #[tokio::test]
 async fn a_logout_gives_back_what_was_got_from_every_issuer() {
-    let bench = Bench::logged_in();
-    let moved = Kept { issuer: "https://new.example".to_owned(), ..kept("new", None) };
+    let bench = AccountBench::logged_in();
+    let moved = StoredLogin { issuer: "https://new.example".to_owned(), ..kept("new", None) };
     bench.vault.save(&key(), &moved).unwrap();
     assert!(bench.account.log_out().await.unwrap().was_kept);
     let mut seen = bench.script.seen();

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use wharf_net::{AuthRecovery, Authorizer, HeaderMap, Method, RequestCredentials, StatusCode};
 
-use super::script::{Bench, ISSUER, LIFE, SERVER, START, carried, kept, key, refusal, refused_with, tokens};
+use super::script::{AccountBench, ISSUER, LIFE, SERVER, START, carried, kept, key, refusal, refused_with, tokens};
 use crate::discovery::EndpointSource;
 use crate::error::TokenError;
 use crate::token::TokenSet;
-use crate::vault::{Kept, Vault};
+use crate::vault::{StoredLogin, Vault};
 
 const RENEW: &str = "renew r0 at https://as.example/token";
 
 #[tokio::test]
 async fn o01_tokens_are_renewed_half_a_minute_before_they_end() {
     for (passed, expected) in [(0, "a0"), (LIFE - 30_001, "a0"), (LIFE - 30_000, "a1"), (LIFE + 300_000, "a1")] {
-        let bench = Bench::logged_in();
+        let bench = AccountBench::logged_in();
         bench.pass(passed);
         assert_eq!(bench.carried().await.unwrap().unwrap().0, expected, "{passed}");
         assert_eq!(bench.tokens().0, expected, "{passed}");
@@ -26,7 +26,7 @@ async fn o01_tokens_are_renewed_half_a_minute_before_they_end() {
 
 #[tokio::test]
 async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap();
     // Other requests with the old token switch to the new one.
@@ -38,7 +38,7 @@ async fn o01_a_token_that_the_server_finds_too_old_is_renewed_once() {
 
 #[tokio::test]
 async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     let other = bench.another();
     for account in [&bench.account, &other] {
         assert_eq!(carried(account).await.unwrap().unwrap().0, "a0");
@@ -57,9 +57,9 @@ async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request()
 
 #[tokio::test]
 async fn o02_what_another_process_has_renewed_long_ago_is_renewed_from_there() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
-    let theirs = Kept { tokens: Some(tokens("their-access", Some("their-refresh"))), ..kept("", None) };
+    let theirs = StoredLogin { tokens: Some(tokens("their-access", Some("their-refresh"))), ..kept("", None) };
     bench.vault.save(&key(), &theirs).unwrap();
     bench.pass(LIFE);
     bench.carried().await.unwrap();
@@ -77,7 +77,7 @@ async fn o03_only_invalid_grant_takes_the_tokens_away() {
         (refused_with("temporarily_unavailable"), AuthRecovery::Waiting, true),
         (unclear(), AuthRecovery::Waiting, true),
     ] {
-        let bench = Bench::logged_in();
+        let bench = AccountBench::logged_in();
         bench.script.answer(Err(answer.clone()));
         bench.pass(LIFE);
         assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
@@ -95,7 +95,7 @@ async fn o03_only_invalid_grant_takes_the_tokens_away() {
 
 #[tokio::test(start_paused = true)]
 async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     for (round, pause) in [1, 2, 4, 8, 16, 32, 60, 60].into_iter().enumerate() {
         bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
@@ -111,7 +111,7 @@ async fn o03_renewing_is_tried_again_after_a_while_that_doubles() {
 
 #[tokio::test]
 async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.answer(Err(TokenError::Unclear("503".to_owned())));
     bench.pass(LIFE - 10_000);
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a0");
@@ -122,7 +122,7 @@ async fn o03_tokens_that_have_not_ended_are_used_when_renewing_fails_in_passing(
 
 #[tokio::test]
 async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.script.answer(Err(refused_with("invalid_grant")));
     bench.pass(LIFE);
@@ -130,7 +130,7 @@ async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile()
     let waiting = tokio::spawn(async move { carried(&account).await });
     bench.script.await_seen(RENEW).await;
     let theirs = TokenSet { expires_at: Some(START + 3 * LIFE), ..tokens("their-access", Some("their-refresh")) };
-    bench.vault.save(&key(), &Kept { tokens: Some(theirs), ..kept("", None) }).unwrap();
+    bench.vault.save(&key(), &StoredLogin { tokens: Some(theirs), ..kept("", None) }).unwrap();
     bench.script.open(1);
     assert_eq!(waiting.await.unwrap().unwrap().unwrap().0, "their-access");
     assert_eq!(bench.tokens().0, "their-access");
@@ -138,7 +138,7 @@ async fn t47_invalid_grant_takes_nothing_away_that_somebody_has_kept_meanwhile()
 
 #[tokio::test]
 async fn o05_what_was_renewed_is_kept_before_it_is_used_and_whoever_asked_may_be_gone() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let account = bench.account.clone();
@@ -154,7 +154,7 @@ async fn o05_what_was_renewed_is_kept_before_it_is_used_and_whoever_asked_may_be
 
 #[tokio::test]
 async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let account = bench.account.clone();
@@ -175,7 +175,7 @@ async fn o05_what_cannot_be_kept_is_used_and_never_given_up_for_what_is_spent() 
 
 #[tokio::test(start_paused = true)]
 async fn o06_nobody_renews_while_another_holds_the_lock() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.pass(LIFE);
     let held = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
@@ -196,22 +196,22 @@ async fn o06_nobody_renews_while_another_holds_the_lock() {
 
 #[tokio::test]
 async fn o17_tokens_of_which_nobody_knows_when_they_end_are_good_until_refused() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     let endless = TokenSet { expires_at: None, ..tokens("endless", Some("r0")) };
-    bench.vault.save(&key(), &Kept { tokens: Some(endless), ..kept("", None) }).unwrap();
+    bench.vault.save(&key(), &StoredLogin { tokens: Some(endless), ..kept("", None) }).unwrap();
     bench.pass(1_000 * LIFE);
     let (token, serial) = bench.carried().await.unwrap().unwrap();
     assert_eq!((token.as_str(), bench.script.seen().len()), ("endless", 0));
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.script.seen(), [RENEW]);
     let huge = TokenSet { expires_at: Some(u64::MAX), ..tokens("huge", None) };
-    bench.vault.save(&key(), &Kept { tokens: Some(huge), ..kept("", None) }).unwrap();
+    bench.vault.save(&key(), &StoredLogin { tokens: Some(huge), ..kept("", None) }).unwrap();
     assert_eq!(carried(&bench.another()).await.unwrap().unwrap().0, "huge");
 }
 
 #[tokio::test(start_paused = true)]
 async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let began = tokio::time::Instant::now();
@@ -233,7 +233,7 @@ async fn o18_a_hundred_callers_make_one_request_and_wait_half_a_minute() {
 
 #[tokio::test]
 async fn o19_a_logout_wins_over_a_renewal_in_flight() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let account = bench.account.clone();
@@ -249,7 +249,7 @@ async fn o19_a_logout_wins_over_a_renewal_in_flight() {
 
 #[tokio::test]
 async fn o19_a_logout_in_another_process_wins_as_well() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.script.close();
     bench.pass(LIFE);
     let account = bench.account.clone();
@@ -268,7 +268,7 @@ async fn o19_a_logout_in_another_process_wins_as_well() {
 #[tokio::test]
 async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
     let day = 86_400_000;
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     bench.pass(day);
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -282,7 +282,7 @@ async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
 
 #[tokio::test]
 async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     for (url, is_shown) in [
         (SERVER, true),
@@ -301,9 +301,9 @@ async fn t43_tokens_are_shown_to_their_own_origin_and_never_in_the_clear() {
 
 #[tokio::test]
 async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     for url in ["https://other.example/mcp", "http://mcp.example/mcp", "nonsense"] {
-        bench.vault.save(&key(), &Kept { url: url.to_owned(), ..kept("a0", Some("r0")) }).unwrap();
+        bench.vault.save(&key(), &StoredLogin { url: url.to_owned(), ..kept("a0", Some("r0")) }).unwrap();
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None, "{url}");
         let refused = account.refused(refusal(401, "Bearer", None)).await;
@@ -315,7 +315,7 @@ async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
         ("https://mcp.example/other-tenant", None),
     ] {
         let resource = resource.map(str::to_owned);
-        bench.vault.save(&key(), &Kept { url: url.to_owned(), resource, ..kept("a0", Some("r0")) }).unwrap();
+        bench.vault.save(&key(), &StoredLogin { url: url.to_owned(), resource, ..kept("a0", Some("r0")) }).unwrap();
         assert_eq!(carried(&bench.another()).await.unwrap(), None, "{url}");
     }
     assert_eq!(bench.script.seen(), [""; 0]);
@@ -323,7 +323,7 @@ async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
 
 #[tokio::test]
 async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     fs::write(bench.folder.path().join("mcp-auth.json"), "{").unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
     let error = bench.refused(None).await.unwrap_err();
@@ -333,7 +333,7 @@ async fn o13_a_damaged_file_asks_for_a_login_when_the_server_does() {
 
 #[tokio::test]
 async fn nothing_is_read_or_asked_for_a_server_that_wants_nothing() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     for _ in 0..3 {
         assert_eq!(bench.carried().await.unwrap(), None);
     }
@@ -341,13 +341,13 @@ async fn nothing_is_read_or_asked_for_a_server_that_wants_nothing() {
     assert_eq!((bench.script.seen.borrow().len(), fs::read_dir(bench.folder.path()).unwrap().count()), (0, 0));
 }
 
-fn flat() -> Kept {
-    Kept { issuer: String::new(), url: String::new(), token_endpoint: String::new(), ..kept("a0", Some("r0")) }
+fn flat() -> StoredLogin {
+    StoredLogin { issuer: String::new(), url: String::new(), token_endpoint: String::new(), ..kept("a0", Some("r0")) }
 }
 
 #[tokio::test]
 async fn the_flat_form_is_renewed_where_the_server_says_now() {
-    let bench = Bench::new(None).with(|options| options.takes_flat = true);
+    let bench = AccountBench::new(None).with(|options| options.takes_flat = true);
     bench.vault.save(&key(), &flat()).unwrap();
     bench.pass(LIFE);
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
@@ -358,12 +358,12 @@ async fn the_flat_form_is_renewed_where_the_server_says_now() {
 
 #[tokio::test]
 async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_nobody_presumed() {
-    let elsewhere = Kept { issuer: "https://other.example".to_owned(), ..flat() };
-    let unnamed = Kept { token_endpoint: String::new(), ..kept("a0", Some("r0")) };
+    let elsewhere = StoredLogin { issuer: "https://other.example".to_owned(), ..flat() };
+    let unnamed = StoredLogin { token_endpoint: String::new(), ..kept("a0", Some("r0")) };
     for (kept, named) in
         [(flat(), EndpointSource::Presumed), (unnamed, EndpointSource::Presumed), (elsewhere, EndpointSource::Metadata)]
     {
-        let bench = Bench::new(None).with(|options| options.takes_flat = true);
+        let bench = AccountBench::new(None).with(|options| options.takes_flat = true);
         bench.script.find(Some(Ok(named)));
         bench.vault.save(&key(), &kept).unwrap();
         bench.pass(LIFE);
@@ -374,7 +374,7 @@ async fn t45_what_does_not_say_where_it_is_renewed_is_shown_to_no_other_and_to_n
 
 #[tokio::test]
 async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     bench.vault.save(&key(), &flat()).unwrap();
     assert_eq!(bench.carried().await.unwrap(), None);
     assert_eq!(bench.refused(None).await.unwrap_err().remedy, AuthRecovery::Login);
@@ -385,9 +385,9 @@ async fn t43_the_flat_form_is_shown_only_where_the_entry_is_the_users_own() {
 #[tokio::test]
 async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_over() {
     for (passed, expected) in [(0, "a0"), (9_999, "a0"), (10_000, "a1"), (60_000, "a1")] {
-        let bench = Bench::new(None);
+        let bench = AccountBench::new(None);
         let short = TokenSet { expires_at: Some(START + 20_000), ..tokens("a0", Some("r0")) };
-        bench.vault.save(&key(), &Kept { tokens: Some(short), ..kept("", None) }).unwrap();
+        bench.vault.save(&key(), &StoredLogin { tokens: Some(short), ..kept("", None) }).unwrap();
         bench.pass(passed);
         assert_eq!(bench.carried().await.unwrap().unwrap().0, expected, "{passed}");
     }
@@ -395,7 +395,7 @@ async fn o01_tokens_that_last_less_than_a_minute_are_renewed_when_half_of_it_is_
 
 #[tokio::test]
 async fn o02_what_another_process_has_kept_and_has_ended_is_taken_over_where_nothing_can_be_renewed() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     assert_eq!(bench.carried().await.unwrap(), None);
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     bench.pass(LIFE);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::script::{Bench, ConsentingBrowser, carried, kept, key, refusal};
+use super::script::{AccountBench, ConsentingBrowser, carried, kept, key, refusal};
 use crate::error::LoginError;
 use crate::vault::Vault;
 use wharf_net::Authorizer;
@@ -11,7 +11,7 @@ const LOGIN: &str = "log in at https://as.example as new client for -";
 
 #[tokio::test]
 async fn o10_a_second_login_joins_the_first() {
-    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
+    let bench = AccountBench::new(Some(Arc::new(ConsentingBrowser)));
     bench.script.close();
     let logins: Vec<_> = (0..3)
         .map(|_| {
@@ -36,7 +36,7 @@ async fn o10_a_second_login_joins_the_first() {
 
 #[tokio::test]
 async fn a_login_that_nobody_waits_for_is_given_up() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     bench.script.close();
     let account = bench.account.clone();
     let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
@@ -51,7 +51,7 @@ async fn a_login_that_nobody_waits_for_is_given_up() {
 
 #[tokio::test]
 async fn o19_a_logout_wins_over_a_login_in_flight() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     bench.script.close();
     let account = bench.account.clone();
     let waiting = tokio::spawn(async move { account.log_in(Arc::new(ConsentingBrowser)).await });
@@ -65,7 +65,7 @@ async fn o19_a_logout_wins_over_a_login_in_flight() {
 
 #[tokio::test]
 async fn a_logout_gives_back_and_forgets() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     bench.carried().await.unwrap();
     assert!(bench.account.log_out().await.unwrap().was_kept);
     assert_eq!(bench.script.seen(), ["revoke a0"]);
@@ -78,7 +78,7 @@ async fn a_logout_gives_back_and_forgets() {
 
 #[tokio::test]
 async fn a_login_elsewhere_is_found_when_the_server_asks_for_one() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     assert_eq!(bench.carried().await.unwrap(), None);
     bench.vault.save(&key(), &kept("elsewhere", None)).unwrap();
     bench.refused(None).await.unwrap();

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_net::{AuthRecovery, Authorizer, HeaderMap, Refusal, StatusCode};
+use wharf_net::{AuthRecovery, AuthRejection, Authorizer, HeaderMap, StatusCode};
 
-use super::script::{Bench, ConsentingBrowser, LIFE, carried, kept, key, refusal};
+use super::script::{AccountBench, ConsentingBrowser, LIFE, carried, kept, key, refusal};
 use crate::discovery::EndpointSource;
 use crate::error::LoginError;
-use crate::settings::Grant;
+use crate::settings::TokenGrant;
 use crate::vault::Vault;
 use crate::visitor::VisitError;
 
 const RENEW: &str = "renew r0 at https://as.example/token";
 const LOGIN: &str = "log in at https://as.example as same client for read";
 
-fn attended() -> Bench {
-    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
+fn attended() -> AccountBench {
+    let bench = AccountBench::new(Some(Arc::new(ConsentingBrowser)));
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     bench
 }
 
 /// An account with tokens from a grant without user interaction.
-fn unattended() -> Bench {
-    let bench = Bench::new(None).with(|options| options.settings.grant = Grant::ClientSecret);
+fn unattended() -> AccountBench {
+    let bench = AccountBench::new(None).with(|options| options.settings.grant = TokenGrant::ClientSecret);
     bench.vault.save(&key(), &kept("a0", None)).unwrap();
     bench
 }
@@ -71,7 +71,7 @@ async fn o01_a_token_that_is_refused_twice_counts_once() {
 
 #[tokio::test]
 async fn o01_where_nobody_can_log_in_a_server_that_takes_nothing_asks_for_a_login() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     for _ in 0..3 {
         bench.pass(LIFE);
         let (_, serial) = bench.carried().await.unwrap().unwrap();
@@ -82,7 +82,7 @@ async fn o01_where_nobody_can_log_in_a_server_that_takes_nothing_asks_for_a_logi
 #[tokio::test]
 async fn o01_a_refusal_without_a_word_costs_a_renewal_and_a_login_at_most() {
     let bench = attended();
-    let bare = |serial| Refusal { status: 401, headers: HeaderMap::new(), serial };
+    let bare = |serial| AuthRejection { status: 401, headers: HeaderMap::new(), serial };
     for round in 1.. {
         let (_, serial) = bench.carried().await.unwrap().unwrap();
         bench.account.answered(StatusCode::UNAUTHORIZED, &HeaderMap::new());
@@ -136,7 +136,7 @@ async fn tokens_that_are_got_alone_are_waited_for_half_a_minute() {
 
 #[tokio::test]
 async fn t48_everything_that_was_wanted_is_asked_for() {
-    let bench = Bench::logged_in();
+    let bench = AccountBench::logged_in();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     for (challenge, shown) in [
         (r#"Bearer error="insufficient_scope", scope="write""#, "read write"),
@@ -153,7 +153,7 @@ async fn t48_everything_that_was_wanted_is_asked_for() {
 
 #[tokio::test]
 async fn what_the_server_said_is_known_to_whoever_logs_in_later() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     let challenge = r#"Bearer resource_metadata="https://mcp.example/about", scope="read""#;
     bench.account.refused(refusal(401, challenge, None)).await.unwrap_err();
     bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();

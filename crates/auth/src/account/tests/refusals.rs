@@ -6,18 +6,20 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
-use wharf_net::{AuthRecovery, Authorizer, HeaderMap, HeaderValue, Method, Refusal, RequestCredentials, StatusCode};
+use wharf_net::{
+    AuthRecovery, AuthRejection, Authorizer, HeaderMap, HeaderValue, Method, RequestCredentials, StatusCode,
+};
 
 use super::super::{Account, AccountOptions};
-use super::script::{Bench, ConsentingBrowser, SERVER, carried, kept, key, refusal, refused_with, tokens};
+use super::script::{AccountBench, ConsentingBrowser, SERVER, carried, kept, key, refusal, refused_with, tokens};
 use crate::dpop::DpopKey;
 use crate::token::TokenSet;
-use crate::vault::{Kept, Vault};
+use crate::vault::{StoredLogin, Vault};
 
 const STEP_UP: &str = r#"Bearer error="insufficient_scope", scope="write""#;
 
-fn attended() -> Bench {
-    let bench = Bench::new(Some(Arc::new(ConsentingBrowser)));
+fn attended() -> AccountBench {
+    let bench = AccountBench::new(Some(Arc::new(ConsentingBrowser)));
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     bench
 }
@@ -59,7 +61,7 @@ async fn a_refresh_token_that_is_refused_for_good_leads_to_a_login() {
 
 #[tokio::test]
 async fn without_a_person_there_is_only_saying_so() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     assert_eq!(bench.refused(None).await.unwrap_err().remedy, AuthRecovery::Login);
     bench.vault.save(&key(), &kept("a0", None)).unwrap();
     bench.refused(None).await.unwrap();
@@ -82,7 +84,7 @@ async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
     assert_eq!(bench.kept().unwrap().issuer, "https://new.example");
     let old = bench.vault.load_at(&key(), "https://as.example").unwrap();
     assert_eq!(old, Some(kept("a0", Some("r0"))));
-    let without = Bench::logged_in();
+    let without = AccountBench::logged_in();
     let (_, serial) = without.carried().await.unwrap().unwrap();
     without.script.move_to("https://new.example");
     assert_eq!(without.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
@@ -92,7 +94,7 @@ async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
 #[tokio::test]
 async fn t45_a_client_that_was_registered_at_the_new_issuer_before_is_used_again() {
     let bench = attended();
-    let there = Kept { issuer: "https://new.example".to_owned(), tokens: None, asked: None, ..kept("", None) };
+    let there = StoredLogin { issuer: "https://new.example".to_owned(), tokens: None, asked: None, ..kept("", None) };
     bench.vault.save(&key(), &there).unwrap();
     bench.vault.save(&key(), &kept("a0", Some("r0"))).unwrap();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
@@ -144,17 +146,17 @@ async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
     assert_eq!(bench.script.seen(), [""; 0]);
 }
 
-fn bound() -> Bench {
-    let bench = Bench::new(None);
+fn bound() -> AccountBench {
+    let bench = AccountBench::new(None);
     let key_of_ours = DpopKey::generate().unwrap().keep().clone();
     let tokens = TokenSet { token_type: "DPoP".to_owned(), ..tokens("bound", Some("r0")) };
-    let kept = Kept { tokens: Some(tokens), dpop_key: Some(key_of_ours), ..kept("", None) };
+    let kept = StoredLogin { tokens: Some(tokens), dpop_key: Some(key_of_ours), ..kept("", None) };
     bench.vault.save(&key(), &kept).unwrap();
     bench
 }
 
 /// Returns the headers of the next request, and their serial.
-async fn proven(bench: &Bench) -> (String, Value, u64) {
+async fn proven(bench: &AccountBench) -> (String, Value, u64) {
     let url = SERVER.parse().unwrap();
     let carried = match bench.account.credentials(&Method::POST, &url) {
         RequestCredentials::Later(pending) => pending.await.unwrap().unwrap(),
@@ -167,7 +169,7 @@ async fn proven(bench: &Bench) -> (String, Value, u64) {
     (text(0), serde_json::from_slice(&claims).unwrap(), carried.serial)
 }
 
-fn nonce_wanted(nonce: &'static str, serial: u64) -> Refusal {
+fn nonce_wanted(nonce: &'static str, serial: u64) -> AuthRejection {
     let mut refusal = refusal(401, r#"DPoP error="use_dpop_nonce""#, Some(serial));
     refusal.headers.insert("dpop-nonce", HeaderValue::from_static(nonce));
     refusal
@@ -206,10 +208,10 @@ async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever()
 
 #[tokio::test]
 async fn tokens_that_cannot_be_shown_are_renewed_when_the_server_asks() {
-    let bench = Bench::new(None);
+    let bench = AccountBench::new(None);
     for (access, token_type) in [("a\nb", "Bearer"), ("bound without a key", "DPoP")] {
         let tokens = TokenSet { token_type: token_type.to_owned(), ..tokens(access, Some("r0")) };
-        bench.vault.save(&key(), &Kept { tokens: Some(tokens), ..kept("", None) }).unwrap();
+        bench.vault.save(&key(), &StoredLogin { tokens: Some(tokens), ..kept("", None) }).unwrap();
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None);
         account.refused(refusal(401, "Bearer", None)).await.unwrap();

@@ -8,20 +8,20 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use url::Url;
 use wharf_net::{
-    Authorizer, HeaderMap, HeaderValue, Method, NotAuthorized, Pending, Refusal, RequestCredentials, header,
+    AuthFuture, AuthRejection, Authorizer, HeaderMap, HeaderValue, Method, NotAuthorized, RequestCredentials, header,
 };
 use wharf_spec::Secret;
 
 use super::super::flows::AuthorizationFlows;
 use super::super::{Account, AccountOptions};
 use crate::challenge::AuthChallenge;
-use crate::client::{Client, ClientOrigin, Proof};
+use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
 use crate::error::{LoginError, TokenError};
 use crate::revoke::RevocationOutcome;
 use crate::token::TokenSet;
-use crate::vault::{AccountKey, FileVault, Kept, Vault};
-use crate::visitor::{Visit, VisitError, Visitor};
+use crate::vault::{AccountKey, FileVault, StoredLogin, Vault};
+use crate::visitor::{BrowserVisit, LoginBrowser, VisitError};
 
 pub(super) const SERVER: &str = "https://mcp.example/mcp";
 pub(super) const ISSUER: &str = "https://as.example";
@@ -31,7 +31,7 @@ pub(super) const START: u64 = 1_800_000_000_000;
 pub(super) const LIFE: u64 = 3_600_000;
 
 /// State of the scripted authorization server.
-pub(super) struct Script {
+pub(super) struct ScriptedAuthServer {
     issuer: Mutex<String>,
     number: AtomicU64,
     now: Arc<AtomicU64>,
@@ -50,15 +50,15 @@ pub(super) struct Script {
 }
 
 /// An account with its environment.
-pub(super) struct Bench {
+pub(super) struct AccountBench {
     pub(super) account: Account,
-    pub(super) script: Arc<Script>,
+    pub(super) script: Arc<ScriptedAuthServer>,
     pub(super) vault: Arc<FileVault>,
     pub(super) now: Arc<AtomicU64>,
     pub(super) folder: TempDir,
 }
 
-impl Bench {
+impl AccountBench {
     /// Creates an account with a stored login and without a visitor.
     pub(super) fn logged_in() -> Self {
         let bench = Self::new(None);
@@ -66,11 +66,11 @@ impl Bench {
         bench
     }
 
-    pub(super) fn new(visitor: Option<Arc<dyn Visitor>>) -> Self {
+    pub(super) fn new(visitor: Option<Arc<dyn LoginBrowser>>) -> Self {
         let folder = TempDir::new().unwrap();
         let vault = Arc::new(FileVault::new(folder.path().join("mcp-auth.json")));
         let now = Arc::new(AtomicU64::new(START));
-        let script = Arc::new(Script {
+        let script = Arc::new(ScriptedAuthServer {
             issuer: Mutex::new(ISSUER.to_owned()),
             number: AtomicU64::new(0),
             now: now.clone(),
@@ -102,7 +102,7 @@ impl Bench {
         self.now.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
-    pub(super) fn kept(&self) -> Option<Kept> {
+    pub(super) fn kept(&self) -> Option<StoredLogin> {
         self.vault.load(&key()).unwrap()
     }
 
@@ -122,7 +122,7 @@ impl Bench {
     }
 }
 
-fn options(vault: Arc<FileVault>, now: &Arc<AtomicU64>, visitor: Option<Arc<dyn Visitor>>) -> AccountOptions {
+fn options(vault: Arc<FileVault>, now: &Arc<AtomicU64>, visitor: Option<Arc<dyn LoginBrowser>>) -> AccountOptions {
     let mut options = AccountOptions::new(key(), Url::parse(SERVER).unwrap(), vault);
     options.visitor = visitor;
     let now = now.clone();
@@ -147,9 +147,9 @@ pub(super) async fn carried(account: &Account) -> Result<Option<(String, u64)>, 
     }))
 }
 
-pub(super) fn refusal(status: u16, challenge: &'static str, serial: Option<u64>) -> Refusal {
+pub(super) fn refusal(status: u16, challenge: &'static str, serial: Option<u64>) -> AuthRejection {
     let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))]);
-    Refusal { status, headers, serial }
+    AuthRejection { status, headers, serial }
 }
 
 pub(super) fn tokens(access: &str, refresh: Option<&str>) -> TokenSet {
@@ -162,16 +162,16 @@ pub(super) fn tokens(access: &str, refresh: Option<&str>) -> TokenSet {
     }
 }
 
-pub(super) fn kept(access: &str, refresh: Option<&str>) -> Kept {
-    Kept {
+pub(super) fn kept(access: &str, refresh: Option<&str>) -> StoredLogin {
+    StoredLogin {
         issuer: ISSUER.to_owned(),
         url: SERVER.to_owned(),
         resource: None,
         tokens: Some(tokens(access, refresh)),
-        client: Client {
+        client: OAuthClient {
             id: "c".to_owned(),
             secret: None,
-            proof: Proof::None,
+            proof: TokenEndpointAuth::None,
             origin: ClientOrigin::Registered,
             expires_at: None,
         },
@@ -188,7 +188,7 @@ pub(super) fn refused_with(code: &str) -> TokenError {
     TokenError::Refused { code: code.to_owned(), description: None, status: 400 }
 }
 
-impl Script {
+impl ScriptedAuthServer {
     pub(super) fn answer(&self, answer: Result<TokenSet, TokenError>) {
         self.answers.lock().unwrap().push_back(answer);
     }
@@ -238,8 +238,8 @@ impl Script {
     }
 }
 
-impl AuthorizationFlows for Arc<Script> {
-    fn discover(&self, _: Option<AuthChallenge>) -> Pending<Result<DiscoveryResult, LoginError>> {
+impl AuthorizationFlows for Arc<ScriptedAuthServer> {
+    fn discover(&self, _: Option<AuthChallenge>) -> AuthFuture<Result<DiscoveryResult, LoginError>> {
         self.note("discover".to_owned());
         let issuer = self.issuer.lock().unwrap().clone();
         let token_endpoint = Some(format!("{issuer}/token"));
@@ -253,11 +253,11 @@ impl AuthorizationFlows for Arc<Script> {
 
     fn log_in(
         &self,
-        visitor: Option<Arc<dyn Visitor>>,
+        visitor: Option<Arc<dyn LoginBrowser>>,
         challenge: Option<AuthChallenge>,
-        before: Option<Kept>,
+        before: Option<StoredLogin>,
         scope: Option<String>,
-    ) -> Pending<Result<Kept, LoginError>> {
+    ) -> AuthFuture<Result<StoredLogin, LoginError>> {
         let script = self.clone();
         Box::pin(async move {
             let issuer = script.issuer.lock().unwrap().clone();
@@ -272,11 +272,11 @@ impl AuthorizationFlows for Arc<Script> {
             let failure = script.failures.lock().unwrap().pop_front();
             failure.map_or(Ok(()), Err)?;
             let asked = scope.or_else(|| Some("read".to_owned()));
-            Ok(Kept { issuer, tokens: Some(script.next()), asked, ..kept("", None) })
+            Ok(StoredLogin { issuer, tokens: Some(script.next()), asked, ..kept("", None) })
         })
     }
 
-    fn renew(&self, kept: Kept) -> Pending<Result<TokenSet, LoginError>> {
+    fn renew(&self, kept: StoredLogin) -> AuthFuture<Result<TokenSet, LoginError>> {
         let script = self.clone();
         Box::pin(async move {
             let shown = kept.tokens.and_then(|tokens| tokens.refresh).expect("there is something to show");
@@ -287,7 +287,7 @@ impl AuthorizationFlows for Arc<Script> {
         })
     }
 
-    fn revoke(&self, kept: Kept) -> Pending<RevocationOutcome> {
+    fn revoke(&self, kept: StoredLogin) -> AuthFuture<RevocationOutcome> {
         let access = kept.tokens.map(|tokens| tokens.access.reveal().to_owned()).unwrap_or_default();
         self.note(format!("revoke {access}"));
         Box::pin(async { RevocationOutcome::All })
@@ -299,18 +299,21 @@ pub(super) struct ConsentingBrowser;
 
 struct ConsentingVisit;
 
-impl Visitor for ConsentingBrowser {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
-        Box::pin(async { Ok(Box::new(ConsentingVisit) as Box<dyn Visit>) })
+impl LoginBrowser for ConsentingBrowser {
+    fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
+        Box::pin(async { Ok(Box::new(ConsentingVisit) as Box<dyn BrowserVisit>) })
     }
 }
 
-impl Visit for ConsentingVisit {
+impl BrowserVisit for ConsentingVisit {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:1/callback"
     }
 
-    fn go(self: Box<Self>, _: crate::visitor::Page) -> Pending<Result<crate::visitor::LoginCallback, VisitError>> {
+    fn go(
+        self: Box<Self>,
+        _: crate::visitor::LoginPage,
+    ) -> AuthFuture<Result<crate::visitor::LoginCallback, VisitError>> {
         Box::pin(async { Err(VisitError::Declined) })
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn t42_a_login_that_could_be_stolen_is_not_begun() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     for methods in [json!(null), json!([]), json!(["plain"]), json!("S256"), json!({"S256": true}), json!(["s256"])] {
         let mut document = metadata(&world.authority.origin());
         document["code_challenge_methods_supported"] = methods.clone();
@@ -16,17 +16,17 @@ async fn t42_a_login_that_could_be_stolen_is_not_begun() {
 
 #[tokio::test]
 async fn pkce_is_no_matter_where_no_code_is_sent() {
-    let mut world = World::described();
+    let mut world = DiscoveryBench::described();
     let mut document = metadata(&world.authority.origin());
     document["code_challenge_methods_supported"] = json!(null);
     world.authority.describes(OF_ISSUER, &document);
-    world.settings.grant = Grant::ClientSecret;
+    world.settings.grant = TokenGrant::ClientSecret;
     assert!(!world.discover().await.unwrap().server.takes_s256);
 }
 
 #[tokio::test]
 async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     for place in ["authorization_endpoint", "token_endpoint"] {
         for address in [
             "javascript:alert(1)",
@@ -50,11 +50,11 @@ async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
 
 #[tokio::test]
 async fn t40_descriptions_lead_to_no_hidden_place() {
-    let canary = Site::start();
+    let canary = StaticSite::start();
     let port = canary.port();
     for host in ["10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[::ffff:192.168.0.1]", "0.0.0.0", "100.64.0.1"] {
         let issuer = format!("https://{host}:{port}");
-        let world = World::described();
+        let world = DiscoveryBench::described();
         let mut description = world.description();
         description["authorization_servers"] = json!([issuer]);
         world.server.describes(OF_PATH, &description);
@@ -68,13 +68,13 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
 
 /// Discovers with this response as the server's metadata.
 async fn told_of_description(bytes: Vec<u8>) -> Result<DiscoveryResult, LoginError> {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     world.server.says(OF_PATH, bytes);
     world.discover_at(Some(format!("{}{OF_PATH}", world.server.origin()))).await
 }
 
 async fn told_of_metadata(bytes: Vec<u8>) -> String {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     world.authority.says(OF_ISSUER, bytes);
     world.told().await
 }
@@ -110,7 +110,7 @@ async fn o07_what_came_instead_is_told() {
 
 #[tokio::test]
 async fn o07_endpoints_that_are_missing_are_named() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     for (place, value) in [
         ("authorization_endpoint", json!(null)),
         ("authorization_endpoint", json!("")),
@@ -149,7 +149,7 @@ async fn t49_hostile_documents_are_errors_or_cut() {
         json!(["x".repeat(100_000)]),
     ] {
         for name in ["resource", "authorization_servers"] {
-            let world = World::described();
+            let world = DiscoveryBench::described();
             let mut description = world.description();
             description[name] = member.clone();
             world.server.describes(OF_PATH, &description);
@@ -162,7 +162,7 @@ async fn t49_hostile_documents_are_errors_or_cut() {
 
 #[tokio::test]
 async fn t49_lists_are_cut_and_what_is_no_word_is_left_out() {
-    let world = World::described();
+    let world = DiscoveryBench::described();
     let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
     let mut description = world.description();
     description["scopes_supported"] = json!(many);

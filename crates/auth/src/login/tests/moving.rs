@@ -1,4 +1,4 @@
-use wharf_net::{Authorizer as _, HeaderMap, Method, Refusal, RequestCredentials, header};
+use wharf_net::{AuthRejection, Authorizer as _, HeaderMap, Method, RequestCredentials, header};
 
 use super::*;
 use crate::account::{Account, AccountOptions};
@@ -6,23 +6,23 @@ use crate::revoke::{RevocationOutcome, revoke};
 use crate::vault::{AccountKey, MemoryVault, Vault as _};
 
 /// Returns the stored login after a login at this test server.
-async fn kept(desk: &Desk) -> Kept {
+async fn kept(desk: &ScriptedSite) -> StoredLogin {
     protected(desk, &json!({}));
     desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
     desk.gives("/token", &tokens());
-    log_in_as(desk, &Person::default(), None).await.unwrap()
+    log_in_as(desk, &InstantBrowser::default(), None).await.unwrap()
 }
 
 #[tokio::test]
 async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
     let device = json!({"device_code": "dc", "user_code": "AB", "verification_uri": "https://as/d", "interval": 1});
     for on_device in [false, true] {
-        let (old, new) = (Desk::start(), Desk::start());
+        let (old, new) = (ScriptedSite::start(), ScriptedSite::start());
         let before = kept(&old).await;
         protected(&new, &json!({"device_authorization_endpoint": format!("{}/device", new.origin())}));
         new.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
         new.gives("/device", &device);
-        let person = Person { device: on_device, ..Person::default() };
+        let person = InstantBrowser { device: on_device, ..InstantBrowser::default() };
         let after = log_in_as(&new, &person, Some(&before)).await.unwrap();
         assert_eq!(after.client.id, "second");
         assert_eq!(person.asked("client_id"), if on_device { vec![] } else { vec!["second"] });
@@ -35,12 +35,12 @@ async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
 
 #[tokio::test]
 async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
-    let (old, mut new) = (Desk::start(), Desk::start());
+    let (old, mut new) = (ScriptedSite::start(), ScriptedSite::start());
     let before = kept(&old).await;
     protected(&new, &json!({}));
     new.gives("/token", &tokens());
     new.settings.client_id = Some("first".to_owned());
-    let person = Person::default();
+    let person = InstantBrowser::default();
     let error = log_in_as(&new, &person, Some(&before)).await.unwrap_err();
     assert!(matches!(&error, LoginError::Registration(said) if said.contains("oauth.client_id")), "{error}");
     assert!(person.pages.lock().unwrap().is_empty());
@@ -52,7 +52,7 @@ async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
 
 #[tokio::test]
 async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
-    let (server, first) = (Desk::start(), Desk::start());
+    let (server, first) = (ScriptedSite::start(), ScriptedSite::start());
     let (here, there) = (server.origin(), first.origin());
     first.gives("/.well-known/oauth-authorization-server", &metadata(&there, &there, &json!({})));
     let key = AccountKey { server: "notes".to_owned(), account: String::new() };
@@ -62,7 +62,8 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
         server.gives(&place, &resource).gives("/token", &tokens());
         let (issuer, url, token_endpoint) = (here.clone(), format!("{here}/mcp"), format!("{here}/token"));
         let resource = Some(url.clone());
-        let before = Kept { issuer, url: url.clone(), resource, token_endpoint, ..kept(&Desk::start()).await };
+        let before =
+            StoredLogin { issuer, url: url.clone(), resource, token_endpoint, ..kept(&ScriptedSite::start()).await };
         let vault = Arc::new(MemoryVault::default());
         vault.save(&key, &before).unwrap();
         let url = Url::parse(&url).unwrap();
@@ -75,7 +76,7 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
         let serial = carried.await.unwrap().map(|carried| carried.serial);
         let challenge = format!("Bearer resource_metadata=\"{here}{place}\"").parse().unwrap();
         let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, challenge)]);
-        let mended = account.refused(Refusal { status: 401, headers, serial }).await;
+        let mended = account.refused(AuthRejection { status: 401, headers, serial }).await;
         assert_eq!((mended.is_ok(), server.asked("/token").len()), (is_renewed, 1), "{mended:?}");
     }
     assert!(first.asked("/token").is_empty());
@@ -83,12 +84,12 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
 
 #[tokio::test]
 async fn o04_what_a_renewal_leaves_out_stays() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let mut before = kept(&desk).await;
     let tokens = before.tokens.as_mut().unwrap();
     tokens.scope = Some("a".to_owned());
     before.client.secret = Some(Secret::new("s"));
-    before.client.proof = Proof::ClientSecretBasic;
+    before.client.proof = TokenEndpointAuth::ClientSecretBasic;
     let renewed = json!({"access_token": "at2", "token_type": "Bearer"});
     desk.gives("/token", &renewed);
     // The queue still contains the first response.
@@ -109,7 +110,7 @@ async fn o04_what_a_renewal_leaves_out_stays() {
 
 #[tokio::test]
 async fn a_bound_login_is_renewed_with_its_own_key() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let mut before = kept(&desk).await;
     let key = DpopKey::generate().unwrap();
     before.dpop_key = Some(key.keep().clone());
@@ -122,7 +123,7 @@ async fn a_bound_login_is_renewed_with_its_own_key() {
 
 #[tokio::test]
 async fn a_bound_login_is_renewed_as_no_other() {
-    let mut desk = Desk::start();
+    let mut desk = ScriptedSite::start();
     let plain = kept(&desk).await;
     let mut bound = plain.clone();
     bound.dpop_key = Some(DpopKey::generate().unwrap().keep().clone());
@@ -136,7 +137,7 @@ async fn a_bound_login_is_renewed_as_no_other() {
     let after = renew(&desk.attempt(), &bound).await.unwrap();
     assert_eq!((after.access.reveal(), after.is_bound()), ("at3", true));
     // If the settings require bound tokens, unbound ones are not used any more.
-    desk.settings.dpop = Dpop::Always;
+    desk.settings.dpop = DpopMode::Always;
     let asked = desk.asked("/token").len();
     assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Needed { .. })));
     assert_eq!(desk.asked("/token").len(), asked);
@@ -144,7 +145,7 @@ async fn a_bound_login_is_renewed_as_no_other() {
 
 #[tokio::test]
 async fn tokens_are_given_back_and_it_is_said_how_that_went() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     let mut before = kept(&desk).await;
     desk.says("/revoke", "200 OK", "", "").says("/revoke", "200 OK", "", "");
     desk.says("/revoke", "503 Service Unavailable", "", "").says("/revoke", "200 OK", "", "");

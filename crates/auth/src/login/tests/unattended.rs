@@ -8,8 +8,8 @@ use crate::settings::AssertionSource;
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// A test server with a preregistered client.
-fn desk(grant: Grant, secret: Option<&str>) -> Desk {
-    let mut desk = Desk::start();
+fn desk(grant: TokenGrant, secret: Option<&str>) -> ScriptedSite {
+    let mut desk = ScriptedSite::start();
     desk.settings.grant = grant;
     desk.settings.client_id = Some("me".to_owned());
     desk.settings.client_secret = secret.map(Secret::new);
@@ -17,11 +17,11 @@ fn desk(grant: Grant, secret: Option<&str>) -> Desk {
     desk
 }
 
-async fn log_in_alone(desk: &Desk) -> Result<Kept, LoginError> {
+async fn log_in_alone(desk: &ScriptedSite) -> Result<StoredLogin, LoginError> {
     sendable(log_in(&desk.attempt(), None, None, None, Some("a b".to_owned()))).await
 }
 
-fn check(desk: &Desk, path: &str, fields: &[(&str, &str)]) {
+fn check(desk: &ScriptedSite, path: &str, fields: &[(&str, &str)]) {
     let [asked] = &desk.asked(path)[..] else { panic!("one request") };
     for (name, value) in fields {
         assert_eq!(asked.field(name).as_deref(), Some(*value), "{name}");
@@ -30,7 +30,7 @@ fn check(desk: &Desk, path: &str, fields: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn a_client_is_its_own_account_by_its_secret() {
-    let desk = desk(Grant::ClientSecret, Some("s"));
+    let desk = desk(TokenGrant::ClientSecret, Some("s"));
     desk.gives("/token", &tokens());
     let kept = log_in_alone(&desk).await.unwrap();
     assert_eq!((kept.client.origin, kept.asked.as_deref()), (ClientOrigin::Given, Some("a b")));
@@ -44,7 +44,7 @@ async fn a_client_is_its_own_account_by_its_key() {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
     let der = STANDARD.encode(pair.to_pkcs8v1().unwrap().as_ref());
     let key = Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"));
-    let desk = desk(Grant::ClientKey { key, algorithm: Some("ES256".to_owned()) }, None);
+    let desk = desk(TokenGrant::ClientKey { key, algorithm: Some("ES256".to_owned()) }, None);
     desk.gives("/token", &tokens());
     log_in_alone(&desk).await.unwrap();
     check(&desk, "/token", &[("grant_type", "client_credentials")]);
@@ -57,7 +57,7 @@ async fn a_client_is_its_own_account_by_its_key() {
 #[tokio::test]
 async fn an_enterprise_vouches_for_a_person() {
     let id_token = AssertionSource::Given(Secret::new("id.to.ken"));
-    let grant = Grant::Enterprise {
+    let grant = TokenGrant::Enterprise {
         token_url: String::new(),
         client_id: "at-idp".to_owned(),
         client_secret: None,
@@ -66,7 +66,7 @@ async fn an_enterprise_vouches_for_a_person() {
     let mut desk = desk(grant, Some("s"));
     let token_url = desk.origin() + "/idp";
     desk.settings.grant =
-        Grant::Enterprise { token_url, client_id: "at-idp".to_owned(), client_secret: None, id_token };
+        TokenGrant::Enterprise { token_url, client_id: "at-idp".to_owned(), client_secret: None, id_token };
     let kind = "urn:ietf:params:oauth:token-type:id-jag";
     desk.gives("/idp", &json!({"access_token": "j.a.g", "issued_token_type": kind, "token_type": "N_A"}));
     desk.gives("/token", &tokens());
@@ -94,10 +94,10 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
         json!({"error": "invalid_grant"}),
     ] {
         let id_token = AssertionSource::Given(Secret::new("id.to.ken"));
-        let mut desk = desk(Grant::ClientSecret, Some("s"));
+        let mut desk = desk(TokenGrant::ClientSecret, Some("s"));
         let token_url = desk.origin() + "/idp";
         let client_secret = Some(Secret::new("t"));
-        desk.settings.grant = Grant::Enterprise { token_url, client_id: "c".to_owned(), client_secret, id_token };
+        desk.settings.grant = TokenGrant::Enterprise { token_url, client_id: "c".to_owned(), client_secret, id_token };
         desk.gives("/idp", &answer);
         assert!(matches!(log_in_alone(&desk).await, Err(LoginError::Token(_))), "{answer}");
         assert_eq!((desk.asked("/idp").len(), desk.asked("/token").len()), (1, 0));
@@ -108,7 +108,7 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
 #[tokio::test]
 async fn a_workload_is_refused_once_and_takes_no_other_way() {
     let assertion = AssertionSource::Given(Secret::new("w.o.rk"));
-    let desk = desk(Grant::Workload { assertion }, None);
+    let desk = desk(TokenGrant::Workload { assertion }, None);
     desk.says("/token", "400 Bad Request", "", "{\"error\":\"invalid_grant\"}").gives("/token", &tokens());
     let error = log_in_alone(&desk).await.unwrap_err();
     assert!(

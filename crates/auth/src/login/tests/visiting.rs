@@ -5,10 +5,10 @@ use crate::jwt::encoded;
 
 #[tokio::test]
 async fn a_person_logs_in() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     protected(&desk, &json!({}));
     desk.says("/register", "201 Created", "", "{\"client_id\":\"registered\"}").gives("/token", &tokens());
-    let person = Person::default();
+    let person = InstantBrowser::default();
     let (attempt, visitor) = (desk.attempt(), Arc::new(person.clone()));
     let kept = sendable(log_in(&attempt, Some(visitor), None, None, Some("notes".to_owned()))).await.unwrap();
     let resource = desk.origin() + "/mcp";
@@ -34,7 +34,7 @@ async fn a_person_logs_in() {
 
 #[tokio::test]
 async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
-    let answers: [fn(&Page) -> LoginCallback; 4] = [
+    let answers: [fn(&LoginPage) -> LoginCallback; 4] = [
         |_| LoginCallback { code: Some("c".to_owned()), state: Some("guessed".to_owned()), ..LoginCallback::default() },
         |_| LoginCallback { code: Some("c".to_owned()), ..LoginCallback::default() },
         |page| LoginCallback {
@@ -50,10 +50,10 @@ async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
         },
     ];
     for answer in answers {
-        let desk = Desk::start();
+        let desk = ScriptedSite::start();
         protected(&desk, &json!({"authorization_response_iss_parameter_supported": true}));
         desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
-        let person = Person { answer: Some(answer), ..Person::default() };
+        let person = InstantBrowser { answer: Some(answer), ..InstantBrowser::default() };
         let error = log_in_as(&desk, &person, None).await.unwrap_err();
         assert!(matches!(error, LoginError::Mismatch(_)), "{error}");
         assert_eq!((person.pages.lock().unwrap().len(), desk.asked("/token").len()), (1, 0));
@@ -62,7 +62,7 @@ async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
 
 #[tokio::test]
 async fn nobody_there_means_nothing_is_registered() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     protected(&desk, &json!({}));
     let error = log_in(&desk.attempt(), None, None, None, Some("a\u{1b}".to_owned())).await.unwrap_err();
     assert!(matches!(&error, LoginError::Needed { scope: Some(scope) } if scope == "a\\u{1b}"), "{error}");
@@ -71,21 +71,21 @@ async fn nobody_there_means_nothing_is_registered() {
 
 #[tokio::test]
 async fn tokens_are_bound_where_both_sides_know_how() {
-    let challenge = AuthChallenge { scheme: Scheme::Dpop, resource_metadata: None, scope: None, error: None };
+    let challenge = AuthChallenge { scheme: TokenScheme::Dpop, resource_metadata: None, scope: None, error: None };
     for (setting, listed, challenged, answered, proves, bound) in [
-        (Dpop::Automatic, "ES256", true, "DPoP", true, true),
-        (Dpop::Automatic, "ES256", true, "Bearer", true, false),
-        (Dpop::Automatic, "ES256", false, "Bearer", false, false),
-        (Dpop::Automatic, "RS256", true, "Bearer", false, false),
-        (Dpop::Always, "RS256", false, "DPoP", true, true),
-        (Dpop::Never, "ES256", true, "Bearer", false, false),
+        (DpopMode::Automatic, "ES256", true, "DPoP", true, true),
+        (DpopMode::Automatic, "ES256", true, "Bearer", true, false),
+        (DpopMode::Automatic, "ES256", false, "Bearer", false, false),
+        (DpopMode::Automatic, "RS256", true, "Bearer", false, false),
+        (DpopMode::Always, "RS256", false, "DPoP", true, true),
+        (DpopMode::Never, "ES256", true, "Bearer", false, false),
     ] {
-        let mut desk = Desk::start();
+        let mut desk = ScriptedSite::start();
         desk.settings.dpop = setting;
         protected(&desk, &json!({"dpop_signing_alg_values_supported": [listed]}));
         desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
         desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
-        let visitor: Arc<dyn Visitor> = Arc::new(Person::default());
+        let visitor: Arc<dyn LoginBrowser> = Arc::new(InstantBrowser::default());
         let challenge = challenged.then_some(&challenge);
         let kept = log_in(&desk.attempt(), Some(visitor), challenge, None, None).await.unwrap();
         assert_eq!(desk.asked("/token")[0].headers.contains_key("dpop"), proves, "{setting:?} {listed}");
@@ -95,13 +95,14 @@ async fn tokens_are_bound_where_both_sides_know_how() {
 
 #[tokio::test]
 async fn tokens_are_taken_only_as_bound_as_they_have_to_be() {
-    for (setting, answered) in [(Dpop::Always, "Bearer"), (Dpop::Automatic, "DPoP"), (Dpop::Never, "DPoP")] {
-        let mut desk = Desk::start();
+    for (setting, answered) in [(DpopMode::Always, "Bearer"), (DpopMode::Automatic, "DPoP"), (DpopMode::Never, "DPoP")]
+    {
+        let mut desk = ScriptedSite::start();
         desk.settings.dpop = setting;
         protected(&desk, &json!({}));
         desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
         desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
-        let error = log_in_as(&desk, &Person::default(), None).await.unwrap_err();
+        let error = log_in_as(&desk, &InstantBrowser::default(), None).await.unwrap_err();
         assert!(matches!(error, LoginError::Unsafe(_)), "{setting:?} {error}");
     }
 }
@@ -113,11 +114,11 @@ async fn o11_a_client_that_is_known_no_more_is_registered_anew_once() {
     });
     let unknown = "{\"error\":\"invalid_client\"}";
     for comes_back in [true, false] {
-        let desk = Desk::start();
+        let desk = ScriptedSite::start();
         protected(&desk, &json!({"device_authorization_endpoint": format!("{}/device", desk.origin())}));
         desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
         desk.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
-        let person = Person { device: true, ..Person::default() };
+        let person = InstantBrowser { device: true, ..InstantBrowser::default() };
         desk.gives("/device", &device).says("/device", "401 Unauthorized", "", unknown);
         if comes_back {
             desk.gives("/device", &device);
@@ -136,14 +137,14 @@ async fn o11_a_client_that_is_known_no_more_is_registered_anew_once() {
 
 #[tokio::test]
 async fn o20_a_clock_that_jumps_ends_no_login() {
-    let desk = Desk::start();
+    let desk = ScriptedSite::start();
     protected(&desk, &json!({}));
     desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
     for clock in [[u64::MAX, 0, 86_400_000], [86_400_000, 172_800_000, 0], [0, u64::MAX, 0]] {
         let turn = std::sync::atomic::AtomicUsize::new(0);
         let jumping = || clock[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % clock.len()];
-        let attempt = Attempt { now: &jumping, ..desk.attempt() };
-        let kept = log_in(&attempt, Some(Arc::new(Person::default())), None, None, None).await.unwrap();
+        let attempt = AuthServerContext { now: &jumping, ..desk.attempt() };
+        let kept = log_in(&attempt, Some(Arc::new(InstantBrowser::default())), None, None, None).await.unwrap();
         assert!(kept.tokens.is_some() && turn.into_inner() > 1);
     }
 }
@@ -152,7 +153,7 @@ async fn o20_a_clock_that_jumps_ends_no_login() {
 fn offline_access_is_asked_for_where_it_is_known_and_helps() {
     let person = AuthSettings::default();
     let owner = AuthSettings { scope: Some("x offline_access".to_owned()), ..AuthSettings::default() };
-    let alone = AuthSettings { grant: Grant::ClientSecret, ..AuthSettings::default() };
+    let alone = AuthSettings { grant: TokenGrant::ClientSecret, ..AuthSettings::default() };
     for (settings, known, scope, expected) in [
         (&person, "offline_access", None, Some("a offline_access")),
         (&person, "offline_access", Some("a offline_access b"), Some("a b offline_access")),

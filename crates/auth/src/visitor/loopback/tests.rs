@@ -10,8 +10,8 @@ const STATE: &str = "the-right-state";
 /// Opens no page, and signals when it was called.
 struct RecordingOpener(Mutex<Option<oneshot::Sender<()>>>);
 
-impl Open for RecordingOpener {
-    fn open(&self, page: &Page) -> Pending<Result<(), VisitError>> {
+impl PageOpener for RecordingOpener {
+    fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         assert_eq!(page.state, STATE);
         if let Some(opened) = self.0.lock().unwrap().take() {
             let _ = opened.send(());
@@ -20,11 +20,11 @@ impl Open for RecordingOpener {
     }
 }
 
-fn loopback(port: Option<u16>) -> (Loopback, oneshot::Receiver<()>) {
+fn loopback(port: Option<u16>) -> (LoopbackBrowser, oneshot::Receiver<()>) {
     let (opened, is_open) = oneshot::channel();
     let open = Arc::new(RecordingOpener(Mutex::new(Some(opened))));
     let settings = AuthSettings { callback_port: port, ..AuthSettings::default() };
-    (Loopback::new(&settings, open), is_open)
+    (LoopbackBrowser::new(&settings, open), is_open)
 }
 
 #[cfg(target_os = "linux")]
@@ -36,7 +36,7 @@ async fn a_system_short_of_something_is_asked_ten_times_a_second() {
     let same = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
     std::net::TcpStream::from(same).shutdown(std::net::Shutdown::Both).unwrap();
     let (path, hosts, state) = (String::new(), Vec::new(), STATE.to_owned());
-    let door = Arc::new(Door { path, hosts, state, is_taken: AtomicBool::new(false) });
+    let door = Arc::new(CallbackCheck { path, hosts, state, is_taken: AtomicBool::new(false) });
     let mut serving = pin!(serve(TcpListener::from_std(listener).unwrap(), door, mpsc::channel(1).0));
     let mut times = 0;
     let counted = poll_fn(|context| {
@@ -47,8 +47,8 @@ async fn a_system_short_of_something_is_asked_ten_times_a_second() {
     assert!(times >= 5, "{times}");
 }
 
-fn page() -> Page {
-    Page {
+fn page() -> LoginPage {
+    LoginPage {
         url: "https://as.example/authorize".to_owned(),
         state: STATE.to_owned(),
         server: "demo".to_owned(),
@@ -187,7 +187,7 @@ async fn a_port_that_is_given_and_free_is_the_one() {
 
 #[test]
 fn a_client_that_was_described_comes_back_to_a_path_that_stays() {
-    let of = |settings: &AuthSettings| Loopback::new(settings, Arc::new(RecordingOpener(Mutex::new(None)))).path;
+    let of = |settings: &AuthSettings| LoopbackBrowser::new(settings, Arc::new(RecordingOpener(Mutex::new(None)))).path;
     let named = |id: &str| AuthSettings { client_id: Some(id.to_owned()), ..AuthSettings::default() };
     let described = AuthSettings { client_metadata_url: Some("https://c/".to_owned()), ..AuthSettings::default() };
     assert_eq!(of(&AuthSettings::default()), CallbackPath::Random);
@@ -207,12 +207,12 @@ async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
 #[tokio::test]
 async fn o08_whoever_declines_ends_it() {
     struct DecliningOpener;
-    impl Open for DecliningOpener {
-        fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
+    impl PageOpener for DecliningOpener {
+        fn open(&self, _: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
             Box::pin(async { Err(VisitError::Declined) })
         }
     }
-    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(DecliningOpener));
+    let loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(DecliningOpener));
     let ready = loopback.prepare().await.unwrap();
     let authority = ready.redirect_uri().strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
     assert_eq!(ready.go(page()).await, Err(VisitError::Declined));
@@ -225,15 +225,15 @@ async fn o08_whoever_declines_ends_it() {
 /// Prompts a user that never answers.
 struct HangingOpener;
 
-impl Open for HangingOpener {
-    fn open(&self, _: &Page) -> Pending<Result<(), VisitError>> {
+impl PageOpener for HangingOpener {
+    fn open(&self, _: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         Box::pin(std::future::pending())
     }
 }
 
 #[tokio::test]
 async fn whoever_comes_back_before_the_answer_is_let_in() {
-    let loopback = Loopback::new(&AuthSettings::default(), Arc::new(HangingOpener));
+    let loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
     let going = tokio::spawn(ready.go(page()));
@@ -244,7 +244,7 @@ async fn whoever_comes_back_before_the_answer_is_let_in() {
 
 #[tokio::test]
 async fn a_question_nobody_answers_ends_with_the_patience() {
-    let mut loopback = Loopback::new(&AuthSettings::default(), Arc::new(HangingOpener));
+    let mut loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
     loopback.patience = Duration::ZERO;
     let ready = loopback.prepare().await.unwrap();
     assert_eq!(ready.go(page()).await.unwrap_err(), VisitError::TooLate(0));

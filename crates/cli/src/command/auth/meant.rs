@@ -1,16 +1,16 @@
 //! Resolves a command-line word to the logins of a server, also of one that is no longer configured.
 
 use wharf_auth::AccountKey;
-use wharf_config::{Configured, Reach};
+use wharf_config::{ConfiguredServer, TransportDefinition};
 use wharf_spec::{HttpSpec, ServerSpec};
 
 use wharf_terminal::configured::login_key;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::servers::{entry_of, key_of};
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 
 /// The logins that a word refers to.
-pub struct Meant {
+pub struct LoginSelection {
     /// Server part of the key in the vault.
     pub server: String,
     /// Account in use for the server, if known.
@@ -21,9 +21,9 @@ pub struct Meant {
     pub missing: Option<Failure>,
 }
 
-impl Meant {
+impl LoginSelection {
     /// Resolves a word. A server that is no longer configured, or may not be used, can still have logins.
-    pub async fn by(session: &Session, word: &str) -> Self {
+    pub async fn by(session: &CommandSession, word: &str) -> Self {
         let account = session.configuration.account.clone();
         match entry_of(session, word).await {
             Ok(entry) => match entry.spec {
@@ -45,20 +45,22 @@ impl Meant {
 }
 
 /// Returns the vault key of a configured server.
-fn kept_under(server: &Configured) -> String {
+fn kept_under(server: &ConfiguredServer) -> String {
     login_key(server).unwrap_or_else(|| server.name.to_string())
 }
 
-/// Returns the accounts of the configured HTTP servers that have no `AuthorizationId` header of their own.
+/// Returns the accounts of the configured HTTP servers that have no `Authorization` header of their own.
 ///
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub async fn configured(session: &Session) -> Result<Vec<AccountKey>, Failure> {
+pub async fn configured(session: &CommandSession) -> Result<Vec<AccountKey>, Failure> {
     let config = session.configuration.config()?;
     let mut keys = Vec::new();
     for server in &config.servers {
-        let Ok(Reach::Http(http)) = server.described.as_ref().map(|described| &described.reach) else { continue };
+        let Ok(TransportDefinition::Http(http)) = server.described.as_ref().map(|described| &described.reach) else {
+            continue;
+        };
         if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             continue;
         }
@@ -74,7 +76,7 @@ pub async fn configured(session: &Session) -> Result<Vec<AccountKey>, Failure> {
     Ok(keys)
 }
 
-async fn resolved(session: &Session, server: &Configured) -> Option<String> {
+async fn resolved(session: &CommandSession, server: &ConfiguredServer) -> Option<String> {
     match session.configuration.entry_of(server).await.ok()?.spec {
         ServerSpec::Http(spec) => spec.account,
         ServerSpec::Stdio(_) => None,

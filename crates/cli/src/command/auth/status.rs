@@ -3,20 +3,20 @@
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use wharf_auth::{AccountKey, Kept, Vault as _, VaultError};
-use wharf_spec::Untrusted;
+use wharf_auth::{AccountKey, StoredLogin, Vault as _, VaultError};
+use wharf_spec::UntrustedText;
 
-use super::meant::{Meant, configured};
+use super::meant::{LoginSelection, configured};
 use super::{apart, vault};
-use wharf_terminal::accounts::{LazyVault, Place, now};
-use wharf_terminal::age::{AgeText, Ends};
+use wharf_terminal::accounts::{LazyVault, LoginLocation, now};
+use wharf_terminal::age::{AgeText, ExpiryText};
 use wharf_terminal::clock::{timestamp, unix_time};
 use wharf_terminal::columns::{columns, left};
 use wharf_terminal::configured::of_project;
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::login_errors::{kept_badly, lasting};
 use wharf_terminal::servers::shown_word;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ Nobody is dialled. With a server, the exit code is 4 where it has no login that 
 Examples:
   wharf auth status
   wharf auth status docs --json")]
-pub struct Args {
+pub struct AuthStatusArgs {
     /// Show only this server
     #[arg(value_name = "SERVER")]
     word: Option<String>,
@@ -46,25 +46,27 @@ enum TokenState {
 /// One account and its stored login.
 struct LoginRow {
     key: AccountKey,
-    kept: Result<Option<Kept>, VaultError>,
+    kept: Result<Option<StoredLogin>, VaultError>,
     /// Storage location, if a login is stored.
-    place: Option<Place>,
+    place: Option<LoginLocation>,
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &AuthStatusArgs, session: &CommandSession) -> CommandResult {
     let vault = vault(session)?;
     if let Some(trouble) = vault.trouble() {
         session.console.warn(format_args!("{trouble}; {}", trouble.fix().unwrap_or_default()));
     }
     let meant = match &args.word {
-        Some(word) => Some(Meant::by(session, word).await),
+        Some(word) => Some(LoginSelection::by(session, word).await),
         None => None,
     };
     let wanted = match &meant {
-        Some(meant) => Wanted::of(meant, session),
-        None => {
-            Wanted { keys: configured(session).await?, server: None, account: session.configuration.account.clone() }
-        }
+        Some(meant) => AccountFilter::of(meant, session),
+        None => AccountFilter {
+            keys: configured(session).await?,
+            server: None,
+            account: session.configuration.account.clone(),
+        },
     };
     let used = meant.as_ref().and_then(|_| wanted.keys.first().cloned());
     let place = vault.place();
@@ -77,11 +79,11 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     let is_usable = |row: &LoginRow| matches!(row.state(), TokenState::LoggedIn | TokenState::Renewable);
     let counts = |row: &&LoginRow| used.as_ref().is_none_or(|used| row.key == *used);
     let missing = args.word.is_some() && !rows.iter().filter(counts).any(is_usable);
-    Ok(if missing { Ending::Told(Kind::LoginNeeded) } else { Ending::Fine })
+    Ok(if missing { CommandEnding::Told(FailureKind::LoginNeeded) } else { CommandEnding::Fine })
 }
 
 /// Accounts to show.
-struct Wanted {
+struct AccountFilter {
     /// Accounts shown even without a login.
     keys: Vec<AccountKey>,
     /// Also show stored logins, but only of this server.
@@ -90,9 +92,9 @@ struct Wanted {
     account: Option<String>,
 }
 
-impl Wanted {
-    fn of(meant: &Meant, session: &Session) -> Self {
-        let Meant { server, account, missing, .. } = meant;
+impl AccountFilter {
+    fn of(meant: &LoginSelection, session: &CommandSession) -> Self {
+        let LoginSelection { server, account, missing, .. } = meant;
         let key = || AccountKey { server: server.clone(), account: account.clone().unwrap_or_default() };
         let is_there = missing.is_none();
         let only = session.configuration.account.clone();
@@ -100,8 +102,8 @@ impl Wanted {
     }
 }
 
-fn rows(vault: &LazyVault, wanted: Wanted) -> Result<Vec<LoginRow>, VaultError> {
-    let Wanted { mut keys, server, account } = wanted;
+fn rows(vault: &LazyVault, wanted: AccountFilter) -> Result<Vec<LoginRow>, VaultError> {
+    let AccountFilter { mut keys, server, account } = wanted;
     let is_meant = |key: &AccountKey| {
         server.as_ref().is_none_or(|server| key.server == *server)
             && account.as_ref().is_none_or(|account| key.account == *account)
@@ -128,12 +130,12 @@ impl LoginRow {
     /// Returns the last error, escaped.
     fn error(&self) -> Option<String> {
         match &self.kept {
-            Err(error) => Some(Untrusted::new(error.to_string()).to_string()),
-            Ok(kept) => kept.as_ref()?.last_error.as_ref().map(|error| Untrusted::new(error.as_str()).to_string()),
+            Err(error) => Some(UntrustedText::new(error.to_string()).to_string()),
+            Ok(kept) => kept.as_ref()?.last_error.as_ref().map(|error| UntrustedText::new(error.as_str()).to_string()),
         }
     }
 
-    fn kept(&self) -> Option<&Kept> {
+    fn kept(&self) -> Option<&StoredLogin> {
         self.kept.as_ref().ok()?.as_ref()
     }
 
@@ -161,9 +163,9 @@ impl LoginRow {
     }
 
     fn cells(&self) -> [String; 7] {
-        let shown = |text: &str| Untrusted::new(text).shortened(200).to_string();
+        let shown = |text: &str| UntrustedText::new(text).shortened(200).to_string();
         let state = match (self.state(), self.ends()) {
-            (TokenState::LoggedIn, Some(ends)) => format!("logged in, ends {}", Ends(ends)),
+            (TokenState::LoggedIn, Some(ends)) => format!("logged in, ends {}", ExpiryText(ends)),
             (state, _) => state.told().to_owned(),
         };
         [
@@ -211,11 +213,11 @@ pub fn named(key: &AccountKey) -> String {
     };
     match key.account.as_str() {
         "" => server,
-        account => format!("{server} ({})", Untrusted::new(account).shortened(80)),
+        account => format!("{server} ({})", UntrustedText::new(account).shortened(80)),
     }
 }
 
-fn show(session: &Session, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
+fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
     if session.console.manner.json {
         let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
         return session.console.document(&json!({ "schema": 1, "place": place, "items": items }));

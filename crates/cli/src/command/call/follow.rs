@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use wharf_client::{CallError, CallOptions, Connection, Started, TaskHandle, TaskOptions, TaskSink};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{Era, Progress, RawJson, Task, TaskStatus, ToolResult};
 
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 
 /// Width of the progress bar in cells.
 const BAR: usize = 20;
@@ -25,8 +25,8 @@ pub enum TaskMode {
 }
 
 /// A call ready to be sent.
-pub struct Calling<'a> {
-    pub session: &'a Session,
+pub struct PreparedCall<'a> {
+    pub session: &'a CommandSession,
     pub connection: &'a Connection,
     pub tool: &'a str,
     pub arguments: &'a RawJson,
@@ -44,13 +44,13 @@ enum CallUpdate {
 /// Receives the updates of a call.
 type UpdateSink = Arc<dyn Fn(CallUpdate) + Send + Sync>;
 
-impl Calling<'_> {
+impl PreparedCall<'_> {
     /// Sends the call and shows its progress until it finishes.
     ///
     /// Dropping the future cancels the call. A task is cancelled before the server closes.
     pub async fn settle(&self) -> Result<ToolResult, CallError> {
         let (latest, mut news) = watch::channel(None);
-        let head = format!("{} · {}", self.connection.facts().name, Untrusted::new(self.tool));
+        let head = format!("{} · {}", self.connection.facts().name, UntrustedText::new(self.tool));
         let answer = self.answer(self.reporter(head.clone(), latest));
         tokio::pin!(answer);
         let answer = loop {
@@ -121,7 +121,7 @@ impl Calling<'_> {
 
 /// Cancels a task on drop unless it is over.
 struct TaskCancelGuard<'a> {
-    session: &'a Session,
+    session: &'a CommandSession,
     task: Arc<TaskHandle>,
 }
 
@@ -153,7 +153,7 @@ fn told(news: &CallUpdate) -> String {
         CallUpdate::Progress(progress) => progress_text(progress),
         CallUpdate::Task { status, message } => {
             let message =
-                message.as_ref().map(|message| format!(": {}", Untrusted::new(message.as_str()).shortened(200)));
+                message.as_ref().map(|message| format!(": {}", UntrustedText::new(message.as_str()).shortened(200)));
             format!("task {status}{}", message.unwrap_or_default())
         }
     }
@@ -166,5 +166,5 @@ pub fn progress_text(progress: &Progress) -> String {
         _ => progress.progress.to_string(),
     };
     let message = progress.message.as_deref().unwrap_or_default();
-    format!("{done} {}", Untrusted::new(message).shortened(200)).trim_end().to_owned()
+    format!("{done} {}", UntrustedText::new(message).shortened(200)).trim_end().to_owned()
 }

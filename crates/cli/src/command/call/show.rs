@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ToolResult};
 
 use wharf_terminal::clock::millis;
 use wharf_terminal::content::text_saving;
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome, Told};
-use wharf_terminal::saving::Shelf;
-use wharf_terminal::session::Session;
+use wharf_terminal::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, FailureKind};
+use wharf_terminal::saving::SaveDirectory;
+use wharf_terminal::session::CommandSession;
 
 /// A finished call with its result.
-pub struct Answered<'a> {
+pub struct FinishedCall<'a> {
     pub server: &'a str,
     pub tool: &'a str,
     pub answer: &'a ToolResult,
@@ -30,7 +30,7 @@ struct CallDocument<'a> {
     success: bool,
     output: &'a str,
     data: Option<&'a RawJson>,
-    error: Option<Told<'a>>,
+    error: Option<ErrorDocument<'a>>,
     content: &'a RawJson,
     server: &'a str,
     tool: &'a str,
@@ -45,9 +45,9 @@ struct CallDocument<'a> {
 /// # Errors
 ///
 /// Fails if the tool reports an error, or if the output cannot be written.
-pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
-    let Answered { server, tool, answer, took, save } = answered;
-    let mut shelf = save.map(|path| Shelf::open(session, path, &[server, tool])).transpose()?;
+pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandResult {
+    let FinishedCall { server, tool, answer, took, save } = answered;
+    let mut shelf = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
     let output = output_of(answer, shelf.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
     if session.console.manner.json {
@@ -62,14 +62,14 @@ pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
             server,
             tool,
             duration_ms: millis(*took),
-            saved: shelf.as_ref().map(Shelf::saved),
+            saved: shelf.as_ref().map(SaveDirectory::saved),
         })?;
-        return Ok(failure.map_or(Ending::Fine, |failure| Ending::Told(failure.kind)));
+        return Ok(failure.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)));
     }
     let end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
-    session.console.print(format_args!("{}{end}", Untrusted::new(output.as_str()).block()))?;
+    session.console.print(format_args!("{}{end}", UntrustedText::new(output.as_str()).block()))?;
     match failure {
-        None => Ok(Ending::Fine),
+        None => Ok(CommandEnding::Fine),
         Some(mut failure) => {
             // The tool's own message is already on stdout.
             failure.error.message = format!("the tool `{tool}` answered with an error");
@@ -79,7 +79,7 @@ pub fn show(session: &Session, answered: &Answered<'_>) -> Outcome {
 }
 
 /// Returns the text of the result, or its structured data if there are no content blocks.
-fn output_of(answer: &ToolResult, shelf: Option<&mut Shelf>) -> Result<String, Failure> {
+fn output_of(answer: &ToolResult, shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     match &answer.structured {
         Some(data) if answer.content.is_empty() => Ok(data.get().to_owned()),
         _ => text_saving(&answer.content, shelf),
@@ -90,6 +90,6 @@ fn tool_failure(server: &str, tool: &str, output: &str) -> Failure {
     let message =
         if output.is_empty() { format!("the tool `{tool}` answered with an error") } else { output.to_owned() };
     let mut failure = Failure::other(message).about(server);
-    failure.kind = Kind::ToolError;
+    failure.kind = FailureKind::ToolError;
     failure
 }

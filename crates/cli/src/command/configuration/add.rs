@@ -9,14 +9,14 @@ use wharf_config::describe;
 use wharf_spec::ServerName;
 
 pub use flags::AddFlags;
-pub use told::{Added, tell};
+pub use told::{AddedEntry, tell};
 
 use crate::command::configuration::relative;
 use wharf_terminal::configured::{problems_of, told as line_of};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::question;
-use wharf_terminal::scope::{Scope, Writing, write};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::scope::{ConfigScope, EntryWrite, write};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -30,7 +30,7 @@ Examples:
   wharf add files --scope global npx -y @modelcontextprotocol/server-filesystem ~/notes
   wharf add api --transport sse --url https://example.org/sse -H 'Authorization: -'
   wharf add git --command uvx --arg mcp-server-git --exclude-tools git_reset,git_commit")]
-pub struct Args {
+pub struct AddArgs {
     /// Name of the server: 1 to 64 letters, digits, _ and -
     id: String,
     /// URL to connect to, or command to start
@@ -52,8 +52,8 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 pub struct EntryDestination {
     /// Configuration to write to
-    #[arg(long, short, value_enum, default_value_t = Scope::Project)]
-    scope: Scope,
+    #[arg(long, short, value_enum, default_value_t = ConfigScope::Project)]
+    scope: ConfigScope,
     /// Replace an existing server with this id
     #[arg(long)]
     replace: bool,
@@ -62,13 +62,13 @@ pub struct EntryDestination {
     json: bool,
 }
 
-impl Args {
+impl AddArgs {
     pub fn common(&self) -> CommonArgs {
         self.storing.common()
     }
 }
 
-impl Args {
+impl AddArgs {
     /// Moves the words after `--` into the command. Fails if a word before it looks like one of wharf's own flags,
     /// which is hardly meant for the server.
     fn in_order(mut self) -> Result<Self, Failure> {
@@ -102,7 +102,7 @@ impl EntryDestination {
     }
 }
 
-pub async fn run(args: Args, session: &Session) -> Outcome {
+pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
     let name = server_name(&args.id)?;
     let args = &args.in_order()?;
     let mut entry = entry::of(args)?;
@@ -132,11 +132,11 @@ pub fn server_name(id: &str) -> Result<ServerName, Failure> {
 ///
 /// Fails if the entry is invalid or cannot be written.
 pub async fn store(
-    session: &Session,
+    session: &CommandSession,
     name: &ServerName,
     mut entry: Map<String, Value>,
     storing: &EntryDestination,
-) -> Outcome {
+) -> CommandResult {
     relative::settle(session, storing.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
     let draft = describe(name, entry);
@@ -150,16 +150,16 @@ pub async fn store(
     for warning in without_places(draft.warnings) {
         session.console.warn(line_of(&warning));
     }
-    if storing.scope == Scope::Local {
+    if storing.scope == ConfigScope::Local {
         session.console.warn("there is no scope `local` here: it goes into the project's configuration");
     }
-    let writing = Writing { name, entry, replace: storing.replace, approve: !is_switch };
+    let writing = EntryWrite { name, entry, replace: storing.replace, approve: !is_switch };
     let written = write(session, storing.scope, &writing)?;
-    tell(session, &Added { name, entry, written: &written, scope: storing.scope })?;
-    Ok(Ending::Fine)
+    tell(session, &AddedEntry { name, entry, written: &written, scope: storing.scope })?;
+    Ok(CommandEnding::Fine)
 }
 
 /// Removes the file locations from problems of an entry typed on the command line.
-fn without_places(problems: Vec<wharf_config::Problem>) -> Vec<wharf_config::Problem> {
-    problems.into_iter().map(|problem| wharf_config::Problem { place: None, ..problem }).collect()
+fn without_places(problems: Vec<wharf_config::ConfigProblem>) -> Vec<wharf_config::ConfigProblem> {
+    problems.into_iter().map(|problem| wharf_config::ConfigProblem { place: None, ..problem }).collect()
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::add::{EntryDestination, server_name, store};
-use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ Examples:
   wharf add-json git '{\"command\": \"uvx\", \"args\": [\"mcp-server-git\"]}' --scope global
   wharf add-json noisy '{\"enabled\": false}'      (switches off, for this project, what a lower layer has)
   jq .mcpServers.docs other.json | wharf add-json docs -")]
-pub struct Args {
+pub struct AddJsonArgs {
     /// Name of the server: 1 to 64 letters, digits, _ and -
     id: String,
     /// Entry as a JSON object; - reads stdin
@@ -26,13 +26,13 @@ pub struct Args {
     storing: EntryDestination,
 }
 
-impl Args {
+impl AddJsonArgs {
     pub fn common(&self) -> CommonArgs {
         self.storing.common()
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &AddJsonArgs, session: &CommandSession) -> CommandResult {
     let name = server_name(&args.id)?;
     let entry = match args.entry.as_str() {
         "-" => object(&stdin::read_all().await.map_err(Failure::other)?)?,

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
-use wharf_config::{Approval, Configured, Layer, Part, parts};
-use wharf_spec::Untrusted;
+use wharf_config::{ConfiguredServer, Layer, ServerApproval, TemplatePart, parts};
+use wharf_spec::UntrustedText;
 
-use super::item::{Item, ReferenceItem, problems};
-use crate::masked::Secrets;
+use super::item::{ConfiguredServerItem, ReferenceItem, problems};
+use crate::masked::SecretDisplay;
 use wharf_terminal::configured::told;
-use wharf_terminal::failure::{Ending, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
-use wharf_terminal::sheet::Sheet;
+use wharf_terminal::failure::{CommandEnding, CommandResult};
+use wharf_terminal::session::{CommandSession, CommonArgs};
+use wharf_terminal::sheet::DetailSheet;
 use wharf_terminal::shown_path::shown_path;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ Examples:
   wharf get github
   wharf get github --json | jq .env
   wharf get github --reveal")]
-pub struct Args {
+pub struct GetArgs {
     /// Name of the server
     id: String,
     /// Show secrets in clear text
@@ -38,28 +38,30 @@ pub struct Args {
 struct GetDocument {
     schema: u32,
     #[serde(flatten)]
-    item: Item,
+    item: ConfiguredServerItem,
     /// Entries of the same id that are not in effect.
-    others: Vec<Item>,
+    others: Vec<ConfiguredServerItem>,
 }
 
-impl Args {
+impl GetArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
-    let item = |server: &Configured| Item::new(server, config, &session.surroundings, Secrets::revealed(args.reveal));
-    let others: Vec<&Configured> = config.beside.iter().filter(|other| other.name == server.name).collect();
+    let item = |server: &ConfiguredServer| {
+        ConfiguredServerItem::new(server, config, &session.surroundings, SecretDisplay::revealed(args.reveal))
+    };
+    let others: Vec<&ConfiguredServer> = config.beside.iter().filter(|other| other.name == server.name).collect();
     if session.console.manner.json {
         let others = others.into_iter().map(item).collect();
         session.console.document(&GetDocument { schema: 1, item: item(server), others })?;
-        return Ok(Ending::Fine);
+        return Ok(CommandEnding::Fine);
     }
-    let mut sheet = EntrySheet(Sheet::new(&args.id));
+    let mut sheet = EntrySheet(DetailSheet::new(&args.id));
     sheet.head(session, server, &item(server));
     sheet.reach(&item(server));
     sheet.settings(&item(server));
@@ -71,27 +73,27 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     }
     sheet.end(server);
     session.console.print(sheet.0.text)?;
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Returns the relation of another entry of the same id to the effective one.
-fn relation(server: &Configured, other: &Configured) -> &'static str {
+fn relation(server: &ConfiguredServer, other: &ConfiguredServer) -> &'static str {
     match other.approval {
-        Approval::Needed | Approval::Changed => "Unapproved",
+        ServerApproval::Needed | ServerApproval::Changed => "Unapproved",
         _ if other.layer <= server.layer => "Replaces",
         _ => "Beside",
     }
 }
 
-fn at(session: &Session, server: &Configured) -> String {
+fn at(session: &CommandSession, server: &ConfiguredServer) -> String {
     format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
 }
 
 /// A sheet about one entry.
-struct EntrySheet(Sheet);
+struct EntrySheet(DetailSheet);
 
 impl EntrySheet {
-    fn head(&mut self, session: &Session, server: &Configured, item: &Item) {
+    fn head(&mut self, session: &CommandSession, server: &ConfiguredServer, item: &ConfiguredServerItem) {
         let whose = match server.layer {
             Layer::Home => "global (every program's)",
             Layer::User => "global (your own)",
@@ -111,7 +113,7 @@ impl EntrySheet {
         self.0.line("Type", item.transport.unwrap_or("unknown"));
     }
 
-    fn reach(&mut self, item: &Item) {
+    fn reach(&mut self, item: &ConfiguredServerItem) {
         self.value("Command", item, &item.command);
         self.value("Args", item, &item.args);
         self.value("URL", item, &item.url);
@@ -120,16 +122,16 @@ impl EntrySheet {
     }
 
     /// Adds the settings present in the entry.
-    fn settings(&mut self, item: &Item) {
+    fn settings(&mut self, item: &ConfiguredServerItem) {
         if item.trust {
             self.0.line("Settings", "trust: true");
         }
         for (key, value) in item.others.iter().chain(&item.unknown) {
-            let key = Untrusted::new(key.as_str()).to_string();
+            let key = UntrustedText::new(key.as_str()).to_string();
             match value {
                 Value::Object(members) => {
                     for (name, value) in members {
-                        let name = Untrusted::new(name.as_str()).to_string();
+                        let name = UntrustedText::new(name.as_str()).to_string();
                         self.0.line("Settings", &format!("{key}.{name}: {}", text(item, value)));
                     }
                 }
@@ -139,20 +141,20 @@ impl EntrySheet {
     }
 
     /// Adds a value, one line per element.
-    fn value(&mut self, word: &'static str, item: &Item, value: &Value) {
+    fn value(&mut self, word: &'static str, item: &ConfiguredServerItem, value: &Value) {
         match value {
             Value::Null => {}
             Value::Array(values) => values.iter().for_each(|value| self.0.line(word, &text(item, value))),
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.0.line(word, &format!("{}={}", Untrusted::new(name.as_str()), text(item, value)));
+                    self.0.line(word, &format!("{}={}", UntrustedText::new(name.as_str()), text(item, value)));
                 }
             }
             value => self.0.line(word, &text(item, value)),
         }
     }
 
-    fn end(&mut self, server: &Configured) {
+    fn end(&mut self, server: &ConfiguredServer) {
         let _ = match server.layer {
             Layer::Variable => {
                 writeln!(self.0.text, "\nIt stands in a variable: unset WHARF_MCP_SERVERS to be rid of it")
@@ -163,13 +165,13 @@ impl EntrySheet {
 }
 
 /// Formats a value on one line, escaped, with the state of its references.
-fn text(item: &Item, value: &Value) -> String {
-    let Value::String(text) = value else { return Untrusted::new(value.to_string()).to_string() };
+fn text(item: &ConfiguredServerItem, value: &Value) -> String {
+    let Value::String(text) = value else { return UntrustedText::new(value.to_string()).to_string() };
     let mut notes = Vec::new();
     for one in &item.references {
         if refers(text, one) {
             notes.push(match (one.set, &one.value) {
-                (Some(true), Some(value)) => format!("set: {}", Untrusted::new(value.as_str())),
+                (Some(true), Some(value)) => format!("set: {}", UntrustedText::new(value.as_str())),
                 (Some(true), None) => "set".to_owned(),
                 (Some(false), _) => "not set".to_owned(),
                 (None, _) => "kept elsewhere".to_owned(),
@@ -178,14 +180,14 @@ fn text(item: &Item, value: &Value) -> String {
     }
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let quote = if text.is_empty() || text.trim() != text { "\"" } else { "" };
-    format!("{quote}{}{quote}{notes}", Untrusted::new(text.as_str()))
+    format!("{quote}{}{quote}{notes}", UntrustedText::new(text.as_str()))
 }
 
 /// Reports whether a text contains a reference.
 fn refers(text: &str, one: &ReferenceItem) -> bool {
-    let wanted = |part: &Part<'_>| match part {
-        Part::Variable { name, .. } => one.kind == "variable" && *name == one.name,
-        Part::Secret(name) => one.kind == "secret" && *name == one.name,
+    let wanted = |part: &TemplatePart<'_>| match part {
+        TemplatePart::Variable { name, .. } => one.kind == "variable" && *name == one.name,
+        TemplatePart::Secret(name) => one.kind == "secret" && *name == one.name,
         _ => false,
     };
     parts(text).iter().any(wanted)

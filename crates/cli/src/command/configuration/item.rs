@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::fields::SERVER;
-use wharf_config::{Approval, Config, Configured, Problem, ProblemSeverity, Reach};
-use wharf_spec::{HttpForm, Surroundings};
+use wharf_config::{Config, ConfigProblem, ConfiguredServer, ProblemSeverity, ServerApproval, TransportDefinition};
+use wharf_spec::{Environment, HttpTransport};
 
-use crate::masked::{self, Reference, Secrets, references};
+use crate::masked::{self, MaskedReference, SecretDisplay, references};
 
 /// JSON document of a configured server. The entry's own keys are flattened into it.
 #[derive(Debug, Serialize)]
-pub struct Item {
+pub struct ConfiguredServerItem {
     pub id: String,
     pub transport: Option<&'static str>,
     pub source: &'static str,
@@ -63,8 +63,8 @@ pub struct ProblemItem {
 /// Keys with a dedicated member.
 const OWN: [&str; 10] = ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
 
-impl Item {
-    pub fn new(server: &Configured, config: &Config, around: &Surroundings, secrets: Secrets) -> Self {
+impl ConfiguredServerItem {
+    pub fn new(server: &ConfiguredServer, config: &Config, around: &Environment, secrets: SecretDisplay) -> Self {
         let mut entry = masked::entry(&server.written, secrets);
         let mut take = |key: &str| entry.remove(key).unwrap_or_default();
         let [command, args, url, env, headers] = ["command", "args", "url", "env", "headers"].map(&mut take);
@@ -103,7 +103,7 @@ impl Item {
 }
 
 /// Returns the problems of a server in the file that defines it.
-pub fn problems<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = &'a Problem> {
+pub fn problems<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl Iterator<Item = &'a ConfigProblem> {
     config.problems.iter().filter(|problem| {
         let is_here = problem.place.as_ref().is_none_or(|place| place.file == server.place.file);
         is_here && problem.server.as_deref() == Some(server.name.as_str())
@@ -111,44 +111,44 @@ pub fn problems<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator
 }
 
 /// Returns the state of a server as a word.
-pub fn state(server: &Configured, config: &Config) -> &'static str {
+pub fn state(server: &ConfiguredServer, config: &Config) -> &'static str {
     match server.approval {
         _ if server.described.is_err() => "broken",
-        Approval::Needed => "unapproved",
-        Approval::Changed => "changed",
+        ServerApproval::Needed => "unapproved",
+        ServerApproval::Changed => "changed",
         _ if is_shadowed(server, config) => "replaced",
         _ if !server.enabled => "disabled",
-        Approval::NotNeeded | Approval::Approved(_) => "enabled",
+        ServerApproval::NotNeeded | ServerApproval::Approved(_) => "enabled",
     }
 }
 
 /// Reports whether another entry of the same id is in effect instead.
-pub fn is_shadowed(server: &Configured, config: &Config) -> bool {
+pub fn is_shadowed(server: &ConfiguredServer, config: &Config) -> bool {
     config.server(server.name.as_str()).is_some_and(|counts| counts.place != server.place)
 }
 
-fn is_approved(server: &Configured) -> bool {
-    matches!(server.approval, Approval::NotNeeded | Approval::Approved(_))
+fn is_approved(server: &ConfiguredServer) -> bool {
+    matches!(server.approval, ServerApproval::NotNeeded | ServerApproval::Approved(_))
 }
 
 /// Returns the transport. For an invalid entry, derives it from the keys present.
-fn transport(server: &Configured) -> Option<&'static str> {
+fn transport(server: &ConfiguredServer) -> Option<&'static str> {
     match server.described.as_ref().map(|described| &described.reach) {
-        Ok(Reach::Stdio(_)) => Some("stdio"),
-        Ok(Reach::Http(http)) if http.form == HttpForm::Sse => Some("sse"),
-        Ok(Reach::Http(_)) => Some("http"),
+        Ok(TransportDefinition::Stdio(_)) => Some("stdio"),
+        Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => Some("sse"),
+        Ok(TransportDefinition::Http(_)) => Some("http"),
         Err(_) if server.written.contains_key("command") => Some("stdio"),
         Err(_) if server.written.contains_key("url") || server.written.contains_key("httpUrl") => Some("http"),
         Err(_) => None,
     }
 }
 
-fn reference(one: &Reference, around: &Surroundings, secrets: Secrets) -> ReferenceItem {
+fn reference(one: &MaskedReference, around: &Environment, secrets: SecretDisplay) -> ReferenceItem {
     let set = one.is_set(around);
     match one {
-        Reference::Secret(name) => ReferenceItem { kind: "secret", name: name.clone(), set, value: None },
-        Reference::Variable { name, .. } => {
-            let value = around.var(name).filter(|_| secrets == Secrets::Revealed);
+        MaskedReference::Secret(name) => ReferenceItem { kind: "secret", name: name.clone(), set, value: None },
+        MaskedReference::Variable { name, .. } => {
+            let value = around.var(name).filter(|_| secrets == SecretDisplay::Revealed);
             let value = value.map(|value| value.to_string_lossy().into_owned());
             ReferenceItem { kind: "variable", name: name.clone(), set, value }
         }
@@ -156,7 +156,7 @@ fn reference(one: &Reference, around: &Surroundings, secrets: Secrets) -> Refere
 }
 
 impl ProblemItem {
-    pub fn new(problem: &Problem) -> Self {
+    pub fn new(problem: &ConfigProblem) -> Self {
         let place = problem.place.as_ref();
         Self {
             code: problem.code,

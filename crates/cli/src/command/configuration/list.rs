@@ -2,16 +2,16 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
-use wharf_config::{Config, Configured, ProblemSeverity};
-use wharf_spec::Untrusted;
+use wharf_config::{Config, ConfiguredServer, ProblemSeverity};
+use wharf_spec::UntrustedText;
 
 use super::super::status;
-use super::item::{Item, ProblemItem};
-use crate::masked::Secrets;
+use super::item::{ConfiguredServerItem, ProblemItem};
+use crate::masked::SecretDisplay;
 use wharf_terminal::columns::{columns, left};
 use wharf_terminal::configured::{ADD, told};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
@@ -26,7 +26,7 @@ Examples:
   wharf list --scope project
   wharf list --probe
   wharf list --json | jq -r '.items[] | select(.state == \"broken\") | .id'")]
-pub struct Args {
+pub struct ConfigListArgs {
     /// Layers to show
     #[arg(long, short, value_enum, default_value_t = ScopeFilter::Effective)]
     scope: ScopeFilter,
@@ -55,25 +55,25 @@ enum ScopeFilter {
 #[derive(Serialize)]
 struct ListDocument {
     schema: u32,
-    items: Vec<Item>,
+    items: Vec<ConfiguredServerItem>,
     /// Problems of files rather than of single servers.
     problems: Vec<ProblemItem>,
 }
 
-impl Args {
+impl ConfigListArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResult {
     if args.probe {
         return status::briefly(session, &[]).await;
     }
     let config = session.configuration.config()?;
-    let secrets = Secrets::revealed(args.reveal);
-    let item = |server: &&Configured| Item::new(server, config, &session.surroundings, secrets);
-    let items: Vec<Item> = in_scope(config, args.scope).iter().map(item).collect();
+    let secrets = SecretDisplay::revealed(args.reveal);
+    let item = |server: &&ConfiguredServer| ConfiguredServerItem::new(server, config, &session.surroundings, secrets);
+    let items: Vec<ConfiguredServerItem> = in_scope(config, args.scope).iter().map(item).collect();
     tell_problems(session, config, &items);
     if session.console.manner.json {
         let of_files = config.problems.iter().filter(|problem| problem.server.is_none());
@@ -82,24 +82,24 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
     } else {
         show(session, &items)?;
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Returns the servers of a scope sorted by id, each effective entry before those it replaces.
-fn in_scope(config: &Config, scope: ScopeFilter) -> Vec<&Configured> {
-    let is_in = |server: &&Configured| match scope {
+fn in_scope(config: &Config, scope: ScopeFilter) -> Vec<&ConfiguredServer> {
+    let is_in = |server: &&ConfiguredServer| match scope {
         ScopeFilter::Effective => true,
         ScopeFilter::Project => server.layer.source() == "project",
         ScopeFilter::Global => server.layer.source() == "global",
     };
-    let mut servers: Vec<&Configured> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
+    let mut servers: Vec<&ConfiguredServer> = config.servers.iter().chain(&config.beside).filter(is_in).collect();
     // The sort is stable, so that effective entries stay first.
     servers.sort_by(|one, other| one.name.cmp(&other.name));
     servers
 }
 
 /// Warns about errors that disable a server. Other problems were reported when the configuration was loaded.
-fn tell_problems(session: &Session, config: &Config, items: &[Item]) {
+fn tell_problems(session: &CommandSession, config: &Config, items: &[ConfiguredServerItem]) {
     let is_shown = |id: &str| items.iter().any(|item| item.id == id);
     let costs = config.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     for problem in costs.filter(|problem| problem.server.as_deref().is_some_and(is_shown)) {
@@ -107,7 +107,7 @@ fn tell_problems(session: &Session, config: &Config, items: &[Item]) {
     }
 }
 
-fn show(session: &Session, items: &[Item]) -> Result<(), Failure> {
+fn show(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
     if items.is_empty() {
         session.console.say(format_args!("No MCP servers configured; {ADD}"));
         return Ok(());
@@ -123,7 +123,7 @@ fn show(session: &Session, items: &[Item]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(session: &Session, item: &Item) -> [String; 6] {
+fn row(session: &CommandSession, item: &ConfiguredServerItem) -> [String; 6] {
     let mark = if item.shadowed { "·" } else { " " };
     let file = shown_path(item.file.as_ref(), &session.surroundings);
     [
@@ -131,7 +131,7 @@ fn row(session: &Session, item: &Item) -> [String; 6] {
         item.transport.unwrap_or("?").to_owned(),
         item.source.to_owned(),
         item.state.to_owned(),
-        Untrusted::new(item.target()).to_string(),
+        UntrustedText::new(item.target()).to_string(),
         format!("{file}:{}", item.line),
     ]
 }

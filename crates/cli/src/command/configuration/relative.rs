@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use wharf_terminal::question;
-use wharf_terminal::scope::Scope;
-use wharf_terminal::session::Session;
+use wharf_terminal::scope::ConfigScope;
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 
 /// A `cwd` that starts the server in the current project's directory.
@@ -16,8 +16,8 @@ const PROJECT: &str = "${project}";
 
 /// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
 /// and offers to start the server in the project directory if arguments are relative paths.
-pub async fn settle(session: &Session, scope: Scope, name: &str, entry: &mut Map<String, Value>) {
-    if scope != Scope::Global {
+pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, entry: &mut Map<String, Value>) {
+    if scope != ConfigScope::Global {
         return;
     }
     let here = &session.surroundings.cwd;
@@ -38,26 +38,26 @@ pub async fn settle(session: &Session, scope: Scope, name: &str, entry: &mut Map
         session.console.warn(format_args!(
             "{} starts in a private directory, so {} will not be found there; write an absolute path, or start it in \
              the project's directory: --cwd '{PROJECT}' (`\"cwd\": \"{PROJECT}\"`), which you approve once per project",
-            Untrusted::new(name),
+            UntrustedText::new(name),
             listed(&found)
         ));
     }
 }
 
-async fn offer(session: &Session, name: &str, found: &[String]) -> bool {
+async fn offer(session: &CommandSession, name: &str, found: &[String]) -> bool {
     if session.console.manner.json || !question::is_somebody_there() {
         return false;
     }
     let say = format!("{} among the arguments is relative.", listed(found));
     let prompt = format!(
         "Start {} in the directory of each project you use it in, approved once for each? [y/N] ",
-        paint(NAME, Untrusted::new(name))
+        paint(NAME, UntrustedText::new(name))
     );
     question::confirm(&session.console, &say, &prompt).await
 }
 
 fn listed(found: &[String]) -> String {
-    let shown: Vec<String> = found.iter().map(|path| format!("`{}`", Untrusted::new(path.as_str()))).collect();
+    let shown: Vec<String> = found.iter().map(|path| format!("`{}`", UntrustedText::new(path.as_str()))).collect();
     shown.join(", ")
 }
 

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use wharf_config::edit::{Change, Edited, remove_server, set_enabled};
-use wharf_config::{Approval, Configured, Layer, load};
+use wharf_config::edit::{ConfigChange, EditedText, remove_server, set_enabled};
+use wharf_config::{ConfiguredServer, Layer, ServerApproval, load};
 
 use super::undo::{quoted, undo_by_json};
-use wharf_terminal::failure::{Ending, Failure, Outcome};
-use wharf_terminal::scope::{Scope, change_file};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::scope::{ConfigScope, change_file};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -19,12 +19,12 @@ Without --scope, the entry that stands in the project goes first, then the one t
 Examples:
   wharf remove github
   wharf remove github --scope global")]
-pub struct Args {
+pub struct RemoveArgs {
     /// Name of the server
     id: String,
     /// Configuration to remove it from
     #[arg(long, short, value_enum)]
-    scope: Option<Scope>,
+    scope: Option<ConfigScope>,
     /// Write one JSON document instead of text
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -42,30 +42,30 @@ struct RemoveDocument<'a> {
     counts_now: Option<String>,
 }
 
-impl Args {
+impl RemoveArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &RemoveArgs, session: &CommandSession) -> CommandResult {
     if args.scope.is_none_or(|scope| scope.layer() == Layer::Project) && remove_switch(args, session)? {
-        return Ok(Ending::Fine);
+        return Ok(CommandEnding::Fine);
     }
     let server = chosen(args, session)?;
     let places = &session.configuration.places;
     let change = change_file(places, server.layer, &server.place.file, |text| remove_server(text, &server.name))?;
-    let Change::Removed(old) = change else {
+    let ConfigChange::Removed(old) = change else {
         let failure = Failure::usage(format_args!("it is not in {} any more", server.place.file.display()));
         return Err(failure.about(server.name.as_str()).hint("somebody else was faster: wharf list"));
     };
     tell(args, session, server, &old)?;
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Removes an entry in the project's own file that only disables a server of a lower layer. Returns whether there was
 /// one.
-fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
+fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Failure> {
     let places = &session.configuration.places;
     let Ok(name) = wharf_spec::ServerName::new(&args.id) else { return Ok(false) };
     let path = places.project_file();
@@ -75,10 +75,10 @@ fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
     let change = change_file(places, Layer::Project, &path, |text| {
         // Enabling such an entry removes it. Discard any other edit.
         let edited = set_enabled(text, &name, true)?;
-        let is_switch = matches!(edited.change, Change::Removed(_));
-        Ok(if is_switch { edited } else { Edited { text: text.to_owned(), change: Change::Unchanged } })
+        let is_switch = matches!(edited.change, ConfigChange::Removed(_));
+        Ok(if is_switch { edited } else { EditedText { text: text.to_owned(), change: ConfigChange::Unchanged } })
     });
-    if !matches!(change, Ok(Change::Removed(_))) {
+    if !matches!(change, Ok(ConfigChange::Removed(_))) {
         return Ok(false);
     }
     let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", quoted(&args.id));
@@ -104,13 +104,13 @@ fn remove_switch(args: &Args, session: &Session) -> Result<bool, Failure> {
 }
 
 /// Selects the entry to remove among those with the id.
-fn chosen<'a>(args: &Args, session: &'a Session) -> Result<&'a Configured, Failure> {
+fn chosen<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a ConfiguredServer, Failure> {
     let counts = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
     let mut all = config.servers.iter().chain(&config.beside).filter(|server| server.name == counts.name);
     let found = match args.scope {
         Some(scope) => all.find(|server| scope.holds(server)),
-        None => all.find(|server| Scope::Project.holds(server)).or(Some(counts)),
+        None => all.find(|server| ConfigScope::Project.holds(server)).or(Some(counts)),
     };
     let server = found.ok_or_else(|| {
         let failure = Failure::usage("it does not stand in that scope").about(counts.name.as_str());
@@ -125,7 +125,7 @@ fn chosen<'a>(args: &Args, session: &'a Session) -> Result<&'a Configured, Failu
 /// # Errors
 ///
 /// Fails with a usage error that names the variable.
-pub fn in_a_file(server: &Configured) -> Result<(), Failure> {
+pub fn in_a_file(server: &ConfiguredServer) -> Result<(), Failure> {
     if server.layer != Layer::Variable {
         return Ok(());
     }
@@ -133,7 +133,7 @@ pub fn in_a_file(server: &Configured) -> Result<(), Failure> {
     Err(failure.about(server.name.as_str()).hint("change the variable where it is set"))
 }
 
-fn tell(args: &Args, session: &Session, server: &Configured, old: &Value) -> Result<(), Failure> {
+fn tell(args: &RemoveArgs, session: &CommandSession, server: &ConfiguredServer, old: &Value) -> Result<(), Failure> {
     let now = load(&session.configuration.places, &session.surroundings);
     let counts_now = now.server(server.name.as_str()).map(|server| server.place.to_string());
     let undo = undo(server, old);
@@ -166,9 +166,9 @@ fn tell(args: &Args, session: &Session, server: &Configured, old: &Value) -> Res
 }
 
 /// Returns the command that restores the entry. `None` for files that no scope writes.
-fn undo(server: &Configured, old: &Value) -> Option<String> {
+fn undo(server: &ConfiguredServer, old: &Value) -> Option<String> {
     // Running the undo command would approve the entry, and this one has not been reviewed.
-    if matches!(server.approval, Approval::Needed | Approval::Changed) {
+    if matches!(server.approval, ServerApproval::Needed | ServerApproval::Changed) {
         return None;
     }
     let flags = match server.layer {

@@ -2,13 +2,13 @@
 
 use clap::Subcommand;
 use serde_json::json;
-use wharf_config::{SecretError, SecretPlace, SecretStore, is_secret_name};
+use wharf_config::{SecretError, SecretOrigin, SecretStore, is_secret_name};
 use wharf_spec::Secret;
 
-use wharf_terminal::failure::{Ending, Failure, Kind, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -22,7 +22,7 @@ Examples:
   gh auth token | wharf secret set github
   wharf secret list
   wharf secret remove github")]
-pub struct Args {
+pub struct SecretArgs {
     #[command(subcommand)]
     action: SecretAction,
     /// Write one JSON document instead of text
@@ -49,19 +49,19 @@ enum SecretAction {
     },
 }
 
-impl Args {
+impl SecretArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &SecretArgs, session: &CommandSession) -> CommandResult {
     match &args.action {
         SecretAction::Set { name } => set(session, name).await?,
         SecretAction::List => list(session)?,
         SecretAction::Remove { name } => remove(session, name)?,
     }
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Opens the secret store: next to the user's configuration file, or backed by the configured `secretCommand`.
@@ -69,7 +69,7 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
 /// # Errors
 ///
 /// Fails if there is no directory to store secrets in, or if the configuration cannot be read.
-pub fn store(session: &Session) -> Result<SecretStore, Failure> {
+pub fn store(session: &CommandSession) -> Result<SecretStore, Failure> {
     let configuration = &session.configuration;
     let user = &configuration.places.user;
     if user.as_os_str().is_empty() {
@@ -82,7 +82,7 @@ pub fn store(session: &Session) -> Result<SecretStore, Failure> {
     })
 }
 
-async fn set(session: &Session, name: &str) -> Result<(), Failure> {
+async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
     if !is_secret_name(name) {
         return Err(failed(&SecretError::BadName { name: name.to_owned() }));
     }
@@ -102,7 +102,7 @@ async fn set(session: &Session, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(session: &Session) -> Result<(), Failure> {
+fn list(session: &CommandSession) -> Result<(), Failure> {
     let names = store(session)?.names().map_err(|error| failed(&error))?;
     if session.console.manner.json {
         let items: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
@@ -114,7 +114,7 @@ fn list(session: &Session) -> Result<(), Failure> {
     names.iter().try_for_each(|name| session.console.print(format_args!("{name}\n")))
 }
 
-fn remove(session: &Session, name: &str) -> Result<(), Failure> {
+fn remove(session: &CommandSession, name: &str) -> Result<(), Failure> {
     let store = store(session)?;
     if !store.remove(name).map_err(|error| failed(&error))? {
         let names = store.names().unwrap_or_default();
@@ -128,27 +128,27 @@ fn remove(session: &Session, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn place_word(place: &SecretPlace) -> String {
+fn place_word(place: &SecretOrigin) -> String {
     match place {
-        SecretPlace::Command => "command".to_owned(),
-        SecretPlace::Keyring => "keyring".to_owned(),
-        SecretPlace::File(path) => path.display().to_string(),
+        SecretOrigin::Command => "command".to_owned(),
+        SecretOrigin::Keyring => "keyring".to_owned(),
+        SecretOrigin::File(path) => path.display().to_string(),
     }
 }
 
-fn shown(session: &Session, place: &SecretPlace) -> String {
+fn shown(session: &CommandSession, place: &SecretOrigin) -> String {
     match place {
-        SecretPlace::Command => "what secretCommand asks".to_owned(),
-        SecretPlace::Keyring => "the system's keyring".to_owned(),
-        SecretPlace::File(path) => format!("{}, which only you can read", shown_path(path, &session.surroundings)),
+        SecretOrigin::Command => "what secretCommand asks".to_owned(),
+        SecretOrigin::Keyring => "the system's keyring".to_owned(),
+        SecretOrigin::File(path) => format!("{}, which only you can read", shown_path(path, &session.surroundings)),
     }
 }
 
 fn failed(error: &SecretError) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let kind = match error {
-        SecretError::BadName { .. } | SecretError::Unknown { .. } | SecretError::Elsewhere { .. } => Kind::Usage,
-        _ => Kind::Other,
+        SecretError::BadName { .. } | SecretError::Unknown { .. } | SecretError::Elsewhere { .. } => FailureKind::Usage,
+        _ => FailureKind::Other,
     };
     Failure::of(kind, format_args!("{error}{cause}")).hint(error.fix())
 }

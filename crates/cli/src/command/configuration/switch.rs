@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use wharf_config::edit::{Change, set_enabled};
-use wharf_config::{Config, Configured, Format, Layer, load};
+use wharf_config::edit::{ConfigChange, set_enabled};
+use wharf_config::{Config, ConfiguredServer, FileFormat, Layer, load};
 use wharf_spec::ServerName;
 
 use super::remove::in_a_file;
-use wharf_terminal::failure::{Ending, Failure, Outcome};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::scope::change_file;
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
@@ -19,7 +19,7 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 Examples:
   wharf disable github
   wharf enable github")]
-pub struct Args {
+pub struct SwitchArgs {
     /// Name of the server
     id: String,
     /// Write one JSON document instead of text
@@ -45,21 +45,21 @@ enum SwitchDirection {
     Off,
 }
 
-impl Args {
+impl SwitchArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn enable(args: &Args, session: &Session) -> Outcome {
+pub async fn enable(args: &SwitchArgs, session: &CommandSession) -> CommandResult {
     run(args, SwitchDirection::On, session)
 }
 
-pub async fn disable(args: &Args, session: &Session) -> Outcome {
+pub async fn disable(args: &SwitchArgs, session: &CommandSession) -> CommandResult {
     run(args, SwitchDirection::Off, session)
 }
 
-fn run(args: &Args, switch: SwitchDirection, session: &Session) -> Outcome {
+fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
     in_a_file(server)?;
     let mut files = Vec::new();
@@ -77,11 +77,11 @@ fn run(args: &Args, switch: SwitchDirection, session: &Session) -> Outcome {
         return Err(failure.about(server.name.as_str()).hint(format_args!("look at {}", server.place)));
     }
     tell(session, server, switch, &files)?;
-    Ok(Ending::Fine)
+    Ok(CommandEnding::Fine)
 }
 
 /// Adds a hint: if the file cannot be changed, the project's configuration can still disable the server.
-fn instead(failure: Failure, server: &Configured, switch: SwitchDirection) -> Failure {
+fn instead(failure: Failure, server: &ConfiguredServer, switch: SwitchDirection) -> Failure {
     let failure = failure.about(server.name.as_str());
     match (switch, server.layer) {
         (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
@@ -91,7 +91,7 @@ fn instead(failure: Failure, server: &Configured, switch: SwitchDirection) -> Fa
 }
 
 fn switch_in(
-    session: &Session,
+    session: &CommandSession,
     layer: Layer,
     file: &std::path::Path,
     name: &ServerName,
@@ -99,17 +99,17 @@ fn switch_in(
 ) -> Result<bool, Failure> {
     let is_on = switch == SwitchDirection::On;
     let change = change_file(&session.configuration.places, layer, file, |text| set_enabled(text, name, is_on))?;
-    Ok(matches!(change, Change::Replaced(_) | Change::Removed(_) | Change::Added))
+    Ok(matches!(change, ConfigChange::Replaced(_) | ConfigChange::Removed(_) | ConfigChange::Added))
 }
 
 /// Enables a server in the higher layers that disable it. Returns the changed files.
-fn free(session: &Session, server: &Configured) -> Result<Vec<PathBuf>, Failure> {
+fn free(session: &CommandSession, server: &ConfiguredServer) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for layered in &session.configuration.config()?.layers {
         let is_editable = layered.found
             && layered.layer > server.layer
             && layered.layer != Layer::Variable
-            && Format::of(&layered.file) == Format::Json;
+            && FileFormat::of(&layered.file) == FileFormat::Json;
         if is_editable && switch_in(session, layered.layer, &layered.file, &server.name, SwitchDirection::On)? {
             files.push(layered.file.clone());
         }
@@ -121,7 +121,12 @@ fn is_enabled(config: &Config, name: &ServerName) -> bool {
     config.server(name.as_str()).is_some_and(|server| server.enabled)
 }
 
-fn tell(session: &Session, server: &Configured, switch: SwitchDirection, files: &[PathBuf]) -> Result<(), Failure> {
+fn tell(
+    session: &CommandSession,
+    server: &ConfiguredServer,
+    switch: SwitchDirection,
+    files: &[PathBuf],
+) -> Result<(), Failure> {
     let (action, word, opposite) = match switch {
         SwitchDirection::On => ("enabled", "Enabled", "disable"),
         SwitchDirection::Off => ("disabled", "Disabled", "enable"),

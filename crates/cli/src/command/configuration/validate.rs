@@ -4,14 +4,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wharf_config::{Config, Configured, Place, Places, Problem, ProblemSeverity, Resolving, load};
+use wharf_config::{
+    Config, ConfigPaths, ConfigProblem, ConfiguredServer, ProblemSeverity, ResolveContext, SourceLocation, load,
+};
 use wharf_policy::Policy;
-use wharf_spec::{ActivationState, Untrusted};
+use wharf_spec::{ActivationState, UntrustedText};
 
 use super::item::{ProblemItem, severity};
 use wharf_terminal::configured::sourced;
-use wharf_terminal::failure::{Ending, Kind, Outcome};
-use wharf_terminal::session::{CommonArgs, Session};
+use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
+use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
@@ -24,7 +26,7 @@ Examples:
   wharf validate
   wharf validate team.yaml
   wharf validate --json | jq -r '.items[] | \"\\(.file):\\(.line): \\(.message)\"'")]
-pub struct Args {
+pub struct ValidateArgs {
     /// File to check; default: every layer
     file: Option<PathBuf>,
     /// Write one JSON document instead of text
@@ -43,13 +45,13 @@ struct ValidateDocument {
     items: Vec<ProblemItem>,
 }
 
-impl Args {
+impl ValidateArgs {
     pub fn common(&self) -> CommonArgs {
         CommonArgs { json: self.json, ..CommonArgs::default() }
     }
 }
 
-pub async fn run(args: &Args, session: &Session) -> Outcome {
+pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult {
     let config = match &args.file {
         None => load(&session.configuration.places, &session.surroundings),
         Some(file) => load(&alone(session, file), &session.surroundings),
@@ -75,17 +77,17 @@ pub async fn run(args: &Args, session: &Session) -> Outcome {
         session.console.print(grouped(session, &problems))?;
         session.console.say(summary(session, &config, errors, warnings));
     }
-    Ok(if is_bad { Ending::Told(Kind::Usage) } else { Ending::Fine })
+    Ok(if is_bad { CommandEnding::Told(FailureKind::Usage) } else { CommandEnding::Fine })
 }
 
 /// Returns places that contain only one file.
-fn alone(session: &Session, file: &Path) -> Places {
-    Places {
+fn alone(session: &CommandSession, file: &Path) -> ConfigPaths {
+    ConfigPaths {
         project: session.configuration.places.project.clone(),
         server_dirs: session.configuration.places.server_dirs.clone(),
         flags: vec![session.surroundings.cwd.join(file)],
         only_flags: true,
-        ..Places::default()
+        ..ConfigPaths::default()
     }
 }
 
@@ -95,22 +97,23 @@ fn found(config: &Config) -> impl Iterator<Item = &Path> {
 
 /// Collects the problems found while loading, the references that cannot be resolved and the invalid rules, sorted by
 /// location.
-fn everything_wrong(session: &Session, config: &Config) -> Vec<Problem> {
+fn everything_wrong(session: &CommandSession, config: &Config) -> Vec<ConfigProblem> {
     let used = config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled);
     let unresolved = used.flat_map(|server| unresolved(session, config, server));
-    let mut problems: Vec<Problem> =
+    let mut problems: Vec<ConfigProblem> =
         config.problems.iter().cloned().chain(unresolved).chain(bad_rules(config)).collect();
-    let order = |problem: &Problem| problem.place.as_ref().map(|place: &Place| (place.file.clone(), place.at));
+    let order =
+        |problem: &ConfigProblem| problem.place.as_ref().map(|place: &SourceLocation| (place.file.clone(), place.at));
     problems.sort_by_key(order);
     problems.dedup();
     problems
 }
 
 /// Returns the references that cannot be resolved. Secrets are assumed to exist, because reading one may run a program.
-fn unresolved(session: &Session, config: &Config, server: &Configured) -> Vec<Problem> {
+fn unresolved(session: &CommandSession, config: &Config, server: &ConfiguredServer) -> Vec<ConfigProblem> {
     let secrets = |_: &str| Ok("secret".to_owned());
     let (around, places) = (&session.surroundings, &session.configuration.places);
-    let with = Resolving { around, settings: &config.settings, secrets: &secrets, places };
+    let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
     // Problems of the entry itself were reported when it was loaded.
     if server.described.is_err() {
         return Vec::new();
@@ -121,23 +124,23 @@ fn unresolved(session: &Session, config: &Config, server: &Configured) -> Vec<Pr
     problems
 }
 
-fn bad_rules(config: &Config) -> Vec<Problem> {
+fn bad_rules(config: &Config) -> Vec<ConfigProblem> {
     let servers: Vec<_> = config.servers.iter().map(|server| server.name.clone()).collect();
     let rules = &config.settings.rules;
     let policy = Policy::compile(sourced(rules), &servers);
-    let problem = |found: &wharf_policy::Problem| Problem {
+    let problem = |found: &wharf_policy::RuleProblem| ConfigProblem {
         code: "rule",
         severity: if found.is_unreadable() { ProblemSeverity::Error } else { ProblemSeverity::Warning },
         place: rules.get(found.index).map(|rule| rule.place.clone()),
         server: None,
-        text: Untrusted::new(format!("the rule on `{}`: {}", found.rule.rule.tool, found.kind)).to_string(),
+        text: UntrustedText::new(format!("the rule on `{}`: {}", found.rule.rule.tool, found.kind)).to_string(),
         fix: None,
     };
     policy.problems().iter().map(problem).collect()
 }
 
 /// Formats problems grouped by file.
-fn grouped(session: &Session, problems: &[Problem]) -> String {
+fn grouped(session: &CommandSession, problems: &[ConfigProblem]) -> String {
     let mut text = String::new();
     let mut last: Option<&Path> = None;
     for problem in problems {
@@ -159,7 +162,7 @@ fn grouped(session: &Session, problems: &[Problem]) -> String {
     text
 }
 
-fn summary(session: &Session, config: &Config, errors: usize, warnings: usize) -> String {
+fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: usize) -> String {
     let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let files: Vec<String> = found(config).map(|file| shown_path(file, &session.surroundings)).collect();
     let read = match files.is_empty() {

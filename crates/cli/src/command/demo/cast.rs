@@ -11,7 +11,7 @@ use wharf_spec::{ServerSpec, StdioSpec};
 use super::conversation::QuestionRecorder;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::services::ServiceArgs;
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 
 /// An environment variable that no server may see.
 pub const SECRET: &str = "WHARF_DEMO_SECRET";
@@ -21,7 +21,7 @@ const PARTS: [(&str, Option<&str>); 3] = [("north", None), ("east", Some("2025-1
 
 /// Source of the answers to a server's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answers {
+pub enum AnswerSource {
     Tour,
     Person,
 }
@@ -30,8 +30,8 @@ pub enum Answers {
 const OWN_ANSWER: &str = "email=ada@harbour.example";
 
 pub struct DemoServers<'a> {
-    pub session: &'a Session,
-    pub answers: Answers,
+    pub session: &'a CommandSession,
+    pub answers: AnswerSource,
     /// Records the questions of the servers.
     pub overheard: QuestionRecorder,
     services: ClientServices,
@@ -61,8 +61,8 @@ impl CancellationCounter {
 }
 
 impl<'a> DemoServers<'a> {
-    pub fn new(session: &'a Session, answers: Answers) -> Result<Self, Failure> {
-        let given: &[&str] = if answers == Answers::Tour { &[OWN_ANSWER] } else { &[] };
+    pub fn new(session: &'a CommandSession, answers: AnswerSource) -> Result<Self, Failure> {
+        let given: &[&str] = if answers == AnswerSource::Tour { &[OWN_ANSWER] } else { &[] };
         let (overheard, services) = QuestionRecorder::among(ServiceArgs::answering(given).offer(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("this program cannot find itself: {error}")))?;

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wharf_client::{CallOptions, ClientServices, Connection, Elicitor, Event, Pending, Started, TaskOptions};
-use wharf_spec::Untrusted;
+use wharf_client::{BoxedFuture, CallOptions, ClientServices, Connection, Elicitor, Event, Started, TaskOptions};
+use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, Task, UrlRequest};
 
-use super::cast::{Answers, DemoServers};
+use super::cast::{AnswerSource, DemoServers};
 use super::scenes::{ask, ensure, raw, shown, told};
-use super::tour::Scene;
+use super::tour::SceneResult;
 use wharf_terminal::content::resource_text;
 
 const TIDE: &str = "harbour://tide";
@@ -45,26 +45,26 @@ impl Elicitor for RecordingElicitor {
         self.person.shows_pages()
     }
 
-    fn elicit(&self, server: &str, question: Elicitation) -> Pending<ElicitationResponse> {
+    fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
         let told = match &question {
             Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
             Elicitation::Url(page) => page.message.clone(),
         };
-        let told = Untrusted::new(told).shortened(200).to_string();
+        let told = UntrustedText::new(told).shortened(200).to_string();
         self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {told}"));
         self.person.elicit(server, question)
     }
 
-    fn page_done(&self, server: &str, page: &UrlRequest) -> Pending<()> {
+    fn page_done(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
         self.person.page_done(server, page)
     }
 }
 
-pub async fn question(cast: &DemoServers<'_>) -> Scene {
+pub async fn question(cast: &DemoServers<'_>) -> SceneResult {
     let answer = ask(cast.north(), "book_berth", "{}").await?;
     let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
     ensure(lines.len() == 1, "book_berth should ask once")?;
-    if cast.answers == Answers::Tour {
+    if cast.answers == AnswerSource::Tour {
         lines.push("the tour answers with the server's defaults and an address; --ask lets you answer".to_owned());
         ensure(shown(&answer).starts_with("Booked: "), "the berth should be booked")?;
     }
@@ -73,7 +73,7 @@ pub async fn question(cast: &DemoServers<'_>) -> Scene {
 }
 
 /// Watches a resource with the newest and the oldest revision, which subscribe differently.
-pub async fn watch(cast: &DemoServers<'_>) -> Scene {
+pub async fn watch(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = Vec::new();
     for server in [cast.north(), cast.west()] {
         lines.push(raise_tide(server).await?);
@@ -89,12 +89,12 @@ async fn raise_tide(server: &Connection) -> Result<String, String> {
     let event = event.map_err(|_| "the change should have been told")?.map_err(told)?;
     ensure(matches!(&event, Event::Resource(uri) if uri == TIDE), "the tide should have changed")?;
     let read = server.read_resource(TIDE, CallOptions::default()).await.map_err(told)?;
-    let read = Untrusted::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
+    let read = UntrustedText::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
     ensure(read == raised, "what is read should be new")?;
     Ok(format!("{}: raise_tide  →  {TIDE} changed  →  {read}", server.facts().name))
 }
 
-pub async fn task(cast: &DemoServers<'_>) -> Scene {
+pub async fn task(cast: &DemoServers<'_>) -> SceneResult {
     let arguments = raw(r#"{"containers":3,"interval_ms":40}"#)?;
     let started = cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(told)?;
     let Started::Task(task) = started else { return Err("unload_ship should become a task".to_owned()) };
@@ -102,7 +102,7 @@ pub async fn task(cast: &DemoServers<'_>) -> Scene {
     let (kept, console) = (words.clone(), cast.session.console.clone());
     let answer = task.finish(Some(Arc::new(move |task: &Task| {
         let word = task.message.clone().unwrap_or_else(|| task.status.to_string());
-        let word = Untrusted::new(word.trim_end_matches('.')).shortened(80).to_string();
+        let word = UntrustedText::new(word.trim_end_matches('.')).shortened(80).to_string();
         console.status(&format!("north · unload_ship  {word}"));
         let mut words = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if words.last() != Some(&word) {

@@ -1,15 +1,15 @@
 //! A host with several servers: a lazy one, a missing one and one that crashes and restarts, with permission rules.
 
-use wharf::policy::{Action, Rule, RuleOrigin, SourcedRule, Standing};
+use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
 use wharf::spec::{ServerEntry, ServerName, ServerSpec, StdioSpec};
-use wharf::{CallOptions, Events, Host, RawJson, State};
+use wharf::{CallOptions, EventReceiver, Host, RawJson, ServerState};
 
 use super::cast::DemoServers;
 use super::scenes::ensure;
-use super::tour::Scene;
+use super::tour::SceneResult;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
-pub async fn servers(cast: &DemoServers<'_>) -> Scene {
+pub async fn servers(cast: &DemoServers<'_>) -> SceneResult {
     // Subscribing to the events keeps errors out of the log: the scene shows them.
     let (host, _events) = start(cast).await?;
     let played = play(&host).await;
@@ -17,7 +17,7 @@ pub async fn servers(cast: &DemoServers<'_>) -> Scene {
     played
 }
 
-async fn start(cast: &DemoServers<'_>) -> Result<(Host, Events), String> {
+async fn start(cast: &DemoServers<'_>) -> Result<(Host, EventReceiver), String> {
     let demo = StdioSpec { program: cast.program.clone(), args: vec!["demo-server".into()], ..StdioSpec::default() };
     let missing = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     let mut servers = Vec::new();
@@ -37,18 +37,18 @@ async fn start(cast: &DemoServers<'_>) -> Result<(Host, Events), String> {
 }
 
 fn rule(tool: &str) -> SourcedRule {
-    let rule = Rule::new(tool, Action::Allow);
-    SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: Standing::User } }
+    let rule = Rule::new(tool, RuleAction::Allow);
+    SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: RuleAuthority::User } }
 }
 
-async fn play(host: &Host) -> Scene {
+async fn play(host: &Host) -> SceneResult {
     host.settled().await;
     let mut lines: Vec<String> = host.status().iter().map(shown).collect();
-    ensure(state(host, "quay")? == State::Ready, "the first one should be ready")?;
-    ensure(state(host, "pier")? == State::Idle, "the lazy one should be waiting")?;
-    ensure(state(host, "wreck")? == State::Failed, "the one that is not there should have failed")?;
+    ensure(state(host, "quay")? == ServerState::Ready, "the first one should be ready")?;
+    ensure(state(host, "pier")? == ServerState::Idle, "the lazy one should be waiting")?;
+    ensure(state(host, "wreck")? == ServerState::Failed, "the one that is not there should have failed")?;
     lines.push(told(host, "pier", "echo").await?);
-    ensure(state(host, "pier")? == State::Ready, "its first call should have started it")?;
+    ensure(state(host, "pier")? == ServerState::Ready, "its first call should have started it")?;
     let crashed = call(host, "quay", "crash").await;
     lines.push(format!("quay crash  →  {}", crashed.err().ok_or("it should have crashed")?));
     lines.push(told(host, "quay", "echo").await?);
@@ -66,7 +66,7 @@ fn shown(status: &wharf::ServerStatus) -> String {
     }
 }
 
-fn state(host: &Host, server: &str) -> Result<State, String> {
+fn state(host: &Host, server: &str) -> Result<ServerState, String> {
     host.status_of(server).map(|status| status.state).map_err(|error| error.to_string())
 }
 

@@ -9,7 +9,7 @@ use wharf_spec::{HttpSpec, ServerSpec};
 
 use super::cast::DemoServers;
 use super::scenes::{ask, ensure};
-use super::tour::Scene;
+use super::tour::SceneResult;
 use wharf_terminal::content::text_view;
 use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::style::{NAME, QUIET, paint};
@@ -21,7 +21,7 @@ const FORMS: [(&str, &[&str], Transport); 3] = [
     ("stream", &["--sse", "127.0.0.1:0"], Transport::HttpSse),
 ];
 
-pub async fn forms(cast: &DemoServers<'_>) -> Scene {
+pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = Vec::new();
     for (name, arguments, expected) in FORMS {
         let server = BackgroundServer::start(cast, arguments).await.map_err(|error| error.to_string())?;
@@ -49,7 +49,7 @@ async fn customs(connection: &Connection) -> Result<String, String> {
     let answer = ask(connection, "clear_customs", r#"{"region":"north"}"#).await?;
     let text = text_view(&answer.content);
     ensure(text.contains("north"), "the region should have been seen in a header")?;
-    Ok(format!("          {}", wharf_spec::Untrusted::new(text).shortened(120)))
+    Ok(format!("          {}", wharf_spec::UntrustedText::new(text).shortened(120)))
 }
 
 async fn dial(cast: &DemoServers<'_>, name: &str, url: Url) -> Result<Connection, String> {

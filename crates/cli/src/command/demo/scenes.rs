@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use wharf_client::{CallOptions, Connection, StepOutcome};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ToolResult};
 
 use super::cast::{DemoServers, SECRET};
-use super::tour::Scene;
+use super::tour::SceneResult;
 use crate::command::call::progress_text;
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::content::{resource_text, text_view};
@@ -20,7 +20,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 const CALLS: u32 = 16;
 const EACH: Duration = Duration::from_millis(300);
 
-pub async fn connect(cast: &mut DemoServers<'_>) -> Scene {
+pub async fn connect(cast: &mut DemoServers<'_>) -> SceneResult {
     cast.assemble().await.map_err(|failure| render(&failure))?;
     Ok(cast.servers.iter().map(arrival).collect())
 }
@@ -40,19 +40,19 @@ fn arrival(server: &Connection) -> String {
     )
 }
 
-pub async fn tools(cast: &DemoServers<'_>) -> Scene {
+pub async fn tools(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = Vec::new();
     for server in &cast.servers {
         let listing = server.list_tools().await.map_err(told)?;
         let names: Vec<&str> = listing.items.iter().map(|tool| tool.name.as_str()).collect();
-        let tools = Untrusted::new(names.join(", ")).to_string();
+        let tools = UntrustedText::new(names.join(", ")).to_string();
         lines.push(format!("{} {}", paint(NAME, format_args!("{:<5}", server.facts().name)), tools));
         ensure(names.contains(&"echo"), "there should be a tool `echo`")?;
     }
     Ok(lines)
 }
 
-pub async fn call(cast: &DemoServers<'_>) -> Scene {
+pub async fn call(cast: &DemoServers<'_>) -> SceneResult {
     let echo = ask(cast.north(), "echo", r#"{"text":"Ahoy!"}"#).await?;
     ensure(text_view(&echo.content) == "Ahoy!", "echo should repeat the text")?;
     let sent = r#"{"cargo":["oranges",7]}"#;
@@ -60,11 +60,11 @@ pub async fn call(cast: &DemoServers<'_>) -> Scene {
     let data = data.ok_or("json_response should answer with data")?;
     Ok(vec![
         format!("echo text=Ahoy!  →  {}", shown(&echo)),
-        format!("json_response '{sent}'  →  {}", Untrusted::new(data.get())),
+        format!("json_response '{sent}'  →  {}", UntrustedText::new(data.get())),
     ])
 }
 
-pub async fn progress(cast: &DemoServers<'_>) -> Scene {
+pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (kept, console) = (reports.clone(), cast.session.console.clone());
     let options = CallOptions::default().progress(move |progress| {
@@ -81,7 +81,7 @@ pub async fn progress(cast: &DemoServers<'_>) -> Scene {
     Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), shown(&answer))])
 }
 
-pub async fn parallel(cast: &DemoServers<'_>) -> Scene {
+pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
     let began = Instant::now();
     let mut calls = JoinSet::new();
     for _ in 0..CALLS {
@@ -97,7 +97,7 @@ pub async fn parallel(cast: &DemoServers<'_>) -> Scene {
     Ok(vec![format!("{CALLS} calls of {} each, together: {}", DurationText(EACH), DurationText(took))])
 }
 
-pub async fn environment(cast: &DemoServers<'_>) -> Scene {
+pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {
     let answer = ask(cast.north(), "environment", "{}").await?;
     let text = text_view(&answer.content);
     let names: Vec<&str> = text.lines().collect();
@@ -105,12 +105,12 @@ pub async fn environment(cast: &DemoServers<'_>) -> Scene {
     let (ours, theirs) = (cast.session.surroundings.env.len() + 1, names.len());
     Ok(vec![
         format!("you have {ours} variables, {SECRET} among them; the server got {theirs}:"),
-        Untrusted::new(names.join(" ")).shortened(400).to_string(),
+        UntrustedText::new(names.join(" ")).shortened(400).to_string(),
         "more only by name: --env NAME, or --inherit-env for all".to_owned(),
     ])
 }
 
-pub async fn read(cast: &DemoServers<'_>) -> Scene {
+pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
     let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(told)?;
     let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
     ensure(text.contains("Ahoy"), "the greeting should greet")?;
@@ -119,8 +119,8 @@ pub async fn read(cast: &DemoServers<'_>) -> Scene {
     let said = prompt.messages.first().map(|message| text_view(std::slice::from_ref(&message.content)));
     let said = said.ok_or("the prompt should have a message")?;
     Ok(vec![
-        format!("demo://greeting  →  {}", Untrusted::new(text)),
-        format!("welcome name=Ada  →  {}", Untrusted::new(said)),
+        format!("demo://greeting  →  {}", UntrustedText::new(text)),
+        format!("welcome name=Ada  →  {}", UntrustedText::new(said)),
     ])
 }
 
@@ -139,7 +139,7 @@ pub fn raw(json: &str) -> Result<RawJson, String> {
 
 /// Returns the text of a result on one line.
 pub fn shown(answer: &ToolResult) -> String {
-    Untrusted::new(text_view(&answer.content)).shortened(200).to_string()
+    UntrustedText::new(text_view(&answer.content)).shortened(200).to_string()
 }
 
 pub fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {

@@ -3,19 +3,19 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use wharf_terminal::clock::{DurationText, millis};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::session::Session;
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
 use wharf_terminal::table::wrap;
 
 /// Result of a scene: escaped lines to show, or the error.
-pub type Scene = Result<Vec<String>, String>;
+pub type SceneResult = Result<Vec<String>, String>;
 
-pub struct Tour<'a> {
-    session: &'a Session,
+pub struct DemoTour<'a> {
+    session: &'a CommandSession,
     began: Instant,
     steps: Vec<StepDocument>,
 }
@@ -36,8 +36,8 @@ struct TourDocument<'a> {
     steps: &'a [StepDocument],
 }
 
-impl<'a> Tour<'a> {
-    pub fn new(session: &'a Session) -> Self {
+impl<'a> DemoTour<'a> {
+    pub fn new(session: &'a CommandSession) -> Self {
         Self { session, began: Instant::now(), steps: Vec::new() }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Tour<'a> {
         &mut self,
         name: &'static str,
         title: &str,
-        scene: impl Future<Output = Scene>,
+        scene: impl Future<Output = SceneResult>,
     ) -> Result<bool, Failure> {
         let number = self.steps.len() + 1;
         self.show(format_args!("{}\n", paint(HEADING, format_args!("{number}. {title}"))))?;
@@ -58,7 +58,7 @@ impl<'a> Tour<'a> {
         let played = scene.await;
         let took = began.elapsed();
         let ok = played.is_ok();
-        let lines = played.unwrap_or_else(|problem| vec![Untrusted::new(problem).block().to_string()]);
+        let lines = played.unwrap_or_else(|problem| vec![UntrustedText::new(problem).block().to_string()]);
         let detail = lines.join("\n");
         for line in detail.lines() {
             let line = wrap(&format!("   {line}"), self.session.console.width());

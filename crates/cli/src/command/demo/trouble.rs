@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use tokio::sync::Notify;
-use wharf_client::{CallError, CallOptions, Exit, connect};
+use wharf_client::{CallError, CallOptions, ProcessExit, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::cast::DemoServers;
 use super::processes::left_over;
 use super::scenes::{ask, ensure, raw, shown};
-use super::tour::Scene;
+use super::tour::SceneResult;
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::failure::{Failure, gutter, render};
 
-pub async fn error(cast: &DemoServers<'_>) -> Scene {
+pub async fn error(cast: &DemoServers<'_>) -> SceneResult {
     let answer = ask(cast.west(), "fail", "{}").await?;
     ensure(answer.is_error, "fail should report an error")?;
     Ok(vec![format!("fail  →  error: {}", shown(&answer))])
 }
 
 /// Drops a call after its first progress update.
-pub async fn cancel(cast: &DemoServers<'_>) -> Scene {
+pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
     let sent_before = cast.cancellations.sent();
     let begun = Arc::new(Notify::new());
     let signal = begun.clone();
@@ -38,14 +38,14 @@ pub async fn cancel(cast: &DemoServers<'_>) -> Scene {
     ])
 }
 
-pub async fn crash(cast: &DemoServers<'_>) -> Scene {
+pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
     let arguments = raw(r#"{"exit_code":3}"#)?;
     let failed = match cast.east().call_tool("crash", &arguments, CallOptions::default()).await {
         Ok(_) => return Err("crash should not answer".to_owned()),
         Err(failed) => failed,
     };
     let CallError::OutcomeUnknown(gone) = &failed else { return Err(failed.to_string()) };
-    ensure(gone.exit == Some(Exit::Code(3)), "the exit code should be 3")?;
+    ensure(gone.exit == Some(ProcessExit::Code(3)), "the exit code should be 3")?;
     let mut lines = vec![format!("east: {failed}")];
     lines.extend(gone.stderr.iter().map(|line| gutter(line)));
     for server in [cast.north(), cast.west()] {
@@ -55,7 +55,7 @@ pub async fn crash(cast: &DemoServers<'_>) -> Scene {
     Ok(lines)
 }
 
-pub async fn missing(cast: &DemoServers<'_>) -> Scene {
+pub async fn missing(cast: &DemoServers<'_>) -> SceneResult {
     let spec = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     match connect(&spec, cast.options("missing")).await {
         Ok(_) => Err("there should be no such command".to_owned()),
@@ -66,7 +66,7 @@ pub async fn missing(cast: &DemoServers<'_>) -> Scene {
     }
 }
 
-pub async fn close(cast: &DemoServers<'_>) -> Scene {
+pub async fn close(cast: &DemoServers<'_>) -> SceneResult {
     let pids: Vec<i32> =
         cast.servers.iter().filter_map(|server| server.facts().process).map(|process| process.pid).collect();
     let began = std::time::Instant::now();

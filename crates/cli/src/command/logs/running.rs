@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 use wharf::LogSource;
 
-use super::tail::Entry;
-use wharf_terminal::control::Remote;
-use wharf_terminal::session::Session;
+use super::tail::LogEntry;
+use wharf_terminal::control::RunningWharf;
+use wharf_terminal::session::CommandSession;
 
 /// Returns the last stderr lines of the server. Empty if no running `wharf` has it.
-pub async fn ask(session: &Session, id: &str) -> Vec<Entry> {
-    let Some(mut remote) = Remote::find(session).await else { return Vec::new() };
+pub async fn ask(session: &CommandSession, id: &str) -> Vec<LogEntry> {
+    let Some(mut remote) = RunningWharf::find(session).await else { return Vec::new() };
     let Ok(known) = remote.call("mcp.get", json!({ "id": id })).await else { return Vec::new() };
     session.console.say(format_args!("asked the running wharf, process {}", remote.pid));
-    let line = |text: &str| Entry {
+    let line = |text: &str| LogEntry {
         time: String::new(),
         server: id.to_owned(),
         voice: LogSource::Server,

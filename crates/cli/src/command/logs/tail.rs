@@ -10,7 +10,7 @@ use wharf::{LogLine, LogSource, log_file_name};
 
 /// One log line and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Empty if unknown.
     pub time: String,
     pub server: String,
@@ -40,21 +40,21 @@ impl LogTails {
     }
 
     /// Returns the lines added since the last call, sorted by time. The first call returns all lines.
-    pub fn more(&mut self) -> Vec<Entry> {
+    pub fn more(&mut self) -> Vec<LogEntry> {
         let servers = self.only.clone().map_or_else(|| servers_in(&self.folder), |only| vec![only]);
         let mut entries = Vec::new();
         for server in servers {
             let path = self.folder.join(log_file_name(&server));
             let tail = self.tails.entry(server.clone()).or_insert_with(|| LogTail::new(path));
             let lines = tail.more();
-            entries.extend(lines.iter().filter_map(|line| LogLine::read(line)).map(|line| Entry::of(&server, line)));
+            entries.extend(lines.iter().filter_map(|line| LogLine::read(line)).map(|line| LogEntry::of(&server, line)));
         }
         entries.sort_by(|one, other| one.time.cmp(&other.time));
         entries
     }
 }
 
-impl Entry {
+impl LogEntry {
     pub fn known_time(&self) -> Option<&str> {
         Some(self.time.as_str()).filter(|time| !time.is_empty())
     }

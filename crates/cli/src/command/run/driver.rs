@@ -5,23 +5,23 @@ use std::sync::Arc;
 use serde_json::json;
 use wharf_agent::{AgentRun, RunEnding, RunEvent, TurnBlock};
 
-use super::events::Events;
-use super::spent::Spent;
-use super::text::Text;
-use wharf_terminal::chat::Chat;
+use super::events::EventWriter;
+use super::spent::RunTotals;
+use super::text::TextWriter;
+use wharf_terminal::chat::ChatSession;
 use wharf_terminal::chat::ended::ended;
-use wharf_terminal::control::{Control, Order, Request, rows};
-use wharf_terminal::errands::Errands;
-use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Look, ManagedHost};
+use wharf_terminal::control::{ControlRequest, ControlSocket, PendingControlRequest, rows};
+use wharf_terminal::errands::LocalTasks;
+use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::fleet::{ManagedHost, ReloadTrigger};
 
 /// A run with its output and control socket.
-pub struct Driver<'a> {
+pub struct RunDriver<'a> {
     fleet: &'a ManagedHost<'a>,
-    chat: Chat<'a>,
-    control: Option<Control>,
+    chat: ChatSession<'a>,
+    control: Option<ControlSocket>,
     /// Control requests in progress.
-    errands: Errands<'a, ()>,
+    errands: LocalTasks<'a, ()>,
     /// `None` once the run is over.
     under_way: Option<ActiveRun>,
 }
@@ -33,18 +33,18 @@ struct ActiveRun {
 
 /// Output format of a run.
 enum RunOutput {
-    Text(Text),
-    Events(Events),
+    Text(TextWriter),
+    Events(EventWriter),
 }
 
 /// An event of the driver's loop.
 enum DriverEvent {
     Run(Option<RunEvent>),
-    Ordered(Order),
+    Ordered(PendingControlRequest),
     Errand,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> RunDriver<'a> {
     /// Starts a run with the given message.
     ///
     /// # Errors
@@ -52,13 +52,13 @@ impl<'a> Driver<'a> {
     /// Fails if the run cannot start or the output cannot be written.
     pub fn begin(
         fleet: &'a ManagedHost<'a>,
-        mut chat: Chat<'a>,
-        control: Option<Control>,
+        mut chat: ChatSession<'a>,
+        control: Option<ControlSocket>,
         said: Vec<TurnBlock>,
     ) -> Result<Self, Failure> {
         let run = chat.begin(said)?;
         let show = RunOutput::new(fleet, &chat)?;
-        Ok(Self { fleet, chat, control, errands: Errands::default(), under_way: Some(ActiveRun { run, show }) })
+        Ok(Self { fleet, chat, control, errands: LocalTasks::default(), under_way: Some(ActiveRun { run, show }) })
     }
 
     /// Processes events until the run is over. Dropping the future cancels the run and its pending calls.
@@ -66,7 +66,7 @@ impl<'a> Driver<'a> {
     /// # Errors
     ///
     /// Fails if the run fails or the output cannot be written.
-    pub async fn live(mut self) -> Outcome {
+    pub async fn live(mut self) -> CommandResult {
         loop {
             match self.next().await {
                 DriverEvent::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
@@ -94,7 +94,7 @@ impl<'a> Driver<'a> {
         self.under_way.as_mut().map_or(Ok(()), |under_way| under_way.show.event(event))
     }
 
-    async fn over(&mut self, ending: &RunEnding) -> Outcome {
+    async fn over(&mut self, ending: &RunEnding) -> CommandResult {
         self.chat.leave().await;
         match self.under_way.take() {
             Some(under_way) => under_way.show.over(ending),
@@ -102,16 +102,17 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn ordered(&mut self, order: Order) {
+    fn ordered(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            Request::List => order.reply(rows::list(self.fleet)),
-            Request::One(id) => order.reply(rows::one(self.fleet, &id)),
-            Request::Reload => {
+            ControlRequest::List => order.reply(rows::list(self.fleet)),
+            ControlRequest::One(id) => order.reply(rows::one(self.fleet, &id)),
+            ControlRequest::Reload => {
                 let fleet = self.fleet;
-                self.errands
-                    .send(async move { order.reply(fleet.reload(Look::Asked).await.map(|reloaded| json!(reloaded))) });
+                self.errands.send(async move {
+                    order.reply(fleet.reload(ReloadTrigger::Asked).await.map(|reloaded| json!(reloaded)))
+                });
             }
-            Request::Cancel => {
+            ControlRequest::Cancel => {
                 self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
                 order.answer(json!({ "cancelled": true }));
             }
@@ -119,7 +120,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-impl Drop for Driver<'_> {
+impl Drop for RunDriver<'_> {
     /// Cancels a run in progress: pending calls are cancelled and the conversation is saved before anything closes.
     fn drop(&mut self) {
         let Some(ActiveRun { run, show }) = self.under_way.take() else { return };
@@ -135,12 +136,12 @@ impl Drop for Driver<'_> {
 }
 
 impl RunOutput {
-    fn new(fleet: &ManagedHost<'_>, chat: &Chat<'_>) -> Result<Self, Failure> {
+    fn new(fleet: &ManagedHost<'_>, chat: &ChatSession<'_>) -> Result<Self, Failure> {
         let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
-        let spent = Spent::new(chat);
+        let spent = RunTotals::new(chat);
         Ok(match console.manner.json {
-            true => Self::Events(Events::begin(console, registry, spent, fleet)?),
-            false => Self::Text(Text::new(console, registry, spent)),
+            true => Self::Events(EventWriter::begin(console, registry, spent, fleet)?),
+            false => Self::Text(TextWriter::new(console, registry, spent)),
         })
     }
 
@@ -151,7 +152,7 @@ impl RunOutput {
         }
     }
 
-    fn over(self, ending: &RunEnding) -> Outcome {
+    fn over(self, ending: &RunEnding) -> CommandResult {
         match self {
             Self::Text(text) => text.over()?,
             Self::Events(events) => return events.over(ending),
@@ -168,7 +169,7 @@ async fn next_of(under_way: &mut Option<ActiveRun>) -> Option<RunEvent> {
     }
 }
 
-async fn ordered(control: &mut Option<Control>) -> Order {
+async fn ordered(control: &mut Option<ControlSocket>) -> PendingControlRequest {
     match control {
         Some(control) => control.next().await,
         None => std::future::pending().await,

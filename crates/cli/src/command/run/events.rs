@@ -8,21 +8,21 @@ use wharf_agent::{ResultBlock, RunEnding, RunEvent};
 use wharf_spec::ServerName;
 use wharf_wire::RawJson;
 
-use super::spent::{Spent, Usage};
+use super::spent::{RunTotals, UsageTotals};
 use wharf_terminal::chat::ended::{failure, word};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::millis;
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::{self, Failure, Outcome, Told, chain};
+use wharf_terminal::failure::{self, CommandResult, ErrorDocument, Failure, chain};
 use wharf_terminal::fleet::ManagedHost;
 
 const SCHEMA: u32 = 1;
 
 /// Writes the events of one run.
-pub struct Events {
+pub struct EventWriter {
     console: Arc<Console>,
     registry: Arc<Registry>,
-    spent: Spent,
+    spent: RunTotals,
 }
 
 #[derive(Serialize)]
@@ -50,7 +50,7 @@ enum RunEventDocument<'a> {
     Shortened { results: usize, answers: usize },
     PicturesLeftOut { pictures: usize },
     Repeated { tool: &'a str, times: u32 },
-    Ended { ending: &'a str, text: &'a str, usage: Usage, error: Option<Told<'a>> },
+    Ended { ending: &'a str, text: &'a str, usage: UsageTotals, error: Option<ErrorDocument<'a>> },
 }
 
 /// A part of a result. For an image, only its type and size.
@@ -61,7 +61,7 @@ enum ResultPart<'a> {
     Image { media_type: &'a str, bytes: usize },
 }
 
-impl Events {
+impl EventWriter {
     /// Writes the first event.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Events {
     pub fn begin(
         console: Arc<Console>,
         registry: Arc<Registry>,
-        spent: Spent,
+        spent: RunTotals,
         fleet: &ManagedHost<'_>,
     ) -> Result<Self, Failure> {
         let known = fleet.known();
@@ -131,12 +131,12 @@ impl Events {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn over(self, ending: &RunEnding) -> Outcome {
+    pub fn over(self, ending: &RunEnding) -> CommandResult {
         let failure = failure(ending);
         let error = failure.as_ref().map(Failure::told);
         let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
         self.write(RunEventDocument::Ended { ending: word(ending), text, usage, error })?;
-        Ok(failure.map_or(failure::Ending::Fine, |failure| failure::Ending::Told(failure.kind)))
+        Ok(failure.map_or(failure::CommandEnding::Fine, |failure| failure::CommandEnding::Told(failure.kind)))
     }
 
     fn write(&self, event: RunEventDocument<'_>) -> Result<(), Failure> {

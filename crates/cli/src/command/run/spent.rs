@@ -3,33 +3,33 @@
 use serde::Serialize;
 use wharf_agent::RunEvent;
 
-use wharf_terminal::chat::Chat;
+use wharf_terminal::chat::ChatSession;
 
 /// Totals of a run.
-pub struct Spent {
+pub struct RunTotals {
     /// Model name, as `provider/model`.
     pub model: String,
     /// Id of the saved conversation.
     pub conversation: Option<String>,
     /// Text of the model since the last request.
     pub text: String,
-    pub usage: Usage,
+    pub usage: UsageTotals,
 }
 
 /// Token and request counts for documents.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Usage {
+pub struct UsageTotals {
     pub requests: u32,
     pub input: u64,
     pub output: u64,
     pub cached: u64,
 }
 
-impl Spent {
-    pub fn new(chat: &Chat<'_>) -> Self {
+impl RunTotals {
+    pub fn new(chat: &ChatSession<'_>) -> Self {
         let model = chat.chosen().map(|chosen| chosen.name.clone()).unwrap_or_default();
         let conversation = chat.id().map(str::to_owned);
-        Self { model, conversation, text: String::new(), usage: Usage::default() }
+        Self { model, conversation, text: String::new(), usage: UsageTotals::default() }
     }
 
     pub fn heard(&mut self, event: &RunEvent) {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn sub_agents_are_part_of_the_cost() {
         let mut spent =
-            Spent { model: String::new(), conversation: None, text: String::new(), usage: Usage::default() };
+            RunTotals { model: String::new(), conversation: None, text: String::new(), usage: UsageTotals::default() };
         for event in [
             RunEvent::Asking { request: 1 },
             RunEvent::Usage { input: 10, output: 2, cached: 1 },
@@ -69,7 +69,7 @@ mod tests {
         ] {
             spent.heard(&event);
         }
-        let Usage { requests, input, output, cached } = spent.usage;
+        let UsageTotals { requests, input, output, cached } = spent.usage;
         assert_eq!((requests, input, output, cached), (5, 1110, 222, 111));
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use wharf::tools::Registry;
 use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use super::spent::{Spent, Usage};
+use super::spent::{RunTotals, UsageTotals};
 use wharf_terminal::chat::room::{pictures_left_out, shortened};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::DurationText;
@@ -19,18 +19,18 @@ use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 const LONGEST: usize = 200;
 
 /// Prints one run.
-pub struct Text {
+pub struct TextWriter {
     console: Arc<Console>,
     registry: Arc<Registry>,
-    spent: Spent,
+    spent: RunTotals,
     /// Pending calls: id, and the escaped tool name with arguments.
     calls: Vec<(String, String)>,
     /// True if the last output did not end with a line break.
     open: bool,
 }
 
-impl Text {
-    pub fn new(console: Arc<Console>, registry: Arc<Registry>, spent: Spent) -> Self {
+impl TextWriter {
+    pub fn new(console: Arc<Console>, registry: Arc<Registry>, spent: RunTotals) -> Self {
         Self { console, registry, spent, calls: Vec::new(), open: false }
     }
 
@@ -60,7 +60,7 @@ impl Text {
     /// Fails if the output cannot be written.
     pub fn over(mut self) -> Result<(), Failure> {
         self.end_line()?;
-        let Usage { requests, input, output, cached } = self.spent.usage;
+        let UsageTotals { requests, input, output, cached } = self.spent.usage;
         let cached = if cached > 0 { format!(" ({cached} of them cached)") } else { String::new() };
         let requests = format!("{requests} {}", if requests == 1 { "request" } else { "requests" });
         let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Text {
     }
 
     fn waiting(&self, time: Duration, because: &ModelError) {
-        self.say(format_args!("{}; asking again in {}", Untrusted::new(chain(because)), DurationText(time)));
+        self.say(format_args!("{}; asking again in {}", UntrustedText::new(chain(because)), DurationText(time)));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -78,7 +78,7 @@ impl Text {
             return Ok(());
         }
         self.open = !text.ends_with('\n');
-        self.console.print(Untrusted::new(text).block())
+        self.console.print(UntrustedText::new(text).block())
     }
 
     fn end_line(&mut self) -> Result<(), Failure> {
@@ -120,9 +120,9 @@ fn words(content: &[ResultBlock]) -> String {
         ResultBlock::Text(text) => Some(text.trim()),
         ResultBlock::Image { .. } => None,
     });
-    Untrusted::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * LONGEST).to_string()
+    UntrustedText::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * LONGEST).to_string()
 }
 
 fn short(text: &str) -> String {
-    Untrusted::new(text).shortened(LONGEST).to_string()
+    UntrustedText::new(text).shortened(LONGEST).to_string()
 }

@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 use wharf_config::Config;
 
 use super::ending;
-use wharf_terminal::control::{Remote, rows};
-use wharf_terminal::failure::Outcome;
-use wharf_terminal::session::Session;
-use wharf_terminal::status::gathered::Row;
+use wharf_terminal::control::{RunningWharf, rows};
+use wharf_terminal::failure::CommandResult;
+use wharf_terminal::session::CommandSession;
+use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::table;
 
 /// A status response, both as received and as rows.
-pub struct Said {
+pub struct RemoteStatus {
     pid: u32,
     items: Vec<Value>,
-    rows: Vec<Row>,
+    rows: Vec<StatusRow>,
 }
 
 /// Asks a running `wharf` for these servers, or for all. Returns `None` if none is running, or if it does not manage
 /// all of them: `wharf run --server` uses only some.
-pub async fn ask(session: &Session, config: &Config, ids: &[String]) -> Option<Said> {
-    let mut remote = Remote::find(session).await?;
+pub async fn ask(session: &CommandSession, config: &Config, ids: &[String]) -> Option<RemoteStatus> {
+    let mut remote = RunningWharf::find(session).await?;
     let mut listed = remote.call("mcp.list", json!({})).await.ok()?;
     let is_wanted = |id: &str| ids.is_empty() || ids.iter().any(|wanted| wanted == id);
     let mut rows = rows::rows(&listed)?;
@@ -29,11 +29,11 @@ pub async fn ask(session: &Session, config: &Config, ids: &[String]) -> Option<S
     items.retain(|item| item["id"].as_str().is_some_and(is_wanted));
     let mut wanted = config.servers.iter().map(|server| server.name.as_str()).filter(|name| is_wanted(name));
     let is_whole = wanted.all(|name| rows.iter().any(|row| row.id == name));
-    is_whole.then_some(Said { pid: remote.pid, items, rows })
+    is_whole.then_some(RemoteStatus { pid: remote.pid, items, rows })
 }
 
-impl Said {
-    pub fn show(&self, session: &Session, ids: &[String]) -> Outcome {
+impl RemoteStatus {
+    pub fn show(&self, session: &CommandSession, ids: &[String]) -> CommandResult {
         let console = &session.console;
         console.say(format_args!("asked the running wharf, process {}", self.pid));
         if console.manner.json {

@@ -4,16 +4,16 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use tokio::sync::mpsc;
-use wharf::{Event, Events, Heard};
-use wharf_config::Watch;
-use wharf_spec::Untrusted;
+use wharf::{Event, EventDelivery, EventReceiver};
+use wharf_config::ConfigWatcher;
+use wharf_spec::UntrustedText;
 
 use super::start;
 use wharf_terminal::clock::time_of_day;
-use wharf_terminal::failure::{Failure, Outcome};
-use wharf_terminal::fleet::{Known, Look, ManagedHost, Reloaded, follow};
-use wharf_terminal::session::Session;
-use wharf_terminal::status::gathered::Row;
+use wharf_terminal::failure::{CommandResult, Failure};
+use wharf_terminal::fleet::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, follow};
+use wharf_terminal::session::CommandSession;
+use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{StatusItem, document, item, line, table};
 use wharf_terminal::style::{QUIET, paint};
 
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// State of the watch.
 struct StatusWatch<'a> {
-    session: &'a Session,
+    session: &'a CommandSession,
     fleet: ManagedHost<'a>,
     /// Number of table lines on the screen.
     drawn: usize,
@@ -30,7 +30,7 @@ struct StatusWatch<'a> {
 
 /// An event of the watch loop.
 enum WatchEvent {
-    Heard(Option<Heard>),
+    Heard(Option<EventDelivery>),
     Configured,
     Time,
 }
@@ -40,11 +40,11 @@ enum WatchEvent {
 /// # Errors
 ///
 /// Fails if the host cannot start, or when the watch ends.
-pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
+pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
     let reader = session.configuration.reader.clone();
-    let read = tokio::task::spawn_blocking(|| Watch::new(reader)).await;
+    let read = tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await;
     let watch = read.map_err(Failure::other)?;
-    let known = Known::resolve(session, watch.config().clone(), ids).await;
+    let known = LoadedConfig::resolve(session, watch.config().clone(), ids).await;
     let host = start(session, known.entries.clone()).await?;
     let mut events = host.events();
     let mut watching = StatusWatch { session, fleet: ManagedHost::new(session, host, known, ids), drawn: 0 };
@@ -61,7 +61,7 @@ pub async fn watch(session: &Session, ids: &[String]) -> Outcome {
     }
 }
 
-async fn next(session: &Session, events: &mut Events, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
+async fn next(session: &CommandSession, events: &mut EventReceiver, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
     let redraws = session.console.width().is_some() && !session.console.manner.json;
     tokio::select! {
         heard = events.next() => WatchEvent::Heard(heard),
@@ -81,12 +81,12 @@ enum ChangeDocument<'a> {
     Config {
         schema: u32,
         #[serde(flatten)]
-        reloaded: &'a Reloaded,
+        reloaded: &'a ReloadReport,
     },
 }
 
 impl StatusWatch<'_> {
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<StatusRow> {
         self.fleet.rows()
     }
 
@@ -114,19 +114,19 @@ impl StatusWatch<'_> {
         self.session.console.print(format_args!("{time} {text}\n"))
     }
 
-    fn heard(&mut self, heard: &Heard) -> Result<(), Failure> {
+    fn heard(&mut self, heard: &EventDelivery) -> Result<(), Failure> {
         let server = match heard {
-            Heard::Event(told) => match &told.event {
+            EventDelivery::Event(told) => match &told.event {
                 Event::State { server, .. } | Event::Catalog { server, .. } => Some(server.clone()),
                 _ => return Ok(()),
             },
-            Heard::Missed(_) => None,
+            EventDelivery::Missed(_) => None,
         };
         self.show(|row| server.as_ref().is_none_or(|server| server.as_str() == row.id))
     }
 
     /// Prints the rows that changed; on a terminal, redraws the table.
-    fn show(&mut self, has_changed: impl Fn(&Row) -> bool) -> Result<(), Failure> {
+    fn show(&mut self, has_changed: impl Fn(&StatusRow) -> bool) -> Result<(), Failure> {
         let console = &self.session.console;
         if !console.manner.json && console.width().is_some() {
             return self.draw();
@@ -142,17 +142,17 @@ impl StatusWatch<'_> {
 
     /// Applies the changed configuration to the host.
     async fn reload(&mut self) -> Result<(), Failure> {
-        let reloaded = self.fleet.reload(Look::Noticed).await?;
+        let reloaded = self.fleet.reload(ReloadTrigger::Noticed).await?;
         self.tell(&reloaded)
     }
 
-    fn tell(&mut self, reloaded: &Reloaded) -> Result<(), Failure> {
+    fn tell(&mut self, reloaded: &ReloadReport) -> Result<(), Failure> {
         let console = &self.session.console;
         if console.manner.json {
             return console.document(&ChangeDocument::Config { schema: 1, reloaded });
         }
         for problem in &reloaded.news {
-            console.warn(Untrusted::new(problem.as_str()));
+            console.warn(UntrustedText::new(problem.as_str()));
             // The table is no longer the last output on the screen.
             self.drawn = 0;
         }

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-use wharf_config::{Approval, Config, Configured, ProblemSeverity, Reference, ReferenceTarget};
-use wharf_spec::{Surroundings, Untrusted};
+use wharf_config::{Config, ConfigReference, ConfiguredServer, ProblemSeverity, ReferenceTarget, ServerApproval};
+use wharf_spec::{Environment, UntrustedText};
 
-use super::{Report, barred};
+use super::{DiagnosisReport, barred};
 use wharf_terminal::configured::{ADD, told, unapproved};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::nearest::suggestion;
-use wharf_terminal::probe::{Broken, Code, STDIO, Step, StepState};
-use wharf_terminal::session::Session;
+use wharf_terminal::probe::{ProbeCode, ProbeFailure, ProbeStep, STDIO, StepState};
+use wharf_terminal::session::CommandSession;
 
 /// A step, and the failure if there is one.
-pub type Checked = (Step, Option<Broken>);
+pub type StepCheck = (ProbeStep, Option<ProbeFailure>);
 
 /// Checks the location and the validity of the entry.
-pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
+pub fn placed(server: &ConfiguredServer, config: &Config, _: &CommandSession) -> StepCheck {
     let detail = format!("{} ({})", server.place, server.layer.source());
     let evidence = beside(server, config).chain(warnings(server, config));
-    let step = Step::new("config", StepState::Ok, Untrusted::new(detail)).evidence(evidence);
-    let failed = |step: Step| Step { state: StepState::Failed, ..step };
+    let step = ProbeStep::new("config", StepState::Ok, UntrustedText::new(detail)).evidence(evidence);
+    let failed = |step: ProbeStep| ProbeStep { state: StepState::Failed, ..step };
     match &server.described {
         Err(problems) => {
             let step = failed(step).evidence(problems.iter().map(|problem| escaped(&told(problem))));
@@ -28,48 +28,53 @@ pub fn placed(server: &Configured, config: &Config, _: &Session) -> Checked {
             let fix = problems.iter().find_map(|problem| problem.fix.clone());
             let fix = fix.unwrap_or_else(|| "`wharf validate` shows everything that is wrong".to_owned());
             let failure = Failure::usage(text).about(server.name.as_str()).hint(fix);
-            (step, Some(Broken { code: Code::ConfigBroken, failure }))
+            (step, Some(ProbeFailure { code: ProbeCode::ConfigBroken, failure }))
         }
         // Approval comes first: enabling an unapproved server does not make it usable.
-        Ok(_) if !server.enabled && matches!(server.approval, Approval::NotNeeded | Approval::Approved(_)) => {
-            (failed(step).evidence(["it is switched off".to_owned()]), barred(server, Code::ConfigDisabled))
+        Ok(_)
+            if !server.enabled
+                && matches!(server.approval, ServerApproval::NotNeeded | ServerApproval::Approved(_)) =>
+        {
+            (failed(step).evidence(["it is switched off".to_owned()]), barred(server, ProbeCode::ConfigDisabled))
         }
         Ok(_) => (step, None),
     }
 }
 
 /// Lists other entries of that name, which are not in effect.
-fn beside<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = String> + 'a {
+fn beside<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl Iterator<Item = String> + 'a {
     config.beside.iter().filter(|other| other.name == server.name).map(|other| {
         let place = escaped(&other.place.to_string());
         match other.approval {
-            Approval::Needed => format!("{place} would replace it once it is approved"),
-            Approval::Changed => format!("{place} would replace it, but has changed since it was approved"),
-            Approval::NotNeeded | Approval::Approved(_) => format!("replaces {place}"),
+            ServerApproval::Needed => format!("{place} would replace it once it is approved"),
+            ServerApproval::Changed => format!("{place} would replace it, but has changed since it was approved"),
+            ServerApproval::NotNeeded | ServerApproval::Approved(_) => format!("replaces {place}"),
         }
     })
 }
 
-fn warnings<'a>(server: &'a Configured, config: &'a Config) -> impl Iterator<Item = String> + 'a {
-    let of_this = |problem: &&wharf_config::Problem| {
+fn warnings<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl Iterator<Item = String> + 'a {
+    let of_this = |problem: &&wharf_config::ConfigProblem| {
         problem.severity == ProblemSeverity::Warning && problem.server.as_deref() == Some(server.name.as_str())
     };
     config.problems.iter().filter(of_this).map(|problem| escaped(&told(problem)))
 }
 
 /// Checks the approval. References are not expanded before it, because reading a secret may run a program.
-pub fn approval(server: &Configured, _: &Config, _: &Session) -> Checked {
+pub fn approval(server: &ConfiguredServer, _: &Config, _: &CommandSession) -> StepCheck {
     let (state, detail, code) = match server.approval {
-        Approval::NotNeeded => (StepState::Ok, "not needed: it is your own", None),
-        Approval::Approved(_) => (StepState::Ok, "you have approved it", None),
-        Approval::Needed => (StepState::Failed, unapproved(server), Some(Code::ApprovalNeeded)),
-        Approval::Changed => (StepState::Failed, "it has changed since you approved it", Some(Code::ApprovalChanged)),
+        ServerApproval::NotNeeded => (StepState::Ok, "not needed: it is your own", None),
+        ServerApproval::Approved(_) => (StepState::Ok, "you have approved it", None),
+        ServerApproval::Needed => (StepState::Failed, unapproved(server), Some(ProbeCode::ApprovalNeeded)),
+        ServerApproval::Changed => {
+            (StepState::Failed, "it has changed since you approved it", Some(ProbeCode::ApprovalChanged))
+        }
     };
-    (Step::new("approval", state, detail), code.and_then(|code| barred(server, code)))
+    (ProbeStep::new("approval", state, detail), code.and_then(|code| barred(server, code)))
 }
 
 /// Checks that the referenced variables are set. Never shows values.
-pub fn references(server: &Configured, _: &Config, session: &Session) -> Checked {
+pub fn references(server: &ConfiguredServer, _: &Config, session: &CommandSession) -> StepCheck {
     let references = server.described.as_ref().map(|described| described.references()).unwrap_or_default();
     let unset = references.iter().find_map(|reference| match &reference.to {
         ReferenceTarget::Variable { name, has_default: false } if session.surroundings.var(name).is_none() => {
@@ -83,20 +88,20 @@ pub fn references(server: &Configured, _: &Config, session: &Session) -> Checked
         1 => "1 reference".to_owned(),
         count => format!("{count} references"),
     };
-    let step = Step::new("expand", StepState::Ok, detail).evidence(evidence);
+    let step = ProbeStep::new("expand", StepState::Ok, detail).evidence(evidence);
     let Some((name, reference)) = unset else { return (step, None) };
     let text = format!("the variable `{name}` is not set");
-    let step = Step {
+    let step = ProbeStep {
         state: StepState::Failed,
         detail: format!("{text}, in {}", escaped(&reference.place.to_string())),
         ..step
     };
     let hint = format!("set {name}, or give a default: ${{{name}:-…}}");
     let failure = Failure::usage(text).about(server.name.as_str()).hint(hint);
-    (step, Some(Broken { code: Code::ExpandUnset, failure }))
+    (step, Some(ProbeFailure { code: ProbeCode::ExpandUnset, failure }))
 }
 
-fn shown(reference: &Reference, around: &Surroundings) -> String {
+fn shown(reference: &ConfigReference, around: &Environment) -> String {
     let is_set = |name: &str| around.var(name).is_some();
     match &reference.to {
         ReferenceTarget::Variable { name, .. } if is_set(name) => format!("{name}: set"),
@@ -110,7 +115,7 @@ fn shown(reference: &Reference, around: &Surroundings) -> String {
 }
 
 /// Returns the report for an unknown server. A file that cannot be read may define it.
-pub fn missing(id: &str, config: &Config) -> Report {
+pub fn missing(id: &str, config: &Config) -> DiagnosisReport {
     let unreadable =
         config.problems.iter().find(|problem| problem.severity == ProblemSeverity::Error && problem.server.is_none());
     let looked = config.layers.iter().map(|layer| {
@@ -124,28 +129,29 @@ pub fn missing(id: &str, config: &Config) -> Report {
             let place = problem.place.as_ref().map(|place| place.file.display().to_string()).unwrap_or_default();
             let detail = format!("there is no server `{id}`, but {} cannot be read", escaped(&place));
             let next = problem.fix.clone().unwrap_or_else(|| format!("mend it: {problem}"));
-            (Code::ConfigBroken, detail, next)
+            (ProbeCode::ConfigBroken, detail, next)
         }
         None if config.servers.is_empty() => {
-            (Code::ConfigMissing, "no server is configured".to_owned(), ADD.to_owned())
+            (ProbeCode::ConfigMissing, "no server is configured".to_owned(), ADD.to_owned())
         }
         None => {
             let names = config.servers.iter().map(|server| server.name.as_str());
-            (Code::ConfigMissing, format!("there is no server `{id}`"), suggestion(id, names))
+            (ProbeCode::ConfigMissing, format!("there is no server `{id}`"), suggestion(id, names))
         }
     };
-    let mut steps = vec![Step::new("config", StepState::Failed, Untrusted::new(detail.as_str())).evidence(evidence)];
-    steps.extend(STDIO[1..].iter().map(|name| Step::new(name, StepState::NotReached, "")));
+    let mut steps =
+        vec![ProbeStep::new("config", StepState::Failed, UntrustedText::new(detail.as_str())).evidence(evidence)];
+    steps.extend(STDIO[1..].iter().map(|name| ProbeStep::new(name, StepState::NotReached, "")));
     let failure = Failure::usage(detail).hint(&next);
-    Report {
+    DiagnosisReport {
         id: id.to_owned(),
         steps,
-        outcome: Err(Box::new(Broken { code, failure })),
+        outcome: Err(Box::new(ProbeFailure { code, failure })),
         next: Some(next),
         took: Duration::ZERO,
     }
 }
 
 fn escaped(text: &str) -> String {
-    Untrusted::new(text).shortened(500).to_string()
+    UntrustedText::new(text).shortened(500).to_string()
 }

@@ -12,7 +12,7 @@ pub enum SkillError {
     Call(#[from] CallError),
     /// The content does not match the entry.
     #[error("the skill is not what its entry says: {0}")]
-    Mismatch(Mismatch),
+    Mismatch(SkillMismatch),
     /// The entry does not list the file. It was not requested.
     #[error("the skill has no file `{path}`")]
     Unlisted {
@@ -54,7 +54,7 @@ pub enum SkillError {
 /// A difference between entry and content. All fields are escaped and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} of `{uri}` is {found}, not {expected}")]
-pub struct Mismatch {
+pub struct SkillMismatch {
     /// The file.
     pub uri: String,
     /// `size`, `digest`, or the field of the front matter.
@@ -81,6 +81,11 @@ impl SkillError {
     }
 
     pub(super) fn mismatch(uri: &str, what: &str, expected: &str, found: &str) -> Self {
-        Self::Mismatch(Mismatch { uri: shown(uri), what: shown(what), expected: shown(expected), found: shown(found) })
+        Self::Mismatch(SkillMismatch {
+            uri: shown(uri),
+            what: shown(what),
+            expected: shown(expected),
+            found: shown(found),
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::Skill;
 
 /// Returns a unique label for each skill of one listing: its name, or if that is ambiguous also the parent directory,
@@ -14,7 +14,7 @@ pub fn skill_labels(skills: &[Skill]) -> Vec<String> {
     (0..skills.len())
         .map(|n| {
             let unique = (0..tiers.len()).find(|&tier| counts[tier][tiers[tier][n]] == 1).unwrap_or(tiers.len() - 1);
-            numbered(&mut taken, Untrusted::new(tiers[unique][n]).to_string())
+            numbered(&mut taken, UntrustedText::new(tiers[unique][n]).to_string())
         })
         .collect()
 }

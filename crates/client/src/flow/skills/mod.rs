@@ -11,15 +11,15 @@ mod label;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, Skill, SkillFile, SkillFiles, View, members};
 
 pub use content::SkillContent;
-pub use error::{Mismatch, SkillError};
+pub use error::{SkillError, SkillMismatch};
 pub use label::skill_labels;
 
 use crate::connection::Connection;
-use crate::engine::Answer;
+use crate::engine::RawResult;
 use crate::error::CallError;
 use crate::flow::{ListKind, Listing, list};
 use crate::options::CallOptions;
@@ -120,7 +120,7 @@ impl Connection {
         Ok(found)
     }
 
-    fn entry(&self, answer: Answer) -> Result<Skill, CallError> {
+    fn entry(&self, answer: RawResult) -> Result<Skill, CallError> {
         let bounds = &self.limits().bounds;
         let result = self.complete(answer)?;
         let entry = members(&result, bounds)?.into_iter().find(|(key, _)| key == "skill");
@@ -158,5 +158,5 @@ fn check_limits(skill: &Skill) -> Result<(), SkillError> {
 
 /// Escapes and shortens text from the server for an error.
 fn shown(text: &str) -> String {
-    Untrusted::new(text).shortened(120).to_string()
+    UntrustedText::new(text).shortened(120).to_string()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use wharf_net::{Body, BodyError, HeaderMap, Response, SseEvent, SseParser, header};
-use wharf_spec::Untrusted;
+use wharf_net::{BodyError, HeaderMap, HttpResponse, ResponseBody, SseEvent, SseParser, header};
+use wharf_spec::UntrustedText;
 use wharf_wire::scan;
 
 use super::order::{EVENTS, JSON};
@@ -23,13 +23,13 @@ const BYTES_PER_TURN: usize = 128 << 10;
 
 /// The content type of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ContentKind {
     Json,
     Events,
     Other,
 }
 
-impl Kind {
+impl ContentKind {
     pub fn of(headers: &HeaderMap) -> Self {
         let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let essence = value.split(';').next().unwrap_or_default().trim();
@@ -44,8 +44,8 @@ impl Kind {
 }
 
 /// A reader of an event stream.
-pub(super) struct Events {
-    body: Body,
+pub(super) struct EventReader {
+    body: ResponseBody,
     parser: SseParser,
     /// Charge for the event being read, if it is large.
     charge: BudgetCharge,
@@ -71,7 +71,7 @@ impl ReadTurn {
 }
 
 /// The next item of a stream.
-pub(super) enum Piece {
+pub(super) enum StreamItem {
     Event(SseEvent),
     /// The stream ended or failed; a description.
     End(String),
@@ -80,26 +80,26 @@ pub(super) enum Piece {
     Discarded(BudgetExceeded),
 }
 
-impl Events {
-    pub fn new(body: Body, limits: &Limits, budget: &ServerBudget) -> Self {
+impl EventReader {
+    pub fn new(body: ResponseBody, limits: &Limits, budget: &ServerBudget) -> Self {
         // An event is a message plus a small overhead.
         let parser = SseParser::new(limits.message + (4 << 10));
         Self { body, parser, charge: budget.empty(), budget: budget.clone(), turn: ReadTurn::default() }
     }
 
     /// Returns the next event. Cancel-safe.
-    pub async fn next(&mut self) -> Piece {
+    pub async fn next(&mut self) -> StreamItem {
         loop {
             match self.parser.next() {
                 Some(Ok(event)) => return self.counted(event),
-                Some(Err(_)) => return Piece::TooLarge,
+                Some(Err(_)) => return StreamItem::TooLarge,
                 None => {}
             }
             let held = self.parser.held();
             if held >= COUNTED_FROM
                 && let Err(exceeded) = self.charge.resize(held)
             {
-                return Piece::Discarded(exceeded);
+                return StreamItem::Discarded(exceeded);
             }
             match self.body.chunk().await {
                 Ok(Some(chunk)) => {
@@ -107,22 +107,22 @@ impl Events {
                     self.parser.push(chunk);
                     self.turn.read(bytes, &self.budget).await;
                 }
-                Ok(None) => return Piece::End("the stream ended".to_owned()),
-                Err(error) => return Piece::End(error.to_string()),
+                Ok(None) => return StreamItem::End("the stream ended".to_owned()),
+                Err(error) => return StreamItem::End(error.to_string()),
             }
         }
     }
 
     /// Charges an event to the budget for as long as its data is held.
-    fn counted(&mut self, mut event: SseEvent) -> Piece {
+    fn counted(&mut self, mut event: SseEvent) -> StreamItem {
         let mut charge = std::mem::replace(&mut self.charge, self.budget.empty());
         if event.data.len() >= COUNTED_FROM {
             if let Err(exceeded) = charge.resize(event.data.len()) {
-                return Piece::Discarded(exceeded);
+                return StreamItem::Discarded(exceeded);
             }
             event.data = charged(event.data, charge);
         }
-        Piece::Event(event)
+        StreamItem::Event(event)
     }
 
     /// Returns the id of the last event that had one.
@@ -135,7 +135,7 @@ impl Events {
         self.parser.retry()
     }
 
-    pub fn into_body(self) -> Body {
+    pub fn into_body(self) -> ResponseBody {
         self.body
     }
 }
@@ -148,27 +148,27 @@ pub(super) fn message_of(event: SseEvent) -> Option<Bytes> {
 
 /// Returns the first response in the body, for a caller that reads it without the engine.
 pub(super) async fn first_answer(
-    mut response: Response,
+    mut response: HttpResponse,
     limits: &Limits,
     budget: &ServerBudget,
 ) -> Result<Bytes, String> {
-    match Kind::of(&response.headers) {
-        Kind::Json => response.body.collect(limits.request).await.map_err(|error| error.to_string()),
-        Kind::Other => Err("neither JSON nor a stream of events".to_owned()),
-        Kind::Events => {
-            let mut events = Events::new(response.body, limits, budget);
+    match ContentKind::of(&response.headers) {
+        ContentKind::Json => response.body.collect(limits.request).await.map_err(|error| error.to_string()),
+        ContentKind::Other => Err("neither JSON nor a stream of events".to_owned()),
+        ContentKind::Events => {
+            let mut events = EventReader::new(response.body, limits, budget);
             loop {
                 match events.next().await {
-                    Piece::Event(event) => {
+                    StreamItem::Event(event) => {
                         let answer = message_of(event).filter(|message| answers(message));
                         if let Some(message) = answer {
                             finish(events.into_body()).await;
                             return Ok(message);
                         }
                     }
-                    Piece::End(what) => return Err(what),
-                    Piece::TooLarge => return Err("it is too large".to_owned()),
-                    Piece::Discarded(exceeded) => return Err(exceeded.to_string()),
+                    StreamItem::End(what) => return Err(what),
+                    StreamItem::TooLarge => return Err("it is too large".to_owned()),
+                    StreamItem::Discarded(exceeded) => return Err(exceeded.to_string()),
                 }
             }
         }
@@ -200,7 +200,11 @@ impl From<BudgetExceeded> for CollectError {
 
 /// Collects a body, charged to the budget while it arrives and for as long as it is held. A body in a single chunk is
 /// not copied.
-pub(super) async fn collect(body: &mut Body, limits: &Limits, budget: &ServerBudget) -> Result<Bytes, CollectError> {
+pub(super) async fn collect(
+    body: &mut ResponseBody,
+    limits: &Limits,
+    budget: &ServerBudget,
+) -> Result<Bytes, CollectError> {
     let limit = limits.message;
     let Some(first) = body.chunk().await? else { return Ok(Bytes::new()) };
     let Some(mut chunk) = body.chunk().await? else {
@@ -242,13 +246,13 @@ pub(super) fn answers(message: &[u8]) -> bool {
 }
 
 /// Returns the first bytes of an unexpected body, escaped.
-pub(super) async fn excerpt(body: &mut Body) -> String {
+pub(super) async fn excerpt(body: &mut ResponseBody) -> String {
     let seen = tokio::time::timeout(REST_TIME, body.excerpt(4 * EXCERPT)).await.unwrap_or_default();
-    Untrusted::from_bytes(seen.trim_ascii()).shortened(EXCERPT).to_string()
+    UntrustedText::from_bytes(seen.trim_ascii()).shortened(EXCERPT).to_string()
 }
 
 /// Reads the rest of a body, within bounds, so that its connection can be reused.
-pub(super) async fn finish(mut body: Body) {
+pub(super) async fn finish(mut body: ResponseBody) {
     let rest = async {
         let mut read = 0;
         while let Ok(Some(chunk)) = body.chunk().await {

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use url::Url;
 use wharf_net::{
-    Authorizer, Carried, HeaderMap, Method, NotAuthorized, Pending, Refusal, RequestCredentials, StatusCode, header,
+    AuthFuture, AuthRejection, Authorizer, CredentialHeaders, HeaderMap, Method, NotAuthorized, RequestCredentials,
+    StatusCode, header,
 };
 use wharf_spec::Redactor;
 
@@ -50,7 +51,7 @@ impl Authorizer for RedactingAuthorizer {
         self.authorizer.answered(status, headers);
     }
 
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         self.authorizer.refused(refusal)
     }
 }
@@ -58,7 +59,7 @@ impl Authorizer for RedactingAuthorizer {
 impl CredentialRegistrar {
     /// Registers credentials with the redactor, if they are new. A proof is valid for one request only and is not
     /// registered.
-    fn tell(&self, carried: &Carried) {
+    fn tell(&self, carried: &CredentialHeaders) {
         let number = carried.serial.wrapping_add(1);
         if self.told.load(Ordering::Acquire) == number {
             return;

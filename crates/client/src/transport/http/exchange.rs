@@ -5,22 +5,26 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wharf_net::{Body, Method, NotAuthorized, RedirectPolicy, Request, Response, SendError, StatusCode};
-use wharf_spec::Untrusted;
+use wharf_net::{
+    HttpRequest, HttpResponse, Method, NotAuthorized, RedirectPolicy, ResponseBody, SendError, StatusCode,
+};
+use wharf_spec::UntrustedText;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
-use super::Form;
-use super::answer::{CollectError, EXCERPT, Events, Kind, Piece, collect, excerpt, finish, message_of};
+use super::HttpTransportKind;
+use super::answer::{
+    CollectError, ContentKind, EXCERPT, EventReader, StreamItem, collect, excerpt, finish, message_of,
+};
 use super::link::{HttpLink, QueuedBytes};
-use super::order::{LAST_EVENT, Order, SESSION};
-use super::past::Past;
-use super::session::Place;
-use super::status::{Meaning, challenge, meaning, retry_after, spread};
+use super::order::{LAST_EVENT, PostRequest, SESSION};
+use super::past::ResumeState;
+use super::session::SessionTarget;
+use super::status::{StatusMeaning, challenge, meaning, retry_after, spread};
 use super::tasks::SentFlag;
 use super::trouble;
-use crate::engine::{Channel, Engine, Heard, Left, Nonsense};
+use crate::engine::{Engine, MessageDelivery, NotMcpPeer, ResponseChannel, SendState};
 use crate::era::supported_by;
-use crate::error::{CallError, DisconnectCause, Gone};
+use crate::error::{CallError, DisconnectCause, DisconnectReport};
 
 /// Maximum retries if the server asks to retry later.
 const MOST_TRIES: u32 = 5;
@@ -36,10 +40,10 @@ const LOOK: Duration = Duration::from_secs(5);
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-pub(super) struct Exchange {
+pub(super) struct HttpExchange {
     pub link: Arc<HttpLink>,
     pub engine: Arc<Engine>,
-    pub order: Order,
+    pub order: PostRequest,
     pub departure: SentFlag,
     pub queued: Option<QueuedBytes>,
 }
@@ -51,7 +55,7 @@ enum ExchangeStep {
     Again(Duration),
 }
 
-impl Exchange {
+impl HttpExchange {
     /// Runs the call to its outcome. Dropping the future closes its connections.
     pub async fn run(mut self) {
         let link = self.link.clone();
@@ -66,7 +70,7 @@ impl Exchange {
     async fn attempt(&mut self, tries: u32) -> ExchangeStep {
         let place = match self.link.place().await {
             Ok(place) => place,
-            Err(why) => return self.lose(Gone::clone(&why), Left::Never),
+            Err(why) => return self.lose(DisconnectReport::clone(&why), SendState::Never),
         };
         self.departure.note();
         // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
@@ -91,46 +95,46 @@ impl Exchange {
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
                 ExchangeStep::Again(spread(self.link.limits.send_again))
             }
-            _ if !error.never_left() => self.lose(trouble::unsent(error), Left::Perhaps),
+            _ if !error.never_left() => self.lose(trouble::unsent(error), SendState::Perhaps),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
                 self.departure.take_back();
                 ExchangeStep::Again(spread(self.link.limits.send_again))
             }
-            _ => self.lose(trouble::unsent(error), Left::Never),
+            _ => self.lose(trouble::unsent(error), SendState::Never),
         }
     }
 
-    async fn judge(&mut self, response: Response, place: &Place, tries: u32) -> ExchangeStep {
+    async fn judge(&mut self, response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
         if response.status.is_success() {
             return self.answered(response, place).await;
         }
         // Rare paths are boxed, so that the common future stays small.
         match meaning(response.status, self.order.effect, self.is_in_session(place)) {
-            Meaning::Login => Box::pin(self.login(response)).await,
-            Meaning::Later => Box::pin(self.later(response, tries)).await,
-            Meaning::SessionExpired => Box::pin(self.unknown(response, place)).await,
-            Meaning::Refused | Meaning::Unclear => Box::pin(self.refused(response, place, tries)).await,
+            StatusMeaning::Login => Box::pin(self.login(response)).await,
+            StatusMeaning::Later => Box::pin(self.later(response, tries)).await,
+            StatusMeaning::SessionExpired => Box::pin(self.unknown(response, place)).await,
+            StatusMeaning::Refused | StatusMeaning::Unclear => Box::pin(self.refused(response, place, tries)).await,
         }
     }
 
-    async fn answered(&mut self, mut response: Response, place: &Place) -> ExchangeStep {
-        if self.order.opens && self.link.form == Form::Streamable {
+    async fn answered(&mut self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
+        if self.order.opens && self.link.form == HttpTransportKind::Streamable {
             self.link.session.adopt(response.headers.get(SESSION));
         }
-        let kind = Kind::of(&response.headers);
-        if self.link.form == Form::Sse {
+        let kind = ContentKind::of(&response.headers);
+        if self.link.form == HttpTransportKind::Sse {
             return Box::pin(self.taken(response, kind)).await;
         }
         match kind {
-            Kind::Events => Box::pin(self.follow(self.link.events(response.body), place)).await,
-            Kind::Json => match collect(&mut response.body, &self.link.limits, &self.link.budget).await {
+            ContentKind::Events => Box::pin(self.follow(self.link.events(response.body), place)).await,
+            ContentKind::Json => match collect(&mut response.body, &self.link.limits, &self.link.budget).await {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
-                Ok(body) => self.conclude(body, Channel::Body).await,
+                Ok(body) => self.conclude(body, ResponseChannel::Body).await,
                 Err(CollectError::Refused(error)) => self.fail(error),
-                Err(CollectError::Broken(what)) => self.lose(trouble::cut(&what), Left::Perhaps),
+                Err(CollectError::Broken(what)) => self.lose(trouble::cut(&what), SendState::Perhaps),
             },
-            Kind::Other => {
+            ContentKind::Other => {
                 let shown = excerpt(&mut response.body).await;
                 self.no_answer(response.status, &shown)
             }
@@ -144,13 +148,13 @@ impl Exchange {
 
     /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
     /// instead.
-    async fn taken(&self, mut response: Response, kind: Kind) -> ExchangeStep {
-        if kind == Kind::Json
+    async fn taken(&self, mut response: HttpResponse, kind: ContentKind) -> ExchangeStep {
+        if kind == ContentKind::Json
             && let Ok(body) = collect(&mut response.body, &self.link.limits, &self.link.budget).await
         {
             let found = body.clone();
             if self.link.budget.work(body.len(), move || is_answer(&found)).await == Some(true) {
-                return self.conclude(body, Channel::Shared).await;
+                return self.conclude(body, ResponseChannel::Shared).await;
             }
         } else {
             finish(response.body).await;
@@ -159,9 +163,9 @@ impl Exchange {
     }
 
     /// Reads a stream until the response arrives, resuming the stream if possible.
-    async fn follow(&mut self, mut events: Events, place: &Place) -> ExchangeStep {
-        let channel = if self.order.era == Era::Stateless { Channel::Own } else { Channel::Shared };
-        let mut past = Past::default();
+    async fn follow(&mut self, mut events: EventReader, place: &SessionTarget) -> ExchangeStep {
+        let channel = if self.order.era == Era::Stateless { ResponseChannel::Own } else { ResponseChannel::Shared };
+        let mut past = ResumeState::default();
         loop {
             let Ok(piece) = tokio::time::timeout(LOOK, events.next()).await else {
                 // Answered elsewhere or cancelled: the stream is no longer needed.
@@ -171,24 +175,24 @@ impl Exchange {
                 return ExchangeStep::Done;
             };
             match piece {
-                Piece::Event(event) => {
+                StreamItem::Event(event) => {
                     if !past.is_new(event.id.as_deref()) {
                         continue;
                     }
                     let Some(message) = message_of(event).filter(|message| self.may_say(message)) else { continue };
                     match self.deliver_at_end(message, channel, &mut events).await {
-                        Ok(Heard::Answer) => {
+                        Ok(MessageDelivery::Answer) => {
                             finish(events.into_body()).await;
                             return ExchangeStep::Done;
                         }
-                        Ok(Heard::Other) if self.is_awaited() => {}
-                        Ok(Heard::Other) => return ExchangeStep::Done,
+                        Ok(MessageDelivery::Other) if self.is_awaited() => {}
+                        Ok(MessageDelivery::Other) => return ExchangeStep::Done,
                         Err(next) => return next,
                     }
                 }
-                Piece::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
-                Piece::Discarded(exceeded) => return self.fail(CallError::Discarded(exceeded)),
-                Piece::End(what) => {
+                StreamItem::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
+                StreamItem::Discarded(exceeded) => return self.fail(CallError::Discarded(exceeded)),
+                StreamItem::End(what) => {
                     past.note(&events);
                     events = match Box::pin(self.resume(&past, place, &what)).await {
                         Ok(events) => events,
@@ -217,11 +221,11 @@ impl Exchange {
     async fn deliver_at_end(
         &self,
         message: Bytes,
-        channel: Channel,
-        events: &mut Events,
-    ) -> Result<Heard, ExchangeStep> {
+        channel: ResponseChannel,
+        events: &mut EventReader,
+    ) -> Result<MessageDelivery, ExchangeStep> {
         let (heard, wakers) = self.deliver(message, channel).await;
-        if matches!(heard, Ok(Heard::Answer)) {
+        if matches!(heard, Ok(MessageDelivery::Answer)) {
             tokio::select! {
                 biased;
                 // A separate task returns the connection to the pool; yield so that it can run.
@@ -234,10 +238,10 @@ impl Exchange {
     }
 
     /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
-    async fn resume(&self, past: &Past, place: &Place, what: &str) -> Result<Events, ExchangeStep> {
+    async fn resume(&self, past: &ResumeState, place: &SessionTarget, what: &str) -> Result<EventReader, ExchangeStep> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
-            _ => return Err(self.lose(trouble::cut(what), Left::Perhaps)),
+            _ => return Err(self.lose(trouble::cut(what), SendState::Perhaps)),
         };
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(SHORTEST_RETRY, LONGEST_RETRY);
         for _ in 0..MOST_RESUMES {
@@ -246,7 +250,9 @@ impl Exchange {
                 return Err(ExchangeStep::Done);
             }
             match self.link.net.send(self.link.stream_request(place, Some(last))).await {
-                Ok(response) if response.status.is_success() && Kind::of(&response.headers) == Kind::Events => {
+                Ok(response)
+                    if response.status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events =>
+                {
                     return Ok(self.link.events(response.body));
                 }
                 Ok(response) if response.status.is_server_error() => {}
@@ -255,15 +261,15 @@ impl Exchange {
                 }
                 Ok(response) => {
                     let what = format!("{what}, and it cannot be taken up again (HTTP {})", response.status);
-                    return Err(self.lose(trouble::cut(&what), Left::Perhaps));
+                    return Err(self.lose(trouble::cut(&what), SendState::Perhaps));
                 }
                 Err(_) => {}
             }
         }
-        Err(self.lose(trouble::cut(&format!("{what}, and it cannot be taken up again")), Left::Perhaps))
+        Err(self.lose(trouble::cut(&format!("{what}, and it cannot be taken up again")), SendState::Perhaps))
     }
 
-    async fn login(&self, mut response: Response) -> ExchangeStep {
+    async fn login(&self, mut response: HttpResponse) -> ExchangeStep {
         let challenge = challenge(&response.headers);
         let status = response.status.as_u16();
         let said = excerpt(&mut response.body).await;
@@ -277,12 +283,12 @@ impl Exchange {
     /// transient.
     fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> ExchangeStep {
         if why.may_pass() {
-            return self.lose(trouble::not_authorized(why), Left::Never);
+            return self.lose(trouble::not_authorized(why), SendState::Never);
         }
         self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
 
-    async fn later(&self, mut response: Response, tries: u32) -> ExchangeStep {
+    async fn later(&self, mut response: HttpResponse, tries: u32) -> ExchangeStep {
         let asked = retry_after(&response.headers, SystemTime::now());
         let least = self.link.limits.send_again;
         let wait = spread(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
@@ -296,26 +302,26 @@ impl Exchange {
     }
 
     /// Handles 404 in a session: the session has expired, unless the message reports an unknown method.
-    async fn unknown(&self, mut response: Response, place: &Place) -> ExchangeStep {
+    async fn unknown(&self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
         let body = self.refusal_of(&mut response).await;
         match refusal_in(&body, &self.link.limits) {
-            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(body, Channel::Refusal).await,
+            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(body, ResponseChannel::Refusal).await,
             _ => self.forgotten(place),
         }
     }
 
-    async fn refusal_of(&self, response: &mut Response) -> Bytes {
+    async fn refusal_of(&self, response: &mut HttpResponse) -> Bytes {
         let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(REFUSAL)).await;
         body.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    fn forgotten(&self, place: &Place) -> ExchangeStep {
+    fn forgotten(&self, place: &SessionTarget) -> ExchangeStep {
         self.link.expired(place);
-        self.lose(trouble::expired(), Left::Perhaps)
+        self.lose(trouble::expired(), SendState::Perhaps)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
-    async fn refused(&self, mut response: Response, place: &Place, tries: u32) -> ExchangeStep {
+    async fn refused(&self, mut response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
         let status = response.status;
         let body = self.refusal_of(&mut response).await;
         if let Some(error) = refusal_in(&body, &self.link.limits) {
@@ -339,15 +345,15 @@ impl Exchange {
                 && error.code != code::UNSUPPORTED_REVISION
             {
                 // The server may only speak the older transport: the status is then more useful than the message.
-                let message = Untrusted::new(error.message.as_str());
+                let message = UntrustedText::new(error.message.as_str());
                 let detail = format!("{} (code {})", message.shortened(200), error.code);
                 return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
             }
-            return self.conclude(body, Channel::Refusal).await;
+            return self.conclude(body, ResponseChannel::Refusal).await;
         }
-        let shown = Untrusted::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
+        let shown = UntrustedText::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
         if status.is_server_error() {
-            return self.lose(trouble::status(status, &shown), Left::Perhaps);
+            return self.lose(trouble::status(status, &shown), SendState::Perhaps);
         }
         self.fail(CallError::Status { status: status.as_u16(), detail: shown, retry_after: None })
     }
@@ -360,7 +366,7 @@ impl Exchange {
     }
 
     /// Delivers the only message of the response.
-    async fn conclude(&self, message: Bytes, channel: Channel) -> ExchangeStep {
+    async fn conclude(&self, message: Bytes, channel: ResponseChannel) -> ExchangeStep {
         match self.deliver(message, channel).await.0 {
             Ok(_) => ExchangeStep::Done,
             Err(nonsense) => self.nonsense(nonsense),
@@ -368,22 +374,26 @@ impl Exchange {
     }
 
     /// Delivers a message; a large one on the low-priority thread. The returned value wakes the callers when dropped.
-    async fn deliver(&self, message: Bytes, channel: Channel) -> (Result<Heard, Nonsense>, WakeOnDrop) {
+    async fn deliver(
+        &self,
+        message: Bytes,
+        channel: ResponseChannel,
+    ) -> (Result<MessageDelivery, NotMcpPeer>, WakeOnDrop) {
         let (engine, id) = (Arc::clone(&self.engine), self.order.id);
         let delivered = self.link.budget.work(message.len(), move || {
             let mut wakers = WakeOnDrop::default();
             (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
         });
-        delivered.await.unwrap_or((Ok(Heard::Other), WakeOnDrop::default()))
+        delivered.await.unwrap_or((Ok(MessageDelivery::Other), WakeOnDrop::default()))
     }
 
-    fn nonsense(&self, Nonsense(what): Nonsense) -> ExchangeStep {
-        self.engine.lose(Gone::because(DisconnectCause::NotMcp(what)));
+    fn nonsense(&self, NotMcpPeer(what): NotMcpPeer) -> ExchangeStep {
+        self.engine.lose(DisconnectReport::because(DisconnectCause::NotMcp(what)));
         ExchangeStep::Done
     }
 
     /// Reports whether the request belongs to a session named by the server.
-    fn is_in_session(&self, place: &Place) -> bool {
+    fn is_in_session(&self, place: &SessionTarget) -> bool {
         place.id.is_some() && self.order.era == Era::Handshake && !self.order.opens
     }
 
@@ -397,17 +407,17 @@ impl Exchange {
         ExchangeStep::Done
     }
 
-    fn lose(&self, gone: Gone, left: Left) -> ExchangeStep {
+    fn lose(&self, gone: DisconnectReport, left: SendState) -> ExchangeStep {
         self.engine.lose_call(self.order.id, gone, left);
         ExchangeStep::Done
     }
 }
 
-impl Drop for Exchange {
+impl Drop for HttpExchange {
     /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
-        if self.link.form == Form::Streamable && self.is_awaited() {
-            self.lose(trouble::cut("what was to bring the answer has ended"), Left::Perhaps);
+        if self.link.form == HttpTransportKind::Streamable && self.is_awaited() {
+            self.lose(trouble::cut("what was to bring the answer has ended"), SendState::Perhaps);
         }
     }
 }
@@ -441,12 +451,12 @@ fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
 
 impl HttpLink {
     /// Returns a reader for the events of a stream, within the limits and the budget.
-    pub fn events(&self, body: Body) -> Events {
-        Events::new(body, &self.limits, &self.budget)
+    pub fn events(&self, body: ResponseBody) -> EventReader {
+        EventReader::new(body, &self.limits, &self.budget)
     }
 
     /// Creates a GET for a stream: a new one, or one resumed after an event.
-    pub fn stream_request(&self, place: &Place, after: Option<&str>) -> Request {
+    pub fn stream_request(&self, place: &SessionTarget, after: Option<&str>) -> HttpRequest {
         let mut headers = self.headers.listening(self.dialect.revision());
         if let Some(id) = &place.id {
             headers.insert(SESSION, id.clone());
@@ -456,6 +466,6 @@ impl HttpLink {
             headers.insert(LAST_EVENT, last);
         }
         let url = place.url.clone();
-        Request { method: Method::GET, url, headers, body: Bytes::new(), redirects: RedirectPolicy::SameOrigin }
+        HttpRequest { method: Method::GET, url, headers, body: Bytes::new(), redirects: RedirectPolicy::SameOrigin }
     }
 }

@@ -11,17 +11,17 @@ use wharf_net::Net;
 use wharf_spec::HttpSpec;
 use wharf_wire::{Era, Revision};
 
-use super::exchange::Exchange;
-use super::order::{Headers, Order};
-use super::session::Session;
-use super::tasks::Tasks;
-use super::{Form, Remote};
+use super::exchange::HttpExchange;
+use super::order::{ConfiguredHeaders, PostRequest};
+use super::session::LinkSession;
+use super::tasks::LinkTasks;
+use super::{HttpTransportKind, RemoteServer};
 use crate::budget::ServerBudget;
-use crate::engine::{Dialect, Engine, Link, Message, NotTaken, RequestLabel, Ticket};
+use crate::engine::{Engine, Link, OutgoingMessage, Protocol, RequestLabel, SubmitError, Ticket};
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
-use crate::error::{DisconnectCause, Gone};
+use crate::error::{DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
-use crate::transport::{Opening, keep_time};
+use crate::transport::{LinkSetup, keep_time};
 
 pub(super) struct HttpLink {
     me: Weak<HttpLink>,
@@ -30,14 +30,14 @@ pub(super) struct HttpLink {
     pub home: Url,
     /// The server's spec, used to display addresses.
     pub spec: HttpSpec,
-    pub form: Form,
-    pub headers: Headers,
+    pub form: HttpTransportKind,
+    pub headers: ConfiguredHeaders,
     pub limits: Limits,
     /// Memory budget of this server.
     pub budget: ServerBudget,
-    pub dialect: Arc<dyn Dialect>,
-    pub session: Session,
-    pub tasks: Tasks,
+    pub dialect: Arc<dyn Protocol>,
+    pub session: LinkSession,
+    pub tasks: LinkTasks,
     engine: OnceLock<Weak<Engine>>,
     /// Limits concurrent requests, as each may use its own connection.
     pub room: Semaphore,
@@ -50,8 +50,8 @@ pub(super) struct HttpLink {
 }
 
 impl HttpLink {
-    pub fn new(remote: Remote, opening: &Opening) -> Arc<Self> {
-        let Remote { spec, headers, net, form } = remote;
+    pub fn new(remote: RemoteServer, opening: &LinkSetup) -> Arc<Self> {
+        let RemoteServer { spec, headers, net, form } = remote;
         let limits = opening.limits.clone();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -61,8 +61,8 @@ impl HttpLink {
             form,
             headers,
             dialect: opening.dialect.clone(),
-            session: Session::default(),
-            tasks: Tasks::new(Handle::current()),
+            session: LinkSession::default(),
+            tasks: LinkTasks::new(Handle::current()),
             engine: OnceLock::new(),
             room: Semaphore::new(limits.exchanges),
             queued: AtomicUsize::new(0),
@@ -126,14 +126,15 @@ impl HttpLink {
         self.dialect.revision().is_none_or(|revision| revision.era() == Era::Stateless)
     }
 
-    fn ask(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, NotTaken> {
-        let Some(engine) = self.engine() else { return Err(NotTaken::Closed) };
+    fn ask(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {
+        let Some(engine) = self.engine() else { return Err(SubmitError::Closed) };
         if label.method == INITIALIZE {
             self.session.remember(body.clone());
         }
-        let order = Order::request(self, label, body);
+        let order = PostRequest::request(self, label, body);
         let link = queued.link.clone();
-        self.tasks.call(label.id, |departure| Exchange { link, engine, order, departure, queued: Some(queued) }.run());
+        self.tasks
+            .call(label.id, |departure| HttpExchange { link, engine, order, departure, queued: Some(queued) }.run());
         Ok(Ticket(label.id))
     }
 
@@ -144,12 +145,12 @@ impl HttpLink {
             self.tasks.word(async move {
                 queued.link.greet().await;
                 queued.link.listen();
-                if queued.link.form == Form::Sse {
+                if queued.link.form == HttpTransportKind::Sse {
                     queued.link.heard.send_replace(true);
                 }
             });
         } else {
-            let order = Order::word(self, body);
+            let order = PostRequest::word(self, body);
             self.tasks.word(async move { queued.link.say(order).await });
         }
         Ticket(0)
@@ -157,9 +158,9 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let link = self.me.upgrade().filter(|_| !self.is_refusing());
-        let Some(link) = link else { return Err(NotTaken::Closed) };
+        let Some(link) = link else { return Err(SubmitError::Closed) };
         let body = gathered(&message);
         let queued = QueuedBytes::enter(&link, body.len())?;
         match message.request {
@@ -171,7 +172,7 @@ impl Link for HttpLink {
     fn abandon(&self, id: u64) -> bool {
         self.tasks.abort_call(id);
         // Only in the stateless era does closing the stream cancel the call, and there is no other way.
-        self.form == Form::Streamable && self.is_stateless()
+        self.form == HttpTransportKind::Streamable && self.is_stateless()
     }
 
     fn may_have_left(&self, ticket: Ticket) -> bool {
@@ -188,7 +189,7 @@ struct ExpiryGuard(Arc<Engine>);
 
 impl Drop for ExpiryGuard {
     fn drop(&mut self) {
-        self.0.lose(Gone::because(DisconnectCause::Closed));
+        self.0.lose(DisconnectReport::because(DisconnectCause::Closed));
     }
 }
 
@@ -199,10 +200,10 @@ pub(super) struct QueuedBytes {
 }
 
 impl QueuedBytes {
-    fn enter(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, NotTaken> {
+    fn enter(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, SubmitError> {
         let before = link.queued.fetch_add(bytes, Ordering::AcqRel);
         let entered = Self { link: link.clone(), bytes };
-        if before > 0 && before + bytes > link.limits.queued { Err(NotTaken::Full) } else { Ok(entered) }
+        if before > 0 && before + bytes > link.limits.queued { Err(SubmitError::Full) } else { Ok(entered) }
     }
 }
 
@@ -212,7 +213,7 @@ impl Drop for QueuedBytes {
     }
 }
 
-fn gathered(message: &Message<'_>) -> Bytes {
+fn gathered(message: &OutgoingMessage<'_>) -> Bytes {
     let mut text = BytesMut::with_capacity(message.len());
     message.parts.iter().for_each(|part| text.extend_from_slice(part));
     if text.ends_with(b"\n") {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_net::{AuthRecovery, NotAuthorized, SendError, StatusCode};
 
-use super::Form;
-use super::answer::{Events, Kind, Piece, message_of};
+use super::HttpTransportKind;
+use super::answer::{ContentKind, EventReader, StreamItem, message_of};
 use super::link::HttpLink;
 use super::past::LONGEST_NAME;
-use super::session::Place;
+use super::session::SessionTarget;
 use super::trouble;
 use crate::engine::Engine;
-use crate::error::{DisconnectCause, Gone};
+use crate::error::{DisconnectCause, DisconnectReport};
 
 /// A stream that ends sooner is not reopened at once.
 const SHORT_LIVED: Duration = Duration::from_secs(5);
@@ -43,7 +43,9 @@ impl HttpLink {
     pub fn listen(self: &Arc<Self>) {
         let place = self.session.current().filter(|_| !self.is_refusing());
         let (link, engine) = (self.clone(), self.engine());
-        let (Some(place), Some(engine)) = (place.filter(|_| self.form == Form::Streamable), engine) else { return };
+        let (Some(place), Some(engine)) = (place.filter(|_| self.form == HttpTransportKind::Streamable), engine) else {
+            return;
+        };
         self.tasks
             .upkeep(async move { ServerStreamTask { link, engine, place, last: None, opened: false }.run().await });
     }
@@ -52,7 +54,7 @@ impl HttpLink {
 struct ServerStreamTask {
     link: Arc<HttpLink>,
     engine: Arc<Engine>,
-    place: Arc<Place>,
+    place: Arc<SessionTarget>,
     last: Option<String>,
     /// True if the stream has been open before.
     opened: bool,
@@ -89,7 +91,7 @@ impl ServerStreamTask {
             return self.not_authorized(why);
         }
         match response.status {
-            status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {
+            status if status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events => {
                 if self.opened && self.last.is_none() {
                     // Without an event id the stream cannot be resumed, so messages may have been missed.
                     self.link.dialect.have_missed();
@@ -121,28 +123,28 @@ impl ServerStreamTask {
         }
     }
 
-    async fn read(&mut self, mut events: Events) -> ListenOutcome {
+    async fn read(&mut self, mut events: EventReader) -> ListenOutcome {
         let mut spoke = false;
         loop {
             match events.next().await {
-                Piece::Event(event) => {
+                StreamItem::Event(event) => {
                     let Some(message) = message_of(event) else { continue };
                     spoke = true;
                     if let Err(nonsense) = self.engine.deliver_in_turn(message).await {
-                        self.engine.lose(Gone::because(DisconnectCause::NotMcp(nonsense.0)));
+                        self.engine.lose(DisconnectReport::because(DisconnectCause::NotMcp(nonsense.0)));
                         return ListenOutcome::ForGood;
                     }
                 }
-                Piece::End(_) => {
+                StreamItem::End(_) => {
                     let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
                     self.last = last.or(self.last.take());
                     return ListenOutcome::Cut { asked: events.retry(), spoke };
                 }
-                Piece::TooLarge => {
+                StreamItem::TooLarge => {
                     tracing::warn!("the server's own stream brought a message over the size limit");
                     return ListenOutcome::Failed;
                 }
-                Piece::Discarded(exceeded) => {
+                StreamItem::Discarded(exceeded) => {
                     tracing::warn!("the server's own stream brought {exceeded}");
                     return ListenOutcome::Failed;
                 }

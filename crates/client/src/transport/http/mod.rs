@@ -20,41 +20,41 @@ mod trouble;
 
 use std::sync::Arc;
 
-use wharf_net::{Net, NetOptions, Reach};
+use wharf_net::{AddressPolicy, Net, NetOptions};
 use wharf_spec::{HttpSpec, Redactor};
 
-use super::{HeaderMirroring, Hold, Open, Opening, Start, Transport};
+use super::{HeaderMirroring, LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
 use crate::engine::Engine;
-use crate::error::{ConnectCause, DisconnectCause, Gone};
+use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::options::ConnectOptions;
-use crate::services::Pending;
+use crate::services::BoxedFuture;
 
 use confided::RedactingAuthorizer;
 use link::HttpLink;
-use order::Headers;
-use session::Place;
+use order::ConfiguredHeaders;
+use session::SessionTarget;
 
 /// A remote server and the HTTP transport to use.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteServer {
     spec: HttpSpec,
-    headers: Headers,
+    headers: ConfiguredHeaders,
     net: Net,
-    form: Form,
+    form: HttpTransportKind,
 }
 
 /// The HTTP transports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum HttpTransportKind {
     Streamable,
     Sse,
 }
 
-impl Remote {
+impl RemoteServer {
     /// Validates the spec and sets up the HTTP client. Does not connect.
     pub async fn new(
         spec: &HttpSpec,
-        form: Form,
+        form: HttpTransportKind,
         with: &ConnectOptions,
         redactor: &Arc<Redactor>,
     ) -> Result<Self, ConnectCause> {
@@ -62,7 +62,7 @@ impl Remote {
             return Err(ConnectCause::BadAddress(spec.shown_url()));
         }
         let mut spec = spec.clone();
-        let mut headers = Headers::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
+        let mut headers = ConfiguredHeaders::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
         headers.log_in(&mut spec.url).map_err(ConnectCause::BadHeader)?;
         let mut options = NetOptions::default();
         options.proxy.clone_from(&spec.proxy);
@@ -70,7 +70,7 @@ impl Remote {
         options.client_certificate.clone_from(&spec.client_certificate);
         options.connect_timeout = with.limits.dial;
         // The address is configured by the owner of this program and may be a local one.
-        options.reach = Reach::Anywhere;
+        options.reach = AddressPolicy::Anywhere;
         let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
         // Configured credentials take precedence over the authorizer.
         if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.say_who_asks()) {
@@ -80,13 +80,13 @@ impl Remote {
     }
 
     /// Returns the same server with another transport.
-    pub fn in_form(&self, form: Form) -> Self {
+    pub fn in_form(&self, form: HttpTransportKind) -> Self {
         Self { form, ..self.clone() }
     }
 }
 
-impl Start for Remote {
-    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>> {
+impl ServerStarter for RemoteServer {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
         let remote = self.clone();
         Box::pin(async move { remote.open(&opening).await })
     }
@@ -100,27 +100,27 @@ impl Start for Remote {
     }
 }
 
-impl Remote {
-    async fn open(self, opening: &Opening) -> Result<Open, ConnectCause> {
+impl RemoteServer {
+    async fn open(self, opening: &LinkSetup) -> Result<ServerLink, ConnectCause> {
         let (home, form, mirror) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
         let shown = self.spec.shown_url();
         let link = HttpLink::new(self, opening);
         let engine = opening.engine(link.clone());
         link.attach(&engine);
         // Dropping this ends everything started so far.
-        let held = Held { link: link.clone(), engine: engine.clone() };
+        let held = HttpLinkHandle { link: link.clone(), engine: engine.clone() };
         link.keep_time(&engine);
         let (transport, mirroring) = match form {
-            Form::Streamable => {
-                link.session.join(Place::new(home));
+            HttpTransportKind::Streamable => {
+                link.session.join(SessionTarget::new(home));
                 (Transport::StreamableHttp, if mirror { HeaderMirroring::Repeat } else { HeaderMirroring::Withhold })
             }
-            Form::Sse => {
+            HttpTransportKind::Sse => {
                 sse::open(&link).await?;
                 (Transport::HttpSse, HeaderMirroring::Unknown)
             }
         };
-        let mut open = Open::new(engine, transport, held);
+        let mut open = ServerLink::new(engine, transport, held);
         open.mirroring = mirroring;
         open.detail = shown;
         Ok(open)
@@ -128,30 +128,30 @@ impl Remote {
 }
 
 /// The transport-specific side of the link.
-struct Held {
+struct HttpLinkHandle {
     link: Arc<HttpLink>,
     engine: Arc<Engine>,
 }
 
-impl Hold for Held {
-    fn ready(&self) -> Pending<()> {
+impl LinkHandle for HttpLinkHandle {
+    fn ready(&self) -> BoxedFuture<()> {
         let link = self.link.clone();
         Box::pin(async move { link.listening().await })
     }
 
-    fn close(&self) -> Pending<()> {
+    fn close(&self) -> BoxedFuture<()> {
         self.link.refuse();
-        self.engine.lose(Gone::because(DisconnectCause::Closed));
+        self.engine.lose(DisconnectReport::because(DisconnectCause::Closed));
         let link = self.link.clone();
         let leaving = self.link.runtime().spawn(async move { link.leave().await });
         Box::pin(async move { drop(leaving.await) })
     }
 }
 
-impl Drop for Held {
+impl Drop for HttpLinkHandle {
     fn drop(&mut self) {
         self.link.refuse();
         self.link.tasks.abort_all();
-        self.engine.lose(Gone::because(DisconnectCause::Closed));
+        self.engine.lose(DisconnectReport::because(DisconnectCause::Closed));
     }
 }

@@ -8,7 +8,7 @@ use wharf_spec::Secret;
 use wharf_wire::{Era, Revision, header_text};
 
 use super::link::HttpLink;
-use crate::engine::{Effect, RequestLabel};
+use crate::engine::{CallEffect, RequestLabel};
 use crate::era::INITIALIZE;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -22,7 +22,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 
 /// Configured headers of every request to a server.
 #[derive(Clone)]
-pub(super) struct Headers(HeaderMap);
+pub(super) struct ConfiguredHeaders(HeaderMap);
 
 /// Reports whether a header is set by the protocol or by HTTP itself.
 fn is_reserved(name: &HeaderName) -> bool {
@@ -42,7 +42,7 @@ fn is_reserved(name: &HeaderName) -> bool {
     own.contains(name) || name.as_str().starts_with("mcp-")
 }
 
-impl Headers {
+impl ConfiguredHeaders {
     /// Validates the configured headers.
     ///
     /// # Errors
@@ -137,20 +137,20 @@ fn name_revision(headers: &mut HeaderMap, revision: Option<Revision>) {
 }
 
 /// One message to post.
-pub(super) struct Order {
+pub(super) struct PostRequest {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub era: Era,
     /// Id of the call. 0 if the message is not a call.
     pub id: u64,
-    pub effect: Effect,
+    pub effect: CallEffect,
     /// True if the request opens the session.
     pub opens: bool,
     /// True if the request is long-running, so that it must not occupy a slot of the concurrency limit.
     pub lasts: bool,
 }
 
-impl Order {
+impl PostRequest {
     /// Creates a request that gets a response.
     pub fn request(link: &HttpLink, label: RequestLabel<'_>, body: Bytes) -> Self {
         let (era, revision) = link.era_of(label.method);
@@ -173,7 +173,7 @@ impl Order {
     /// Creates the request that opens a session again.
     pub fn opening(link: &HttpLink, body: Bytes) -> Self {
         let headers = link.headers.posting();
-        Self { headers, body, era: Era::Handshake, id: 0, effect: Effect::Reads, opens: true, lasts: false }
+        Self { headers, body, era: Era::Handshake, id: 0, effect: CallEffect::Reads, opens: true, lasts: false }
     }
 
     /// Creates a notification or a reply to the server.
@@ -181,7 +181,7 @@ impl Order {
         let revision = link.dialect.revision();
         let mut headers = link.headers.posting();
         name_revision(&mut headers, revision);
-        Self { headers, body, era: Era::Handshake, id: 0, effect: Effect::MayWrite, opens: false, lasts: false }
+        Self { headers, body, era: Era::Handshake, id: 0, effect: CallEffect::MayWrite, opens: false, lasts: false }
     }
 }
 
@@ -212,16 +212,16 @@ mod tests {
     #[test]
     fn what_the_protocol_sets_cannot_be_set() {
         for name in ["Accept", "content-type", "Host", "Mcp-Session-Id", "MCP-Protocol-Version", "mcp-anything"] {
-            assert!(Headers::new(&[(name.to_owned(), Secret::new("x"))]).is_err(), "{name}");
+            assert!(ConfiguredHeaders::new(&[(name.to_owned(), Secret::new("x"))]).is_err(), "{name}");
         }
         for name in ["Authorization", "X-Api-Key", "Cookie"] {
-            assert!(Headers::new(&[(name.to_owned(), Secret::new("x"))]).is_ok(), "{name}");
+            assert!(ConfiguredHeaders::new(&[(name.to_owned(), Secret::new("x"))]).is_ok(), "{name}");
         }
     }
 
     #[test]
     fn who_logs_in_by_the_address_does_so_by_a_header() {
-        let mut headers = Headers::new(&[]).unwrap();
+        let mut headers = ConfiguredHeaders::new(&[]).unwrap();
         let mut url = Url::parse("https://me:p%40ss@example.org/mcp").unwrap();
         headers.log_in(&mut url).unwrap();
         assert_eq!(url.as_str(), "https://example.org/mcp");
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_header_that_cannot_be_is_refused_without_its_value() {
         for (name, value) in [("a b", "hush"), ("", "hush"), ("X-Key", "hush\r\nX-Other: 1"), ("X-Key", "hush\0")] {
-            let refused = Headers::new(&[(name.to_owned(), Secret::new(value))]).err().unwrap();
+            let refused = ConfiguredHeaders::new(&[(name.to_owned(), Secret::new(value))]).err().unwrap();
             assert!(!refused.contains("hush"), "{refused}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use super::answer::Events;
+use super::answer::EventReader;
 
 /// Maximum number of recorded event ids.
 const NAMES_KEPT: usize = 256;
@@ -13,7 +13,7 @@ pub(super) const LONGEST_NAME: usize = 1 << 10;
 
 /// The resume state of a call's streams.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct ResumeState {
     /// Id of the last event.
     pub last: Option<String>,
     /// Delay the server requests before the stream is resumed.
@@ -25,7 +25,7 @@ pub(super) struct Past {
     hasher: RandomState,
 }
 
-impl Past {
+impl ResumeState {
     /// Reports whether an event was not seen before an interruption.
     pub fn is_new(&mut self, id: Option<&str>) -> bool {
         let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_NAME) else { return true };
@@ -40,7 +40,7 @@ impl Past {
     }
 
     /// Records the end of a stream.
-    pub fn note(&mut self, events: &Events) {
+    pub fn note(&mut self, events: &EventReader) {
         let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
         self.last = last.or(self.last.take());
         self.retry = events.retry().or(self.retry);

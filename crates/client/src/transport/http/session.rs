@@ -11,24 +11,24 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
-use wharf_net::{HeaderValue, Method, RedirectPolicy, Request};
+use wharf_net::{HeaderValue, HttpRequest, Method, RedirectPolicy};
 use wharf_wire::{Era, RawJson, scan};
 
-use super::Form;
+use super::HttpTransportKind;
 use super::answer;
 use super::link::HttpLink;
-use super::order::{Order, SESSION};
+use super::order::{PostRequest, SESSION};
 use super::trouble;
-use crate::counters::Count;
+use crate::counters::CounterKind;
 use crate::era::{self, INITIALIZED};
-use crate::error::Gone;
+use crate::error::DisconnectReport;
 
 /// Maximum bytes of a session id. Longer ids are ignored.
 const LONGEST: usize = 4 << 10;
 
 /// The current destination of messages.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct SessionTarget {
     pub url: Url,
     /// The session id, a secret shared with the server.
     pub id: Option<HeaderValue>,
@@ -37,7 +37,7 @@ pub(super) struct Place {
     since: Instant,
 }
 
-impl Place {
+impl SessionTarget {
     pub fn new(url: Url) -> Self {
         Self { url, id: None, number: 0, since: Instant::now() }
     }
@@ -58,16 +58,16 @@ enum SessionState {
     /// Not connected yet, or reconnecting.
     Away,
     /// Connected, but `initialized` has not been sent: no other message may precede it.
-    Greeting(Arc<Place>),
-    Joined(Arc<Place>),
+    Greeting(Arc<SessionTarget>),
+    Joined(Arc<SessionTarget>),
     /// Reconnecting failed.
     Lost {
-        why: Arc<Gone>,
+        why: Arc<DisconnectReport>,
         at: Instant,
     },
 }
 
-pub(super) struct Session {
+pub(super) struct LinkSession {
     state: watch::Sender<SessionState>,
     /// Number of destinations so far.
     places: AtomicU64,
@@ -75,13 +75,13 @@ pub(super) struct Session {
     initialize: OnceLock<Bytes>,
 }
 
-impl Default for Session {
+impl Default for LinkSession {
     fn default() -> Self {
         Self { state: watch::Sender::new(SessionState::Away), places: AtomicU64::new(0), initialize: OnceLock::new() }
     }
 }
 
-impl Session {
+impl LinkSession {
     pub fn remember(&self, initialize: Bytes) {
         let _ = self.initialize.set(initialize);
     }
@@ -92,12 +92,12 @@ impl Session {
     }
 
     /// Sets the destination of messages.
-    pub fn join(&self, place: Place) {
+    pub fn join(&self, place: SessionTarget) {
         self.state.send_replace(SessionState::Joined(self.numbered(place)));
     }
 
     /// Sets the destination of messages, held back until `initialized` is sent.
-    pub fn approach(&self, place: Place) {
+    pub fn approach(&self, place: SessionTarget) {
         self.state.send_replace(SessionState::Greeting(self.numbered(place)));
     }
 
@@ -118,7 +118,7 @@ impl Session {
         });
     }
 
-    fn numbered(&self, mut place: Place) -> Arc<Place> {
+    fn numbered(&self, mut place: SessionTarget) -> Arc<SessionTarget> {
         place.number = self.places.fetch_add(1, Ordering::Relaxed) + 1;
         place.since = Instant::now();
         Arc::new(place)
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// Holds messages back until reconnected. Returns false if the destination was already abandoned.
-    pub fn leave(&self, place: &Place) -> bool {
+    pub fn leave(&self, place: &SessionTarget) -> bool {
         self.state.send_if_modified(|state| {
             let current =
                 matches!(state, SessionState::Joined(known) | SessionState::Greeting(known) if known.number == place.number);
@@ -145,12 +145,12 @@ impl Session {
         })
     }
 
-    pub fn lose(&self, why: Gone) {
+    pub fn lose(&self, why: DisconnectReport) {
         self.state.send_replace(SessionState::Lost { why: Arc::new(why), at: Instant::now() });
     }
 
     /// Returns the destination of messages, also if they are held back.
-    pub fn current(&self) -> Option<Arc<Place>> {
+    pub fn current(&self) -> Option<Arc<SessionTarget>> {
         match &*self.state.borrow() {
             SessionState::Joined(place) | SessionState::Greeting(place) => Some(place.clone()),
             _ => None,
@@ -158,7 +158,7 @@ impl Session {
     }
 
     /// Returns the destination if messages may be sent at once.
-    fn joined(&self) -> Option<Arc<Place>> {
+    fn joined(&self) -> Option<Arc<SessionTarget>> {
         match &*self.state.borrow() {
             SessionState::Joined(place) => Some(place.clone()),
             _ => None,
@@ -176,7 +176,7 @@ impl Session {
         })
     }
 
-    async fn settled(&self) -> Result<Arc<Place>, Arc<Gone>> {
+    async fn settled(&self) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, SessionState::Away | SessionState::Greeting(_))).await;
         match settled.as_deref() {
@@ -190,7 +190,7 @@ impl Session {
 
 impl HttpLink {
     /// Waits for the destination of messages.
-    pub async fn place(self: &Arc<Self>) -> Result<Arc<Place>, Arc<Gone>> {
+    pub async fn place(self: &Arc<Self>) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
         if let Some(place) = self.session.joined() {
             return Ok(place);
         }
@@ -201,7 +201,7 @@ impl HttpLink {
     }
 
     /// Handles an expired session.
-    pub fn expired(self: &Arc<Self>, place: &Place) {
+    pub fn expired(self: &Arc<Self>, place: &SessionTarget) {
         if !self.session.leave(place) {
             return;
         }
@@ -217,8 +217,8 @@ impl HttpLink {
         let link = self.clone();
         self.tasks.upkeep(async move {
             match link.form {
-                Form::Streamable => link.rejoin().await,
-                Form::Sse => link.reopen().await,
+                HttpTransportKind::Streamable => link.rejoin().await,
+                HttpTransportKind::Sse => link.reopen().await,
             }
         });
     }
@@ -226,7 +226,7 @@ impl HttpLink {
     /// Opens a new session with the original `initialize`.
     async fn rejoin(self: Arc<Self>) {
         let (Some(initialize), Some(engine)) = (self.session.initialize(), self.engine()) else { return };
-        let place = Place::new(self.home.clone());
+        let place = SessionTarget::new(self.home.clone());
         match tokio::time::timeout(self.limits.startup, self.introduce(&place, initialize)).await {
             Ok(Ok(place)) => {
                 self.session.approach(place);
@@ -241,8 +241,8 @@ impl HttpLink {
         }
     }
 
-    async fn introduce(&self, place: &Place, initialize: Bytes) -> Result<Place, Gone> {
-        let order = Order::opening(self, initialize);
+    async fn introduce(&self, place: &SessionTarget, initialize: Bytes) -> Result<SessionTarget, DisconnectReport> {
+        let order = PostRequest::opening(self, initialize);
         let response = self.post(place, &order).await.map_err(|error| trouble::unsent(&error))?;
         if !response.status.is_success() {
             return Err(trouble::turned_away(&response));
@@ -255,7 +255,7 @@ impl HttpLink {
     }
 
     /// Checks that the server still negotiates the same revision.
-    pub fn check_introduction(&self, message: &Bytes) -> Result<(), Gone> {
+    pub fn check_introduction(&self, message: &Bytes) -> Result<(), DisconnectReport> {
         let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.copy(message)));
         let judged = era::judge_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
         match judged {
@@ -266,7 +266,11 @@ impl HttpLink {
     }
 
     /// Posts one message.
-    pub async fn post(&self, place: &Place, order: &Order) -> Result<wharf_net::Response, wharf_net::SendError> {
+    pub async fn post(
+        &self,
+        place: &SessionTarget,
+        order: &PostRequest,
+    ) -> Result<wharf_net::HttpResponse, wharf_net::SendError> {
         let mut headers = order.headers.clone();
         // In the stateless era session ids are ignored.
         if let Some(id) = place.id.as_ref().filter(|_| order.era == Era::Handshake && !order.opens) {
@@ -276,7 +280,7 @@ impl HttpLink {
         let shown = tracing::enabled!(tracing::Level::DEBUG).then(|| (format!("{headers:?}"), Instant::now()));
         let sent = self
             .net
-            .send(Request { method: Method::POST, url, headers, body, redirects: RedirectPolicy::SameOrigin })
+            .send(HttpRequest { method: Method::POST, url, headers, body, redirects: RedirectPolicy::SameOrigin })
             .await;
         if let Some((headers, began)) = shown {
             self.tell_posted(&headers, began, &sent);
@@ -285,7 +289,7 @@ impl HttpLink {
     }
 
     /// Logs the headers and the outcome. Values marked as sensitive are not in the text.
-    fn tell_posted(&self, headers: &str, began: Instant, sent: &Result<wharf_net::Response, wharf_net::SendError>) {
+    fn tell_posted(&self, headers: &str, began: Instant, sent: &Result<wharf_net::HttpResponse, wharf_net::SendError>) {
         let Some(engine) = self.engine() else { return };
         let server = engine.onlooker().server.as_str();
         let headers = engine.onlooker().redactor.redact(headers);
@@ -298,7 +302,7 @@ impl HttpLink {
     /// is harmless.
     pub async fn greet(self: &Arc<Self>) {
         let Some(place) = self.session.current() else { return };
-        let order = Order::word(self, Bytes::from_static(INITIALIZED.as_bytes()));
+        let order = PostRequest::word(self, Bytes::from_static(INITIALIZED.as_bytes()));
         let told = tokio::time::timeout(self.limits.headers, async {
             match self.post(&place, &order).await {
                 Err(_) => self.post(&place, &order).await,
@@ -312,7 +316,7 @@ impl HttpLink {
     }
 
     /// Posts a message that gets no response. A failure is only logged.
-    pub async fn say(self: &Arc<Self>, order: Order) {
+    pub async fn say(self: &Arc<Self>, order: PostRequest) {
         let told = tokio::time::timeout(self.limits.headers, async {
             match self.place().await {
                 Ok(place) => {
@@ -329,12 +333,16 @@ impl HttpLink {
 
     fn unsaid(&self, why: &str) {
         if let Some(engine) = self.engine() {
-            engine.tally.warn(Count::Unsent, "a notification or a reply could not be sent");
+            engine.tally.warn(CounterKind::Unsent, "a notification or a reply could not be sent");
         }
         tracing::debug!(why, "a notification or a reply could not be sent");
     }
 
-    async fn said(self: &Arc<Self>, place: &Place, outcome: Result<wharf_net::Response, wharf_net::SendError>) {
+    async fn said(
+        self: &Arc<Self>,
+        place: &SessionTarget,
+        outcome: Result<wharf_net::HttpResponse, wharf_net::SendError>,
+    ) {
         match outcome {
             Ok(response) if response.status.is_success() => answer::finish(response.body).await,
             Ok(response) if response.status == 404 && place.id.is_some() => self.expired(place),
@@ -349,8 +357,13 @@ impl HttpLink {
         let (url, Some(id)) = (place.url.clone(), place.id.clone()) else { return };
         let mut headers = self.headers.leaving(self.dialect.revision());
         headers.insert(SESSION, id);
-        let request =
-            Request { method: Method::DELETE, url, headers, body: Bytes::new(), redirects: RedirectPolicy::SameOrigin };
+        let request = HttpRequest {
+            method: Method::DELETE,
+            url,
+            headers,
+            body: Bytes::new(),
+            redirects: RedirectPolicy::SameOrigin,
+        };
         // The status does not matter: servers without sessions return 405. If the connection was closed meanwhile, a
         // new one is used.
         if self.net.send(request.clone()).await.is_err() {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use url::Url;
-use wharf_net::{Response, SendError, StatusCode};
-use wharf_spec::{HttpSpec, Untrusted};
+use wharf_net::{HttpResponse, SendError, StatusCode};
+use wharf_spec::{HttpSpec, UntrustedText};
 use wharf_wire::scan;
 
-use super::answer::{Events, Kind, Piece, message_of};
+use super::answer::{ContentKind, EventReader, StreamItem, message_of};
 use super::link::HttpLink;
-use super::order::Order;
-use super::session::Place;
+use super::order::PostRequest;
+use super::session::SessionTarget;
 use super::trouble;
 use crate::engine::Engine;
-use crate::error::{ConnectCause, DisconnectCause, Gone};
+use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 
 /// Maximum attempts to reopen the stream.
 const MOST_ATTEMPTS: u32 = 6;
@@ -27,12 +27,12 @@ enum StreamOpenError {
     /// The server refused the stream.
     Refused(ConnectCause),
     /// The server could not be reached or did not announce its endpoint.
-    Failed(Gone),
+    Failed(DisconnectReport),
 }
 
 impl StreamOpenError {
     /// Converts an authorization error response. A transient failure of the authorizer is not a refusal.
-    fn turned_away(response: Response) -> Self {
+    fn turned_away(response: HttpResponse) -> Self {
         let challenge = super::status::challenge(&response.headers);
         match response.not_authorized {
             Some(why) if why.may_pass() => Self::Failed(trouble::not_authorized(why)),
@@ -54,11 +54,11 @@ impl StreamOpenError {
     }
 
     /// Converts the error for a server that offered a stream before.
-    fn once_there(self) -> Gone {
+    fn once_there(self) -> DisconnectReport {
         match self {
             Self::Failed(gone) => gone,
             Self::Refused(cause) if cause.needs_login() => trouble::logged_out(&cause),
-            Self::Refused(cause) => Gone { hint: Some(cause.to_string()), ..trouble::changed() },
+            Self::Refused(cause) => DisconnectReport { hint: Some(cause.to_string()), ..trouble::changed() },
         }
     }
 }
@@ -67,7 +67,7 @@ impl StreamOpenError {
 pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
     match link.open_stream().await {
         Ok((events, endpoint)) => {
-            link.session.join(Place::new(endpoint));
+            link.session.join(SessionTarget::new(endpoint));
             link.drive(events);
             Ok(())
         }
@@ -77,7 +77,7 @@ pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
 }
 
 impl HttpLink {
-    async fn open_stream(&self) -> Result<(Events, Url), StreamOpenError> {
+    async fn open_stream(&self) -> Result<(EventReader, Url), StreamOpenError> {
         let limit = self.limits.endpoint;
         match tokio::time::timeout(limit, self.await_endpoint()).await {
             Ok(opened) => opened,
@@ -88,11 +88,11 @@ impl HttpLink {
         }
     }
 
-    async fn await_endpoint(&self) -> Result<(Events, Url), StreamOpenError> {
-        let request = self.stream_request(&Place::new(self.home.clone()), None);
+    async fn await_endpoint(&self) -> Result<(EventReader, Url), StreamOpenError> {
+        let request = self.stream_request(&SessionTarget::new(self.home.clone()), None);
         let response = self.net.send(request).await.map_err(StreamOpenError::unsent)?;
         match response.status {
-            status if status.is_success() && Kind::of(&response.headers) == Kind::Events => {}
+            status if status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(StreamOpenError::turned_away(response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 return Err(StreamOpenError::Failed(trouble::status(status, "")));
@@ -106,20 +106,22 @@ impl HttpLink {
         let mut events = self.events(response.body);
         loop {
             match events.next().await {
-                Piece::Event(event) if event.event.as_deref() == Some("endpoint") => {
+                StreamItem::Event(event) if event.event.as_deref() == Some("endpoint") => {
                     let endpoint = endpoint(&self.spec, &base, &event.data).map_err(StreamOpenError::Refused)?;
                     return Ok((events, endpoint));
                 }
-                Piece::Event(_) => {}
-                Piece::End(what) => return Err(StreamOpenError::Failed(trouble::cut(&what))),
-                Piece::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("an event without end"))),
-                Piece::Discarded(exceeded) => return Err(StreamOpenError::Failed(trouble::cut(&exceeded.to_string()))),
+                StreamItem::Event(_) => {}
+                StreamItem::End(what) => return Err(StreamOpenError::Failed(trouble::cut(&what))),
+                StreamItem::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("an event without end"))),
+                StreamItem::Discarded(exceeded) => {
+                    return Err(StreamOpenError::Failed(trouble::cut(&exceeded.to_string())));
+                }
             }
         }
     }
 
     /// Reads the stream to its end, then reopens it.
-    fn drive(self: &Arc<Self>, events: Events) {
+    fn drive(self: &Arc<Self>, events: EventReader) {
         let (link, Some(engine)) = (self.clone(), self.engine()) else { return };
         self.tasks.upkeep(async move {
             let gone = read(events, &engine).await;
@@ -160,15 +162,15 @@ impl HttpLink {
         }
     }
 
-    async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<Events, Gone> {
+    async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<EventReader, DisconnectReport> {
         let (mut events, endpoint) = self.open_stream().await.map_err(StreamOpenError::once_there)?;
-        let place = Place::new(endpoint);
+        let place = SessionTarget::new(endpoint);
         // Lost during the initial connect: the connecting caller gets the error of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
             return Err(trouble::expired());
         };
         let introduced = tokio::time::timeout(self.limits.startup, async {
-            let order = Order::opening(self, initialize.clone());
+            let order = PostRequest::opening(self, initialize.clone());
             let response = self.post(&place, &order).await.map_err(|error| trouble::unsent(&error))?;
             if !response.status.is_success() {
                 return Err(trouble::turned_away(&response));
@@ -190,46 +192,50 @@ fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCaus
     // Displayed without its query, which often contains the session id.
     let shown = url.as_ref().map_or_else(|| "no address".to_owned(), |url| spec.shown(url));
     url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
-        endpoint: Untrusted::new(shown).shortened(200).to_string(),
+        endpoint: UntrustedText::new(shown).shortened(200).to_string(),
         stream: spec.shown(base),
     })
 }
 
 /// Delivers the stream's messages to the engine until the stream ends.
-async fn read(mut events: Events, engine: &Arc<Engine>) -> Gone {
+async fn read(mut events: EventReader, engine: &Arc<Engine>) -> DisconnectReport {
     loop {
         match events.next().await {
             // A second `endpoint` is ignored: it would redirect later messages.
-            Piece::Event(event) => {
+            StreamItem::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
                 if let Err(nonsense) = engine.deliver_in_turn(message).await {
-                    return Gone::because(DisconnectCause::NotMcp(nonsense.0));
+                    return DisconnectReport::because(DisconnectCause::NotMcp(nonsense.0));
                 }
             }
-            Piece::End(what) => return trouble::cut(&what),
-            Piece::TooLarge => return trouble::cut("a message over the size limit"),
-            Piece::Discarded(exceeded) => return trouble::cut(&exceeded.to_string()),
+            StreamItem::End(what) => return trouble::cut(&what),
+            StreamItem::TooLarge => return trouble::cut("a message over the size limit"),
+            StreamItem::Discarded(exceeded) => return trouble::cut(&exceeded.to_string()),
         }
     }
 }
 
 /// Waits for the response to a request that was posted without the engine.
-async fn await_answer(events: &mut Events, request: &Bytes, engine: &Arc<Engine>) -> Result<Bytes, Gone> {
+async fn await_answer(
+    events: &mut EventReader,
+    request: &Bytes,
+    engine: &Arc<Engine>,
+) -> Result<Bytes, DisconnectReport> {
     let id_of =
         |message: &[u8]| scan(message).ok().and_then(|envelope| envelope.id(message).map(|id| format!("{id:?}")));
     let wanted = id_of(request);
     loop {
         match events.next().await {
-            Piece::Event(event) => {
+            StreamItem::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
                 if super::answer::answers(&message) && id_of(&message) == wanted {
                     return Ok(message);
                 }
                 let _ = engine.deliver_in_turn(message).await;
             }
-            Piece::End(what) => return Err(trouble::cut(&what)),
-            Piece::TooLarge => return Err(trouble::cut("a message over the size limit")),
-            Piece::Discarded(exceeded) => return Err(trouble::cut(&exceeded.to_string())),
+            StreamItem::End(what) => return Err(trouble::cut(&what)),
+            StreamItem::TooLarge => return Err(trouble::cut("a message over the size limit")),
+            StreamItem::Discarded(exceeded) => return Err(trouble::cut(&exceeded.to_string())),
         }
     }
 }

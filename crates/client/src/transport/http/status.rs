@@ -3,16 +3,16 @@
 use std::time::{Duration, SystemTime};
 
 use wharf_net::{HeaderMap, StatusCode, header};
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::engine::Effect;
+use crate::engine::CallEffect;
 
 /// Maximum delay a server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The action for an error status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum StatusMeaning {
     /// Log in or request more permissions.
     Login,
     /// The call was not executed. Retry later.
@@ -25,15 +25,15 @@ pub(super) enum Meaning {
     Unclear,
 }
 
-pub(super) fn meaning(status: StatusCode, effect: Effect, in_session: bool) -> Meaning {
+pub(super) fn meaning(status: StatusCode, effect: CallEffect, in_session: bool) -> StatusMeaning {
     match status.as_u16() {
-        401 | 403 => Meaning::Login,
-        404 if in_session => Meaning::SessionExpired,
-        429 => Meaning::Later,
+        401 | 403 => StatusMeaning::Login,
+        404 if in_session => StatusMeaning::SessionExpired,
+        429 => StatusMeaning::Later,
         // A gateway that returns 503 may have forwarded the request.
-        503 if effect == Effect::Reads => Meaning::Later,
-        400..=499 => Meaning::Refused,
-        _ => Meaning::Unclear,
+        503 if effect == CallEffect::Reads => StatusMeaning::Later,
+        400..=499 => StatusMeaning::Refused,
+        _ => StatusMeaning::Unclear,
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 /// Returns the server's authentication challenge, escaped.
 pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(header::WWW_AUTHENTICATE)?;
-    Some(Untrusted::from_bytes(text.as_bytes()).shortened(300).to_string())
+    Some(UntrustedText::from_bytes(text.as_bytes()).shortened(300).to_string())
 }
 
 /// Adds up to 25 % jitter, so that clients do not retry at the same time.
@@ -91,18 +91,18 @@ mod tests {
 
     #[test]
     fn what_a_status_means() {
-        use Effect::{MayWrite, Reads};
+        use CallEffect::{MayWrite, Reads};
         for (status, effect, in_session, expected) in [
-            (401, Reads, false, Meaning::Login),
-            (403, MayWrite, true, Meaning::Login),
-            (404, MayWrite, true, Meaning::SessionExpired),
-            (404, MayWrite, false, Meaning::Refused),
-            (413, MayWrite, false, Meaning::Refused),
-            (429, MayWrite, false, Meaning::Later),
-            (503, Reads, false, Meaning::Later),
-            (503, MayWrite, false, Meaning::Unclear),
-            (500, Reads, false, Meaning::Unclear),
-            (504, MayWrite, true, Meaning::Unclear),
+            (401, Reads, false, StatusMeaning::Login),
+            (403, MayWrite, true, StatusMeaning::Login),
+            (404, MayWrite, true, StatusMeaning::SessionExpired),
+            (404, MayWrite, false, StatusMeaning::Refused),
+            (413, MayWrite, false, StatusMeaning::Refused),
+            (429, MayWrite, false, StatusMeaning::Later),
+            (503, Reads, false, StatusMeaning::Later),
+            (503, MayWrite, false, StatusMeaning::Unclear),
+            (500, Reads, false, StatusMeaning::Unclear),
+            (504, MayWrite, true, StatusMeaning::Unclear),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
             assert_eq!(meaning(status, effect, in_session), expected, "{status} {effect:?} {in_session}");

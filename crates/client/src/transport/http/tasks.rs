@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 /// The purpose of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Errand {
+pub(super) enum TaskPurpose {
     /// Request and response of one call.
     Call(u64),
     /// A message that gets no response.
@@ -19,7 +19,7 @@ pub(super) enum Errand {
     Upkeep(u64),
 }
 
-pub(super) struct Tasks {
+pub(super) struct LinkTasks {
     runtime: Handle,
     running: Arc<Mutex<LinkTaskTable>>,
     /// Signalled when a task has ended.
@@ -28,7 +28,7 @@ pub(super) struct Tasks {
 
 #[derive(Default)]
 struct LinkTaskTable {
-    tasks: HashMap<Errand, LinkTaskEntry>,
+    tasks: HashMap<TaskPurpose, LinkTaskEntry>,
     numbered: u64,
     /// No new tasks are started.
     closed: bool,
@@ -66,7 +66,7 @@ impl SentFlag {
     }
 }
 
-impl Tasks {
+impl LinkTasks {
     pub fn new(runtime: Handle) -> Self {
         Self { runtime, running: Arc::default(), ended: Arc::default() }
     }
@@ -79,22 +79,22 @@ impl Tasks {
     pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
         let departure = SentFlag::default();
         let left = departure.0.clone();
-        self.begin(|_| Errand::Call(id), left, work(departure));
+        self.begin(|_| TaskPurpose::Call(id), left, work(departure));
     }
 
     /// Starts the task of a message that gets no response.
     pub fn word(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.begin(Errand::Word, Arc::default(), work);
+        self.begin(TaskPurpose::Word, Arc::default(), work);
     }
 
     /// Starts a task that runs as long as the link.
     pub fn upkeep(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.begin(Errand::Upkeep, Arc::default(), work);
+        self.begin(TaskPurpose::Upkeep, Arc::default(), work);
     }
 
     fn begin(
         &self,
-        name: impl FnOnce(u64) -> Errand,
+        name: impl FnOnce(u64) -> TaskPurpose,
         left: Arc<AtomicBool>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
@@ -126,14 +126,14 @@ impl Tasks {
 
     /// Aborts a call's task, if it has one.
     pub fn abort_call(&self, id: u64) {
-        let handle = locked(&self.running).tasks.get_mut(&Errand::Call(id)).and_then(LinkTaskEntry::renounce);
+        let handle = locked(&self.running).tasks.get_mut(&TaskPurpose::Call(id)).and_then(LinkTaskEntry::renounce);
         handle.iter().for_each(AbortHandle::abort);
     }
 
     /// Reports whether any byte of a call may have been sent. True for a call that has ended.
     pub fn may_have_left(&self, id: u64) -> bool {
         let running = locked(&self.running);
-        running.tasks.get(&Errand::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
+        running.tasks.get(&TaskPurpose::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
     }
 
     /// Aborts all tasks and starts no more.
@@ -144,10 +144,10 @@ impl Tasks {
 
     /// Aborts the tasks of all calls.
     pub fn abort_calls(&self) {
-        self.abort_where(|errand| matches!(errand, Errand::Call(_)));
+        self.abort_where(|errand| matches!(errand, TaskPurpose::Call(_)));
     }
 
-    fn abort_where(&self, unwanted: impl Fn(&Errand) -> bool) {
+    fn abort_where(&self, unwanted: impl Fn(&TaskPurpose) -> bool) {
         let handles: Vec<AbortHandle> = {
             let mut running = locked(&self.running);
             let unwanted = running.tasks.iter_mut().filter(|(errand, _)| unwanted(errand));
@@ -164,10 +164,10 @@ impl Tasks {
 
     /// Waits until all messages without a response have been sent.
     pub async fn all_said(&self) {
-        self.ended_where(|errand| matches!(errand, Errand::Word(_))).await;
+        self.ended_where(|errand| matches!(errand, TaskPurpose::Word(_))).await;
     }
 
-    async fn ended_where(&self, awaited: impl Fn(&Errand) -> bool) {
+    async fn ended_where(&self, awaited: impl Fn(&TaskPurpose) -> bool) {
         loop {
             let ended = self.ended.notified();
             if !locked(&self.running).tasks.keys().any(&awaited) {
@@ -180,7 +180,7 @@ impl Tasks {
 
 /// Removes a task from the list when dropped, however the task ends.
 struct LinkTaskGuard {
-    errand: Errand,
+    errand: TaskPurpose,
     running: Arc<Mutex<LinkTaskTable>>,
     ended: Arc<Notify>,
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use wharf_net::{AuthRecovery, NotAuthorized, Response, SendError, StatusCode};
+use wharf_net::{AuthRecovery, HttpResponse, NotAuthorized, SendError, StatusCode};
 
-use crate::error::{ConnectCause, DisconnectCause, Gone};
+use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 
 /// Creates the error for a request without a response.
-pub(super) fn unsent(error: &SendError) -> Gone {
+pub(super) fn unsent(error: &SendError) -> DisconnectReport {
     if let SendError::NotAuthorized(why) = error {
         return not_authorized(why.clone());
     }
     let what = error.to_string();
-    Gone::because(if error.never_left() {
+    DisconnectReport::because(if error.never_left() {
         DisconnectCause::Unreachable { what, passing: error.may_pass() }
     } else {
         DisconnectCause::Cut(what)
@@ -20,29 +20,29 @@ pub(super) fn unsent(error: &SendError) -> Gone {
 }
 
 /// Creates the error for a response or stream that was interrupted.
-pub(super) fn cut(what: &str) -> Gone {
-    Gone::because(DisconnectCause::Cut(what.to_owned()))
+pub(super) fn cut(what: &str) -> DisconnectReport {
+    DisconnectReport::because(DisconnectCause::Cut(what.to_owned()))
 }
 
 /// Creates the error for a status that leaves the outcome of the call unknown.
-pub(super) fn status(status: StatusCode, excerpt: &str) -> Gone {
+pub(super) fn status(status: StatusCode, excerpt: &str) -> DisconnectReport {
     let hint = (!excerpt.is_empty()).then(|| format!("it said: {excerpt}"));
-    Gone { hint, ..Gone::because(DisconnectCause::Status(status.as_u16())) }
+    DisconnectReport { hint, ..DisconnectReport::because(DisconnectCause::Status(status.as_u16())) }
 }
 
 /// Creates the error for rejected or unavailable credentials.
-pub(super) fn not_authorized(why: NotAuthorized) -> Gone {
-    Gone::because(DisconnectCause::NotAuthorized(why))
+pub(super) fn not_authorized(why: NotAuthorized) -> DisconnectReport {
+    DisconnectReport::because(DisconnectCause::NotAuthorized(why))
 }
 
 /// Creates the error for a server that newly requires a login.
-pub(super) fn logged_out(cause: &ConnectCause) -> Gone {
+pub(super) fn logged_out(cause: &ConnectCause) -> DisconnectReport {
     let known = cause.not_authorized().cloned();
     not_authorized(known.unwrap_or_else(|| NotAuthorized { remedy: AuthRecovery::Login, reason: cause.to_string() }))
 }
 
 /// Creates the error for an error response to `initialize`.
-pub(super) fn turned_away(response: &Response) -> Gone {
+pub(super) fn turned_away(response: &HttpResponse) -> DisconnectReport {
     match (&response.not_authorized, response.status) {
         (Some(why), _) => not_authorized(why.clone()),
         (None, StatusCode::UNAUTHORIZED) => {
@@ -54,16 +54,16 @@ pub(super) fn turned_away(response: &Response) -> Gone {
 }
 
 /// Creates the error for an expired session.
-pub(super) fn expired() -> Gone {
-    Gone::because(DisconnectCause::SessionExpired)
+pub(super) fn expired() -> DisconnectReport {
+    DisconnectReport::because(DisconnectCause::SessionExpired)
 }
 
 /// Creates the error for a server that no longer speaks the negotiated revision.
-pub(super) fn changed() -> Gone {
-    Gone::because(DisconnectCause::Changed)
+pub(super) fn changed() -> DisconnectReport {
+    DisconnectReport::because(DisconnectCause::Changed)
 }
 
 /// Creates the error for a response that did not arrive in time.
-pub(super) fn unanswered(after: Duration) -> Gone {
+pub(super) fn unanswered(after: Duration) -> DisconnectReport {
     cut(&format!("no answer within {} ms", after.as_millis()))
 }

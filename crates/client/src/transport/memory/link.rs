@@ -7,14 +7,14 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::workers::depth;
-use crate::engine::{Link, Message, NotTaken, Ticket};
+use crate::engine::{Link, OutgoingMessage, SubmitError, Ticket};
 
 /// Maximum nesting of in-process calls: a tool that calls the host that calls the tool.
 pub(crate) const MOST_DEPTH: usize = 8;
 
 /// A message for the server.
 #[derive(Debug, Clone)]
-pub struct Incoming {
+pub struct LocalMessage {
     /// The JSON text, without a line ending.
     pub text: Bytes,
     /// Number of enclosing calls to in-process servers. Work for the message must be given to the workers with this
@@ -32,16 +32,16 @@ pub(super) struct MemoryLink {
 }
 
 struct MessageQueue {
-    waiting: VecDeque<Incoming>,
+    waiting: VecDeque<LocalMessage>,
     bytes: usize,
     /// Total number of messages added and removed.
     put: u64,
     taken: u64,
-    state: State,
+    state: MemoryLinkState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum MemoryLinkState {
     Open,
     Closing,
     Broken,
@@ -49,11 +49,11 @@ pub(super) enum State {
 
 impl MemoryLink {
     pub fn new(limit: usize) -> Self {
-        let queue = MessageQueue { waiting: VecDeque::new(), bytes: 0, put: 0, taken: 0, state: State::Open };
+        let queue = MessageQueue { waiting: VecDeque::new(), bytes: 0, put: 0, taken: 0, state: MemoryLinkState::Open };
         Self { queue: Mutex::new(queue), arrived: Notify::new(), look: Notify::new(), limit }
     }
 
-    pub async fn receive(&self) -> Option<Incoming> {
+    pub async fn receive(&self) -> Option<LocalMessage> {
         loop {
             let arrived = self.arrived.notified();
             {
@@ -61,7 +61,7 @@ impl MemoryLink {
                 if let Some(message) = queue.take() {
                     return Some(message);
                 }
-                if queue.state != State::Open {
+                if queue.state != MemoryLinkState::Open {
                     return None;
                 }
             }
@@ -69,7 +69,7 @@ impl MemoryLink {
         }
     }
 
-    pub fn take(&self) -> Option<Incoming> {
+    pub fn take(&self) -> Option<LocalMessage> {
         self.queue().take()
     }
 
@@ -77,10 +77,10 @@ impl MemoryLink {
         self.arrived.notified().await;
     }
 
-    pub fn close(&self, state: State) {
+    pub fn close(&self, state: MemoryLinkState) {
         {
             let mut queue = self.queue();
-            if queue.state == State::Open {
+            if queue.state == MemoryLinkState::Open {
                 queue.state = state;
             }
         }
@@ -89,7 +89,7 @@ impl MemoryLink {
     }
 
     pub fn is_open(&self) -> bool {
-        self.queue().state == State::Open
+        self.queue().state == MemoryLinkState::Open
     }
 
     pub async fn looked_at(&self) {
@@ -102,7 +102,7 @@ impl MemoryLink {
 }
 
 impl MessageQueue {
-    fn take(&mut self) -> Option<Incoming> {
+    fn take(&mut self) -> Option<LocalMessage> {
         let message = self.waiting.pop_front()?;
         self.taken += 1;
         self.bytes -= message.text.len();
@@ -111,10 +111,10 @@ impl MessageQueue {
 }
 
 impl Link for MemoryLink {
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let depth = depth();
         if depth >= MOST_DEPTH {
-            return Err(NotTaken::TooDeep(depth));
+            return Err(SubmitError::TooDeep(depth));
         }
         let length = message.len();
         let mut text = BytesMut::with_capacity(length);
@@ -125,16 +125,16 @@ impl Link for MemoryLink {
         let ticket = {
             let mut queue = self.queue();
             match queue.state {
-                State::Open => {}
-                State::Closing => return Err(NotTaken::Closed),
-                State::Broken => return Err(NotTaken::Broken),
+                MemoryLinkState::Open => {}
+                MemoryLinkState::Closing => return Err(SubmitError::Closed),
+                MemoryLinkState::Broken => return Err(SubmitError::Broken),
             }
             if queue.bytes > 0 && queue.bytes + length > self.limit {
-                return Err(NotTaken::Full);
+                return Err(SubmitError::Full);
             }
             queue.bytes += text.len();
             queue.put += 1;
-            queue.waiting.push_back(Incoming { text: text.freeze(), depth });
+            queue.waiting.push_back(LocalMessage { text: text.freeze(), depth });
             Ticket(queue.put)
         };
         self.arrived.notify_one();

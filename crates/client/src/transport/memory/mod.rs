@@ -14,14 +14,14 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Hold, Open, Opening, Start, Transport};
+use super::{LinkHandle, LinkSetup, ServerLink, ServerStarter, Transport};
 use crate::engine::Engine;
-use crate::error::{ConnectCause, DisconnectCause, Gone};
+use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
-use crate::services::Pending;
+use crate::services::BoxedFuture;
 
-pub use link::Incoming;
-use link::{MemoryLink, State};
+pub use link::LocalMessage;
+use link::{MemoryLink, MemoryLinkState};
 use workers::CatchPanic;
 pub use workers::{HandlerPanic, Workers, WorkersHealth};
 
@@ -29,12 +29,12 @@ pub use workers::{HandlerPanic, Workers, WorkersHealth};
 pub trait LocalServer: Send + 'static {
     /// Serves one connection. The connection ends when the future completes or the client disconnects. Runs on the
     /// host's runtime, so it must not block: request handling belongs on the workers.
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()>;
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()>;
 }
 
 /// Forwards to the boxed server.
 impl LocalServer for Box<dyn LocalServer> {
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         (*self).serve(end, workers)
     }
 }
@@ -43,17 +43,17 @@ impl LocalServer for Box<dyn LocalServer> {
 #[derive(Clone)]
 pub struct ServerEnd {
     link: Arc<MemoryLink>,
-    outbox: Outbox,
+    outbox: ClientSender,
 }
 
 impl ServerEnd {
     /// Waits for the next message. Returns `None` once the client has disconnected.
-    pub async fn receive(&mut self) -> Option<Incoming> {
+    pub async fn receive(&mut self) -> Option<LocalMessage> {
         self.link.receive().await
     }
 
     /// Returns the next message, if one is queued.
-    pub(crate) fn take(&self) -> Option<Incoming> {
+    pub(crate) fn take(&self) -> Option<LocalMessage> {
         self.link.take()
     }
 
@@ -64,19 +64,19 @@ impl ServerEnd {
     }
 
     /// Returns the sender for messages to the client. Cheap to clone and usable on any thread.
-    pub fn outbox(&self) -> Outbox {
+    pub fn outbox(&self) -> ClientSender {
         self.outbox.clone()
     }
 }
 
 /// Sends messages to the client.
 #[derive(Clone)]
-pub struct Outbox {
+pub struct ClientSender {
     engine: Arc<Engine>,
     limits: Arc<Limits>,
 }
 
-impl Outbox {
+impl ClientSender {
     /// Sends one message, a JSON object on one line. An oversized response fails its call.
     pub fn send(&self, message: impl Into<Bytes>) {
         let message: Bytes = message.into();
@@ -93,16 +93,16 @@ impl Outbox {
 }
 
 /// An in-process server that can be started once.
-pub(crate) struct Once(Mutex<Option<Box<dyn LocalServer>>>);
+pub(crate) struct LocalServerStarter(Mutex<Option<Box<dyn LocalServer>>>);
 
-impl Once {
+impl LocalServerStarter {
     pub fn new(server: impl LocalServer) -> Self {
         Self(Mutex::new(Some(Box::new(server))))
     }
 }
 
-impl Start for Once {
-    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>> {
+impl ServerStarter for LocalServerStarter {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
         let server = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let opened = match server {
             Some(server) => Ok(open(server, &opening)),
@@ -116,23 +116,24 @@ impl Start for Once {
     }
 }
 
-fn open(server: Box<dyn LocalServer>, opening: &Opening) -> Open {
+fn open(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let limits = Arc::new(opening.limits.clone());
     let link = Arc::new(MemoryLink::new(limits.queued));
     let engine = opening.engine(link.clone());
     let workers = Workers::new(&opening.onlooker.server, &limits);
-    let end = ServerEnd { link: link.clone(), outbox: Outbox { engine: engine.clone(), limits } };
+    let end = ServerEnd { link: link.clone(), outbox: ClientSender { engine: engine.clone(), limits } };
     let (done, ended) = watch::channel(false);
     let serving = server.serve(end, workers.clone());
     let task = tokio::spawn(run(serving, engine.clone(), link.clone(), workers.clone(), done));
-    let mut open = Open::new(engine, Transport::Memory, Local { link, workers, task: task.abort_handle(), ended });
+    let mut open =
+        ServerLink::new(engine, Transport::Memory, LocalLinkHandle { link, workers, task: task.abort_handle(), ended });
     open.detail = "in this process".to_owned();
     open
 }
 
 /// Serves, expires calls, and ends every call when the server is done.
 async fn run(
-    serving: Pending<()>,
+    serving: BoxedFuture<()>,
     engine: Arc<Engine>,
     link: Arc<MemoryLink>,
     workers: Workers,
@@ -151,8 +152,8 @@ async fn run(
         // Poll once more, so that the server receives the cancellations.
         None => drop(tokio::time::timeout(Duration::ZERO, &mut serving).await),
     }
-    link.close(State::Broken);
-    engine.lose(Gone { cause, exit: None, stderr: Vec::new(), hint: None });
+    link.close(MemoryLinkState::Broken);
+    engine.lose(DisconnectReport { cause, exit: None, stderr: Vec::new(), hint: None });
     drop(serving);
     workers.stop().await;
     let _ = done.send(true);
@@ -173,20 +174,20 @@ async fn keep_time(engine: &Engine, link: &MemoryLink) {
     }
 }
 
-struct Local {
+struct LocalLinkHandle {
     link: Arc<MemoryLink>,
     workers: Workers,
     task: AbortHandle,
     ended: watch::Receiver<bool>,
 }
 
-impl Hold for Local {
+impl LinkHandle for LocalLinkHandle {
     fn workers(&self) -> Option<WorkersHealth> {
         Some(self.workers.health())
     }
 
-    fn close(&self) -> Pending<()> {
-        self.link.close(State::Closing);
+    fn close(&self) -> BoxedFuture<()> {
+        self.link.close(MemoryLinkState::Closing);
         let mut ended = self.ended.clone();
         Box::pin(async move {
             let _ = ended.wait_for(|ended| *ended).await;
@@ -194,9 +195,9 @@ impl Hold for Local {
     }
 }
 
-impl Drop for Local {
+impl Drop for LocalLinkHandle {
     fn drop(&mut self) {
-        self.link.close(State::Broken);
+        self.link.close(MemoryLinkState::Broken);
         self.workers.dismiss();
         self.task.abort();
     }

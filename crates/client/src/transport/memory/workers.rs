@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::limits::Limits;
-use crate::services::Pending;
+use crate::services::BoxedFuture;
 
 tokio::task_local! {
     /// Number of enclosing calls to in-process servers.
@@ -59,7 +59,7 @@ struct WorkersShared {
     closed: watch::Sender<bool>,
 }
 
-type ResidentTask = Arc<dyn Fn() -> Pending<()> + Send + Sync>;
+type ResidentTask = Arc<dyn Fn() -> BoxedFuture<()> + Send + Sync>;
 
 /// A thread and its runtime.
 struct WorkerThread {
@@ -135,7 +135,7 @@ impl Workers {
     }
 
     /// Sets the task that every thread runs in addition to its jobs, such as the one that handles a server's messages.
-    pub(crate) fn reside(&self, resident: impl Fn() -> Pending<()> + Send + Sync + 'static) {
+    pub(crate) fn reside(&self, resident: impl Fn() -> BoxedFuture<()> + Send + Sync + 'static) {
         *self.shared.resident() = Some(Arc::new(resident));
         self.worker();
     }

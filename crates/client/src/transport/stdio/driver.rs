@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use wharf_wire::Scanner;
 
-use super::frames::{Frame, LineExcess, LineSplitter};
+use super::frames::{LineExcess, LineFrame, LineSplitter};
 use super::link::{LinkState, StdioLink};
 use super::stderr::{StderrBuffer, StderrReader};
-use crate::engine::{Engine, Nonsense};
-use crate::error::{DisconnectCause, Gone};
+use crate::engine::{Engine, NotMcpPeer};
+use crate::error::{DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
-use crate::services::Pending;
-use wharf_guard::{Exit, Process, watched};
+use crate::services::BoxedFuture;
+use wharf_guard::{LaunchedServer, ProcessExit, watched};
 
 /// Maximum reads in one turn, and maximum duration of a turn.
 const READS_PER_TURN: usize = 16;
@@ -33,13 +33,13 @@ const MESSAGES_PER_TURN: usize = 64;
 /// Lines of stderr included in an error.
 const STDERR_SHOWN: usize = 20;
 
-pub(super) struct Driver {
+pub(super) struct StdioDriver {
     engine: Arc<Engine>,
     link: Arc<StdioLink>,
     stdout: AsyncFd<OwnedFd>,
     frames: LineSplitter,
-    process: Process,
-    exited: Option<Exit>,
+    process: LaunchedServer,
+    exited: Option<ProcessExit>,
     output_ended: bool,
     /// The cause of the shutdown, and the time until which input is still read.
     ending: Option<(DisconnectCause, Instant)>,
@@ -48,16 +48,16 @@ pub(super) struct Driver {
     burst: bool,
     wakers: Vec<Waker>,
     /// A large message being processed, or a pause. No input is read meanwhile.
-    delivering: Option<Pending<Result<Option<Scanner>, Nonsense>>>,
+    delivering: Option<BoxedFuture<Result<Option<Scanner>, NotMcpPeer>>>,
     limits: Limits,
 }
 
-impl Driver {
+impl StdioDriver {
     pub fn new(
         engine: Arc<Engine>,
         link: Arc<StdioLink>,
         stdout: OwnedFd,
-        process: Process,
+        process: LaunchedServer,
         limits: Limits,
     ) -> io::Result<Self> {
         Ok(Self {
@@ -79,7 +79,7 @@ impl Driver {
 
     /// Drives the link to its end, then shuts the server down, and returns its exit status. Dropping the future ends
     /// the server at once.
-    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<StderrBuffer>>) -> Exit {
+    pub async fn run(mut self, mut stderr: StderrReader, lines: Arc<Mutex<StderrBuffer>>) -> ProcessExit {
         let cause = std::future::poll_fn(|context| self.poll(context)).await;
         if self.exited.is_some() {
             stderr.finish(self.limits.exit_wait).await;
@@ -89,7 +89,7 @@ impl Driver {
             (lines.tail(STDERR_SHOWN), lines.is_logged())
         };
         let hint = if cause == DisconnectCause::Closed { None } else { self.engine.suspicion() };
-        self.engine.lose(Gone { cause, exit: self.exited, stderr: shown, hint });
+        self.engine.lose(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
         if is_logged {
@@ -255,25 +255,25 @@ impl Driver {
         while let Some(frame) = self.frames.next() {
             messages += 1;
             match frame {
-                Frame::Line(line) => {
+                LineFrame::Line(line) => {
                     if let Err(nonsense) = self.engine.deliver(line, &mut self.wakers) {
                         return Poll::Ready(DisconnectCause::NotMcp(nonsense.0));
                     }
                 }
-                Frame::Large(message) => {
+                LineFrame::Large(message) => {
                     self.engine.budget().pace().spend_large(message.len());
                     let engine = Arc::clone(&self.engine);
                     self.delivering =
                         Some(Box::pin(async move { engine.deliver_in_turn(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
-                Frame::Oversized(glimpse, LineExcess::Message) => {
+                LineFrame::Oversized(glimpse, LineExcess::Message) => {
                     self.engine.deliver_oversized(&glimpse, &mut self.wakers);
                 }
-                Frame::Oversized(glimpse, LineExcess::Budget(exceeded)) => {
+                LineFrame::Oversized(glimpse, LineExcess::Budget(exceeded)) => {
                     self.engine.deliver_discarded(&glimpse, exceeded, &mut self.wakers);
                 }
-                Frame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
+                LineFrame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
             if messages.is_multiple_of(MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
                 self.wait_for_turn();
@@ -294,7 +294,7 @@ impl Driver {
     /// Handles the end of the output. Waits briefly for the exit status. An unterminated line is not a message.
     fn end_of_output(&mut self) {
         if !self.frames.rest().is_empty() {
-            self.engine.tally.warn(crate::counters::Count::Broken, "the output ended in the middle of a line");
+            self.engine.tally.warn(crate::counters::CounterKind::Broken, "the output ended in the middle of a line");
         }
         self.end_soon(DisconnectCause::ClosedOutput, self.limits.exit_wait);
     }
@@ -345,10 +345,10 @@ impl Driver {
 }
 
 /// Waits until the server's own process has ended.
-pub(super) async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
+pub(super) async fn exited(exit: &mut watch::Receiver<Option<ProcessExit>>) -> ProcessExit {
     match exit.wait_for(Option::is_some).await {
-        Ok(exit) => exit.unwrap_or(Exit::Unknown),
-        Err(_) => Exit::Unknown,
+        Ok(exit) => exit.unwrap_or(ProcessExit::Unknown),
+        Err(_) => ProcessExit::Unknown,
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct LineSplitter {
     /// Bytes known to contain no line ending.
     searched: usize,
     /// A line over a limit, which is scanned but not stored.
-    oversized: Option<Oversized>,
+    oversized: Option<OversizedLine>,
     /// The start of that line, if it was buffered before the limit was exceeded.
     unscanned: Option<Bytes>,
     at_start: bool,
@@ -33,7 +33,7 @@ pub(super) struct LineSplitter {
     discard: usize,
 }
 
-struct Oversized {
+struct OversizedLine {
     scanner: Scanner,
     length: usize,
     excess: LineExcess,
@@ -50,7 +50,7 @@ pub(super) enum LineExcess {
 
 /// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
+pub(super) enum LineFrame<'a> {
     /// A line, trimmed, without its line ending.
     Line(&'a [u8]),
     /// A large line, passed on together with its buffer.
@@ -139,7 +139,7 @@ impl LineSplitter {
     }
 
     /// Returns the next line, if one is complete.
-    pub fn next(&mut self) -> Option<Frame<'_>> {
+    pub fn next(&mut self) -> Option<LineFrame<'_>> {
         if self.unscanned.is_some() {
             return None;
         }
@@ -158,7 +158,7 @@ impl LineSplitter {
             self.searched = end + 1;
             if let Some(mut oversized) = self.oversized.take() {
                 oversized.scanner.push(&self.buffer[start..end]);
-                return Some(Frame::Oversized(oversized.scanner.glimpse(), oversized.excess));
+                return Some(LineFrame::Oversized(oversized.scanner.glimpse(), oversized.excess));
             }
             let at_start = std::mem::replace(&mut self.at_start, false);
             let line = self.buffer[start..end].trim_ascii();
@@ -168,9 +168,9 @@ impl LineSplitter {
                 let from = line.as_ptr() as usize - self.buffer.as_ptr() as usize;
                 let length = line.len();
                 if length >= LARGE && self.buffer.len() > USUAL {
-                    return Some(Frame::Large(self.hand_on().slice(from..from + length)));
+                    return Some(LineFrame::Large(self.hand_on().slice(from..from + length)));
                 }
-                return Some(Frame::Line(&self.buffer[from..from + length]));
+                return Some(LineFrame::Line(&self.buffer[from..from + length]));
             }
         }
     }
@@ -188,13 +188,13 @@ impl LineSplitter {
     }
 
     /// Handles a missing line ending: a line over its limit is scanned but not stored.
-    fn incomplete(&mut self) -> Option<Frame<'static>> {
+    fn incomplete(&mut self) -> Option<LineFrame<'static>> {
         let pending = self.filled - self.taken;
         if self.oversized.is_none() && pending <= self.limit {
             return None;
         }
         self.oversize(LineExcess::Message);
-        self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| Frame::Endless)
+        self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| LineFrame::Endless)
     }
 
     /// Scans a line without storing it, up to the searched position.
@@ -207,7 +207,7 @@ impl LineSplitter {
             self.taken = self.searched;
             return;
         }
-        self.oversized = Some(Oversized { scanner: Scanner::new(), length: pending.len(), excess });
+        self.oversized = Some(OversizedLine { scanner: Scanner::new(), length: pending.len(), excess });
         self.taken = self.searched;
         self.unscanned = Some(self.hand_on().slice(pending));
     }
@@ -254,16 +254,16 @@ mod tests {
                         continue;
                     };
                     out.push(match frame {
-                        Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                        Frame::Large(line) => String::from_utf8_lossy(&line).into_owned(),
-                        Frame::Oversized(PartialEnvelope { id, .. }, excess) => {
+                        LineFrame::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                        LineFrame::Large(line) => String::from_utf8_lossy(&line).into_owned(),
+                        LineFrame::Oversized(PartialEnvelope { id, .. }, excess) => {
                             let id = String::from_utf8_lossy(&id.unwrap_or_default()).into_owned();
                             match excess {
                                 LineExcess::Message => format!("oversized {id}"),
                                 LineExcess::Budget(exceeded) => format!("{exceeded}: {id}"),
                             }
                         }
-                        Frame::Endless => "endless".to_owned(),
+                        LineFrame::Endless => "endless".to_owned(),
                     });
                     if out.last().is_some_and(|last| last == "endless") {
                         return out;

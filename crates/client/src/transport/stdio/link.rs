@@ -13,8 +13,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use crate::engine::{Link, Message, NotTaken, Ticket};
-use wharf_guard::{Exit, watched};
+use crate::engine::{Link, OutgoingMessage, SubmitError, Ticket};
+use wharf_guard::{ProcessExit, watched};
 
 /// Messages up to this size are copied before they are written: cheaper than a vectored write.
 const SMALL: usize = 16 << 10;
@@ -44,7 +44,7 @@ struct StdinBuffer {
     /// one.
     gather: bool,
     look_at_clock: bool,
-    exited: Option<Exit>,
+    exited: Option<ProcessExit>,
     state: LinkState,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct FlushStatus {
     /// A call with an earlier deadline than all others was added.
     pub look_at_clock: bool,
     /// Exit status of the server's own process, once it has ended.
-    pub exited: Option<Exit>,
+    pub exited: Option<ProcessExit>,
 }
 
 /// State of the link.
@@ -116,7 +116,7 @@ impl StdioLink {
     }
 
     /// Informs the driver that the server's own process has ended.
-    pub fn server_exited(&self, exit: Exit) {
+    pub fn server_exited(&self, exit: ProcessExit) {
         let waker = {
             let mut out = self.out();
             out.exited = Some(exit);
@@ -141,19 +141,19 @@ impl StdioLink {
 }
 
 impl Link for StdioLink {
-    fn submit(&self, message: Message<'_>) -> Result<Ticket, NotTaken> {
+    fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let (parts, length) = (message.parts, message.len());
         let (ticket, waker) = {
             let mut out = self.out();
             match out.state {
                 LinkState::Open => {}
-                LinkState::Broken => return Err(NotTaken::Broken),
-                LinkState::Closing => return Err(NotTaken::Closed),
+                LinkState::Broken => return Err(SubmitError::Broken),
+                LinkState::Closing => return Err(SubmitError::Closed),
             }
             let waiting = out.buffer.len() - out.head;
             // One message is always accepted if the buffer is empty: its own size is bounded elsewhere.
             if waiting > 0 && waiting + length > self.limit {
-                return Err(NotTaken::Full);
+                return Err(SubmitError::Full);
             }
             let ticket = Ticket(out.taken);
             out.take(parts, length);

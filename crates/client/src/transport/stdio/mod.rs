@@ -11,19 +11,19 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use super::{Hold, Open, Opening, ServerProcess, Start, Transport, check_launch};
+use super::{LinkHandle, LinkSetup, ServerLink, ServerProcess, ServerStarter, Transport, check_launch};
 use crate::error::ConnectCause;
-use crate::process_log::{Logging, ProcessNote};
-use crate::services::Pending;
+use crate::process_log::{ProcessNote, ServerProcessLog};
+use crate::services::BoxedFuture;
 use wharf_guard::{LaunchError, launch};
 
-use driver::Driver;
+use driver::StdioDriver;
 use link::StdioLink;
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{PreparedCommand, prepare};
 use stderr::StderrBuffer;
 
 /// The streams and the process of a server. Dropping it ends the server without waiting.
-struct Streams {
+struct StdioLinkHandle {
     link: Arc<StdioLink>,
     stderr: Arc<Mutex<StderrBuffer>>,
     driver: tokio::task::AbortHandle,
@@ -31,8 +31,8 @@ struct Streams {
     ended: watch::Receiver<bool>,
 }
 
-impl Start for Arc<Prepared> {
-    fn start(&self, opening: Opening) -> Pending<Result<Open, ConnectCause>> {
+impl ServerStarter for Arc<PreparedCommand> {
+    fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
         let prepared = Self::clone(self);
         Box::pin(async move { open(&prepared, opening).await })
     }
@@ -43,7 +43,7 @@ impl Start for Arc<Prepared> {
 }
 
 /// Starts the server and the task that drives its streams.
-async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCause> {
+async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLink, ConnectCause> {
     check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
     let errand = prepared.errand(opening.limits.orphan_grace);
     let (process, streams) = launch(errand, opening.guard.clone()).await.map_err(|error| match error {
@@ -55,7 +55,7 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
     let limits = opening.limits.clone();
     let link = Arc::new(StdioLink::new(streams.stdin, limits.queued).map_err(ConnectCause::Spawn)?);
     let engine = opening.engine(link.clone());
-    let log = opening.log.map(|log| Logging { log, server: opening.onlooker.server });
+    let log = opening.log.map(|log| ServerProcessLog { log, server: opening.onlooker.server });
     let ring = Arc::new(Mutex::new(StderrBuffer::new(&limits, opening.onlooker.redactor, log.clone())));
     let facts = ServerProcess { pid: process.pid, containment: process.containment };
     if let Some(log) = &log {
@@ -67,7 +67,7 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
     tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
     let (done, ended) = watch::channel(false);
     let driver =
-        Driver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
+        StdioDriver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
     let lines = ring.clone();
     let task = tokio::spawn(async move {
         let exit = driver.run(stderr_reader, lines).await;
@@ -76,8 +76,8 @@ async fn open(prepared: &Prepared, opening: Opening) -> Result<Open, ConnectCaus
         }
         let _ = done.send(true);
     });
-    let streams = Streams { link, stderr: ring, driver: task.abort_handle(), ended };
-    let mut open = Open::new(engine, Transport::Stdio, streams);
+    let streams = StdioLinkHandle { link, stderr: ring, driver: task.abort_handle(), ended };
+    let mut open = ServerLink::new(engine, Transport::Stdio, streams);
     open.process = Some(facts);
     open.detail = format!("process {}, containment: {}", facts.pid, facts.containment);
     Ok(open)
@@ -90,12 +90,12 @@ fn is_about_the_file(error: &io::Error) -> bool {
     )
 }
 
-impl Hold for Streams {
+impl LinkHandle for StdioLinkHandle {
     fn stderr_tail(&self, lines: usize) -> Vec<String> {
         self.stderr.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tail(lines)
     }
 
-    fn close(&self) -> Pending<()> {
+    fn close(&self) -> BoxedFuture<()> {
         self.link.close();
         let mut ended = self.ended.clone();
         Box::pin(async move {
@@ -104,7 +104,7 @@ impl Hold for Streams {
     }
 }
 
-impl Drop for Streams {
+impl Drop for StdioLinkHandle {
     fn drop(&mut self) {
         self.driver.abort();
     }

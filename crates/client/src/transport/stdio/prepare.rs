@@ -8,10 +8,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wharf_spec::{EnvValue, LaunchCheck, ProgramError, StdioSpec, Surroundings, find_program, trusted_path};
+use wharf_spec::{EnvValue, Environment, LaunchCheck, ProgramError, StdioSpec, find_program, trusted_path};
 
 use crate::error::ConnectCause;
-use wharf_guard::Errand;
+use wharf_guard::StartRequest;
 
 /// Variables every server gets.
 const ALWAYS: [&str; 20] = [
@@ -54,7 +54,7 @@ const LOADERS: [&str; 11] = [
 
 /// A resolved server, which can be started any number of times.
 #[derive(Debug, Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCommand {
     pub program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -62,13 +62,13 @@ pub(crate) struct Prepared {
     pub launch_check: Option<LaunchCheck>,
 }
 
-impl Prepared {
+impl PreparedCommand {
     /// Creates the request for one start, with a random mark that identifies its processes.
-    pub fn errand(&self, grace: Duration) -> Errand {
+    pub fn errand(&self, grace: Duration) -> StartRequest {
         let mut random = [0; 16];
         // Without randomness the mark is weaker, but the start still works.
         let _ = getrandom::fill(&mut random);
-        Errand {
+        StartRequest {
             program: self.program.clone().into(),
             args: self.args.clone(),
             env: self.env.clone(),
@@ -80,7 +80,7 @@ impl Prepared {
 }
 
 /// Finds the program and composes the environment.
-pub(crate) fn prepare(spec: &StdioSpec, surroundings: &Surroundings) -> Result<Prepared, ConnectCause> {
+pub(crate) fn prepare(spec: &StdioSpec, surroundings: &Environment) -> Result<PreparedCommand, ConnectCause> {
     let cwd = spec.cwd.as_ref().map_or_else(|| surroundings.cwd.clone(), |cwd| surroundings.cwd.join(cwd));
     match std::fs::metadata(&cwd) {
         Ok(data) if data.is_dir() => {}
@@ -90,7 +90,7 @@ pub(crate) fn prepare(spec: &StdioSpec, surroundings: &Surroundings) -> Result<P
     let env = environment(spec, surroundings);
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
     let program = find_program(&spec.program, &path, &cwd, surroundings).map_err(|error| not_found(spec, error))?;
-    Ok(Prepared { program, args: spec.args.clone(), env, cwd, launch_check: spec.launch_check.clone() })
+    Ok(PreparedCommand { program, args: spec.args.clone(), env, cwd, launch_check: spec.launch_check.clone() })
 }
 
 fn not_found(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
@@ -102,7 +102,7 @@ fn not_found(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
     }
 }
 
-fn environment(spec: &StdioSpec, surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
+fn environment(spec: &StdioSpec, surroundings: &Environment) -> Vec<(OsString, OsString)> {
     let crosses = |name: &str| {
         if spec.inherit_env { !is_loader(name) } else { ALWAYS.contains(&name) || name.starts_with("LC_") }
     };
@@ -126,7 +126,7 @@ fn environment(spec: &StdioSpec, surroundings: &Surroundings) -> Vec<(OsString, 
 /// Returns the inherited value of a variable: a search path without the project's entries, a proxy without its
 /// credentials. If the entry names the variable, it gets the whole value. If it inherits everything, it gets the whole
 /// value of all but the search path.
-fn inherited_value(name: &OsStr, value: &OsStr, spec: &StdioSpec, surroundings: &Surroundings) -> OsString {
+fn inherited_value(name: &OsStr, value: &OsStr, spec: &StdioSpec, surroundings: &Environment) -> OsString {
     match name.to_str() {
         Some("PATH") => trusted_path(value, surroundings),
         Some(name) if is_proxy(name) && !spec.inherit_env => without_credentials(value),
@@ -157,9 +157,9 @@ fn is_loader(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn around(env: &[(&str, &str)]) -> Surroundings {
+    fn around(env: &[(&str, &str)]) -> Environment {
         let env = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Surroundings { env, cwd: "/".into() }
+        Environment { env, cwd: "/".into() }
     }
 
     fn names(prepared: &[(OsString, OsString)]) -> Vec<String> {

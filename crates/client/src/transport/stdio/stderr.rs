@@ -14,8 +14,8 @@ use wharf_spec::Redactor;
 
 use crate::budget::ServerBudget;
 use crate::limits::Limits;
-use crate::pace::Pace;
-use crate::process_log::{Logging, ProcessNote};
+use crate::pace::ReceiveThrottle;
+use crate::process_log::{ProcessNote, ServerProcessLog};
 use wharf_guard::watched;
 
 /// Maximum reads and maximum lines before other tasks run.
@@ -34,11 +34,11 @@ pub(super) struct StderrBuffer {
     line_limit: usize,
     limit: usize,
     redactor: Arc<Redactor>,
-    log: Option<Logging>,
+    log: Option<ServerProcessLog>,
 }
 
 impl StderrBuffer {
-    pub fn new(limits: &Limits, redactor: Arc<Redactor>, log: Option<Logging>) -> Self {
+    pub fn new(limits: &Limits, redactor: Arc<Redactor>, log: Option<ServerProcessLog>) -> Self {
         Self {
             lines: VecDeque::new(),
             current: Vec::new(),
@@ -57,7 +57,7 @@ impl StderrBuffer {
     }
 
     /// Adds up to a maximum number of lines. Returns the remaining bytes.
-    fn push<'a>(&mut self, mut bytes: &'a [u8], pace: &Pace) -> &'a [u8] {
+    fn push<'a>(&mut self, mut bytes: &'a [u8], pace: &ReceiveThrottle) -> &'a [u8] {
         for _ in 0..LINES_PER_TURN {
             let Some(end) = memchr::memchr(b'\n', bytes) else {
                 self.extend(bytes);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn push(ring: &mut StderrBuffer, mut bytes: &[u8]) {
-        let pace = Pace::new();
+        let pace = ReceiveThrottle::new();
         while !bytes.is_empty() {
             bytes = ring.push(bytes, &pace);
         }

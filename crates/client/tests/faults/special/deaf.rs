@@ -9,7 +9,7 @@ fn large() -> RawJson {
 
 fn deaf(cell: &Cell) -> Cell {
     let mut cell = with_fault(cell, "deaf");
-    cell.phase = wharf_testkit::cases::Phase::After;
+    cell.phase = wharf_testkit::cases::FaultPhase::After;
     cell
 }
 

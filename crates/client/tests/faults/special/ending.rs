@@ -4,7 +4,7 @@ use super::*;
 
 pub async fn full_graces(cell: &Cell) -> Problems {
     let mut cell = with_fault(cell, "S38");
-    cell.phase = wharf_testkit::cases::Phase::Before;
+    cell.phase = wharf_testkit::cases::FaultPhase::Before;
     cell.limits = wharf_client::Limits::default();
     let patience = cell.limits.stop_grace + cell.limits.term_grace;
     let connection = opened!(&cell);
@@ -31,7 +31,7 @@ pub async fn many_crashes(cell: &Cell) -> Problems {
 
 pub async fn guard_killed(cell: &Cell) -> Problems {
     let mut cell = with_fault(cell, "S41");
-    cell.phase = wharf_testkit::cases::Phase::Before;
+    cell.phase = wharf_testkit::cases::FaultPhase::Before;
     let connection = opened!(&cell);
     let mut problems = Vec::new();
     let before = oracle::marked_processes(&cell.marker).len();
@@ -71,7 +71,7 @@ pub async fn group(cell: &Cell) -> Problems {
 
 pub async fn dropped(cell: &Cell) -> Problems {
     let mut cell = with_fault(cell, "S38");
-    cell.phase = wharf_testkit::cases::Phase::Before;
+    cell.phase = wharf_testkit::cases::FaultPhase::Before;
     let connection = opened!(&cell);
     let other = connection.clone();
     drop(connection);
@@ -82,7 +82,7 @@ pub async fn dropped(cell: &Cell) -> Problems {
 
 pub async fn runtime_dropped(cell: &Cell) -> Problems {
     let mut inner = with_fault(cell, "S41");
-    inner.phase = wharf_testkit::cases::Phase::Before;
+    inner.phase = wharf_testkit::cases::FaultPhase::Before;
     let problems = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         match runtime.block_on(open(&inner)) {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, Semaphore};
-use wharf_client::{ClosureServer, LocalServer, Pending, ServerEnd, ToolReply, Workers, connect_local};
+use wharf_client::{BoxedFuture, ClosureServer, LocalServer, ServerEnd, ToolReply, Workers, connect_local};
 use wharf_wire::ToolResult;
 
 use super::*;
@@ -134,7 +134,7 @@ struct Ending {
 }
 
 impl LocalServer for Ending {
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         let Self { server, stop } = *self;
         let serving = Box::new(server).serve(end, workers);
         Box::pin(async move {

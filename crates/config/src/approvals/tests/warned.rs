@@ -3,7 +3,7 @@
 use super::*;
 
 fn check_warns(words: &[&str], part: &str) {
-    let approvable = ApprovalSubject::of(&described(started(command(words))), &Surroundings::default());
+    let approvable = ApprovalSubject::of(&described(started(command(words))), &Environment::default());
     let warnings = approvable.warnings();
     match part {
         "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
@@ -52,7 +52,7 @@ fn t05_interpreters_are_warned_of_and_asked_about_anew() {
         &["anything", "--fine", "--eval=x"],
     ];
     let digest =
-        |words: &[&str]| ApprovalSubject::of(&described(started(command(words))), &Surroundings::default()).digest();
+        |words: &[&str]| ApprovalSubject::of(&described(started(command(words))), &Environment::default()).digest();
     for words in combinations {
         check_warns(words, "can run a text or another program");
         assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
@@ -92,7 +92,7 @@ fn many_arguments_are_looked_at_once() {
         let mut words = vec![word; 50_000];
         words[0] = "npx";
         assert!(
-            ApprovalSubject::of(&described(started(command(&words))), &Surroundings::default()).lines().len() > 50_000
+            ApprovalSubject::of(&described(started(command(&words))), &Environment::default()).lines().len() > 50_000
         );
     }
 }
@@ -101,7 +101,7 @@ fn many_arguments_are_looked_at_once() {
 fn variables_that_load_something_are_warned_of() {
     let mut stdio = command(&["tool"]);
     stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
-    let approvable = ApprovalSubject::of(&described(started(stdio)), &Surroundings::default());
+    let approvable = ApprovalSubject::of(&described(started(stdio)), &Environment::default());
     let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
     assert_eq!(approvable.warnings(), expected);
 }
@@ -113,9 +113,11 @@ fn what_a_login_sends_elsewhere_is_warned_of() {
         http.proxy = Some(sited("http://p.example"));
         http.ca = vec![sited("own.pem")];
         let texts = texts.iter().map(|(name, text)| (*name, sited(text))).collect();
-        http.oauth = Some(Oauth { texts, callback_port: None });
+        http.oauth = Some(OauthDefinition { texts, callback_port: None });
         let warnings =
-            ApprovalSubject::of(&described(Reach::Http(Box::new(http))), &Surroundings::default()).warnings().to_vec();
+            ApprovalSubject::of(&described(TransportDefinition::Http(Box::new(http))), &Environment::default())
+                .warnings()
+                .to_vec();
         let ways = [
             "everything goes by way of the proxy `http://p.example`",
             "whoever `own.pem` vouches for is taken for the server",

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::catalog::tree::{Members, Tree};
+use crate::catalog::tree::{JsonMembers, JsonTree};
 
 use super::may_be_object;
 
@@ -17,42 +17,42 @@ const MOST_WAYS: usize = 32;
 const REFUSED: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
 
 /// Reports whether no flattening is needed.
-pub(super) fn is_flat(members: &Members<'_>) -> bool {
+pub(super) fn is_flat(members: &JsonMembers<'_>) -> bool {
     !members.iter().any(|(key, _)| REFUSED.contains(&&**key))
 }
 
 /// Flattens the members into one object.
-pub(super) fn flatten(members: Members<'_>) -> Members<'_> {
+pub(super) fn flatten(members: JsonMembers<'_>) -> JsonMembers<'_> {
     let FlatSchema { mut rest, arguments, required, .. } = FlatSchema::of(members);
-    rest.push((Cow::Borrowed("properties"), Tree::Object(arguments)));
+    rest.push((Cow::Borrowed("properties"), JsonTree::Object(arguments)));
     if !required.is_empty() {
-        rest.push((Cow::Borrowed("required"), Tree::List(required)));
+        rest.push((Cow::Borrowed("required"), JsonTree::List(required)));
     }
     rest
 }
 
 #[derive(Default)]
 struct FlatSchema<'a> {
-    rest: Members<'a>,
-    arguments: Members<'a>,
-    required: Vec<Tree<'a>>,
+    rest: JsonMembers<'a>,
+    arguments: JsonMembers<'a>,
+    required: Vec<JsonTree<'a>>,
     /// Names of all arguments and of the required ones.
     known: HashSet<Cow<'a, str>>,
     needed: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> FlatSchema<'a> {
-    fn of(members: Members<'a>) -> Self {
+    fn of(members: JsonMembers<'a>) -> Self {
         let mut plain = Self::default();
         let mut every = Vec::new();
         let mut choices = Vec::new();
         let mut condition = [None, None];
         for (key, value) in members {
             match (&*key, value) {
-                ("properties", Tree::Object(arguments)) => plain.describe(arguments),
-                ("required", Tree::List(names)) => names.into_iter().for_each(|name| plain.require(name)),
-                ("allOf", Tree::List(branches)) => every = branches,
-                ("anyOf" | "oneOf", Tree::List(branches)) => choices.push(branches),
+                ("properties", JsonTree::Object(arguments)) => plain.describe(arguments),
+                ("required", JsonTree::List(names)) => names.into_iter().for_each(|name| plain.require(name)),
+                ("allOf", JsonTree::List(branches)) => every = branches,
+                ("anyOf" | "oneOf", JsonTree::List(branches)) => choices.push(branches),
                 ("then", branch) => condition[0] = Some(branch),
                 ("else", branch) => condition[1] = Some(branch),
                 (refused, _) if REFUSED.contains(&refused) => {}
@@ -60,7 +60,7 @@ impl<'a> FlatSchema<'a> {
             }
         }
         if condition.iter().any(Option::is_some) {
-            choices.push(condition.map(|branch| branch.unwrap_or(Tree::Object(Vec::new()))).into());
+            choices.push(condition.map(|branch| branch.unwrap_or(JsonTree::Object(Vec::new()))).into());
         }
         every.into_iter().for_each(|branch| plain.choose(vec![branch]));
         choices.into_iter().for_each(|branches| plain.choose(branches));
@@ -68,18 +68,18 @@ impl<'a> FlatSchema<'a> {
     }
 
     /// Merges several branches of which one applies. A single branch applies unconditionally.
-    fn choose(&mut self, branches: Vec<Tree<'a>>) {
+    fn choose(&mut self, branches: Vec<JsonTree<'a>>) {
         let objects = branches.into_iter().filter_map(|branch| match branch {
-            Tree::Object(_) if !may_be_object(&branch) => None,
-            Tree::Object(members) => Some(Self::of(members)),
+            JsonTree::Object(_) if !may_be_object(&branch) => None,
+            JsonTree::Object(members) => Some(Self::of(members)),
             // Allows everything and requires nothing.
-            Tree::Scalar("true") => Some(Self::default()),
+            JsonTree::Scalar("true") => Some(Self::default()),
             _ => None,
         });
         let mut branches: Vec<Self> = objects.collect();
         let Some(first) = branches.first_mut() else { return };
         let required = std::mem::take(&mut first.required);
-        let by_all = |name: &&Tree<'a>| branches.iter().all(|branch| branch.needs(name));
+        let by_all = |name: &&JsonTree<'a>| branches.iter().all(|branch| branch.needs(name));
         required.iter().filter(by_all).cloned().for_each(|name| self.require(name));
         let mut ways = ArgumentAlternatives::default();
         for (name, argument) in branches.into_iter().flat_map(|branch| branch.arguments) {
@@ -90,23 +90,23 @@ impl<'a> FlatSchema<'a> {
         self.describe(ways.merged());
     }
 
-    fn describe(&mut self, arguments: impl IntoIterator<Item = (Cow<'a, str>, Tree<'a>)>) {
+    fn describe(&mut self, arguments: impl IntoIterator<Item = (Cow<'a, str>, JsonTree<'a>)>) {
         for (name, argument) in arguments {
             self.known.insert(name.clone());
             self.arguments.push((name, argument));
         }
     }
 
-    fn require(&mut self, name: Tree<'a>) {
-        if let Tree::Text(text) = &name
+    fn require(&mut self, name: JsonTree<'a>) {
+        if let JsonTree::Text(text) = &name
             && self.needed.insert(text.clone())
         {
             self.required.push(name);
         }
     }
 
-    fn needs(&self, name: &Tree<'a>) -> bool {
-        matches!(name, Tree::Text(text) if self.needed.contains(text))
+    fn needs(&self, name: &JsonTree<'a>) -> bool {
+        matches!(name, JsonTree::Text(text) if self.needed.contains(text))
     }
 }
 
@@ -114,11 +114,11 @@ impl<'a> FlatSchema<'a> {
 #[derive(Default)]
 struct ArgumentAlternatives<'a> {
     places: HashMap<Cow<'a, str>, usize>,
-    list: Vec<(Cow<'a, str>, Vec<Tree<'a>>)>,
+    list: Vec<(Cow<'a, str>, Vec<JsonTree<'a>>)>,
 }
 
 impl<'a> ArgumentAlternatives<'a> {
-    fn add(&mut self, name: Cow<'a, str>, argument: Tree<'a>) {
+    fn add(&mut self, name: Cow<'a, str>, argument: JsonTree<'a>) {
         let place = *self.places.entry(name.clone()).or_insert_with(|| {
             self.list.push((name, Vec::new()));
             self.list.len() - 1
@@ -129,12 +129,12 @@ impl<'a> ArgumentAlternatives<'a> {
         }
     }
 
-    fn merged(self) -> impl Iterator<Item = (Cow<'a, str>, Tree<'a>)> {
+    fn merged(self) -> impl Iterator<Item = (Cow<'a, str>, JsonTree<'a>)> {
         self.list.into_iter().map(|(name, mut ways)| {
             let merged = match ways.len() {
                 1 => ways.remove(0),
-                many if many > MOST_WAYS => Tree::Object(Vec::new()),
-                _ => Tree::Object(vec![(Cow::Borrowed("anyOf"), Tree::List(ways))]),
+                many if many > MOST_WAYS => JsonTree::Object(Vec::new()),
+                _ => JsonTree::Object(vec![(Cow::Borrowed("anyOf"), JsonTree::List(ways))]),
             };
             (name, merged)
         })

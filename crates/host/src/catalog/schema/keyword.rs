@@ -2,7 +2,7 @@
 
 /// The kind of value that a keyword holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum KeywordRole {
     /// A schema or a list of schemas.
     Schemas,
     /// Schemas by name.
@@ -21,7 +21,7 @@ pub(super) enum Role {
     Data,
 }
 
-pub(super) fn role(keyword: &str) -> Role {
+pub(super) fn role(keyword: &str) -> KeywordRole {
     match keyword {
         "items"
         | "prefixItems"
@@ -38,15 +38,15 @@ pub(super) fn role(keyword: &str) -> Role {
         | "not"
         | "if"
         | "then"
-        | "else" => Role::Schemas,
-        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" => Role::Named,
-        "$defs" | "definitions" => Role::Definitions,
-        "$ref" => Role::Reference,
-        "$dynamicRef" | "$recursiveRef" => Role::Dynamic,
-        "required" => Role::Required,
+        | "else" => KeywordRole::Schemas,
+        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" => KeywordRole::Named,
+        "$defs" | "definitions" => KeywordRole::Definitions,
+        "$ref" => KeywordRole::Reference,
+        "$dynamicRef" | "$recursiveRef" => KeywordRole::Dynamic,
+        "required" => KeywordRole::Required,
         "$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" | "$comment" => {
-            Role::Bookkeeping
+            KeywordRole::Bookkeeping
         }
-        _ => Role::Data,
+        _ => KeywordRole::Data,
     }
 }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use crate::catalog::SchemaError;
-use crate::catalog::tree::Tree;
+use crate::catalog::tree::JsonTree;
 
-use super::keyword::{Role, role};
+use super::keyword::{KeywordRole, role};
 
 /// Maximum number of schemas as written.
 const MOST_SCHEMAS: usize = 5_000;
@@ -36,7 +36,7 @@ pub(super) struct SchemaSize {
 
 /// Measures of all reference targets.
 pub(super) struct ReferenceSizes<'t, 'a> {
-    root: &'t Tree<'a>,
+    root: &'t JsonTree<'a>,
     /// `None` while a target is being measured.
     targets: HashMap<&'t str, Option<SchemaSize>>,
     steps: usize,
@@ -45,7 +45,7 @@ pub(super) struct ReferenceSizes<'t, 'a> {
 
 impl<'t, 'a> ReferenceSizes<'t, 'a> {
     /// Measures a schema. Returns an error if it exceeds a limit.
-    pub fn take(root: &'t Tree<'a>) -> Result<Self, SchemaError> {
+    pub fn take(root: &'t JsonTree<'a>) -> Result<Self, SchemaError> {
         count(root, 0, &mut 0)?;
         let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
         let whole = measures.schema(root, 0)?;
@@ -53,12 +53,12 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
     }
 
     /// Returns the target of a reference within this schema, and its measure unless it is cyclic.
-    pub fn target(&self, reference: &str) -> Option<(&'t Tree<'a>, Option<SchemaSize>)> {
+    pub fn target(&self, reference: &str) -> Option<(&'t JsonTree<'a>, Option<SchemaSize>)> {
         let measure = self.targets.get(reference).copied().flatten().filter(|measure| !measure.cyclic);
         Some((resolve(self.root, reference)?, measure))
     }
 
-    fn schema(&mut self, tree: &'t Tree<'a>, way: usize) -> Result<SchemaSize, SchemaError> {
+    fn schema(&mut self, tree: &'t JsonTree<'a>, way: usize) -> Result<SchemaSize, SchemaError> {
         let mut total = SchemaSize { cost: 1, bytes: size(tree), cyclic: false };
         self.steps += 1;
         self.bytes += total.bytes;
@@ -68,10 +68,10 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
         if way > LONGEST_WAY {
             return Err(SchemaError::TooDeep);
         }
-        let Tree::Object(members) = tree else { return Ok(total) };
+        let JsonTree::Object(members) = tree else { return Ok(total) };
         for (key, value) in members {
             match (role(key), value) {
-                (Role::Reference, Tree::Text(reference)) => total.add(self.reference(reference, way + 1)?),
+                (KeywordRole::Reference, JsonTree::Text(reference)) => total.add(self.reference(reference, way + 1)?),
                 (role, _) => {
                     for inner in schemas(role, value) {
                         // The bytes of `inner` are already part of the whole, but those of its references are not.
@@ -107,18 +107,18 @@ impl SchemaSize {
 }
 
 /// Returns the schemas directly within a keyword's value, except definitions.
-fn schemas<'t, 'a>(role: Role, value: &'t Tree<'a>) -> Box<dyn Iterator<Item = &'t Tree<'a>> + 't> {
+fn schemas<'t, 'a>(role: KeywordRole, value: &'t JsonTree<'a>) -> Box<dyn Iterator<Item = &'t JsonTree<'a>> + 't> {
     match (role, value) {
-        (Role::Schemas, Tree::List(list)) => Box::new(list.iter()),
-        (Role::Schemas, one) => Box::new(std::iter::once(one)),
-        (Role::Named, Tree::Object(members)) => Box::new(members.iter().map(|(_, value)| value)),
+        (KeywordRole::Schemas, JsonTree::List(list)) => Box::new(list.iter()),
+        (KeywordRole::Schemas, one) => Box::new(std::iter::once(one)),
+        (KeywordRole::Named, JsonTree::Object(members)) => Box::new(members.iter().map(|(_, value)| value)),
         _ => Box::new(std::iter::empty()),
     }
 }
 
 /// Counts the schemas as written, including definitions.
-fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
-    let Tree::Object(members) = tree else { return Ok(()) };
+fn count(tree: &JsonTree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
+    let JsonTree::Object(members) = tree else { return Ok(()) };
     *number += 1;
     if *number > MOST_SCHEMAS {
         return Err(SchemaError::TooMany);
@@ -127,27 +127,27 @@ fn count(tree: &Tree<'_>, depth: usize, number: &mut usize) -> Result<(), Schema
         return Err(SchemaError::TooDeep);
     }
     for (key, value) in members {
-        let role = if role(key) == Role::Definitions { Role::Named } else { role(key) };
+        let role = if role(key) == KeywordRole::Definitions { KeywordRole::Named } else { role(key) };
         schemas(role, value).try_for_each(|inner| count(inner, depth + 1, number))?;
     }
     Ok(())
 }
 
 /// Returns the approximate bytes of a value when written, excluding definitions.
-fn size(tree: &Tree<'_>) -> usize {
+fn size(tree: &JsonTree<'_>) -> usize {
     match tree {
-        Tree::Scalar(text) => text.len(),
-        Tree::Text(text) => text.len() + 2,
-        Tree::List(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
-        Tree::Object(members) => {
-            let written = members.iter().filter(|(key, _)| role(key) != Role::Definitions);
+        JsonTree::Scalar(text) => text.len(),
+        JsonTree::Text(text) => text.len() + 2,
+        JsonTree::List(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        JsonTree::Object(members) => {
+            let written = members.iter().filter(|(key, _)| role(key) != KeywordRole::Definitions);
             written.map(|(key, value)| key.len() + size(value) + 4).sum::<usize>() + 2
         }
     }
 }
 
 /// Returns the target of a reference within the same document: `#`, or `#` and a JSON pointer (RFC 6901).
-pub(super) fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t Tree<'a>> {
+pub(super) fn resolve<'t, 'a>(root: &'t JsonTree<'a>, reference: &str) -> Option<&'t JsonTree<'a>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
         return Some(root);
@@ -155,7 +155,7 @@ pub(super) fn resolve<'t, 'a>(root: &'t Tree<'a>, reference: &str) -> Option<&'t
     pointer.strip_prefix('/')?.split('/').try_fold(root, |tree, step| {
         let step = unescaped(step)?;
         match tree {
-            Tree::List(items) => items.get(step.parse::<usize>().ok()?),
+            JsonTree::List(items) => items.get(step.parse::<usize>().ok()?),
             other => other.member(&step),
         }
     })
@@ -185,7 +185,7 @@ mod tests {
 
     fn measured(text: &str) -> Result<u64, SchemaError> {
         let raw = RawJson::parse(text.to_owned()).unwrap();
-        let tree = Tree::parse(&raw, &JsonLimits { depth: 256, nodes: usize::MAX }).unwrap();
+        let tree = JsonTree::parse(&raw, &JsonLimits { depth: 256, nodes: usize::MAX }).unwrap();
         count(&tree, 0, &mut 0)?;
         let mut measures = ReferenceSizes { root: &tree, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
         measures.schema(&tree, 0).map(|whole| whole.cost)

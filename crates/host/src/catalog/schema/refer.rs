@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
-use crate::catalog::tree::{Members, Tree};
+use crate::catalog::tree::{JsonMembers, JsonTree};
 
 use super::copy::TOLD;
 use super::measure::resolve;
@@ -15,12 +15,12 @@ const MOST_ROUNDS: usize = 4;
 
 /// Removes dangling references, and a top-level one, which no provider accepts. Returns a dropped reference, escaped,
 /// if there is one.
-pub(super) fn complete(mut members: Members<'_>) -> (Tree<'_>, Option<String>) {
+pub(super) fn complete(mut members: JsonMembers<'_>) -> (JsonTree<'_>, Option<String>) {
     let mut dropped = None;
     if let Some(at) = members.iter().position(|(key, _)| key == "$ref") {
         dropped = members.remove(at).1.text().map(told);
     }
-    let mut top = Tree::Object(members);
+    let mut top = JsonTree::Object(members);
     for round in 1.. {
         let mut leads = HashMap::new();
         look(&top, &top, &mut leads);
@@ -34,20 +34,20 @@ pub(super) fn complete(mut members: Members<'_>) -> (Tree<'_>, Option<String>) {
 }
 
 fn told(reference: &str) -> String {
-    Untrusted::new(reference).shortened(TOLD).to_string()
+    UntrustedText::new(reference).shortened(TOLD).to_string()
 }
 
 /// Finds every reference and whether its target is a schema.
-fn look<'a>(tree: &Tree<'a>, top: &Tree<'a>, leads: &mut HashMap<String, bool>) {
+fn look<'a>(tree: &JsonTree<'a>, top: &JsonTree<'a>, leads: &mut HashMap<String, bool>) {
     match tree {
-        Tree::Scalar(_) | Tree::Text(_) => {}
-        Tree::List(items) => items.iter().for_each(|item| look(item, top, leads)),
-        Tree::Object(members) => {
+        JsonTree::Scalar(_) | JsonTree::Text(_) => {}
+        JsonTree::List(items) => items.iter().for_each(|item| look(item, top, leads)),
+        JsonTree::Object(members) => {
             for (key, value) in members {
                 match (&**key, value) {
-                    ("$ref", Tree::Text(reference)) if !leads.contains_key(&**reference) => {
+                    ("$ref", JsonTree::Text(reference)) if !leads.contains_key(&**reference) => {
                         let target = resolve(top, reference);
-                        let schema = matches!(target, Some(Tree::Object(_) | Tree::Scalar("true" | "false")));
+                        let schema = matches!(target, Some(JsonTree::Object(_) | JsonTree::Scalar("true" | "false")));
                         leads.insert(reference.to_string(), schema);
                     }
                     _ => look(value, top, leads),
@@ -57,11 +57,11 @@ fn look<'a>(tree: &Tree<'a>, top: &Tree<'a>, leads: &mut HashMap<String, bool>) 
     }
 }
 
-fn drop_from(tree: &mut Tree<'_>, unwanted: &HashMap<String, bool>) {
+fn drop_from(tree: &mut JsonTree<'_>, unwanted: &HashMap<String, bool>) {
     match tree {
-        Tree::Scalar(_) | Tree::Text(_) => {}
-        Tree::List(items) => items.iter_mut().for_each(|item| drop_from(item, unwanted)),
-        Tree::Object(members) => {
+        JsonTree::Scalar(_) | JsonTree::Text(_) => {}
+        JsonTree::List(items) => items.iter_mut().for_each(|item| drop_from(item, unwanted)),
+        JsonTree::Object(members) => {
             members
                 .retain(|(key, value)| key != "$ref" || value.text().is_none_or(|text| !unwanted.contains_key(text)));
             members.iter_mut().for_each(|(_, value)| drop_from(value, unwanted));

@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::*;
 
 fn compiled_text(text: &str) -> (String, Vec<ToolWarning>) {
-    let Compiled { schema, marks } = compile(Some(&RawJson::known(text.to_owned())));
+    let CompiledSchema { schema, marks } = compile(Some(&RawJson::known(text.to_owned())));
     (schema.get().to_owned(), marks)
 }
 
@@ -15,7 +15,7 @@ fn what_needs_no_change_is_the_same_bytes() {
     let text = r#"{ "type": "object", "properties": {"z": {"type":"integer", "maximum": 12345678901234567890123},
         "a": {"enum": ["x", 1.0, null]}}, "required": ["z"], "additionalProperties": false }"#;
     let raw = RawJson::parse(text.to_owned()).unwrap();
-    let Compiled { schema, marks } = compile(Some(&raw));
+    let CompiledSchema { schema, marks } = compile(Some(&raw));
     assert!(marks.is_empty());
     assert_eq!(schema.as_bytes().as_ptr(), raw.as_bytes().as_ptr());
 }

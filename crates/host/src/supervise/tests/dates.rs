@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_spec::{Backoff, Reconnect};
+use wharf_spec::{BackoffSettings, ReconnectPolicy};
 
 use super::{keeping, moment, passing, unused_since};
-use crate::supervise::State;
-use crate::supervise::step::{Command, Effect, Event, Keeping, ServerActivity, Supervisor};
+use crate::supervise::ServerState;
+use crate::supervise::step::{
+    ServerActivity, SupervisionPolicy, Supervisor, SupervisorCommand, SupervisorEffect, SupervisorEvent,
+};
 
 type ScheduledSupervisor = Supervisor<(), &'static str>;
 
@@ -16,12 +18,12 @@ const fn seconds(count: u64) -> Duration {
 }
 
 /// Creates a server that became ready `after` its creation.
-fn ready(kept: Keeping, born: Instant, after: Duration) -> ScheduledSupervisor {
+fn ready(kept: SupervisionPolicy, born: Instant, after: Duration) -> ScheduledSupervisor {
     let mut server = ScheduledSupervisor::new(kept, 7, moment(born));
     server.begin(moment(born));
-    server.step(Event::Command(Command::Connect), moment(born + after));
+    server.step(SupervisorEvent::Command(SupervisorCommand::Connect), moment(born + after));
     let epoch = server.epoch();
-    server.step(Event::Connected { epoch, open: "" }, moment(born + after));
+    server.step(SupervisorEvent::Connected { epoch, open: "" }, moment(born + after));
     server
 }
 
@@ -29,43 +31,45 @@ fn ready(kept: Keeping, born: Instant, after: Duration) -> ScheduledSupervisor {
 /// became ready, for several uses.
 #[test]
 fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
-    let lazy = Keeping { lazy: true, health_check: None, ..keeping() };
+    let lazy = SupervisionPolicy { lazy: true, health_check: None, ..keeping() };
     let (busy, held) = ((1, 0), (0, 1));
-    let check = |kept: Keeping, (in_flight, held): (usize, usize), used: u64, now: u64, expected: Option<u64>| {
-        let born = Instant::now();
-        let server = ready(kept, born, seconds(1000));
-        let activity = ServerActivity { in_flight, held, last_used: born + seconds(used) };
-        let due = server.due(activity, born + seconds(1000 + now));
-        assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
-    };
-    let healthy = Keeping { health_check: Some(seconds(60)), ..lazy };
+    let check =
+        |kept: SupervisionPolicy, (in_flight, held): (usize, usize), used: u64, now: u64, expected: Option<u64>| {
+            let born = Instant::now();
+            let server = ready(kept, born, seconds(1000));
+            let activity = ServerActivity { in_flight, held, last_used: born + seconds(used) };
+            let due = server.due(activity, born + seconds(1000 + now));
+            assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
+        };
+    let healthy = SupervisionPolicy { health_check: Some(seconds(60)), ..lazy };
     // Never used, or last used before it was stopped: the idle time starts with the connection.
     check(lazy, (0, 0), 0, 0, Some(600));
     check(lazy, (0, 0), 1100, 200, Some(700));
     check(lazy, busy, 1100, 100, Some(700));
     check(lazy, held, 1000, 5000, Some(5600));
-    check(Keeping { lazy: false, ..lazy }, (0, 0), 0, 0, None);
-    check(Keeping { idle_stop: None, ..lazy }, (0, 0), 0, 0, None);
-    check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, None);
-    check(Keeping { idle_stop: Some(Duration::MAX), ..lazy }, busy, 1000, 0, None);
-    check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(0));
+    check(SupervisionPolicy { lazy: false, ..lazy }, (0, 0), 0, 0, None);
+    check(SupervisionPolicy { idle_stop: None, ..lazy }, (0, 0), 0, 0, None);
+    check(SupervisionPolicy { idle_stop: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, None);
+    check(SupervisionPolicy { idle_stop: Some(Duration::MAX), ..lazy }, busy, 1000, 0, None);
+    check(SupervisionPolicy { idle_stop: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(0));
     // With a zero idle timeout, a server in use is not checked in a busy loop.
-    check(Keeping { idle_stop: Some(Duration::ZERO), ..lazy }, busy, 1000, 0, Some(1));
+    check(SupervisionPolicy { idle_stop: Some(Duration::ZERO), ..lazy }, busy, 1000, 0, Some(1));
     check(healthy, (0, 0), 0, 0, Some(60));
     check(healthy, (0, 0), 1010, 10, Some(70));
-    check(Keeping { health_check: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(1));
-    check(Keeping { health_check: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, Some(600));
+    check(SupervisionPolicy { health_check: Some(Duration::ZERO), ..lazy }, (0, 0), 0, 0, Some(1));
+    check(SupervisionPolicy { health_check: Some(Duration::MAX), ..lazy }, (0, 0), 0, 0, Some(600));
 }
 
 #[test]
 fn waits_that_no_clock_reaches_are_no_trouble() {
-    let endless = Backoff { attempts: 3, base: Duration::MAX, max: Duration::MAX };
+    let endless = BackoffSettings { attempts: 3, base: Duration::MAX, max: Duration::MAX };
     let born = Instant::now();
     for lasted in [1, 3600] {
-        let mut server = ready(Keeping { reconnect: Reconnect::Backoff(endless), ..keeping() }, born, seconds(0));
+        let mut server =
+            ready(SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(endless), ..keeping() }, born, seconds(0));
         let now = born + seconds(lasted);
-        server.step(Event::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
-        assert_eq!(server.state(), State::Reconnecting);
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        assert_eq!(server.state(), ServerState::Reconnecting);
         assert!(server.due(unused_since(born), now).is_some_and(|due| due > now));
     }
 }
@@ -76,37 +80,40 @@ fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
     let mut server = ready(keeping(), born, seconds(0));
     let mut now = born + seconds(1);
     for lost in 1..=2 {
-        server.step(Event::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
         assert_eq!(server.is_flapping(), lost == 2);
         now = server.due(unused_since(born), now).unwrap();
-        let effects = server.step(Event::Due(unused_since(born)), moment(now));
-        assert_eq!(effects, [Effect::Connect(server.epoch())]);
-        server.step(Event::Connected { epoch: server.epoch(), open: "" }, moment(now));
+        let effects = server.step(SupervisorEvent::Due(unused_since(born)), moment(now));
+        assert_eq!(effects, [SupervisorEffect::Connect(server.epoch())]);
+        server.step(SupervisorEvent::Connected { epoch: server.epoch(), open: "" }, moment(now));
     }
-    assert_eq!((server.state(), server.restarts), (State::Ready, 2));
+    assert_eq!((server.state(), server.restarts), (ServerState::Ready, 2));
     assert!(server.is_flapping(), "it has only just come back");
     let firm = server.due(unused_since(born), now).unwrap();
     assert_eq!(firm, now + seconds(10));
-    assert_eq!(server.step(Event::Due(unused_since(born)), moment(firm)), []);
+    assert_eq!(server.step(SupervisorEvent::Due(unused_since(born)), moment(firm)), []);
     assert!(!server.is_flapping() && server.due(unused_since(born), firm).unwrap() > firm);
 }
 
 #[test]
 fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
     let born = Instant::now();
-    let backoff = Backoff { attempts: 2, ..Backoff::default() };
-    let mut server =
-        ScheduledSupervisor::new(Keeping { reconnect: Reconnect::Backoff(backoff), ..keeping() }, 7, moment(born));
+    let backoff = BackoffSettings { attempts: 2, ..BackoffSettings::default() };
+    let mut server = ScheduledSupervisor::new(
+        SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(backoff), ..keeping() },
+        7,
+        moment(born),
+    );
     server.begin(moment(born));
     let (mut now, mut rests, mut starts) = (born, Vec::new(), 1);
     while rests.len() < 6 {
-        server.step(Event::NotConnected { epoch: server.epoch(), trouble: passing() }, moment(now));
+        server.step(SupervisorEvent::NotConnected { epoch: server.epoch(), trouble: passing() }, moment(now));
         let due = server.due(unused_since(born), now).unwrap();
-        if server.state() == State::Failed {
+        if server.state() == ServerState::Failed {
             rests.push((due - now).as_secs() / 60);
         }
         now = due;
-        starts += server.step(Event::Due(unused_since(born)), moment(now)).len();
+        starts += server.step(SupervisorEvent::Due(unused_since(born)), moment(now)).len();
     }
     // Three attempts at first, then one after each cool-down.
     assert_eq!(starts, 3 + rests.len());

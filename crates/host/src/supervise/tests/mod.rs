@@ -9,46 +9,51 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, ConnectTrace, NotAuthorized};
-use wharf_spec::{ActivationState, Backoff, Reconnect};
+use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
-use super::step::{Keeping, Moment, ServerActivity};
-use crate::trouble::Trouble;
+use super::step::{ClockReading, ServerActivity, SupervisionPolicy};
+use crate::trouble::ServerError;
 
 /// An eager server with retries and a health check every minute.
-fn keeping() -> Keeping {
-    Keeping {
+fn keeping() -> SupervisionPolicy {
+    SupervisionPolicy {
         admission: ActivationState::Enabled,
         lazy: false,
-        reconnect: Reconnect::Backoff(Backoff::default()),
+        reconnect: ReconnectPolicy::Backoff(BackoffSettings::default()),
         health_check: Some(Duration::from_secs(60)),
         idle_stop: Some(Duration::from_secs(600)),
     }
 }
 
-fn moment(at: Instant) -> Moment {
-    Moment { at, date: SystemTime::UNIX_EPOCH }
+fn moment(at: Instant) -> ClockReading {
+    ClockReading { at, date: SystemTime::UNIX_EPOCH }
 }
 
 fn unused_since(last_used: Instant) -> ServerActivity {
     ServerActivity { in_flight: 0, held: 0, last_used }
 }
 
-fn passing() -> Arc<Trouble> {
-    Arc::new(Trouble::Silent("nothing".to_owned()))
+fn passing() -> Arc<ServerError> {
+    Arc::new(ServerError::Silent("nothing".to_owned()))
 }
 
-fn permanent() -> Arc<Trouble> {
-    Arc::new(Trouble::NotMade("no such thing".to_owned()))
+fn permanent() -> Arc<ServerError> {
+    Arc::new(ServerError::NotMade("no such thing".to_owned()))
 }
 
-fn login() -> Arc<Trouble> {
+fn login() -> Arc<ServerError> {
     let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why: None };
     let error = ConnectError { cause, trace: ConnectTrace::default(), stderr: Vec::new() };
-    Arc::new(Trouble::NotConnected(Arc::new(error)))
+    Arc::new(ServerError::NotConnected(Arc::new(error)))
 }
 
 /// A rejected call, with the remedy that the authorizer reports.
-fn turned_away(remedy: Option<AuthRecovery>) -> Arc<Trouble> {
+fn turned_away(remedy: Option<AuthRecovery>) -> Arc<ServerError> {
     let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
-    Arc::new(Trouble::TurnedAway(CallError::Unauthorized { status: 401, challenge: None, said: String::new(), why }))
+    Arc::new(ServerError::TurnedAway(CallError::Unauthorized {
+        status: 401,
+        challenge: None,
+        said: String::new(),
+        why,
+    }))
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_client::AuthRecovery;
-use wharf_spec::{ActivationState, Backoff, Reconnect};
+use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
 use super::{keeping, login, moment, passing, permanent, turned_away, unused_since};
 use crate::supervise::phase::Phase;
-use crate::supervise::step::{Command, Effect, Event, Keeping, Supervisor};
+use crate::supervise::step::{SupervisionPolicy, Supervisor, SupervisorCommand, SupervisorEffect, SupervisorEvent};
 
 /// Rows are phases, columns are events. A cell holds the next phase, or a dot if it is unchanged, and the effects: `+`
 /// connect, `x` close, `?` health check.
@@ -56,7 +56,7 @@ fn every_phase_knows_what_every_event_means() {
 /// A server in a given phase, and its first attempt.
 struct PreparedServer {
     server: TableSupervisor,
-    kept: Keeping,
+    kept: SupervisionPolicy,
     attempt: Rc<()>,
     born: Instant,
     now: Instant,
@@ -77,9 +77,11 @@ fn check(place: &str, event: &str, expected: &str) {
     let place_after = if after == before { "." } else { after };
     let found = format!("{place_after}{}", effects.iter().map(mark).collect::<String>());
     assert_eq!(found, expected, "{place} when {event}");
-    let began = effects.iter().any(|effect| matches!(effect, Effect::Connect(_)));
+    let began = effects.iter().any(|effect| matches!(effect, SupervisorEffect::Connect(_)));
     assert_eq!(server.epoch(), epoch + u64::from(began), "{place} when {event}: attempts are numbered");
-    assert!(effects.iter().all(|effect| !matches!(effect, Effect::Connect(number) if *number != server.epoch())));
+    assert!(
+        effects.iter().all(|effect| !matches!(effect, SupervisorEffect::Connect(number) if *number != server.epoch()))
+    );
     let kept = after == "con" && !began;
     assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(kept), "{place} when {event}: an attempt is let go");
 }
@@ -92,7 +94,7 @@ fn stand(place: &str) -> PreparedServer {
     let mut server = TableSupervisor::new(kept, 7, moment(born));
     let mut effects = server.begin(moment(born));
     if manner == "lazy" {
-        effects = server.step(Event::Wanted, moment(born));
+        effects = server.step(SupervisorEvent::Wanted, moment(born));
     }
     if !effects.is_empty() {
         server.hold(Rc::clone(&attempt));
@@ -103,13 +105,15 @@ fn stand(place: &str) -> PreparedServer {
     PreparedServer { server, kept, attempt, born, now }
 }
 
-fn kept(place: &str, manner: &str) -> Keeping {
+fn kept(place: &str, manner: &str) -> SupervisionPolicy {
     let mut kept = keeping();
     kept.lazy = manner == "lazy" || place == "idle";
     kept.reconnect = match (place, manner) {
-        (_, "off") => Reconnect::Off,
-        ("failed" | "cooled", _) => Reconnect::Backoff(Backoff { attempts: 0, ..Backoff::default() }),
-        _ => Reconnect::Backoff(Backoff::default()),
+        (_, "off") => ReconnectPolicy::Off,
+        ("failed" | "cooled", _) => {
+            ReconnectPolicy::Backoff(BackoffSettings { attempts: 0, ..BackoffSettings::default() })
+        }
+        _ => ReconnectPolicy::Backoff(BackoffSettings::default()),
     };
     kept.admission = match place {
         "disabled" => ActivationState::Disabled,
@@ -120,46 +124,47 @@ fn kept(place: &str, manner: &str) -> Keeping {
 }
 
 /// Returns the event that moves a connecting server to the phase.
-fn first(place: &str, manner: &str) -> Option<Event<&'static str>> {
+fn first(place: &str, manner: &str) -> Option<SupervisorEvent<&'static str>> {
     let trouble = match (place, manner) {
         ("connecting", _) => return None,
-        ("disconnected", _) => return Some(Event::Command(Command::Disconnect)),
-        ("ready", _) => return Some(Event::Connected { epoch: 1, open: "its own" }),
+        ("disconnected", _) => return Some(SupervisorEvent::Command(SupervisorCommand::Disconnect)),
+        ("ready", _) => return Some(SupervisorEvent::Connected { epoch: 1, open: "its own" }),
         ("auth", _) => login(),
         (_, "final") => permanent(),
         _ => passing(),
     };
-    Some(Event::NotConnected { epoch: 1, trouble })
+    Some(SupervisorEvent::NotConnected { epoch: 1, trouble })
 }
 
-fn happening(event: &str, stand: &PreparedServer) -> Event<&'static str> {
+fn happening(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static str> {
     let (epoch, kept) = (stand.server.epoch(), stand.kept);
-    let keep = |kept: Keeping| Event::Command(Command::Keep(kept));
-    let admit = |admission| Event::Command(Command::Keep(Keeping { admission, ..kept }));
+    let keep = |kept: SupervisionPolicy| SupervisorEvent::Command(SupervisorCommand::Keep(kept));
+    let admit = |admission| SupervisorEvent::Command(SupervisorCommand::Keep(SupervisionPolicy { admission, ..kept }));
     match event {
-        "connect" => Event::Command(Command::Connect),
-        "disconnect" => Event::Command(Command::Disconnect),
-        "reconnect" => Event::Command(Command::Reconnect),
-        "keep" => keep(Keeping { health_check: None, ..kept }),
-        "eager" => keep(Keeping { lazy: false, ..kept }),
+        "connect" => SupervisorEvent::Command(SupervisorCommand::Connect),
+        "disconnect" => SupervisorEvent::Command(SupervisorCommand::Disconnect),
+        "reconnect" => SupervisorEvent::Command(SupervisorCommand::Reconnect),
+        "keep" => keep(SupervisionPolicy { health_check: None, ..kept }),
+        "eager" => keep(SupervisionPolicy { lazy: false, ..kept }),
         "enable" => admit(ActivationState::Enabled),
         "disable" => admit(ActivationState::Disabled),
         "withhold" => admit(ActivationState::Unapproved),
-        "wanted" => Event::Wanted,
-        "connected" => Event::Connected { epoch, open: "another" },
-        "overtaken" => Event::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
-        "passing" => Event::NotConnected { epoch, trouble: passing() },
-        "permanent" => Event::NotConnected { epoch, trouble: permanent() },
-        "login" => Event::NotConnected { epoch, trouble: login() },
-        "bygone" => Event::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
-        "lost" => Event::Lost { epoch, trouble: passing() },
-        "missed" => Event::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
-        "logout" => Event::TurnedAway { epoch, trouble: turned_away(Some(AuthRecovery::Login)) },
-        "doubt" => Event::TurnedAway { epoch, trouble: turned_away(None) },
-        "outdated" => {
-            Event::TurnedAway { epoch: epoch.wrapping_sub(1), trouble: turned_away(Some(AuthRecovery::Login)) }
-        }
-        "due" | "later" => Event::Due(unused_since(stand.born)),
+        "wanted" => SupervisorEvent::Wanted,
+        "connected" => SupervisorEvent::Connected { epoch, open: "another" },
+        "overtaken" => SupervisorEvent::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
+        "passing" => SupervisorEvent::NotConnected { epoch, trouble: passing() },
+        "permanent" => SupervisorEvent::NotConnected { epoch, trouble: permanent() },
+        "login" => SupervisorEvent::NotConnected { epoch, trouble: login() },
+        "bygone" => SupervisorEvent::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
+        "lost" => SupervisorEvent::Lost { epoch, trouble: passing() },
+        "missed" => SupervisorEvent::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
+        "logout" => SupervisorEvent::TurnedAway { epoch, trouble: turned_away(Some(AuthRecovery::Login)) },
+        "doubt" => SupervisorEvent::TurnedAway { epoch, trouble: turned_away(None) },
+        "outdated" => SupervisorEvent::TurnedAway {
+            epoch: epoch.wrapping_sub(1),
+            trouble: turned_away(Some(AuthRecovery::Login)),
+        },
+        "due" | "later" => SupervisorEvent::Due(unused_since(stand.born)),
         _ => unreachable!("no event is called {event}"),
     }
 }
@@ -173,10 +178,10 @@ fn word(server: &TableSupervisor) -> &'static str {
     }
 }
 
-fn mark(effect: &Effect<&'static str>) -> char {
+fn mark(effect: &SupervisorEffect<&'static str>) -> char {
     match effect {
-        Effect::Connect(_) => '+',
-        Effect::Close(_) => 'x',
-        Effect::Check(_) => '?',
+        SupervisorEffect::Connect(_) => '+',
+        SupervisorEffect::Close(_) => 'x',
+        SupervisorEffect::Check(_) => '?',
     }
 }

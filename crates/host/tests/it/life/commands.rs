@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf::spec::ActivationState;
-use wharf::{Host, HostError, State};
+use wharf::{Host, HostError, ServerState};
 
 use crate::fixture::{Act, Asked, Fake, call, host_of, open_builder, scripted, server, settings, until};
 
-fn state(host: &Host) -> State {
+fn state(host: &Host) -> ServerState {
     host.status_of("one").unwrap().state
 }
 
 /// Calls are refused at once, and the error says where the server stands.
-async fn check_refused(host: &Host, expected: State) {
+async fn check_refused(host: &Host, expected: ServerState) {
     let began = Instant::now();
     match call(host, "who").await {
         Err(HostError::Unavailable { state, .. }) => assert_eq!(state, expected),
@@ -28,11 +28,11 @@ async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
     let fake = Fake::new("one");
     let host = host_of(settings(), fake.factory()).await;
     host.settled().await;
-    assert_eq!((state(&host), host.catalog().tools().count()), (State::Ready, 2));
+    assert_eq!((state(&host), host.catalog().tools().count()), (ServerState::Ready, 2));
     host.disconnect("one").await.unwrap();
-    check_refused(&host, State::Disconnected).await;
+    check_refused(&host, ServerState::Disconnected).await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    check_refused(&host, State::Disconnected).await;
+    check_refused(&host, ServerState::Disconnected).await;
     host.disconnect("one").await.unwrap();
     host.connect("one").await.unwrap();
     host.connect("one").await.unwrap();
@@ -40,7 +40,7 @@ async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
     host.reconnect("one").await.unwrap();
     assert_eq!(call(&host, "who").await.unwrap(), "one 3");
     let status = host.status_of("one").unwrap();
-    assert_eq!((status.state, status.restarts, status.transport), (State::Ready, 2, "in-process"));
+    assert_eq!((status.state, status.restarts, status.transport), (ServerState::Ready, 2, "in-process"));
     assert!(status.connected.is_some() && status.last_connected_at.is_some());
     host.close().await;
 }
@@ -52,14 +52,14 @@ async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switche
     kept.admission = ActivationState::Disabled;
     let host = host_of(kept, fake.factory()).await;
     host.settled().await;
-    check_refused(&host, State::Disabled).await;
+    check_refused(&host, ServerState::Disabled).await;
     for told in [host.connect("one").await, host.reconnect("one").await] {
-        assert!(matches!(told, Err(HostError::Unavailable { state: State::Disabled, .. })), "{told:?}");
+        assert!(matches!(told, Err(HostError::Unavailable { state: ServerState::Disabled, .. })), "{told:?}");
     }
     host.enable("one").await.unwrap();
     assert_eq!(call(&host, "who").await.unwrap(), "one 1");
     host.disable("one").await.unwrap();
-    check_refused(&host, State::Disabled).await;
+    check_refused(&host, ServerState::Disabled).await;
     assert_eq!(fake.made(), 1);
     host.close().await;
 }
@@ -70,9 +70,9 @@ async fn a_server_that_is_not_approved_cannot_be_switched_on() {
     let mut kept = settings();
     kept.admission = ActivationState::Unapproved;
     let host = host_of(kept, fake.factory()).await;
-    check_refused(&host, State::Unapproved).await;
+    check_refused(&host, ServerState::Unapproved).await;
     for told in [host.enable("one").await, host.disable("one").await, host.connect("one").await] {
-        assert!(matches!(told, Err(HostError::Unavailable { state: State::Unapproved, .. })), "{told:?}");
+        assert!(matches!(told, Err(HostError::Unavailable { state: ServerState::Unapproved, .. })), "{told:?}");
     }
     assert_eq!(fake.made(), 0);
     host.close().await;
@@ -85,13 +85,13 @@ async fn connecting_waits_for_one_attempt() {
     let mut kept = settings();
     (kept.lazy, kept.startup_timeout) = (true, Some(Duration::from_secs(5)));
     let host = host_of(kept, scripted("one", act)).await;
-    assert_eq!(state(&host), State::Idle);
+    assert_eq!(state(&host), ServerState::Idle);
     let began = Instant::now();
     let connecting = host.clone();
     let attempt = tokio::spawn(async move { connecting.connect("one").await });
-    until(|| state(&host) == State::Connecting).await;
+    until(|| state(&host) == ServerState::Connecting).await;
     let outcome = attempt.await.unwrap();
-    assert!(matches!(outcome, Err(HostError::Unavailable { state: State::Reconnecting, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(HostError::Unavailable { state: ServerState::Reconnecting, .. })), "{outcome:?}");
     assert_eq!(began.elapsed().as_secs(), 5);
     // Whoever calls waits for what follows.
     assert_eq!(call(&host, "who").await.unwrap(), "one 3");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf::{Host, HostError, LocalFactory, LocalServer};
-use wharf_client::{Pending, ServerEnd, Workers};
+use wharf_client::{BoxedFuture, ServerEnd, Workers};
 
 use crate::fixture::{Act, Fake, call, host_of, scripted, settings, until};
 
@@ -25,7 +25,7 @@ impl Drop for Running {
 }
 
 impl LocalServer for Counted {
-    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> Pending<()> {
+    fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         let Self { server, running } = *self;
         let serving = server.serve(end, workers);
         Box::pin(async move {

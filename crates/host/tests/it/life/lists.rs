@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wharf::{Event, Heard, Host, State};
-use wharf_client::Outbox;
+use wharf::{Event, EventDelivery, Host, ServerState};
+use wharf_client::ClientSender;
 
 use crate::fixture::{Act, Asked, call, definition, host_of, scripted, settings, until};
 
@@ -17,9 +17,9 @@ fn names(host: &Host) -> Vec<String> {
     host.catalog().tools().map(|tool| tool.id.tool.to_string()).collect()
 }
 
-async fn warning(events: &mut wharf::Events) -> String {
+async fn warning(events: &mut wharf::EventReceiver) -> String {
     loop {
-        if let Some(Heard::Event(told)) = events.next().await
+        if let Some(EventDelivery::Event(told)) = events.next().await
             && let Event::Warning { text, .. } = told.event
         {
             return text;
@@ -41,14 +41,14 @@ async fn a_list_that_fails_or_hangs_leaves_the_server_ready() {
         assert_eq!(began.elapsed().as_secs(), waits);
         assert!(warning(&mut events).await.starts_with("its tools could not be listed: "));
         let status = host.status_of("one").unwrap();
-        assert_eq!((status.state, status.offers.unwrap().tools), (State::Ready, 0));
+        assert_eq!((status.state, status.offers.unwrap().tools), (ServerState::Ready, 0));
         assert!(call(&host, "who").await.unwrap_err().to_string().starts_with("server `one` has no tool `who`"));
         host.close().await;
     }
 }
 
 /// A server of the handshake era whose tools are numbered by how often they were listed. It says so when they change.
-fn changing(listed: &Arc<AtomicUsize>, outbox: &Arc<std::sync::Mutex<Option<Outbox>>>) -> wharf::LocalFactory {
+fn changing(listed: &Arc<AtomicUsize>, outbox: &Arc<std::sync::Mutex<Option<ClientSender>>>) -> wharf::LocalFactory {
     let (listed, outbox) = (Arc::clone(listed), Arc::clone(outbox));
     scripted("one", move |asked: &Asked<'_>| match asked.method {
         "server/discover" => Act::Refuse,
@@ -66,7 +66,7 @@ fn changing(listed: &Arc<AtomicUsize>, outbox: &Arc<std::sync::Mutex<Option<Outb
     })
 }
 
-fn say_changed(outbox: &Outbox) {
+fn say_changed(outbox: &ClientSender) {
     let news: Value = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     outbox.send(news.to_string());
 }

@@ -110,8 +110,8 @@ async fn a_reader_that_does_not_read_stalls_nobody() {
         host.call(&tool("one", "echo"), &arguments, CallOptions::default()).await.unwrap();
     }
     let first = events.next().await;
-    assert!(matches!(first, Some(wharf::Heard::Missed(missed)) if missed > 1_900), "{first:?}");
-    assert!(matches!(events.next().await, Some(wharf::Heard::Event(_))));
+    assert!(matches!(first, Some(wharf::EventDelivery::Missed(missed)) if missed > 1_900), "{first:?}");
+    assert!(matches!(events.next().await, Some(wharf::EventDelivery::Event(_))));
     assert!(host.call(&tool("one", "nothing"), &none(), CallOptions::default()).await.is_err());
     host.close().await;
 }

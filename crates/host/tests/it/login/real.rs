@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use url::Url;
 use wharf::auth::{
-    Account, AccountKey, AccountOptions, LoginCallback, MemoryVault, Page, Vault, Visit, VisitError, Visitor,
+    Account, AccountKey, AccountOptions, BrowserVisit, LoginBrowser, LoginCallback, LoginPage, MemoryVault, Vault,
+    VisitError,
 };
 use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
-use wharf::{AskReply, Consent, Event, Heard, Host, LoginAsk, ServerAccount, State};
-use wharf_client::Pending;
-use wharf_testkit::authd::{Authd, Description, Switches};
+use wharf::{AskReply, ConsentAnswer, Event, EventDelivery, Host, LoginAsk, ServerAccount, ServerState};
+use wharf_client::BoxedFuture;
+use wharf_testkit::authd::{AuthSwitches, Authd, MetadataLocation};
 
 use super::{Desk, SOON};
 use crate::fixture::{call, open_builder, server, settings};
@@ -24,18 +25,18 @@ struct Headless;
 
 struct Trip;
 
-impl Visitor for Headless {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
-        Box::pin(async { Ok(Box::new(Trip) as Box<dyn Visit>) })
+impl LoginBrowser for Headless {
+    fn prepare(&self) -> BoxedFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
+        Box::pin(async { Ok(Box::new(Trip) as Box<dyn BrowserVisit>) })
     }
 }
 
-impl Visit for Trip {
+impl BrowserVisit for Trip {
     fn redirect_uri(&self) -> &str {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();
             let back: Url = sent.unwrap().unwrap().parse().unwrap();
@@ -56,16 +57,16 @@ struct Scene {
     vault: Arc<dyn Vault>,
     /// What is added to the time, in milliseconds.
     ahead: Arc<AtomicU64>,
-    questions: mpsc::UnboundedReceiver<(LoginAsk, AskReply<Consent>)>,
+    questions: mpsc::UnboundedReceiver<(LoginAsk, AskReply<ConsentAnswer>)>,
     host: Host,
 }
 
 impl Scene {
     async fn new() -> Self {
-        let switches = Switches {
-            description: Description::Path,
+        let switches = AuthSwitches {
+            description: MetadataLocation::Path,
             challenge_scope: Some("read".to_owned()),
-            ..Switches::default()
+            ..AuthSwitches::default()
         };
         let (authd, vault) = (Authd::start(switches).unwrap(), Arc::new(MemoryVault::default()) as Arc<dyn Vault>);
         let (ahead, (sender, questions)) = (Arc::<AtomicU64>::default(), mpsc::unbounded_channel());
@@ -89,7 +90,7 @@ impl Scene {
         account(&self.authd.server_url().parse().unwrap(), &self.vault, &self.ahead)
     }
 
-    async fn question(&mut self) -> (LoginAsk, AskReply<Consent>) {
+    async fn question(&mut self) -> (LoginAsk, AskReply<ConsentAnswer>) {
         tokio::time::timeout(SOON, self.questions.recv()).await.expect("nobody was asked").unwrap()
     }
 
@@ -97,7 +98,7 @@ impl Scene {
     async fn is_ready(&self) {
         tokio::time::timeout(SOON, async {
             let mut changes = self.host.events();
-            while self.host.status_of("one").unwrap().state != State::Ready {
+            while self.host.status_of("one").unwrap().state != ServerState::Ready {
                 changes.next().await;
             }
         })
@@ -124,7 +125,7 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     let mut scene = Scene::new().await;
     let (question, reply) = scene.question().await;
     assert_eq!((question.server.as_str(), question.issuer), ("one", scene.authd.issuer()));
-    reply.answer(Consent::Given);
+    reply.answer(ConsentAnswer::Given);
     scene.is_ready().await;
     call(&scene.host, "echo").await.unwrap();
     assert_eq!((scene.grants("authorization_code"), scene.grants("refresh_token")), (1, 0));
@@ -145,8 +146,9 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     let mut scopes: Vec<&str> = question.scope.as_deref().unwrap_or_default().split(' ').collect();
     scopes.sort_unstable();
     assert_eq!(scopes, ["read", "write"], "all of it");
-    reply.answer(Consent::Given);
-    let is_login = |heard| matches!(heard, Some(Heard::Event(told)) if matches!(told.event, Event::LoggedIn { .. }));
+    reply.answer(ConsentAnswer::Given);
+    let is_login =
+        |heard| matches!(heard, Some(EventDelivery::Event(told)) if matches!(told.event, Event::LoggedIn { .. }));
     let logged_in = async { while !is_login(events.next().await) {} };
     tokio::time::timeout(SOON, logged_in).await.expect("nobody has logged in");
     call(&scene.host, "echo").await.unwrap();
@@ -154,7 +156,7 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     assert!(scene.host.log_out("one").await.unwrap());
     scene.host.settled().await;
     let status = scene.host.status_of("one").unwrap();
-    assert_eq!(status.state, State::AuthRequired);
+    assert_eq!(status.state, ServerState::AuthRequired);
     assert_eq!(status.last_error.unwrap().to_string(), "the server wants a login (HTTP 401)");
     scene.host.close().await;
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wharf::auth::{LoginCallback, LoginError, Page, Visit, VisitError, Visitor};
+use wharf::auth::{BrowserVisit, LoginBrowser, LoginCallback, LoginError, LoginPage, VisitError};
 use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
 use wharf::{AuthRecovery, Authorizer, NotAuthorized, ServerAccount};
-use wharf_client::Pending;
-use wharf_net::{Carried, HeaderValue, Method, Refusal, RequestCredentials, header};
-use wharf_testkit::below::{Endpoint, Guest};
+use wharf_client::BoxedFuture;
+use wharf_net::{AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
+use wharf_testkit::below::{AcceptedConnection, Endpoint};
 
 use crate::fixture::{definition, server, settings, text};
 
@@ -34,7 +34,7 @@ impl Site {
     pub fn wanting(least: u64) -> Self {
         let rules = Arc::new(Rules { least: AtomicU64::new(least), ..Rules::default() });
         let ours = Arc::clone(&rules);
-        let serve = move |mut guest: Guest| {
+        let serve = move |mut guest: AcceptedConnection| {
             while let Ok(Some((token, message))) = read_request(&mut guest) {
                 guest.delivered();
                 if guest.write_all(answer(&ours, token, &message).as_bytes()).is_err() {
@@ -124,10 +124,10 @@ impl Authorizer for Held {
             return RequestCredentials::None;
         }
         let value = HeaderValue::from_str(&format!("Bearer token-{serial}")).unwrap();
-        RequestCredentials::Ready(Carried { headers: vec![(header::AUTHORIZATION, value)], serial })
+        RequestCredentials::Ready(CredentialHeaders { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
-    fn refused(&self, refusal: Refusal) -> Pending<Result<(), NotAuthorized>> {
+    fn refused(&self, refusal: AuthRejection) -> BoxedFuture<Result<(), NotAuthorized>> {
         let remedy = if refusal.status == 401 { AuthRecovery::Login } else { AuthRecovery::Scope("write".to_owned()) };
         let reason = "nobody has agreed to that".to_owned();
         let elsewhere = self.0.token_when_refused.swap(0, Ordering::SeqCst);
@@ -139,7 +139,7 @@ impl Authorizer for Held {
 }
 
 impl ServerAccount for Held {
-    fn log_in(&self, visitor: Arc<dyn Visitor>) -> Pending<Result<(), LoginError>> {
+    fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> BoxedFuture<Result<(), LoginError>> {
         let member = Arc::clone(&self.0);
         member.wanted_device.store(visitor.wants_device(), Ordering::SeqCst);
         Box::pin(async move {
@@ -147,7 +147,7 @@ impl ServerAccount for Held {
                 return Err(LoginError::Denied(None));
             }
             let login = member.logins.fetch_add(1, Ordering::SeqCst) + 1;
-            let mut page = Page::new("https://login.example/authorize", "https://login.example", "state");
+            let mut page = LoginPage::new("https://login.example/authorize", "https://login.example", "state");
             page.scope = Some(if login == 1 { "read" } else { "read write" }.to_owned());
             let returned = visitor.prepare().await?.go(page).await;
             *member.visited.lock().unwrap() = Some(returned.clone().map(drop));
@@ -157,17 +157,17 @@ impl ServerAccount for Held {
         })
     }
 
-    fn log_out(&self) -> Pending<Result<bool, LoginError>> {
+    fn log_out(&self) -> BoxedFuture<Result<bool, LoginError>> {
         let there_was = self.0.token.swap(0, Ordering::SeqCst) > 0;
         Box::pin(async move { Ok(there_was) })
     }
 
-    fn mark(&self) -> Pending<Option<u64>> {
+    fn mark(&self) -> BoxedFuture<Option<u64>> {
         let token = self.0.token.load(Ordering::SeqCst);
         Box::pin(async move { (token > 0).then_some(token) })
     }
 
-    fn finish(&self) -> Pending<()> {
+    fn finish(&self) -> BoxedFuture<()> {
         let member = Arc::clone(&self.0);
         Box::pin(async move {
             member.finished.fetch_add(1, Ordering::SeqCst);
@@ -179,10 +179,10 @@ impl ServerAccount for Held {
 #[derive(Default)]
 pub struct Tourist(pub AtomicUsize);
 
-impl Visitor for At {
-    fn prepare(&self) -> Pending<Result<Box<dyn Visit>, VisitError>> {
+impl LoginBrowser for At {
+    fn prepare(&self) -> BoxedFuture<Result<Box<dyn BrowserVisit>, VisitError>> {
         let tourist = Arc::clone(&self.0);
-        Box::pin(async move { Ok(Box::new(Trip(tourist)) as Box<dyn Visit>) })
+        Box::pin(async move { Ok(Box::new(Trip(tourist)) as Box<dyn BrowserVisit>) })
     }
 
     fn wants_device(&self) -> bool {
@@ -194,12 +194,12 @@ pub struct At(pub Arc<Tourist>);
 
 struct Trip(Arc<Tourist>);
 
-impl Visit for Trip {
+impl BrowserVisit for Trip {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:1/"
     }
 
-    fn go(self: Box<Self>, page: Page) -> Pending<Result<LoginCallback, VisitError>> {
+    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         self.0.0.fetch_add(1, Ordering::SeqCst);
         let returned =
             LoginCallback { code: Some("code".to_owned()), state: Some(page.state), ..LoginCallback::default() };

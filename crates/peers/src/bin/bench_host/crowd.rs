@@ -10,13 +10,13 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::spec::ServerEntry;
 use wharf::{CallOptions, Host};
-use wharf_peers::{Kind, answered, entry, good_tool, host, nanoseconds, small};
+use wharf_peers::{ServerKind, answered, entry, good_tool, host, nanoseconds, small};
 
 use crate::process::{processor_time, processor_time_of_children};
-use crate::{BenchFigures, Options, milliseconds};
+use crate::{BenchFigures, HostBenchOptions, milliseconds};
 
 /// Starts all servers, waits for the measured ones, and calls them for the requested time.
-pub async fn measure(options: Options) -> BenchFigures {
+pub async fn measure(options: HostBenchOptions) -> BenchFigures {
     let starts = StartLogs::new();
     let began = Instant::now();
     let host = host(crowd(&options, &starts)).start().await.unwrap();
@@ -40,9 +40,9 @@ pub async fn measure(options: Options) -> BenchFigures {
     figures
 }
 
-fn crowd(options: &Options, starts: &StartLogs) -> Vec<ServerEntry> {
+fn crowd(options: &HostBenchOptions, starts: &StartLogs) -> Vec<ServerEntry> {
     let mut servers = Vec::new();
-    let mut add = |kinds: &[Kind], count: usize| {
+    let mut add = |kinds: &[ServerKind], count: usize| {
         for number in 0..count {
             let kind = kinds[number % kinds.len()];
             let starts = (kinds == CRASHING).then(|| starts.file(number));
@@ -50,17 +50,17 @@ fn crowd(options: &Options, starts: &StartLogs) -> Vec<ServerEntry> {
         }
     };
     // Failing servers first, so that they take their resources before the healthy ones.
-    add(&[Kind::Missing, Kind::Dead], options.dead);
-    add(&[Kind::Slow], options.slow);
+    add(&[ServerKind::Missing, ServerKind::Dead], options.dead);
+    add(&[ServerKind::Slow], options.slow);
     add(CRASHING, options.crash);
-    add(&[Kind::Good], options.good);
+    add(&[ServerKind::Good], options.good);
     servers
 }
 
-const CRASHING: &[Kind] = &[Kind::Crashing, Kind::Stillborn];
+const CRASHING: &[ServerKind] = &[ServerKind::Crashing, ServerKind::Stillborn];
 
 /// Has the callers call the healthy servers in rotation. Returns the time of every call in nanoseconds.
-async fn calls(host: &Host, options: &Options, end: Instant) -> Vec<u64> {
+async fn calls(host: &Host, options: &HostBenchOptions, end: Instant) -> Vec<u64> {
     let turn = Arc::new(AtomicUsize::new(0));
     let mut callers = JoinSet::new();
     for _ in 0..options.callers {

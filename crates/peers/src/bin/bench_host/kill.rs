@@ -7,13 +7,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::{CallError, CallOptions, Host, HostError, RawJson};
-use wharf_peers::{Kind, answered, entry, good_tool, host, named, nanoseconds};
+use wharf_peers::{ServerKind, answered, entry, good_tool, host, named, nanoseconds};
 
-use crate::{BenchFigures, Options, milliseconds};
+use crate::{BenchFigures, HostBenchOptions, milliseconds};
 
 /// Kills the servers in rotation, `options.kills` times, each after it has run for `options.age`. With an age of zero,
 /// each kill uses a new host and happens as soon as the calls are pending.
-pub async fn measure(options: Options) -> BenchFigures {
+pub async fn measure(options: HostBenchOptions) -> BenchFigures {
     let mut seen = KillStatistics::default();
     let mut scene = KillScenario::open(&options).await;
     for kill in 0..options.kills {
@@ -46,14 +46,14 @@ struct KillStatistics {
 }
 
 impl KillScenario {
-    async fn open(options: &Options) -> Self {
-        let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
+    async fn open(options: &HostBenchOptions) -> Self {
+        let servers = (0..options.good).map(|number| entry(&options.server, ServerKind::Good, number, None)).collect();
         let host = host(servers).start().await.unwrap();
         answered(&host, options.good).await;
         Self { host, ready: vec![Instant::now(); options.good] }
     }
 
-    async fn kill(&mut self, number: usize, options: &Options, seen: &mut KillStatistics) {
+    async fn kill(&mut self, number: usize, options: &HostBenchOptions, seen: &mut KillStatistics) {
         tokio::time::sleep_until((self.ready[number] + options.age).into()).await;
         let mut calls = self.hold(number, options.callers).await;
         let killed = Instant::now();
@@ -91,7 +91,7 @@ impl KillScenario {
     }
 
     fn send_kill(&self, number: usize) {
-        let status = self.host.status_of(named(Kind::Good, number).as_str()).unwrap();
+        let status = self.host.status_of(named(ServerKind::Good, number).as_str()).unwrap();
         let pid = status.connected.and_then(|connected| connected.pid).and_then(Pid::from_raw).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
     }
@@ -108,7 +108,7 @@ fn word(ended: &Result<(), HostError>) -> &'static str {
 }
 
 impl KillStatistics {
-    fn figures(mut self, options: &Options) -> BenchFigures {
+    fn figures(mut self, options: &HostBenchOptions) -> BenchFigures {
         json!({
             "kills": self.recovery.len(), "callers": options.callers, "age_s": options.age.as_secs_f64(),
             "last_end_p50_ms": milliseconds(&mut self.last_end, 50),

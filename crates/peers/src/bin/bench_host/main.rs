@@ -24,7 +24,7 @@ const USAGE: &str = "usage: bench-host crowd|kill|overhead|memory --server PATH 
 
 fn main() {
     wharf::guard::run_if_asked();
-    let options = Options::parse(std::env::args().skip(1));
+    let options = HostBenchOptions::parse(std::env::args().skip(1));
     let figures = match options.part.as_str() {
         "crowd" => block_on(RuntimeFlavour::Multi, crowd::measure(options)),
         "kill" => block_on(RuntimeFlavour::Multi, kill::measure(options)),
@@ -40,7 +40,7 @@ fn main() {
 type BenchFigures = Value;
 
 /// Command-line options.
-struct Options {
+struct HostBenchOptions {
     part: String,
     /// Program of the servers.
     server: PathBuf,
@@ -59,7 +59,7 @@ struct Options {
     local: bool,
 }
 
-impl Options {
+impl HostBenchOptions {
     fn parse(mut words: impl Iterator<Item = String>) -> Self {
         let mut options = Self {
             part: words.next().unwrap_or_default(),

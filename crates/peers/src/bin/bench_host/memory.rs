@@ -1,14 +1,14 @@
 //! Memory of an idle host and its guards.
 
 use serde_json::json;
-use wharf_peers::{Kind, answered, entry, host};
+use wharf_peers::{ServerKind, answered, entry, host};
 
 use crate::process::{children, memory};
-use crate::{BenchFigures, Options};
+use crate::{BenchFigures, HostBenchOptions};
 
 /// Measures the memory in KiB of an idle host with `options.good` connected servers, after listing.
-pub async fn measure(options: Options) -> BenchFigures {
-    let servers = (0..options.good).map(|number| entry(&options.server, Kind::Good, number, None)).collect();
+pub async fn measure(options: HostBenchOptions) -> BenchFigures {
+    let servers = (0..options.good).map(|number| entry(&options.server, ServerKind::Good, number, None)).collect();
     let host = host(servers).start().await.unwrap();
     answered(&host, options.good).await;
     tokio::time::sleep(options.time).await;

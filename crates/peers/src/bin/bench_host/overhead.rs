@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use serde_json::json;
 use wharf::{CallOptions, Connection, Host, RawJson};
-use wharf_peers::{InlineEcho, Kind, allow, answered, entry, good_tool, host, named, nanoseconds, small};
+use wharf_peers::{InlineEcho, ServerKind, allow, answered, entry, good_tool, host, named, nanoseconds, small};
 
-use crate::{BenchFigures, Options, milliseconds};
+use crate::{BenchFigures, HostBenchOptions, milliseconds};
 
 /// Consecutive calls of one kind before the other kind takes its turn.
 const TURN: usize = 200;
 
 /// Measures the medians of both kinds, which alternate on the same connection.
-pub async fn measure(options: Options) -> BenchFigures {
+pub async fn measure(options: HostBenchOptions) -> BenchFigures {
     let host = open(&options).await;
     answered(&host, 1).await;
-    let connection = host.connection(named(Kind::Good, 0).as_str()).unwrap();
+    let connection = host.connection(named(ServerKind::Good, 0).as_str()).unwrap();
     let arguments = small();
     let (mut through, mut direct, mut differences) = (Vec::new(), Vec::new(), Vec::new());
     turns(&host, &connection, &arguments).await;
@@ -40,13 +40,13 @@ pub async fn measure(options: Options) -> BenchFigures {
     figures
 }
 
-async fn open(options: &Options) -> Host {
+async fn open(options: &HostBenchOptions) -> Host {
     if options.local {
-        let name = named(Kind::Good, 0);
+        let name = named(ServerKind::Good, 0);
         let rules = [allow(&name, "echo")];
         return Host::builder().rules(rules).local(name, || InlineEcho).start().await.unwrap();
     }
-    host(vec![entry(&options.server, Kind::Good, 0, None)]).start().await.unwrap()
+    host(vec![entry(&options.server, ServerKind::Good, 0, None)]).start().await.unwrap()
 }
 
 /// Runs one turn of each kind. Returns the times in nanoseconds: through the host, and on the connection.

@@ -7,7 +7,7 @@ use rmcp::model::{RequestId, ResourceUpdatedNotificationParam};
 use rmcp::service::{SubscriptionContext, SubscriptionSink};
 use tokio::sync::{Notify, watch};
 
-use crate::Context;
+use crate::RmcpContext;
 
 /// Resource subscriptions of handshake-era clients, and open subscriptions of stateless clients.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl SubscriberSet {
         self.end.notify_waiters();
     }
 
-    pub async fn updated(&self, uri: &str, context: &Context) {
+    pub async fn updated(&self, uri: &str, context: &RmcpContext) {
         for sink in self.sinks().await {
             // The sink filters out notifications the subscriber did not request.
             let _ = sink.notify_resource_updated(uri).await;
@@ -64,7 +64,7 @@ impl SubscriberSet {
         }
     }
 
-    pub async fn tools_changed(&self, context: &Context) {
+    pub async fn tools_changed(&self, context: &RmcpContext) {
         for sink in self.sinks().await {
             let _ = sink.notify_tool_list_changed().await;
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::questions::{name_first, said};
 use crate::tools::page_of;
-use crate::{Page, invalid};
+use crate::{PageRequest, invalid};
 
 pub const COUNTER: &str = "note://counter";
 const HELLO: &str = "note://hello";
@@ -27,7 +27,7 @@ pub fn icon() -> Icon {
 }
 
 /// Lists the resources, one per page.
-pub fn resources(page: Page) -> Result<ListResourcesResult, ErrorData> {
+pub fn resources(page: PageRequest) -> Result<ListResourcesResult, ErrorData> {
     let note = |uri, name| Resource::new(uri, name).with_mime_type("text/plain").with_icons(vec![icon()]);
     let notes = vec![note(HELLO, "hello"), note(COUNTER, "counter"), note(SEALED, "sealed")];
     let (items, next) = page_of(notes, page, 1)?;

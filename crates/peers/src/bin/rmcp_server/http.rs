@@ -11,12 +11,12 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::Peer;
+use crate::RmcpPeer;
 
-type SdkHttpService = StreamableHttpService<Peer, LocalSessionManager>;
+type SdkHttpService = StreamableHttpService<RmcpPeer, LocalSessionManager>;
 
 /// Listens on a free loopback port, prints the address, and serves until the standard input ends.
-pub async fn serve(peer: Peer) {
+pub async fn serve(peer: RmcpPeer) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
     let config = StreamableHttpServerConfig::default();

@@ -33,29 +33,29 @@ use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
 
 use audience::SubscriberSet;
-use work::Work;
+use work::RmcpPeerState;
 
-type Context = RequestContext<RoleServer>;
-type Page = Option<PaginatedRequestParams>;
+type RmcpContext = RequestContext<RoleServer>;
+type PageRequest = Option<PaginatedRequestParams>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     if std::env::args().any(|argument| argument == "--http") {
-        return http::serve(Peer::default()).await;
+        return http::serve(RmcpPeer::default()).await;
     }
-    let service = Peer::default().serve(transport::stdio()).await.unwrap();
+    let service = RmcpPeer::default().serve(transport::stdio()).await.unwrap();
     service.waiting().await.unwrap();
 }
 
 /// The server; each method delegates to a module. Over HTTP, all instances share their state.
 #[derive(Clone, Default)]
-struct Peer {
+struct RmcpPeer {
     audience: Arc<SubscriberSet>,
-    work: Arc<Work>,
+    work: Arc<RmcpPeerState>,
     tasks: Arc<TaskManager>,
 }
 
-impl ServerHandler for Peer {
+impl ServerHandler for RmcpPeer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -71,25 +71,29 @@ impl ServerHandler for Peer {
         ServerConfig::new(capabilities).with_server_info(name).with_instructions("Ask the harbour master.")
     }
 
-    async fn list_tools(&self, page: Page, _context: Context) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, page: PageRequest, _context: RmcpContext) -> Result<ListToolsResult, ErrorData> {
         tools::list(page, self.work.grown())
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RmcpContext,
+    ) -> Result<CallToolResponse, ErrorData> {
         if questions::is_one(&request.name) {
             return questions::call(request, &context).await;
         }
         work::call(self, request, context).await
     }
 
-    async fn list_resources(&self, page: Page, _context: Context) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, page: PageRequest, _context: RmcpContext) -> Result<ListResourcesResult, ErrorData> {
         catalog::resources(page)
     }
 
     async fn list_resource_templates(
         &self,
-        _page: Page,
-        _context: Context,
+        _page: PageRequest,
+        _context: RmcpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(catalog::templates())
     }
@@ -97,38 +101,42 @@ impl ServerHandler for Peer {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: Context,
+        _context: RmcpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         catalog::read(&request, self.work.counter())
     }
 
-    async fn list_prompts(&self, _page: Page, _context: Context) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, _page: PageRequest, _context: RmcpContext) -> Result<ListPromptsResult, ErrorData> {
         Ok(catalog::prompts())
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: Context,
+        _context: RmcpContext,
     ) -> Result<GetPromptResponse, ErrorData> {
         catalog::prompt(&request)
     }
 
-    async fn complete(&self, request: CompleteRequestParams, _context: Context) -> Result<CompleteResult, ErrorData> {
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RmcpContext,
+    ) -> Result<CompleteResult, ErrorData> {
         Ok(catalog::complete(&request))
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _context: Context) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevelRequestParams, _context: RmcpContext) -> Result<(), ErrorData> {
         self.work.set_level(request.level);
         Ok(())
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, _context: RmcpContext) -> Result<(), ErrorData> {
         self.audience.subscribe(request.uri);
         Ok(())
     }
 
-    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: Context) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: RmcpContext) -> Result<(), ErrorData> {
         self.audience.unsubscribe(&request.uri);
         Ok(())
     }
@@ -143,15 +151,15 @@ impl ServerHandler for Peer {
         Ok(())
     }
 
-    async fn get_task(&self, request: GetTaskParams, _context: Context) -> Result<GetTaskResult, ErrorData> {
+    async fn get_task(&self, request: GetTaskParams, _context: RmcpContext) -> Result<GetTaskResult, ErrorData> {
         self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
     }
 
-    async fn update_task(&self, request: UpdateTaskParams, _context: Context) -> Result<(), ErrorData> {
+    async fn update_task(&self, request: UpdateTaskParams, _context: RmcpContext) -> Result<(), ErrorData> {
         self.tasks.update_task(&request.task_id, request.input_responses)
     }
 
-    async fn cancel_task(&self, request: CancelTaskParams, _context: Context) -> Result<(), ErrorData> {
+    async fn cancel_task(&self, request: CancelTaskParams, _context: RmcpContext) -> Result<(), ErrorData> {
         self.tasks.cancel_task(&request.task_id)
     }
 }

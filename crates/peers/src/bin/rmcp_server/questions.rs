@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use crate::Context;
+use crate::RmcpContext;
 
 /// The client's responses, and the state it returned.
 struct InputRound {
@@ -30,11 +30,11 @@ pub fn is_one(tool: &str) -> bool {
     ["ask_form", "ask_url", "ask_twice", "ask_all", "ask_model", "show_roots", "shed"].contains(&tool)
 }
 
-pub fn is_stateless(context: &Context) -> bool {
+pub fn is_stateless(context: &RmcpContext) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-pub async fn call(request: CallToolRequestParams, context: &Context) -> Result<CallToolResponse, ErrorData> {
+pub async fn call(request: CallToolRequestParams, context: &RmcpContext) -> Result<CallToolResponse, ErrorData> {
     let tools = request.arguments.as_ref().and_then(|arguments| arguments.get("tools")) == Some(&Value::Bool(true));
     let responses = request.input_responses.unwrap_or_default();
     let mut round = InputRound { responses, state: request.request_state };
@@ -51,7 +51,7 @@ pub async fn call(request: CallToolRequestParams, context: &Context) -> Result<C
 }
 
 /// Sends the requests to a handshake-era client, one after the other.
-async fn put(questions: InputRequests, context: &Context) -> Result<InputResponses, String> {
+async fn put(questions: InputRequests, context: &RmcpContext) -> Result<InputResponses, String> {
     let mut responses = InputResponses::new();
     for (key, question) in questions {
         let request = match question {

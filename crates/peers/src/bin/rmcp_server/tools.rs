@@ -4,13 +4,13 @@ use rmcp::ErrorData;
 use rmcp::model::{CacheScope, JsonObject, ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::{Page, catalog, invalid};
+use crate::{PageRequest, catalog, invalid};
 
 /// Number of tools per page.
 const PAGE: usize = 5;
 
 /// Returns a page of tools, with tools added since the start at the end.
-pub fn list(page: Page, grown: u64) -> Result<ListToolsResult, ErrorData> {
+pub fn list(page: PageRequest, grown: u64) -> Result<ListToolsResult, ErrorData> {
     let added = (1..=grown).map(|number| plain(&format!("grown_{number}"), "Was not there before."));
     let (items, next) = page_of(all().into_iter().chain(added).collect(), page, PAGE)?;
     let mut list = ListToolsResult::with_all_items(items);
@@ -19,7 +19,7 @@ pub fn list(page: Page, grown: u64) -> Result<ListToolsResult, ErrorData> {
 }
 
 /// Returns a page of a list. The cursor is the index of the first item.
-pub fn page_of<T>(items: Vec<T>, page: Page, size: usize) -> Result<(Vec<T>, Option<String>), ErrorData> {
+pub fn page_of<T>(items: Vec<T>, page: PageRequest, size: usize) -> Result<(Vec<T>, Option<String>), ErrorData> {
     let start = match page.and_then(|page| page.cursor) {
         Some(cursor) => cursor.parse().map_err(|_| invalid(format!("no page {cursor}")))?,
         None => 0,

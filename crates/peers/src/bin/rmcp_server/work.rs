@@ -15,18 +15,18 @@ use tokio::time::sleep;
 
 use crate::catalog::COUNTER;
 use crate::questions::{field, is_stateless};
-use crate::{Context, Peer, invalid};
+use crate::{RmcpContext, RmcpPeer, invalid};
 
 /// State that the tools change.
 #[derive(Default)]
-pub struct Work {
+pub struct RmcpPeerState {
     counter: AtomicU64,
     grown: AtomicU64,
     /// Log level set by a handshake-era client.
     level: Mutex<Option<LoggingLevel>>,
 }
 
-impl Work {
+impl RmcpPeerState {
     pub fn counter(&self) -> u64 {
         self.counter.load(Ordering::Relaxed)
     }
@@ -41,9 +41,9 @@ impl Work {
 }
 
 pub async fn call(
-    peer: &Peer,
+    peer: &RmcpPeer,
     request: CallToolRequestParams,
-    context: Context,
+    context: RmcpContext,
 ) -> Result<CallToolResponse, ErrorData> {
     let arguments = request.arguments.unwrap_or_default();
     let text = match &*request.name {
@@ -69,17 +69,17 @@ fn says(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-fn knows_tasks(context: &Context) -> bool {
+fn knows_tasks(context: &RmcpContext) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-fn is_grown(peer: &Peer, name: &str) -> bool {
+fn is_grown(peer: &RmcpPeer, name: &str) -> bool {
     let number = name.strip_prefix("grown_").and_then(|number| number.parse().ok());
     number.is_some_and(|number: u64| (1..=peer.work.grown()).contains(&number))
 }
 
 /// Sends a log message if the client's level allows it. The SDK leaves this check to the server, in both eras.
-async fn log(peer: &Peer, arguments: &JsonObject, context: &Context) -> Result<String, ErrorData> {
+async fn log(peer: &RmcpPeer, arguments: &JsonObject, context: &RmcpContext) -> Result<String, ErrorData> {
     let level = string(arguments, "level")?;
     let level: LoggingLevel = serde_json::from_value(level.into()).map_err(|error| invalid(error.to_string()))?;
     let wanted = match is_stateless(context) {
@@ -94,7 +94,7 @@ async fn log(peer: &Peer, arguments: &JsonObject, context: &Context) -> Result<S
     Ok("logged".to_owned())
 }
 
-async fn slow(arguments: &JsonObject, context: &Context) -> Result<String, ErrorData> {
+async fn slow(arguments: &JsonObject, context: &RmcpContext) -> Result<String, ErrorData> {
     let steps = number(arguments, "steps")? as u32;
     let pause = Duration::from_millis(arguments.get("wait_ms").and_then(Value::as_u64).unwrap_or(20));
     for step in 1..=steps {
@@ -117,20 +117,20 @@ fn stopped() -> ErrorData {
     ErrorData::internal_error("cancelled", None)
 }
 
-async fn touch(peer: &Peer, context: &Context) -> String {
+async fn touch(peer: &RmcpPeer, context: &RmcpContext) -> String {
     let counter = peer.work.counter.fetch_add(1, Ordering::Relaxed) + 1;
     peer.audience.updated(COUNTER, context).await;
     counter.to_string()
 }
 
-async fn grow(peer: &Peer, context: &Context) -> String {
+async fn grow(peer: &RmcpPeer, context: &RmcpContext) -> String {
     let number = peer.work.grown.fetch_add(1, Ordering::Relaxed) + 1;
     peer.audience.tools_changed(context).await;
     format!("grown_{number}")
 }
 
 /// Creates a task in any case: the SDK rejects it for a client without task support.
-fn brew(peer: &Peer, arguments: &JsonObject) -> CallToolResponse {
+fn brew(peer: &RmcpPeer, arguments: &JsonObject) -> CallToolResponse {
     let steps = arguments.get("steps").and_then(Value::as_u64).unwrap_or(3);
     let flag = |name: &str| arguments.get(name) == Some(&Value::Bool(true));
     let (ask, fail) = (flag("ask"), flag("fail"));

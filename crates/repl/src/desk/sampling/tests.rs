@@ -9,8 +9,8 @@ use wharf_testkit::modeld::{self, Modeld, Script};
 use wharf_wire::View as _;
 
 use crate::desk::DeskMessage;
-use wharf_terminal::console::Manner;
-use wharf_terminal::question::Heard;
+use wharf_terminal::console::OutputMode;
+use wharf_terminal::question::DialogInput;
 
 fn request(text: &str) -> SamplingRequest {
     SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
@@ -46,18 +46,18 @@ async fn person(mut inbox: mpsc::Receiver<DeskMessage>, lines: &[&str]) -> Vec<S
     for line in lines {
         let Some(DeskMessage::Question(mut question)) = inbox.recv().await else { panic!("nobody asks for {line}") };
         shown.push(anstream::adapter::strip_str(&question.begin()).to_string());
-        assert_eq!(question.hear(Heard::Line((*line).to_owned())), None);
+        assert_eq!(question.hear(DialogInput::Line((*line).to_owned())), None);
     }
     shown
 }
 
-fn slot() -> (Slot, mpsc::Receiver<DeskMessage>) {
+fn slot() -> (QuestionSender, mpsc::Receiver<DeskMessage>) {
     let (inbox, arrivals) = mpsc::channel(4);
-    (Slot { inbox, samples: Arc::default() }, arrivals)
+    (QuestionSender { inbox, samples: Arc::default() }, arrivals)
 }
 
 fn console() -> Console {
-    Console::new(Manner { json: false, debug: false, color: anstream::ColorChoice::Never })
+    Console::new(OutputMode { json: false, debug: false, color: anstream::ColorChoice::Never })
 }
 
 async fn model(api: &Modeld) -> Model {

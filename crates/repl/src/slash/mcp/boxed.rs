@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use wharf_terminal::columns::Side;
+use wharf_terminal::columns::ColumnAlignment;
 use wharf_terminal::table::cut;
 
 /// Columns needed per table column besides its text: one line and two spaces.
@@ -13,18 +13,18 @@ const LEAST_FIRST: usize = 10;
 /// A row with an optional note below it that spans all columns. All texts are escaped.
 pub struct BoxedRow<const N: usize> {
     pub cells: [String; N],
-    pub below: Option<Note>,
+    pub below: Option<RowNote>,
 }
 
 /// A note below a row. The next step is truncated last.
-pub struct Note {
+pub struct RowNote {
     pub what: String,
     pub next: String,
 }
 
 /// A table to draw.
 pub struct BoxedTable<'a, const N: usize> {
-    pub headings: [(&'static str, Side); N],
+    pub headings: [(&'static str, ColumnAlignment); N],
     pub rows: &'a [BoxedRow<N>],
     /// Columns to omit if space is short, in this order. The first column is truncated before that.
     pub giving_way: &'a [usize],
@@ -83,8 +83,8 @@ impl<const N: usize> BoxedTable<'_, N> {
             let text = cut(&cells[*at], *width);
             let gap = " ".repeat(width.saturating_sub(text.width()));
             match self.headings[*at].1 {
-                Side::Left => format!(" {}{gap} │", dress(*at, &text)),
-                Side::Right => format!(" {gap}{} │", dress(*at, &text)),
+                ColumnAlignment::Left => format!(" {}{gap} │", dress(*at, &text)),
+                ColumnAlignment::Right => format!(" {gap}{} │", dress(*at, &text)),
             }
         };
         format!("│{}\n", columns.iter().map(cell).collect::<String>())
@@ -97,7 +97,7 @@ fn taken(columns: &[(usize, usize)]) -> usize {
 }
 
 /// Formats a note that spans all columns.
-fn across(note: &Note, columns: &[(usize, usize)]) -> String {
+fn across(note: &RowNote, columns: &[(usize, usize)]) -> String {
     let room = taken(columns).saturating_sub(6);
     let what = cut(&note.what, room.saturating_sub(note.next.width() + 2));
     let separator = if what.is_empty() || note.next.is_empty() { "" } else { "; " };

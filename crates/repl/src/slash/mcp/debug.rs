@@ -4,14 +4,14 @@ use wharf_client::{ConnectTrace, ConnectionCounters};
 
 use super::details::sheets;
 use super::known;
-use crate::slash::{Post, Wish};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::probe::{Step, render_rows};
+use wharf_terminal::probe::{ProbeStep, render_rows};
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
-pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = known(server, post)?;
     let mut text = sheets(name.as_str(), post).concat();
     if let Some(trace) = trace(name.as_str(), post) {
@@ -28,7 +28,7 @@ pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
 }
 
 /// Returns the trace of the last connection attempt.
-fn trace(server: &str, post: &Post<'_>) -> Option<ConnectTrace> {
+fn trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
     let host = &post.fleet.host;
     match host.connection(server) {
         Ok(connection) => Some(connection.trace().clone()),
@@ -37,7 +37,9 @@ fn trace(server: &str, post: &Post<'_>) -> Option<ConnectTrace> {
 }
 
 fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
-    let step = |step: &wharf_client::Step| Step::new(step.name, step.outcome.into(), &step.detail).took(step.duration);
+    let step = |step: &wharf_client::ConnectStep| {
+        ProbeStep::new(step.name, step.outcome.into(), &step.detail).took(step.duration)
+    };
     render_rows(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
 }
 
@@ -62,7 +64,7 @@ fn counted(counters: &ConnectionCounters) -> String {
 }
 
 /// Lists further sources of information.
-fn further(server: &str, post: &Post<'_>) -> Vec<String> {
+fn further(server: &str, post: &CommandContext<'_>) -> Vec<String> {
     let session = post.fleet.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));

@@ -1,19 +1,19 @@
 //! `/mcp SERVER`: all details of a server, without its wire messages.
 
 use wharf::catalog::ListFreshness;
-use wharf::{ConnectedStatus, OfferStatus, ServerStatus, State};
-use wharf_spec::{Shown, Untrusted};
+use wharf::{ConnectedStatus, OfferStatus, ServerState, ServerStatus};
+use wharf_spec::{EscapedText, UntrustedText};
 use wharf_wire::{Implementation, ServerCapabilities};
 
 use super::known;
 use super::status::{is_on, next_step};
-use crate::slash::{Post, Wish};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::clock::timestamp;
-use wharf_terminal::counted::Counted;
+use wharf_terminal::counted::CountText;
 use wharf_terminal::failure::{Failure, gutter};
-use wharf_terminal::sheet::Sheet;
-use wharf_terminal::status::gathered::Row;
+use wharf_terminal::sheet::DetailSheet;
+use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{dressed, state};
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap_gutter;
@@ -27,25 +27,25 @@ const STDERR_SHOWN: usize = 10;
 /// Maximum characters shown of a name.
 const LONGEST: usize = 80;
 
-pub fn run(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = known(server, post)?;
     post.print(sheets(name.as_str(), post).concat())
 }
 
 /// Renders the sheets of a server, and of an unapproved entry with the same name.
-pub fn sheets(server: &str, post: &Post<'_>) -> Vec<String> {
-    let mut rows: Vec<Row> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
-    rows.sort_by_key(|row| row.state == State::Unapproved);
+pub fn sheets(server: &str, post: &CommandContext<'_>) -> Vec<String> {
+    let mut rows: Vec<StatusRow> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
+    rows.sort_by_key(|row| row.state == ServerState::Unapproved);
     let kept = post.fleet.host.status_of(server).ok();
-    let of = |row: &Row| {
-        let status = kept.as_ref().filter(|_| row.state != State::Unapproved);
+    let of = |row: &StatusRow| {
+        let status = kept.as_ref().filter(|_| row.state != ServerState::Unapproved);
         sheet(row, status, post.width())
     };
     rows.iter().map(of).collect()
 }
 
-fn sheet(row: &Row, status: Option<&ServerStatus>, width: Option<usize>) -> String {
-    let mut sheet = ServerSheet(Sheet::new(&row.id));
+fn sheet(row: &StatusRow, status: Option<&ServerStatus>, width: Option<usize>) -> String {
+    let mut sheet = ServerSheet(DetailSheet::new(&row.id));
     sheet.standing(row);
     if let Some(failure) = &row.failure {
         sheet.failure(failure, width);
@@ -61,10 +61,10 @@ fn sheet(row: &Row, status: Option<&ServerStatus>, width: Option<usize>) -> Stri
 }
 
 /// A sheet about one server.
-struct ServerSheet(Sheet);
+struct ServerSheet(DetailSheet);
 
 impl ServerSheet {
-    fn standing(&mut self, row: &Row) {
+    fn standing(&mut self, row: &StatusRow) {
         let since = row.since.map(|since| format!(", since {}", AgeText(since))).unwrap_or_default();
         self.0.line("State", &format!("{}{since}", dressed(&state(row.state))));
         let enabled = match (is_on(row), row.enabled) {
@@ -85,16 +85,16 @@ impl ServerSheet {
 
     /// Adds the last error and its evidence. Stderr follows separately.
     fn failure(&mut self, failure: &Failure, width: Option<usize>) {
-        self.0.wrapped("Error", &Untrusted::new(failure.error.message.as_str()).to_string(), width);
+        self.0.wrapped("Error", &UntrustedText::new(failure.error.message.as_str()).to_string(), width);
         if let Some(step) = failure.error.step {
             self.0.line("Error", &format!("at the step {step}"));
         }
         for hint in &failure.hints {
-            self.0.wrapped("Hint", &Untrusted::new(hint.as_str()).to_string(), width);
+            self.0.wrapped("Hint", &UntrustedText::new(hint.as_str()).to_string(), width);
         }
     }
 
-    fn next(&mut self, row: &Row, width: Option<usize>) {
+    fn next(&mut self, row: &StatusRow, width: Option<usize>) {
         if let Some(next) = next_step(row) {
             self.0.wrapped("Next", &next, width);
         }
@@ -138,7 +138,7 @@ impl ServerSheet {
 
     fn instructions(&mut self, text: &str, width: Option<usize>) {
         self.0.line("Says", "to models, in its own words:");
-        let shortened = Shown::lines(text.trim(), INSTRUCTIONS).to_string();
+        let shortened = EscapedText::lines(text.trim(), INSTRUCTIONS).to_string();
         for line in shortened.lines().take(INSTRUCTION_LINES) {
             self.words(line, width);
         }
@@ -166,12 +166,13 @@ impl ServerSheet {
 /// Formats the name and version that a server reports.
 fn called(info: &Implementation) -> String {
     let title = info.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-    Shown::line(&format!("{} {}{title}", info.name, info.version), LONGEST).to_string()
+    EscapedText::line(&format!("{} {}{title}", info.name, info.version), LONGEST).to_string()
 }
 
 /// Formats the capabilities that a server declares.
 fn capabilities(offered: &ServerCapabilities) -> String {
-    let extensions: Vec<String> = offered.extensions.iter().map(|id| Shown::line(id, LONGEST).to_string()).collect();
+    let extensions: Vec<String> =
+        offered.extensions.iter().map(|id| EscapedText::line(id, LONGEST).to_string()).collect();
     let plain = [
         ("tools", offered.tools),
         ("resources", offered.resources),
@@ -199,8 +200,8 @@ fn offered(offers: &OfferStatus) -> String {
         ListFreshness::Live => String::new(),
         ListFreshness::Kept { at } => format!("; as it was {}", AgeText(at)),
     };
-    let (tools, resources) = (Counted(offers.tools, "tool"), Counted(offers.resources, "resource"));
-    let (templates, prompts) = (Counted(offers.templates, "template"), Counted(offers.prompts, "prompt"));
+    let (tools, resources) = (CountText(offers.tools, "tool"), CountText(offers.resources, "resource"));
+    let (templates, prompts) = (CountText(offers.templates, "template"), CountText(offers.prompts, "prompt"));
     format!("{tools}{withheld}, {resources}, {templates}, {prompts}{age}")
 }
 
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_server_stays_in_its_gutter() {
-        let mut sheet = ServerSheet(Sheet::new("boom"));
+        let mut sheet = ServerSheet(DetailSheet::new("boom"));
         sheet.instructions(&"all is well and ".repeat(20), Some(40));
         sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
         let text = anstream::adapter::strip_str(&sheet.0.text).to_string();
@@ -250,13 +251,13 @@ mod tests {
     fn what_was_wrong_is_told_with_its_evidence_and_fits() {
         let mut failure = Failure::other("it ended before it was ready, and said nothing to anybody who asked");
         (failure.error.step, failure.hints) = (Some("spawn"), vec!["run its command by itself to see why".to_owned()]);
-        let row = Row {
+        let row = StatusRow {
             id: "boom".to_owned(),
             transport: "stdio",
             source: "global",
             file: "config.json:3:5".to_owned(),
             enabled: true,
-            state: State::Failed,
+            state: ServerState::Failed,
             since: Some(std::time::SystemTime::now()),
             counts: None,
             revision: None,

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use wharf::catalog::{CatalogTool, ListName, Section};
-use wharf_spec::Shown;
+use wharf_spec::EscapedText;
 
 use crate::slash::lists::{heading, sections};
-use crate::slash::{Post, Wish};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::listing::Listed as _;
+use wharf_terminal::listing::ListItem as _;
 use wharf_terminal::status::show::line;
 use wharf_terminal::style::{QUIET, WARNING, paint};
-use wharf_terminal::table::{Row, table, wrap};
+use wharf_terminal::table::{LabelRow, table, wrap};
 
 /// Maximum characters shown of a name.
 const LONGEST: usize = 100;
 
 const CLAIMS: &str = "What a tool does is its server's claim, and allows nothing by itself.";
 
-pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = sections(server, post)?;
     let mut text: String = shown.iter().map(|section| one(section, post.width()) + "\n").collect();
     if server.is_none() {
@@ -66,7 +66,7 @@ fn one(section: &Section, width: Option<usize>) -> String {
     let tools: Vec<&Arc<CatalogTool>> = section.offered().collect();
     let mut text = format!("{}\n", heading::<Arc<CatalogTool>>(section, tools.len()));
     for (effect, name) in DeclaredEffect::ALL {
-        let rows: Vec<Row> =
+        let rows: Vec<LabelRow> =
             tools.iter().filter(|tool| DeclaredEffect::of(tool) == effect).map(|tool| tool.row()).collect();
         text.push_str(&group(name, &rows, width));
     }
@@ -78,7 +78,7 @@ fn one(section: &Section, width: Option<usize>) -> String {
     text
 }
 
-fn group(name: &str, rows: &[Row], width: Option<usize>) -> String {
+fn group(name: &str, rows: &[LabelRow], width: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -87,18 +87,18 @@ fn group(name: &str, rows: &[Row], width: Option<usize>) -> String {
     format!("  {}\n{rows}", paint(QUIET, name))
 }
 
-fn quarantined(section: &Section) -> Vec<Row> {
+fn quarantined(section: &Section) -> Vec<LabelRow> {
     let row = |tool: &Arc<CatalogTool>| {
-        tool.quarantine().map(|reason| Row { label: shown(&tool.id.tool), about: reason.to_owned() })
+        tool.quarantine().map(|reason| LabelRow { label: shown(&tool.id.tool), about: reason.to_owned() })
     };
     section.tools.iter().filter_map(row).collect()
 }
 
-fn withheld(section: &Section) -> Vec<Row> {
+fn withheld(section: &Section) -> Vec<LabelRow> {
     let of_tools = section.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
-    let row = |withheld: &wharf_client::Withheld| {
+    let row = |withheld: &wharf_client::WithheldEntry| {
         let nameless = || format!("number {}", withheld.position + 1);
-        Row { label: withheld.name.clone().unwrap_or_else(nameless), about: withheld.reason.clone() }
+        LabelRow { label: withheld.name.clone().unwrap_or_else(nameless), about: withheld.reason.clone() }
     };
     of_tools.map(|(_, withheld)| row(withheld)).collect()
 }
@@ -117,14 +117,14 @@ fn remarks(section: &Section) -> Vec<String> {
 }
 
 fn shown(name: &str) -> String {
-    Shown::line(name, LONGEST).to_string()
+    EscapedText::line(name, LONGEST).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
     use unicode_width::UnicodeWidthStr as _;
-    use wharf::catalog::{Filter, Listed, NameStyle, SectionInput};
+    use wharf::catalog::{NameStyle, SectionInput, ServerLists, ToolFilter};
     use wharf_spec::{Glob, ServerName};
     use wharf_wire::{JsonLimits, RawJson, ToolDefinition, View as _};
 
@@ -151,10 +151,10 @@ mod tests {
         Section::build(SectionInput {
             server: &ServerName::new("harbour").unwrap(),
             style: NameStyle::Double,
-            filter: &Filter { include: None, exclude: vec![Glob::new("hidden")] },
+            filter: &ToolFilter { include: None, exclude: vec![Glob::new("hidden")] },
             trust: false,
             inspector: Some(&inspector),
-            listed: Listed { tools, ..Listed::default() },
+            listed: ServerLists { tools, ..ServerLists::default() },
         })
     }
 

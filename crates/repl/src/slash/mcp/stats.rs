@@ -1,18 +1,18 @@
 //! `/mcp stats`: number, outcome and duration of tool calls in this session.
 
 use wharf::ToolStats;
-use wharf_spec::Untrusted;
+use wharf_spec::UntrustedText;
 
 use super::known;
-use crate::slash::{Post, Wish};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::call_numbers::{NUMBERS, numbers};
-use wharf_terminal::columns::{Side, columns};
-use wharf_terminal::counted::Counted;
+use wharf_terminal::columns::{ColumnAlignment, columns};
+use wharf_terminal::counted::CountText;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
-pub fn run(server: Option<&str>, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let names: Vec<String> = match server {
         Some(server) => vec![known(server, post)?.to_string()],
         None => post.fleet.host.status().into_iter().map(|status| status.name.to_string()).collect(),
@@ -35,18 +35,18 @@ fn text(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {
 
 fn one(server: &str, tools: &[ToolStats], width: Option<usize>) -> String {
     let [calls, errors, half, most, nearly_all] = NUMBERS;
-    let head = [("  TOOL", Side::Left), calls, errors, half, most, nearly_all];
+    let head = [("  TOOL", ColumnAlignment::Left), calls, errors, half, most, nearly_all];
     let rows: Vec<[String; 6]> = tools.iter().map(row).collect();
     let table =
         columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
     let sum = |of: fn(&ToolStats) -> u64| tools.iter().map(of).sum::<u64>();
-    let (calls, errors) = (Counted(sum(|tool| tool.calls), "call"), Counted(sum(|tool| tool.errors), "error"));
+    let (calls, errors) = (CountText(sum(|tool| tool.calls), "call"), CountText(sum(|tool| tool.errors), "error"));
     let total = format!("{calls}, {errors}");
     format!("{}  {}\n{table}", paint(HEADING, server), paint(QUIET, total))
 }
 
 fn row(stats: &ToolStats) -> [String; 6] {
-    let name = Untrusted::new(stats.tool.as_str()).shortened(100).to_string();
+    let name = UntrustedText::new(stats.tool.as_str()).shortened(100).to_string();
     let [calls, errors, half, most, nearly_all] = numbers(stats);
     [format!("  {name}"), calls, errors, half, most, nearly_all]
 }

@@ -1,27 +1,27 @@
 //! `/mcp status`: all servers and their state.
 
-use wharf::State;
+use wharf::ServerState;
 
-use super::boxed::{BoxedRow, BoxedTable, Note};
-use crate::slash::{Post, Wish};
+use super::boxed::{BoxedRow, BoxedTable, RowNote};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
-use wharf_terminal::columns::Side;
+use wharf_terminal::columns::ColumnAlignment;
 use wharf_terminal::configured::ADD;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::probe::evidence;
-use wharf_terminal::status::gathered::Row;
+use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{dressed, state};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
-const HEADINGS: [(&str, Side); 7] = [
-    ("Server", Side::Left),
-    ("Transport", Side::Left),
-    ("Source", Side::Left),
-    ("Enabled", Side::Left),
-    ("Status", Side::Left),
-    ("Tools", Side::Right),
-    ("Updated", Side::Left),
+const HEADINGS: [(&str, ColumnAlignment); 7] = [
+    ("Server", ColumnAlignment::Left),
+    ("Transport", ColumnAlignment::Left),
+    ("Source", ColumnAlignment::Left),
+    ("Enabled", ColumnAlignment::Left),
+    ("Status", ColumnAlignment::Left),
+    ("Tools", ColumnAlignment::Right),
+    ("Updated", ColumnAlignment::Left),
 ];
 
 /// Columns to omit first: the status column shows disabled servers, and the details show the rest.
@@ -29,7 +29,7 @@ const GIVING_WAY: [usize; 4] = [3, 2, 1, 6];
 
 const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
 
-pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let rows = post.fleet.rows();
     if rows.is_empty() {
         return post.print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
@@ -37,14 +37,14 @@ pub fn run(post: &Post<'_>) -> Result<Wish, Failure> {
     post.print(text(&rows, post.width()))
 }
 
-fn text(rows: &[Row], width: Option<usize>) -> String {
+fn text(rows: &[StatusRow], width: Option<usize>) -> String {
     let rows: Vec<BoxedRow<7>> = rows.iter().map(|row| BoxedRow { cells: cells(row), below: below(row) }).collect();
     let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &GIVING_WAY };
     let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
     format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, dress))
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &StatusRow) -> [String; 7] {
     let tools = row.counts.as_ref().map_or("-".to_owned(), |counts| counts.tools.to_string());
     [
         row.id.clone(),
@@ -58,8 +58,8 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 /// Reports whether the server is enabled, in its file and for this session.
-pub fn is_on(row: &Row) -> bool {
-    row.enabled && row.state != State::Disabled
+pub fn is_on(row: &StatusRow) -> bool {
+    row.enabled && row.state != ServerState::Disabled
 }
 
 fn dress(column: usize, cell: &str) -> String {
@@ -71,22 +71,23 @@ fn dress(column: usize, cell: &str) -> String {
 }
 
 /// Returns a note with the problem of a server and the next step.
-fn below(row: &Row) -> Option<Note> {
+fn below(row: &StatusRow) -> Option<RowNote> {
     let what = row.failure.as_deref().map(evidence).or_else(|| row.notes.first().cloned());
     let next = next_step(row);
-    (what.is_some() || next.is_some()).then(|| Note { what: what.unwrap_or_default(), next: next.unwrap_or_default() })
+    (what.is_some() || next.is_some())
+        .then(|| RowNote { what: what.unwrap_or_default(), next: next.unwrap_or_default() })
 }
 
 /// Returns the command to run next for a server with a problem.
-pub fn next_step(row: &Row) -> Option<String> {
+pub fn next_step(row: &StatusRow) -> Option<String> {
     let id = &row.id;
     match row.state {
-        State::AuthRequired => Some(format!("/mcp auth {id}")),
-        State::Unapproved => Some(format!("wharf approve {id}")),
+        ServerState::AuthRequired => Some(format!("/mcp auth {id}")),
+        ServerState::Unapproved => Some(format!("wharf approve {id}")),
         // Never in the host: the entry must be corrected and reloaded.
-        State::Failed if row.since.is_none() => Some(format!("wharf why {id}, then /mcp reload")),
-        State::Failed => Some(format!("/mcp reconnect {id}")),
-        State::Reconnecting => Some(format!("/mcp debug {id}")),
+        ServerState::Failed if row.since.is_none() => Some(format!("wharf why {id}, then /mcp reload")),
+        ServerState::Failed => Some(format!("/mcp reconnect {id}")),
+        ServerState::Reconnecting => Some(format!("/mcp debug {id}")),
         _ if !row.notes.is_empty() => Some(format!("/mcp {id}")),
         _ => None,
     }
@@ -100,10 +101,10 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
-    use wharf_terminal::status::gathered::Counts;
+    use wharf_terminal::status::gathered::OfferCounts;
 
-    fn row(id: &str, state: State, tools: Option<usize>) -> Row {
-        Row {
+    fn row(id: &str, state: ServerState, tools: Option<usize>) -> StatusRow {
+        StatusRow {
             id: id.to_owned(),
             transport: "stdio",
             source: "global",
@@ -111,7 +112,7 @@ mod tests {
             enabled: true,
             state,
             since: Some(SystemTime::now() - Duration::from_secs(7200)),
-            counts: tools.map(|tools| Counts { tools, resources: 0, prompts: 0 }),
+            counts: tools.map(|tools| OfferCounts { tools, resources: 0, prompts: 0 }),
             revision: None,
             server_info: None,
             failure: None,
@@ -121,22 +122,22 @@ mod tests {
         }
     }
 
-    fn rows() -> Vec<Row> {
-        let mut failed = row("web-search", State::Failed, None);
+    fn rows() -> Vec<StatusRow> {
+        let mut failed = row("web-search", ServerState::Failed, None);
         let mut failure = Failure::other("the server ended");
         failure.error.stderr = vec!["no API key was found anywhere, and none was given\u{1b}[2J".to_owned()];
         failed.failure = Some(Arc::new(failure));
-        let mut theirs = row("theirs", State::Unapproved, None);
+        let mut theirs = row("theirs", ServerState::Unapproved, None);
         (theirs.source, theirs.since) = ("project", None);
         vec![
-            row("filesystem-of-the-whole-harbour", State::Ready, Some(8)),
+            row("filesystem-of-the-whole-harbour", ServerState::Ready, Some(8)),
             failed,
-            row("off", State::Disabled, None),
+            row("off", ServerState::Disabled, None),
             theirs,
         ]
     }
 
-    fn shown(rows: &[Row], width: Option<usize>) -> String {
+    fn shown(rows: &[StatusRow], width: Option<usize>) -> String {
         anstream::adapter::strip_str(&text(rows, width)).to_string()
     }
 

@@ -1,33 +1,33 @@
 //! `/mcp connect`, `disconnect`, `reconnect`, `enable`, `disable` and `auth`, for this session only.
 
-use wharf::{HostError, State};
+use wharf::{HostError, ServerState};
 use wharf_spec::{ActivationState, ServerName};
 
 use super::{kept, known};
-use crate::slash::{Post, Wish};
+use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::configured::refusal;
-use wharf_terminal::failure::{Failure, Kind};
-use wharf_terminal::status::gathered::Row;
+use wharf_terminal::failure::{Failure, FailureKind};
+use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::line;
 use wharf_terminal::style::{NAME, paint};
 
-pub async fn connect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn connect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     came(&name, post.fleet.host.connect(name.as_str()).await, post).await
 }
 
-pub async fn reconnect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn reconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     came(&name, post.fleet.host.reconnect(name.as_str()).await, post).await
 }
 
-pub async fn disconnect(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn disconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     post.fleet.host.disconnect(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
     told(&name, &format!("; /mcp connect {name} brings it back"), post)
 }
 
-pub async fn enable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = known(server, post)?;
     let known = post.fleet.known();
     // Enabling does not help a server that is unapproved or invalid.
@@ -41,24 +41,28 @@ pub async fn enable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
     told(&name, &format!("; switched on for this session, `wharf enable {name}` writes it to its file"), post)
 }
 
-pub async fn disable(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub async fn disable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     post.fleet.host.disable(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
     told(&name, &format!("; switched off for this session, `wharf disable {name}` writes it to its file"), post)
 }
 
-pub fn log_in(server: &str, post: &Post<'_>) -> Result<Wish, Failure> {
+pub fn log_in(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     match post.fleet.host.status_of(name.as_str()).map(|status| status.transport) {
         Ok("stdio" | "in-process") => {
             Err(Failure::unsupported("it is started here, and has no login of its own").about(name.as_str()))
         }
-        _ => Ok(Wish::LogIn(name.to_string())),
+        _ => Ok(ReplAction::LogIn(name.to_string())),
     }
 }
 
 /// Reports the result of connecting, after waiting until the server's tools are known.
-async fn came(name: &ServerName, connected: Result<(), HostError>, post: &Post<'_>) -> Result<Wish, Failure> {
+async fn came(
+    name: &ServerName,
+    connected: Result<(), HostError>,
+    post: &CommandContext<'_>,
+) -> Result<ReplAction, Failure> {
     let ready = match connected {
         Ok(()) => post.fleet.host.ready(name.as_str()).await.map(|_| ()),
         Err(error) => Err(error),
@@ -68,19 +72,19 @@ async fn came(name: &ServerName, connected: Result<(), HostError>, post: &Post<'
 }
 
 /// Prints the current state of a server, followed by `beside`.
-fn told(name: &ServerName, beside: &str, post: &Post<'_>) -> Result<Wish, Failure> {
-    let is_this = |row: &Row| row.id == name.as_str() && row.state != State::Unapproved;
+fn told(name: &ServerName, beside: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    let is_this = |row: &StatusRow| row.id == name.as_str() && row.state != ServerState::Unapproved;
     let row = post.fleet.rows().into_iter().find(is_this);
     let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| line(&row));
     post.print(format_args!("{now}{beside}\n"))
 }
 
 /// Converts a host error and adds the next step.
-fn failed(name: &ServerName, error: HostError, post: &Post<'_>) -> Failure {
+fn failed(name: &ServerName, error: HostError, post: &CommandContext<'_>) -> Failure {
     let failure = post.fleet.failure(name, error);
     match failure.kind {
-        Kind::LoginNeeded => failure.hint(format_args!("/mcp auth {name}")),
-        Kind::Denied | Kind::Usage => failure,
+        FailureKind::LoginNeeded => failure.hint(format_args!("/mcp auth {name}")),
+        FailureKind::Denied | FailureKind::Usage => failure,
         _ => failure.hint(format_args!("/mcp debug {name} shows how far it got")),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::Source;
+use super::ProviderSource;
 use crate::failure::Failure;
 use crate::nearest::suggestion;
 
@@ -26,7 +26,7 @@ pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
 }
 
 /// Adds a suggestion for a provider name that does not exist.
-pub(super) fn unknown<'a>(failure: Failure, name: &str, sources: impl Iterator<Item = Source<'a>>) -> Failure {
+pub(super) fn unknown<'a>(failure: Failure, name: &str, sources: impl Iterator<Item = ProviderSource<'a>>) -> Failure {
     let names: Vec<&str> = sources.map(|source| source.name).collect();
     failure.hint(format_args!("there is no provider `{name}`: {}", suggestion(name, names.into_iter())))
 }

@@ -1,28 +1,28 @@
 use std::path::Path;
 
 use anstream::ColorChoice;
-use wharf_spec::Surroundings;
+use wharf_spec::Environment;
 
 use super::*;
 use crate::configured::ConfigArgs;
-use crate::console::{Console, Manner};
-use crate::failure::{Kind, render};
+use crate::console::{Console, OutputMode};
+use crate::failure::{FailureKind, render};
 
 /// Builds the catalog for a configuration and an environment.
-fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Models {
+fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> ModelCatalog {
     let file = directory.join("config.json");
     std::fs::write(&file, settings).unwrap();
     let named = [("WHARF_CONFIG", file.to_str().unwrap())];
     let env = named.iter().chain(variables).map(|(name, value)| (name.into(), value.into())).collect();
-    let around = Surroundings { env, cwd: directory.to_owned() };
-    let console = Arc::new(Console::new(Manner { json: false, debug: false, color: ColorChoice::Never }));
+    let around = Environment { env, cwd: directory.to_owned() };
+    let console = Arc::new(Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never }));
     let configuration = Arc::new(ConfigContext::new(ConfigArgs::default(), &around, console));
     let config = Arc::clone(configuration.config().unwrap());
-    Models { configuration, config }
+    ModelCatalog { configuration, config }
 }
 
 /// Formats a selected model as `name format url key`.
-fn told(chosen: &Chosen) -> String {
+fn told(chosen: &SelectedModel) -> String {
     let ModelProvider { format, base_url, key, .. } = chosen.model.provider();
     let key = key.as_ref().map_or("-", Secret::reveal);
     format!("{} {format} {base_url} {key}", chosen.name)
@@ -37,7 +37,7 @@ async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, e
         assert_eq!(models.context(name), Some(chosen.limits.context));
     }
     let found = found.map(|chosen| told(&chosen)).map_err(|failure| {
-        assert_eq!(failure.kind, Kind::Usage);
+        assert_eq!(failure.kind, FailureKind::Usage);
         render(&failure)
     });
     match (found, expected) {

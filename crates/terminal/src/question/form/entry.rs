@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use wharf_spec::Untrusted;
-use wharf_wire::{Choice, Field, FieldKind, RawJson};
+use wharf_spec::UntrustedText;
+use wharf_wire::{Choice, FieldKind, FormField, RawJson};
 
-use super::{Said, said};
-use crate::editor::{self, Echo};
+use super::{FieldInput, said};
+use crate::editor::{self, EchoMode};
 
 /// Commands accepted in place of a value.
 const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
@@ -14,21 +14,21 @@ const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
 const MOST_CHOICES: usize = 200;
 
 /// Returns the input field for a form field with its current value.
-pub fn entry(field: &Field, value: Option<&RawJson>) -> editor::Field {
-    let echo = if field.asks_for_secret() { Echo::Hidden } else { Echo::Shown };
+pub fn entry(field: &FormField, value: Option<&RawJson>) -> editor::InputField {
+    let echo = if field.asks_for_secret() { EchoMode::Hidden } else { EchoMode::Shown };
     let (known, before) = (field.clone(), value.cloned());
     let check = move |text: &str| check(&known, before.as_ref(), text);
-    editor::Field { echo, check: Some(Arc::new(check)), choices: choices(&field.kind) }
+    editor::InputField { echo, check: Some(Arc::new(check)), choices: choices(&field.kind) }
 }
 
 /// Rejects a text that further typing cannot make valid. Accepts prefixes of commands and options.
-fn check(field: &Field, value: Option<&RawJson>, text: &str) -> Result<(), String> {
+fn check(field: &FormField, value: Option<&RawJson>, text: &str) -> Result<(), String> {
     let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
     if text.trim().is_empty() || ORDERS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
         return Ok(());
     }
     match said(field, value, text) {
-        Said::Wrong(why) => Err(Untrusted::new(why).shortened(200).to_string()),
+        FieldInput::Wrong(why) => Err(UntrustedText::new(why).shortened(200).to_string()),
         _ => Ok(()),
     }
 }
@@ -45,7 +45,7 @@ fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
 
 /// Returns the options without special characters. Others can be chosen by number.
 fn choices(kind: &FieldKind) -> Vec<String> {
-    let is_plain = |word: &&str| Untrusted::new(*word).to_string() == **word;
+    let is_plain = |word: &&str| UntrustedText::new(*word).to_string() == **word;
     offered(kind).filter(is_plain).take(MOST_CHOICES).map(str::to_owned).collect()
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use wharf_wire::{FormRequest, JsonLimits, View as _};
 
-    fn field(name: &str, property: &str) -> Field {
+    fn field(name: &str, property: &str) -> FormField {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"{name}":{property}}}}}}}"#);
         FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_secret_is_not_seen() {
         let text = r#"{"type":"string"}"#;
-        assert_eq!(entry(&field("password", text), None).echo, Echo::Hidden);
-        assert_eq!(entry(&field("name", text), None).echo, Echo::Shown);
+        assert_eq!(entry(&field("password", text), None).echo, EchoMode::Hidden);
+        assert_eq!(entry(&field("name", text), None).echo, EchoMode::Shown);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use wharf_spec::Untrusted;
-use wharf_wire::{Choice, Field, FieldKind, Number, RawJson};
+use wharf_spec::UntrustedText;
+use wharf_wire::{Choice, FieldKind, FormField, JsonNumber, RawJson};
 
 use crate::failure::gutter;
 use crate::question::typed::has_numbers;
@@ -16,7 +16,7 @@ const VALUE_SHOWN: usize = 1_000;
 const DESCRIPTION_LINES: usize = 10;
 
 /// Renders a field with its number, without the prompt.
-pub fn question(field: &Field, number: usize, of: usize) -> String {
+pub fn question(field: &FormField, number: usize, of: usize) -> String {
     let mut text = format!("\n{number} of {of}: {}", paint(HEADING, label(field)));
     for line in field.description.as_deref().unwrap_or_default().lines().take(DESCRIPTION_LINES) {
         let _ = write!(text, "\n{}", gutter(line));
@@ -34,19 +34,19 @@ pub fn question(field: &Field, number: usize, of: usize) -> String {
 }
 
 /// Returns the title, followed by the name if it differs.
-fn label(field: &Field) -> String {
-    let title = Untrusted::new(field.display_name()).shortened(NAME_SHOWN).to_string();
+fn label(field: &FormField) -> String {
+    let title = UntrustedText::new(field.display_name()).shortened(NAME_SHOWN).to_string();
     if field.display_name() == field.name {
         return title;
     }
-    format!("{title} ({})", Untrusted::new(field.name.as_str()).shortened(NAME_SHOWN))
+    format!("{title} ({})", UntrustedText::new(field.name.as_str()).shortened(NAME_SHOWN))
 }
 
 fn wanted(kind: &FieldKind) -> String {
     match kind {
         FieldKind::Text { min_length, max_length, format } => {
             let what = match format {
-                Some(format) => Untrusted::new(format.to_string()).shortened(NAME_SHOWN).to_string(),
+                Some(format) => UntrustedText::new(format.to_string()).shortened(NAME_SHOWN).to_string(),
                 None => "a text".to_owned(),
             };
             format!("{what}{}", bounds(*min_length, *max_length, " characters"))
@@ -65,7 +65,7 @@ fn wanted(kind: &FieldKind) -> String {
     }
 }
 
-fn range(minimum: Option<&Number>, maximum: Option<&Number>) -> String {
+fn range(minimum: Option<&JsonNumber>, maximum: Option<&JsonNumber>) -> String {
     bounds(minimum, maximum, "")
 }
 
@@ -79,15 +79,15 @@ fn bounds<T: std::fmt::Display>(least: Option<T>, most: Option<T>, unit: &str) -
 }
 
 fn shown_choice(option: &Choice) -> String {
-    let value = Untrusted::new(option.value.as_str()).shortened(NAME_SHOWN).to_string();
+    let value = UntrustedText::new(option.value.as_str()).shortened(NAME_SHOWN).to_string();
     match option.title.as_deref().filter(|title| *title != option.value) {
-        Some(title) => format!("{value} ({})", Untrusted::new(title).shortened(NAME_SHOWN)),
+        Some(title) => format!("{value} ({})", UntrustedText::new(title).shortened(NAME_SHOWN)),
         None => value,
     }
 }
 
 /// Formats a value on one line. Secrets are masked.
-pub fn shown_value(field: &Field, value: &RawJson) -> String {
+pub fn shown_value(field: &FormField, value: &RawJson) -> String {
     if field.asks_for_secret() {
         return "***".to_owned();
     }
@@ -105,12 +105,12 @@ pub fn shown_value(field: &Field, value: &RawJson) -> String {
     };
     match text.as_str() {
         "" => "empty".to_owned(),
-        text => Untrusted::new(text).shortened(VALUE_SHOWN).to_string(),
+        text => UntrustedText::new(text).shortened(VALUE_SHOWN).to_string(),
     }
 }
 
 /// Lists all values to be sent.
-pub fn review(server: &str, fields: &[Field], values: &[Option<RawJson>]) -> String {
+pub fn review(server: &str, fields: &[FormField], values: &[Option<RawJson>]) -> String {
     let mut text = match fields {
         [] => format!("\n{server} wants no values, only a yes."),
         _ => format!("\nThis would be sent to {server}:"),

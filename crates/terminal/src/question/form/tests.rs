@@ -17,17 +17,17 @@ fn plain(text: &str) -> String {
 }
 
 /// Types lines in sequence. Returns the last step and all output.
-fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitationResponse>, String) {
+fn talk(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String) {
     let form = form(text);
     let mut talk = FormDialog::new("demo", &form);
     let mut turn = talk.begin();
     let mut shown = String::new();
     for line in lines {
-        let Turn::Ask { say, prompt, .. } = &turn else { panic!("nobody waits for {line}") };
+        let DialogStep::Ask { say, prompt, .. } = &turn else { panic!("nobody waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.hear(Heard::Line((*line).to_owned()));
+        turn = talk.hear(DialogInput::Line((*line).to_owned()));
     }
-    if let Turn::Ask { say, prompt, .. } = &turn {
+    if let DialogStep::Ask { say, prompt, .. } = &turn {
         shown.push_str(&format!("{}\n{prompt}", plain(say)));
     }
     (turn, shown)
@@ -36,7 +36,7 @@ fn talk(text: &str, lines: &[&str]) -> (Turn<ElicitationResponse>, String) {
 #[track_caller]
 fn check(lines: &[&str], expected: &str) {
     let (turn, shown) = talk(FORM, lines);
-    let Turn::Done(answer) = turn else { panic!("not done: {shown}") };
+    let DialogStep::Done(answer) = turn else { panic!("not done: {shown}") };
     assert_eq!(answer.to_raw().get(), expected, "{shown}");
 }
 
@@ -44,7 +44,7 @@ fn check(lines: &[&str], expected: &str) {
 #[track_caller]
 fn check_words(lines: &[&str], expected: &str) {
     let (turn, shown) = talk(FORM, lines);
-    let Turn::Ask { say, prompt, .. } = turn else { panic!("done: {shown}") };
+    let DialogStep::Ask { say, prompt, .. } = turn else { panic!("done: {shown}") };
     assert_eq!(format!("{}\n{prompt}", plain(&say)), expected);
 }
 
@@ -112,7 +112,7 @@ fn no_is_a_word_away_everywhere() {
         check(&["Ada", "", "", "", "", line], &format!(r#"{{"action":"{action}"}}"#));
     }
     let form = form(FORM);
-    assert_eq!(FormDialog::new("demo", &form).hear(Heard::End), Turn::Done(ElicitationResponse::Cancel));
+    assert_eq!(FormDialog::new("demo", &form).hear(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_bad_value_says_why_and_asks_again() {
     check_words(&[":quit"], orders);
     check(&["", "Ada", "x", "2", "", "", "", "y"], r#"{"action":"accept","content":{"name":"Ada","n":2,"c":"g"}}"#);
     let form = form(FORM);
-    let Turn::Ask { say, .. } = FormDialog::new("demo", &form).hear(Heard::Garbled) else { panic!("done") };
+    let DialogStep::Ask { say, .. } = FormDialog::new("demo", &form).hear(DialogInput::Garbled) else { panic!("done") };
     assert_eq!(say, "  that was not UTF-8; type it again");
 }
 
@@ -163,7 +163,7 @@ fn what_was_said_can_be_changed() {
 #[test]
 fn a_form_without_fields_is_a_plain_question() {
     let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
-    assert_eq!(turn, Turn::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
+    assert_eq!(turn, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
     assert!(shown.contains("demo wants no values, only a yes.\nAgree? [y]es"), "{shown}");
 }
 
@@ -174,8 +174,8 @@ fn saying_nothing_agrees_to_nothing() {
     {
         let (turn, shown) = talk(text, lines);
         let answered = match &turn {
-            Turn::Done(answer) => Some(answer.to_raw().get().contains(action.unwrap_or("nothing"))),
-            Turn::Ask { .. } => None,
+            DialogStep::Done(answer) => Some(answer.to_raw().get().contains(action.unwrap_or("nothing"))),
+            DialogStep::Ask { .. } => None,
         };
         assert_eq!(answered, action.map(|_| true), "{lines:?}: {shown}");
     }
@@ -185,7 +185,7 @@ fn saying_nothing_agrees_to_nothing() {
 fn values_that_look_like_numbers_go_by_value_alone() {
     let text = r#"{"message":"m","requestedSchema":{"properties":{"size":{"enum":["2","1"]}}}}"#;
     let (turn, shown) = talk(text, &["1", ""]);
-    let Turn::Done(answer) = turn else { panic!("{shown}") };
+    let DialogStep::Done(answer) = turn else { panic!("{shown}") };
     assert_eq!(answer.to_raw().get(), r#"{"action":"accept","content":{"size":"1"}}"#);
     assert!(shown.contains("one of these, by its value, optional\n    - 2\n    - 1\n"), "{shown}");
 }

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use super::*;
 use wharf::RawJson;
-use wharf::policy::{Action, Rule};
+use wharf::policy::{Rule, RuleAction};
 use wharf::tools::{ToolDescription, ToolOrigin};
 use wharf_spec::{Fingerprint, ServerName, ToolId};
 
-const ROOM: Room = Room { width: 80, rows: 16 };
+const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
 
 fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let server = ServerName::new("math").unwrap();
@@ -19,7 +19,7 @@ fn ask(tool: &str, arguments: &str) -> PermissionAsk {
     let arguments = RawJson::parse(arguments.to_owned()).unwrap();
     let mut ask = PermissionAsk::new(ToolId::new(&server, tool), Arc::new(description), arguments);
     ask.reason = "no rule says anything about it".to_owned();
-    ask.always = Ok(Rule::new("mcp__math__add", Action::Allow));
+    ask.always = Ok(Rule::new("mcp__math__add", RuleAction::Allow));
     ask
 }
 
@@ -32,13 +32,13 @@ fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, Strin
     let mut talk = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
     let (mut turn, mut shown) = (talk.begin(), String::new());
     for line in lines {
-        let Turn::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
+        let DialogStep::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.hear(Heard::Line((*line).to_owned()));
+        turn = talk.hear(DialogInput::Line((*line).to_owned()));
     }
     match turn {
-        Turn::Done(answer) => (Some(answer), shown),
-        Turn::Ask { say, prompt } => (None, format!("{shown}{}\n{prompt}", plain(&say))),
+        DialogStep::Done(answer) => (Some(answer), shown),
+        DialogStep::Ask { say, prompt } => (None, format!("{shown}{}\n{prompt}", plain(&say))),
     }
 }
 
@@ -93,10 +93,10 @@ fn leaving_is_a_no() {
     for lines in [&[][..], &["r"]] {
         let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {
-            talk.hear(Heard::Line((*line).to_owned()));
+            talk.hear(DialogInput::Line((*line).to_owned()));
         }
-        assert!(matches!(talk.hear(Heard::Garbled), Turn::Ask { .. }));
-        assert_eq!(talk.hear(Heard::End), Turn::Done(PermissionAnswer::No));
+        assert!(matches!(talk.hear(DialogInput::Garbled), DialogStep::Ask { .. }));
+        assert_eq!(talk.hear(DialogInput::End), DialogStep::Done(PermissionAnswer::No));
     }
 }
 
@@ -121,10 +121,10 @@ fn a_huge_text_cannot_hide_anything_or_act() {
     hostile.changed = Some(format!("  description: {}", "y\n".repeat(500)));
     hostile.caller = "agent\n\nmath says: safe".into();
     let mut talk = PermissionDialog::new(&hostile, Some("~/config.json"), ROOM);
-    let Turn::Ask { say, .. } = talk.begin() else { panic!("no question") };
+    let DialogStep::Ask { say, .. } = talk.begin() else { panic!("no question") };
     let mut shown = plain(&say);
     assert!(shown.len() < 2_000, "{}", shown.len());
-    while let Turn::Ask { say, .. } = talk.hear(Heard::Line(String::new())) {
+    while let DialogStep::Ask { say, .. } = talk.hear(DialogInput::Line(String::new())) {
         if say == AGAIN {
             break;
         }

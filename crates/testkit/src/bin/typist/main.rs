@@ -22,7 +22,7 @@ use serde_json::json;
 use wharf_testkit::pty::{PATIENCE, Screen, Terminal};
 use wharf_testkit::repl::PROMPT;
 
-use serve::{Manner, serve};
+use serve::{TypistServerMode, serve};
 
 /// Typed repeatedly; no key occurs twice in a row.
 const KEYS: &str = "the quick brown fox jumps over a lazy dog ";
@@ -35,8 +35,8 @@ fn main() {
     match words[..] {
         ["prompt", program, home] => prompt(program, home),
         ["keys", program, home, count, tally] => keys(program, home, count.parse().expect("a number"), tally),
-        ["serve", "calm", tally] => serve(Manner::Calm, tally),
-        ["serve", "flooding", tally] => serve(Manner::Flooding, tally),
+        ["serve", "calm", tally] => serve(TypistServerMode::Calm, tally),
+        ["serve", "flooding", tally] => serve(TypistServerMode::Flooding, tally),
         _ => panic!("typist prompt|keys|serve …"),
     }
 }

@@ -11,13 +11,13 @@ const BATCH: usize = 1_000;
 
 /// Behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum TypistServerMode {
     Calm,
     Flooding,
 }
 
 /// Answers until its input ends. The flood starts with the first `tools/list`.
-pub fn serve(manner: Manner, tally: &str) {
+pub fn serve(manner: TypistServerMode, tally: &str) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(answer) = answer(&request) {
@@ -25,7 +25,7 @@ pub fn serve(manner: Manner, tally: &str) {
         }
         if request["method"] == "tools/list" {
             tell(tally, 0);
-            if manner == Manner::Flooding {
+            if manner == TypistServerMode::Flooding {
                 flood(tally.to_owned());
             }
         }

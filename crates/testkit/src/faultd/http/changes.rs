@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::Fault;
-use super::exchange::Exchange;
+use super::HttpFault;
+use super::exchange::FaultExchange;
 use super::server::ServedEras;
 use super::status::refuse;
-use crate::faultd::frame::{self, Refusal};
+use crate::faultd::frame::{self, ErrorReply};
 use crate::faultd::healthy::{cached, dressed};
-use crate::faultd::options::Era;
+use crate::faultd::options::ServerEra;
 use crate::faultd::server::locked;
 use crate::faultd::tools;
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-pub fn find(name: &str) -> Option<Fault> {
-    Some(Fault::Intercept(match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    Some(HttpFault::Intercept(match name {
         "H37" => switch_era,
         "H39" => |exchange| change_after_the_list(exchange),
         "H39-race" => |exchange| change_under_the_list(exchange),
@@ -26,10 +26,10 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 /// Switches to the other era at the first request after the opening.
-fn switch_era(exchange: &Exchange<'_>) -> bool {
+fn switch_era(exchange: &FaultExchange<'_>) -> bool {
     let server = exchange.server;
     if server.is_open() && exchange.message.is_request() && server.first_time() {
-        let other = if server.options.era == Era::Modern { ServedEras::Handshake } else { ServedEras::Stateless };
+        let other = if server.options.era == ServerEra::Modern { ServedEras::Handshake } else { ServedEras::Stateless };
         *locked(&server.speaks) = other;
         locked(&server.sessions).clear();
     }
@@ -38,7 +38,7 @@ fn switch_era(exchange: &Exchange<'_>) -> bool {
 
 /// Sends a list with a lifetime of a minute, and changes it at once. A client that caches the list calls a removed
 /// tool.
-fn change_after_the_list(exchange: &Exchange<'_>) -> bool {
+fn change_after_the_list(exchange: &FaultExchange<'_>) -> bool {
     let first = exchange.message.is("tools/list") && exchange.server.first_time();
     if first {
         send_list(exchange, &["before"]);
@@ -48,7 +48,7 @@ fn change_after_the_list(exchange: &Exchange<'_>) -> bool {
 }
 
 /// The change notification overtakes the outdated list.
-fn change_under_the_list(exchange: &Exchange<'_>) -> bool {
+fn change_under_the_list(exchange: &FaultExchange<'_>) -> bool {
     let first = exchange.message.is("tools/list") && exchange.server.first_time();
     if first {
         exchange.server.announce(CHANGED);
@@ -59,32 +59,32 @@ fn change_under_the_list(exchange: &Exchange<'_>) -> bool {
 }
 
 /// Records a call of the removed tool: a client that processed the notification must not make it.
-fn after_the_change(exchange: &Exchange<'_>) -> bool {
+fn after_the_change(exchange: &FaultExchange<'_>) -> bool {
     let message = &exchange.message;
     if message.is("tools/list") {
         send_list(exchange, &["after"]);
     } else if message.is("tools/call") && message.params["name"] == "before" {
         exchange.server.options.record("stale before");
-        refuse(exchange, 200, &Refusal::new(-32602, "Unknown tool: before"));
+        refuse(exchange, 200, &ErrorReply::new(-32602, "Unknown tool: before"));
     } else {
         return false;
     }
     true
 }
 
-fn send_list(exchange: &Exchange<'_>, names: &[&str]) {
+fn send_list(exchange: &FaultExchange<'_>, names: &[&str]) {
     let mut list = tools::definitions();
     list.extend(names.iter().map(|name| tools::tool(name, "Here today.", json!({}))));
     let body = dressed(cached(json!({ "tools": list })), exchange.stateless);
     exchange.deliver(200, &frame::result(&exchange.message.id(), &body));
 }
 
-fn lose_cursor(exchange: &Exchange<'_>) -> bool {
+fn lose_cursor(exchange: &FaultExchange<'_>) -> bool {
     exchange.message.is("tools/list") && exchange.message.params.get("cursor").is_some_and(Value::is_string)
 }
 
-fn invalid_cursor(exchange: &Exchange<'_>) -> bool {
+fn invalid_cursor(exchange: &FaultExchange<'_>) -> bool {
     exchange.server.options.record("cursor lost");
-    refuse(exchange, 200, &Refusal::new(-32602, "Invalid cursor"));
+    refuse(exchange, 200, &ErrorReply::new(-32602, "Invalid cursor"));
     true
 }

@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Times;
-use super::exchange::Exchange;
-use super::flaw::Flaw;
-use super::server::HttpServer;
+use super::FaultRepeat;
+use super::exchange::FaultExchange;
+use super::flaw::SseFault;
+use super::server::HttpFaultServer;
 use super::streamable::not_here;
-use crate::faultd::frame::{self, Message};
+use crate::faultd::frame::{self, ClientMessage};
 use crate::faultd::healthy::{self, carry_out, dressed, initialize_result};
-use crate::faultd::options::Options;
+use crate::faultd::options::FaultOptions;
 use crate::faultd::server::locked;
-use crate::faultd::serving::Serving;
+use crate::faultd::serving::RequestServer;
 
 /// Polling interval of waits.
 const STEP: Duration = Duration::from_millis(5);
 
 /// Sender to a client's stream.
-pub type Channel = Sender<Piece>;
+pub type SseChannel = Sender<SsePiece>;
 
-pub enum Piece {
+pub enum SsePiece {
     Text(String),
     /// Closes the connection.
     Cut,
 }
 
-pub fn serve(exchange: &Exchange<'_>) {
+pub fn serve(exchange: &FaultExchange<'_>) {
     let request = exchange.request;
     match (request.method.as_str(), request.path(), request.query("sessionId")) {
         ("GET", "/sse", None) => {
@@ -44,10 +44,10 @@ pub fn serve(exchange: &Exchange<'_>) {
 }
 
 /// Serves a client's stream until it disconnects.
-fn open(exchange: &Exchange<'_>) {
+fn open(exchange: &FaultExchange<'_>) {
     let server = exchange.server;
     let flaw = server.flaw();
-    if matches!(flaw, Some(Flaw::NoHeaders)) {
+    if matches!(flaw, Some(SseFault::NoHeaders)) {
         return exchange.hang();
     }
     let session = server.begin_session("2024-11-05");
@@ -57,7 +57,7 @@ fn open(exchange: &Exchange<'_>) {
     // response dropped from this stream would be sent on it too.
     let late = locked(&server.notes).remove("late");
     exchange.begin_events();
-    for endpoint in Flaw::endpoints(flaw, server, &session) {
+    for endpoint in SseFault::endpoints(flaw, server, &session) {
         exchange.chunk(format!("event: endpoint\ndata: {endpoint}\n\n"));
     }
     if let Some(late) = late {
@@ -67,24 +67,24 @@ fn open(exchange: &Exchange<'_>) {
     locked(&server.channels).remove(&session);
 }
 
-fn relay(exchange: &Exchange<'_>, pieces: &Receiver<Piece>) {
+fn relay(exchange: &FaultExchange<'_>, pieces: &Receiver<SsePiece>) {
     while !exchange.gone_within(Duration::ZERO) {
         match pieces.recv_timeout(STEP) {
-            Ok(Piece::Text(text)) => {
+            Ok(SsePiece::Text(text)) => {
                 exchange.chunk(text);
             }
-            Ok(Piece::Cut) | Err(RecvTimeoutError::Disconnected) => return exchange.cut(),
+            Ok(SsePiece::Cut) | Err(RecvTimeoutError::Disconnected) => return exchange.cut(),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }
 
-fn post(exchange: &Exchange<'_>, session: &str) {
+fn post(exchange: &FaultExchange<'_>, session: &str) {
     let server = exchange.server;
     let method = exchange.message.method.as_str();
     server.options.record(&format!("post {} {session}", if method.is_empty() { "reply" } else { method }));
     let (Some(channel), Some(message)) =
-        (locked(&server.channels).get(session).cloned(), Message::parse(&exchange.request.body))
+        (locked(&server.channels).get(session).cloned(), ClientMessage::parse(&exchange.request.body))
     else {
         return exchange.reply(404, &[], "Session not found");
     };
@@ -99,14 +99,14 @@ fn post(exchange: &Exchange<'_>, session: &str) {
     }
 }
 
-fn check_opened(server: &HttpServer, session: &str, message: &Message) {
+fn check_opened(server: &HttpFaultServer, session: &str, message: &ClientMessage) {
     let open = locked(&server.sessions).get(session).is_some_and(|session| session.open);
     if !open && !message.is("initialize") && !message.is("ping") {
         server.options.record(&format!("violation {} before notifications/initialized", message.method));
     }
 }
 
-fn accept(server: &HttpServer, session: &str, message: &Message) {
+fn accept(server: &HttpFaultServer, session: &str, message: &ClientMessage) {
     match message.method.as_str() {
         "notifications/cancelled" => server.cancel(&message.params["requestId"]),
         "notifications/initialized" => {
@@ -119,14 +119,14 @@ fn accept(server: &HttpServer, session: &str, message: &Message) {
 }
 
 /// Handles a request. The response is sent on the stream, unless a flaw changes that.
-fn receive(exchange: &Exchange<'_>, letter: SseRequest) {
+fn receive(exchange: &FaultExchange<'_>, letter: SseRequest) {
     let server = exchange.server;
-    let due = server.flaw().is_some_and(Flaw::strikes) && server.is_due(&letter.message, Times::Once);
+    let due = server.flaw().is_some_and(SseFault::strikes) && server.is_due(&letter.message, FaultRepeat::Once);
     let flaw = server.flaw().filter(|_| due && server.first_time());
     match flaw {
-        Some(Flaw::PostFails(status)) => return exchange.reply(status, &[], "not now"),
-        Some(Flaw::PostCut) => return exchange.cut(),
-        Some(Flaw::AnswerInBody { both }) => {
+        Some(SseFault::PostFails(status)) => return exchange.reply(status, &[], "not now"),
+        Some(SseFault::PostCut) => return exchange.cut(),
+        Some(SseFault::AnswerInBody { both }) => {
             let line = letter.line().unwrap_or_default();
             exchange.json(200, &line);
             if both {
@@ -141,22 +141,22 @@ fn receive(exchange: &Exchange<'_>, letter: SseRequest) {
 
 /// An accepted request, and the stream for its response.
 struct SseRequest {
-    server: Arc<HttpServer>,
-    message: Message,
-    channel: Channel,
+    server: Arc<HttpFaultServer>,
+    message: ClientMessage,
+    channel: SseChannel,
 }
 
 impl SseRequest {
-    fn answer(&self, flaw: Option<Flaw>) {
+    fn answer(&self, flaw: Option<SseFault>) {
         let Some(line) = self.line() else { return };
         match flaw {
-            Some(Flaw::NoAnswer) => {}
-            Some(Flaw::Drops) => {
+            Some(SseFault::NoAnswer) => {}
+            Some(SseFault::Drops) => {
                 locked(&self.server.notes).insert("late".to_owned(), line);
-                self.channel.send(Piece::Cut).ok();
+                self.channel.send(SsePiece::Cut).ok();
             }
-            Some(Flaw::Events(spelled)) => self.text(spelled(&line)),
-            Some(Flaw::Pings) => self.ping_first(&line),
+            Some(SseFault::Events(spelled)) => self.text(spelled(&line)),
+            Some(SseFault::Pings) => self.ping_first(&line),
             _ => {
                 // Record first: the next request may arrive before `event` returns.
                 self.server.delivered(&self.message);
@@ -196,12 +196,12 @@ impl SseRequest {
     }
 
     fn text(&self, text: String) {
-        self.channel.send(Piece::Text(text)).ok();
+        self.channel.send(SsePiece::Text(text)).ok();
     }
 }
 
-impl Serving for SseRequest {
-    fn options(&self) -> &Options {
+impl RequestServer for SseRequest {
+    fn options(&self) -> &FaultOptions {
         &self.server.options
     }
 

@@ -5,8 +5,8 @@ use std::io::Write;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compress, Compression, FlushCompress};
 
-use super::Fault;
-use super::exchange::Exchange;
+use super::HttpFault;
+use super::exchange::FaultExchange;
 use crate::faultd::frame;
 
 /// Header of a gzip member: deflate, no name, no time.
@@ -14,23 +14,23 @@ const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
 /// Uncompressed bytes of one piece of the bomb.
 const PIECE: usize = 1 << 20;
 
-pub fn find(name: &str) -> Option<Fault> {
+pub fn find(name: &str) -> Option<HttpFault> {
     Some(match name {
-        "H28" => Fault::spoil(bomb),
-        "H28-fine" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", gzip(line.as_bytes()))),
-        "H28-trailer" => Fault::spoil(bad_trailer),
-        "H28-twice" => Fault::spoil(|exchange, line| encoded(exchange, "gzip, gzip", gzip(&gzip(line.as_bytes())))),
-        "H28-lie" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", line.as_bytes().to_vec())),
-        "H28-deflate" => Fault::spoil(|exchange, line| encoded(exchange, "gzip", deflate(line.as_bytes()))),
+        "H28" => HttpFault::spoil(bomb),
+        "H28-fine" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", gzip(line.as_bytes()))),
+        "H28-trailer" => HttpFault::spoil(bad_trailer),
+        "H28-twice" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip, gzip", gzip(&gzip(line.as_bytes())))),
+        "H28-lie" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", line.as_bytes().to_vec())),
+        "H28-deflate" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", deflate(line.as_bytes()))),
         _ => return None,
     })
 }
 
-fn encoded(exchange: &Exchange<'_>, encoding: &str, body: Vec<u8>) {
+fn encoded(exchange: &FaultExchange<'_>, encoding: &str, body: Vec<u8>) {
     exchange.reply(200, &[("Content-Type", "application/json"), ("Content-Encoding", encoding)], body);
 }
 
-fn bad_trailer(exchange: &Exchange<'_>, line: &str) {
+fn bad_trailer(exchange: &FaultExchange<'_>, line: &str) {
     let mut body = gzip(line.as_bytes());
     let checksum = body.len() - 8;
     body[checksum] ^= 0xff;
@@ -38,7 +38,7 @@ fn bad_trailer(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends `--bytes` (10 GiB) of one string, compressed to a thousandth, generated while sending.
-fn bomb(exchange: &Exchange<'_>, line: &str) {
+fn bomb(exchange: &FaultExchange<'_>, line: &str) {
     let headers =
         [("Content-Type", "application/json"), ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")];
     let start = format!(r#"{}"pad":""#, &line[..frame::payload(line)]);
@@ -52,7 +52,7 @@ fn bomb(exchange: &Exchange<'_>, line: &str) {
     exchange.cut();
 }
 
-fn chunk(exchange: &Exchange<'_>, bytes: &[u8]) -> bool {
+fn chunk(exchange: &FaultExchange<'_>, bytes: &[u8]) -> bool {
     exchange.bytes(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
 }
 

@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use serde_json::json;
 
-use super::exchange::Exchange;
-use super::{Act, Fault, Stage, Times};
-use crate::faultd::frame::{self, Message};
-use crate::faultd::options::Options;
+use super::exchange::FaultExchange;
+use super::{FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
+use crate::faultd::frame::{self, ClientMessage};
+use crate::faultd::options::FaultOptions;
 use crate::request::Request;
 
-pub fn find(name: &str) -> Option<Fault> {
-    let act: Act = match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    let act: HttpFaultAction = match name {
         "H24-301" => |exchange, _| redirect(exchange, 301, "/moved"),
         "H24-302" => |exchange, _| redirect(exchange, 302, "/moved"),
         "H24-303" => |exchange, _| redirect(exchange, 303, "/moved"),
@@ -26,24 +26,24 @@ pub fn find(name: &str) -> Option<Fault> {
         "H24-nowhere" => |exchange, _| exchange.reply(307, &[], ""),
         "H24-garbage" => |exchange, _| redirect(exchange, 307, "http://[not an address/"),
         "H24-loop" => {
-            let act: Act = |exchange, _| redirect(exchange, 307, "/mcp");
-            return Some(Fault::Strike { act, stage: Stage::Refused, times: Times::Always });
+            let act: HttpFaultAction = |exchange, _| redirect(exchange, 307, "/mcp");
+            return Some(HttpFault::Strike { act, stage: RequestStage::Refused, times: FaultRepeat::Always });
         }
         _ => return None,
     };
-    Some(Fault::refuse(act))
+    Some(HttpFault::refuse(act))
 }
 
-fn redirect(exchange: &Exchange<'_>, status: u16, target: &str) {
+fn redirect(exchange: &FaultExchange<'_>, status: u16, target: &str) {
     exchange.reply(status, &[("Location", target)], "");
 }
 
-fn redirect_away(exchange: &Exchange<'_>, status: u16) {
+fn redirect_away(exchange: &FaultExchange<'_>, status: u16) {
     redirect(exchange, status, &format!("http://{}/mcp", exchange.server.elsewhere));
 }
 
 /// Opens the other origin: every request is recorded and answered.
-pub fn listen(options: Options) -> Result<SocketAddr, String> {
+pub fn listen(options: FaultOptions) -> Result<SocketAddr, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     std::thread::spawn(move || {
@@ -55,14 +55,14 @@ pub fn listen(options: Options) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-fn welcome(options: &Options, mut stream: &TcpStream) {
+fn welcome(options: &FaultOptions, mut stream: &TcpStream) {
     let mut input = BufReader::new(stream);
     while let Some(Ok(request)) = Request::read(&mut input) {
         options.record(&format!("elsewhere {} {}", request.method, request.target));
         for (name, value) in &request.headers {
             options.record(&format!("elsewhere header {}: {value}", name.to_ascii_lowercase()));
         }
-        let id = Message::parse(&request.body).map(|message| message.id()).unwrap_or_default();
+        let id = ClientMessage::parse(&request.body).map(|message| message.id()).unwrap_or_default();
         let text = json!({ "content": [{ "type": "text", "text": "elsewhere" }], "resultType": "complete" });
         let body = frame::result(&id, &text);
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json";

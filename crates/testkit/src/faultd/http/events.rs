@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::exchange::Exchange;
-use super::{Act, Fault, resume};
+use super::exchange::FaultExchange;
+use super::{HttpFault, HttpFaultAction, resume};
 use crate::faultd::frame;
 
-pub fn find(name: &str) -> Option<Fault> {
-    let act: Act = match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    let act: HttpFaultAction = match name {
         "H17-event" => |exchange, line| cut_after(exchange, format!("data: {}", &line[..line.len() / 2]).as_bytes()),
         "H17-character" => |exchange, line| cut_after(exchange, &half_a_character(line)),
         "H17-headers" => |exchange, _| cut_after(exchange, b""),
@@ -48,16 +48,16 @@ pub fn find(name: &str) -> Option<Fault> {
         "endless-sse-event" => endless_event,
         _ => return None,
     };
-    Some(Fault::spoil(act))
+    Some(HttpFault::spoil(act))
 }
 
 /// Sends the rest of the stream and ends it regularly.
-fn finish(exchange: &Exchange<'_>, text: String) {
+fn finish(exchange: &FaultExchange<'_>, text: String) {
     exchange.chunk(text);
     exchange.end_events();
 }
 
-fn cut_after(exchange: &Exchange<'_>, bytes: &[u8]) {
+fn cut_after(exchange: &FaultExchange<'_>, bytes: &[u8]) {
     exchange.begin_events();
     if !bytes.is_empty() {
         exchange.chunk(bytes);
@@ -73,7 +73,7 @@ pub fn half_a_character(line: &str) -> Vec<u8> {
 }
 
 /// Sends ten minutes of comments, then the response.
-fn comments(exchange: &Exchange<'_>, line: &str) {
+fn comments(exchange: &FaultExchange<'_>, line: &str) {
     exchange.begin_events();
     for _ in 0..600 {
         if exchange.gone_within(exchange.server.options.delay(1000)) || !exchange.chunk(": still here\n\n") {
@@ -84,7 +84,7 @@ fn comments(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends `--count` (1e6) events without data, then the response.
-fn empty_events(exchange: &Exchange<'_>, line: &str) {
+fn empty_events(exchange: &FaultExchange<'_>, line: &str) {
     let mut left = exchange.server.options.count.unwrap_or(1_000_000);
     while left > 0 {
         let now = left.min(4096);
@@ -97,7 +97,7 @@ fn empty_events(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Uses every line ending, also split between two chunks.
-fn mixed_endings(exchange: &Exchange<'_>, line: &str) {
+fn mixed_endings(exchange: &FaultExchange<'_>, line: &str) {
     let chatter = frame::chatter();
     exchange.chunk(format!("data: {chatter}\r"));
     exchange.chunk(format!("\n\rdata: {chatter}\n\r\ndata: {chatter}\r\n"));
@@ -105,7 +105,7 @@ fn mixed_endings(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends one event of `--count` (10,000) lines, most of them blank; JSON ignores these.
-fn many_lines(exchange: &Exchange<'_>, line: &str) {
+fn many_lines(exchange: &FaultExchange<'_>, line: &str) {
     let mut text = "data: {\n".to_owned();
     for _ in 0..exchange.server.options.count.unwrap_or(10_000) {
         text.push_str("data: \n");
@@ -115,7 +115,7 @@ fn many_lines(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends progress for unknown tokens, and progress that decreases.
-fn odd_progress(exchange: &Exchange<'_>, line: &str) {
+fn odd_progress(exchange: &FaultExchange<'_>, line: &str) {
     let token = exchange.message.meta("progressToken").cloned();
     let unknown = [(json!("no-such-token"), 1), (json!(-7), 2)];
     let backwards = token.into_iter().flat_map(|token| [(token.clone(), 5), (token.clone(), 3), (token, 4)]);
@@ -127,7 +127,7 @@ fn odd_progress(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends server requests, which the stateless era does not allow; one reuses the id of the client's request.
-fn requests(exchange: &Exchange<'_>, line: &str) {
+fn requests(exchange: &FaultExchange<'_>, line: &str) {
     for method in ["ping", "roots/list", "sampling/createMessage"] {
         exchange.event(&frame::request("faultd-1", method, &json!({})));
     }
@@ -137,7 +137,7 @@ fn requests(exchange: &Exchange<'_>, line: &str) {
 }
 
 /// Sends an event without end, until a write fails.
-fn endless_event(exchange: &Exchange<'_>, line: &str) {
+fn endless_event(exchange: &FaultExchange<'_>, line: &str) {
     exchange.chunk(format!("data: {}\"pad\":\"", &line[..frame::payload(line)]));
     let filler = "a".repeat(1 << 16);
     while exchange.chunk(&filler) {}

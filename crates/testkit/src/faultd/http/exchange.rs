@@ -11,21 +11,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 
-use super::server::HttpServer;
-use crate::faultd::frame::Message;
+use super::server::HttpFaultServer;
+use crate::faultd::frame::ClientMessage;
 use crate::faultd::healthy::plain;
-use crate::faultd::options::{MODERN, Options};
-use crate::faultd::serving::Serving;
+use crate::faultd::options::{FaultOptions, MODERN};
+use crate::faultd::serving::RequestServer;
 use crate::request::Request;
 
 /// Polling interval of waits.
 const STEP: Duration = Duration::from_millis(5);
 
-pub struct Exchange<'a> {
-    pub server: &'a Arc<HttpServer>,
+pub struct FaultExchange<'a> {
+    pub server: &'a Arc<HttpFaultServer>,
     pub request: &'a Request,
     /// The posted message; an empty response for a request without a body.
-    pub message: Message,
+    pub message: ClientMessage,
     pub stateless: bool,
     stream: &'a TcpStream,
     /// Headers of every response to this request.
@@ -36,12 +36,13 @@ pub struct Exchange<'a> {
     left: Cell<bool>,
 }
 
-impl<'a> Exchange<'a> {
-    pub fn new(server: &'a Arc<HttpServer>, request: &'a Request, stream: &'a TcpStream) -> Exchange<'a> {
-        let message = Message::parse(&request.body);
-        let message = message.unwrap_or(Message { id: None, method: String::new(), params: Value::Null, error: None });
+impl<'a> FaultExchange<'a> {
+    pub fn new(server: &'a Arc<HttpFaultServer>, request: &'a Request, stream: &'a TcpStream) -> FaultExchange<'a> {
+        let message = ClientMessage::parse(&request.body);
+        let message =
+            message.unwrap_or(ClientMessage { id: None, method: String::new(), params: Value::Null, error: None });
         let version = message.meta("io.modelcontextprotocol/protocolVersion");
-        Exchange {
+        FaultExchange {
             server,
             request,
             stateless: version.is_some() || request.header("mcp-protocol-version") == Some(MODERN),
@@ -175,8 +176,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-impl Serving for Exchange<'_> {
-    fn options(&self) -> &Options {
+impl RequestServer for FaultExchange<'_> {
+    fn options(&self) -> &FaultOptions {
         &self.server.options
     }
 

@@ -1,14 +1,14 @@
 //! Faults specific to HTTP+SSE, L01 to L10.
 
-use super::server::HttpServer;
+use super::server::HttpFaultServer;
 
 /// A fault of HTTP+SSE. Faults of a single request occur in the configured phase.
 #[derive(Clone, Copy)]
-pub enum Flaw {
+pub enum SseFault {
     /// The stream is accepted, but not even its headers are sent.
     NoHeaders,
     /// The POST endpoints announced, in order, given the session id.
-    Endpoints(fn(&HttpServer, &str) -> Vec<String>),
+    Endpoints(fn(&HttpFaultServer, &str) -> Vec<String>),
     NoAnswer,
     PostFails(u16),
     PostCut,
@@ -22,56 +22,58 @@ pub enum Flaw {
     Pings,
 }
 
-impl Flaw {
-    pub fn find(name: &str) -> Option<Flaw> {
+impl SseFault {
+    pub fn find(name: &str) -> Option<SseFault> {
         Some(match name {
-            "L01" => Flaw::Endpoints(|_, _| Vec::new()),
-            "L01-headers" => Flaw::NoHeaders,
-            "L02" => Flaw::Endpoints(|server, session| vec![format!("http://{}{}", server.elsewhere, usual(session))]),
-            "L02-relative" => {
-                Flaw::Endpoints(|server, session| vec![format!("//{}{}", server.elsewhere, usual(session))])
+            "L01" => SseFault::Endpoints(|_, _| Vec::new()),
+            "L01-headers" => SseFault::NoHeaders,
+            "L02" => {
+                SseFault::Endpoints(|server, session| vec![format!("http://{}{}", server.elsewhere, usual(session))])
             }
-            "L02-userinfo" => Flaw::Endpoints(|server, session| {
+            "L02-relative" => {
+                SseFault::Endpoints(|server, session| vec![format!("//{}{}", server.elsewhere, usual(session))])
+            }
+            "L02-userinfo" => SseFault::Endpoints(|server, session| {
                 vec![format!("http://{}@{}{}", server.address.ip(), server.elsewhere, usual(session))]
             }),
-            "L03-relative" => Flaw::Endpoints(|_, session| vec![format!("message?sessionId={session}")]),
-            "L03-dots" => Flaw::Endpoints(|_, session| vec![format!("./x/../message?sessionId={session}")]),
-            "L03-query" => Flaw::Endpoints(|_, session| vec![format!("?sessionId={session}")]),
+            "L03-relative" => SseFault::Endpoints(|_, session| vec![format!("message?sessionId={session}")]),
+            "L03-dots" => SseFault::Endpoints(|_, session| vec![format!("./x/../message?sessionId={session}")]),
+            "L03-query" => SseFault::Endpoints(|_, session| vec![format!("?sessionId={session}")]),
             "L03-absolute" => {
-                Flaw::Endpoints(|server, session| vec![format!("http://{}{}", server.address, usual(session))])
+                SseFault::Endpoints(|server, session| vec![format!("http://{}{}", server.address, usual(session))])
             }
-            "L04" => Flaw::Endpoints(|_, session| vec![usual(session), format!("/nowhere?sessionId={session}")]),
-            "L04-other" => Flaw::Endpoints(|server, session| {
+            "L04" => SseFault::Endpoints(|_, session| vec![usual(session), format!("/nowhere?sessionId={session}")]),
+            "L04-other" => SseFault::Endpoints(|server, session| {
                 vec![usual(session), format!("http://{}{}", server.elsewhere, usual(session))]
             }),
-            "L05" => Flaw::NoAnswer,
-            "L06-500" => Flaw::PostFails(500),
-            "L06-404" => Flaw::PostFails(404),
-            "L06-cut" => Flaw::PostCut,
-            "L07" => Flaw::Drops,
-            "L08" => Flaw::AnswerInBody { both: false },
-            "L08-both" => Flaw::AnswerInBody { both: true },
-            "L09" => Flaw::Events(|line| format!("data: {line}\n\n")),
-            "L09-others" => Flaw::Events(|line| {
+            "L05" => SseFault::NoAnswer,
+            "L06-500" => SseFault::PostFails(500),
+            "L06-404" => SseFault::PostFails(404),
+            "L06-cut" => SseFault::PostCut,
+            "L07" => SseFault::Drops,
+            "L08" => SseFault::AnswerInBody { both: false },
+            "L08-both" => SseFault::AnswerInBody { both: true },
+            "L09" => SseFault::Events(|line| format!("data: {line}\n\n")),
+            "L09-others" => SseFault::Events(|line| {
                 format!("event: weather\ndata: {{\"rain\":true}}\n\nevent: message\ndata: {line}\n\n")
             }),
-            "L09-unknown" => Flaw::Events(|line| format!("event: answer\ndata: {line}\n\n")),
-            "L10" => Flaw::Pings,
+            "L09-unknown" => SseFault::Events(|line| format!("event: answer\ndata: {line}\n\n")),
+            "L10" => SseFault::Pings,
             _ => return None,
         })
     }
 
     /// Returns the POST endpoints announced on a new stream.
-    pub fn endpoints(flaw: Option<Flaw>, server: &HttpServer, session: &str) -> Vec<String> {
+    pub fn endpoints(flaw: Option<SseFault>, server: &HttpFaultServer, session: &str) -> Vec<String> {
         match flaw {
-            Some(Flaw::Endpoints(told)) => told(server, session),
+            Some(SseFault::Endpoints(told)) => told(server, session),
             _ => vec![usual(session)],
         }
     }
 
     /// Reports whether the fault concerns a single request instead of the stream.
     pub fn strikes(self) -> bool {
-        !matches!(self, Flaw::NoHeaders | Flaw::Endpoints(_))
+        !matches!(self, SseFault::NoHeaders | SseFault::Endpoints(_))
     }
 }
 

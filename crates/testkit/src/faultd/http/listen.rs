@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Fault;
-use super::exchange::Exchange;
+use super::HttpFault;
+use super::exchange::FaultExchange;
 use crate::faultd::frame;
 use crate::faultd::healthy::{self, plain};
 use crate::faultd::server::locked;
@@ -13,8 +13,8 @@ use crate::faultd::server::locked;
 /// Polling interval for notifications.
 const STEP: Duration = Duration::from_millis(5);
 
-pub fn find(name: &str) -> Option<Fault> {
-    Some(Fault::Listen(match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    Some(HttpFault::Listen(match name {
         "H34" => |exchange| {
             begin(exchange, &asked(exchange));
             exchange.cut();
@@ -49,9 +49,9 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 /// Serves `subscriptions/listen`.
-pub fn serve(exchange: &Exchange<'_>) {
+pub fn serve(exchange: &FaultExchange<'_>) {
     exchange.server.options.record(&format!("listen {}", plain(&exchange.message.id())));
-    if let Fault::Listen(act) = exchange.server.fault {
+    if let HttpFault::Listen(act) = exchange.server.fault {
         return act(exchange);
     }
     let told = announced(exchange);
@@ -60,8 +60,8 @@ pub fn serve(exchange: &Exchange<'_>) {
 }
 
 /// Serves a GET of the handshake era.
-pub fn serve_stream(exchange: &Exchange<'_>) {
-    if let Fault::Listen(act) = exchange.server.fault {
+pub fn serve_stream(exchange: &FaultExchange<'_>) {
+    if let HttpFault::Listen(act) = exchange.server.fault {
         return act(exchange);
     }
     let told = announced(exchange);
@@ -70,7 +70,7 @@ pub fn serve_stream(exchange: &Exchange<'_>) {
 }
 
 /// Acknowledges a subscription to `honoured`; a GET is not acknowledged.
-fn begin(exchange: &Exchange<'_>, honoured: &Value) {
+fn begin(exchange: &FaultExchange<'_>, honoured: &Value) {
     exchange.begin_events();
     if exchange.stateless {
         let params = json!({ "notifications": honoured, "_meta": subscription(exchange) });
@@ -80,12 +80,12 @@ fn begin(exchange: &Exchange<'_>, honoured: &Value) {
 
 /// Returns the number of announcements so far. Must be called before the client sees that its stream is open, or it may
 /// miss some.
-fn announced(exchange: &Exchange<'_>) -> usize {
+fn announced(exchange: &FaultExchange<'_>) -> usize {
     locked(&exchange.server.news).len()
 }
 
 /// Sends all announcements after the first `told`, until the client disconnects.
-fn tell_news(exchange: &Exchange<'_>, mut told: usize) {
+fn tell_news(exchange: &FaultExchange<'_>, mut told: usize) {
     while !exchange.gone_within(STEP) {
         let fresh = locked(&exchange.server.news)[told..].to_vec();
         told += fresh.len();
@@ -95,13 +95,13 @@ fn tell_news(exchange: &Exchange<'_>, mut told: usize) {
     }
 }
 
-fn news(exchange: &Exchange<'_>, method: &str) -> String {
+fn news(exchange: &FaultExchange<'_>, method: &str) -> String {
     let params = if exchange.stateless { json!({ "_meta": subscription(exchange) }) } else { json!({}) };
     frame::notification(method, &params)
 }
 
 /// Subscribes for a second, sends these final lines, and ends the stream.
-fn end_with(exchange: &Exchange<'_>, lines: &[String]) {
+fn end_with(exchange: &FaultExchange<'_>, lines: &[String]) {
     begin(exchange, &asked(exchange));
     exchange.gone_within(exchange.server.options.delay(1000));
     for line in lines {
@@ -110,20 +110,20 @@ fn end_with(exchange: &Exchange<'_>, lines: &[String]) {
     if lines.is_empty() { exchange.cut() } else { exchange.end_events() }
 }
 
-fn result(exchange: &Exchange<'_>) -> String {
+fn result(exchange: &FaultExchange<'_>) -> String {
     let body = json!({ "_meta": subscription(exchange) });
     frame::result(&exchange.message.id(), &healthy::dressed(body, true))
 }
 
-fn cancelled(exchange: &Exchange<'_>) -> String {
+fn cancelled(exchange: &FaultExchange<'_>) -> String {
     let params = json!({ "requestId": exchange.message.id(), "reason": "the server is leaving" });
     frame::notification("notifications/cancelled", &params)
 }
 
-fn asked(exchange: &Exchange<'_>) -> Value {
+fn asked(exchange: &FaultExchange<'_>) -> Value {
     exchange.message.params["notifications"].clone()
 }
 
-fn subscription(exchange: &Exchange<'_>) -> Value {
+fn subscription(exchange: &FaultExchange<'_>) -> Value {
     json!({ "io.modelcontextprotocol/subscriptionId": exchange.message.id() })
 }

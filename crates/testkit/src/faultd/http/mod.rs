@@ -34,18 +34,18 @@ use std::process::exit;
 use std::sync::Arc;
 
 use crate::request::Request;
-use exchange::Exchange;
-use flaw::Flaw;
-use server::HttpServer;
+use exchange::FaultExchange;
+use flaw::SseFault;
+use server::HttpFaultServer;
 
-use super::options::{Form, Options};
+use super::options::{FaultOptions, Form};
 
 /// Serves until stdin ends; then exits the process.
-pub fn serve(options: Options) -> Result<Infallible, String> {
+pub fn serve(options: FaultOptions) -> Result<Infallible, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let elsewhere = elsewhere::listen(options.clone())?;
-    let server = Arc::new(HttpServer::new(options, address, elsewhere)?);
+    let server = Arc::new(HttpFaultServer::new(options, address, elsewhere)?);
     std::thread::spawn(move || accept(&server, &listener));
     println!("listening {address}");
     let mut ignored = [0; 1024];
@@ -55,35 +55,35 @@ pub fn serve(options: Options) -> Result<Infallible, String> {
 
 /// Reports whether `name` is a fault of this form.
 pub fn knows(form: Form, name: &str) -> bool {
-    Fault::find(form, name).is_some()
+    HttpFault::find(form, name).is_some()
 }
 
 /// The action of a fault on a request. The line is the healthy response, or empty if there is none yet.
-type Act = fn(&Exchange<'_>, &str);
+type HttpFaultAction = fn(&FaultExchange<'_>, &str);
 
 /// A fault: its action, and the requests it applies to.
 #[derive(Clone, Copy)]
-enum Fault {
+enum HttpFault {
     None,
     /// Occurs in the configured phase.
     Strike {
-        act: Act,
-        stage: Stage,
-        times: Times,
+        act: HttpFaultAction,
+        stage: RequestStage,
+        times: FaultRepeat,
     },
     /// Sees every posted message first; returning true hides it from the healthy server.
-    Intercept(fn(&Exchange<'_>) -> bool),
+    Intercept(fn(&FaultExchange<'_>) -> bool),
     /// Replaces a server-initiated stream.
-    Listen(fn(&Exchange<'_>)),
+    Listen(fn(&FaultExchange<'_>)),
     /// Affects every connection after a response was sent.
-    Connection(Manners),
+    Connection(ConnectionFault),
     /// A fault specific to HTTP+SSE.
-    Channel(Flaw),
+    Channel(SseFault),
 }
 
 /// Progress of a request when a fault occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum RequestStage {
     /// The request is rejected in a way that proves it was not processed: the ledger has no call.
     Refused,
     /// The request arrived and was not processed, but the client cannot know that.
@@ -93,33 +93,33 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Times {
+enum FaultRepeat {
     Once,
     /// Repeatedly, from the phase on.
     Always,
-    /// Like `Always`, but a request with `AuthorizationId` is served.
+    /// Like `Always`, but a request with `Authorization` is served.
     UntilAuthorized,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manners {
+enum ConnectionFault {
     /// Closes after each response without announcing it.
     CloseAfterAnswer,
     /// Resets the connection when a second request arrives, without reading it.
     ResetOnReuse,
 }
 
-impl Fault {
-    fn find(form: Form, name: &str) -> Option<Fault> {
+impl HttpFault {
+    fn find(form: Form, name: &str) -> Option<HttpFault> {
         if name == "ok" {
-            return Some(Fault::None);
+            return Some(HttpFault::None);
         }
         if form == Form::Sse {
-            return Flaw::find(name).map(Fault::Channel);
+            return SseFault::find(name).map(HttpFault::Channel);
         }
         match name {
-            "H25" => Some(Fault::Connection(Manners::CloseAfterAnswer)),
-            "H25-reset" => Some(Fault::Connection(Manners::ResetOnReuse)),
+            "H25" => Some(HttpFault::Connection(ConnectionFault::CloseAfterAnswer)),
+            "H25-reset" => Some(HttpFault::Connection(ConnectionFault::ResetOnReuse)),
             _ => status::find(name)
                 .or_else(|| body::find(name))
                 .or_else(|| compression::find(name))
@@ -134,17 +134,17 @@ impl Fault {
     }
 
     /// Creates a fault that rejects one request, provably before any processing.
-    fn refuse(act: Act) -> Fault {
-        Fault::Strike { act, stage: Stage::Refused, times: Times::Once }
+    fn refuse(act: HttpFaultAction) -> HttpFault {
+        HttpFault::Strike { act, stage: RequestStage::Refused, times: FaultRepeat::Once }
     }
 
     /// Creates a fault that modifies one response.
-    fn spoil(act: Act) -> Fault {
-        Fault::Strike { act, stage: Stage::Answered, times: Times::Once }
+    fn spoil(act: HttpFaultAction) -> HttpFault {
+        HttpFault::Strike { act, stage: RequestStage::Answered, times: FaultRepeat::Once }
     }
 }
 
-fn accept(server: &Arc<HttpServer>, listener: &TcpListener) {
+fn accept(server: &Arc<HttpFaultServer>, listener: &TcpListener) {
     for stream in listener.incoming().flatten() {
         server.options.record("connected");
         let server = Arc::clone(server);
@@ -153,12 +153,12 @@ fn accept(server: &Arc<HttpServer>, listener: &TcpListener) {
 }
 
 /// Serves requests until either side closes.
-fn converse(server: &Arc<HttpServer>, stream: &TcpStream) {
+fn converse(server: &Arc<HttpFaultServer>, stream: &TcpStream) {
     stream.set_nodelay(true).ok();
     let mut input = BufReader::new(stream);
     let mut served = 0;
     loop {
-        if served == 1 && server.manners() == Some(Manners::ResetOnReuse) {
+        if served == 1 && server.manners() == Some(ConnectionFault::ResetOnReuse) {
             return reset_on_reuse(stream);
         }
         let Some(read) = Request::read(&mut input) else { return };
@@ -177,14 +177,14 @@ fn reset_on_reuse(stream: &TcpStream) {
     stream.peek(&mut [0]).ok();
 }
 
-fn is_over_after(server: &Arc<HttpServer>, request: &Request, stream: &TcpStream) -> bool {
+fn is_over_after(server: &Arc<HttpFaultServer>, request: &Request, stream: &TcpStream) -> bool {
     if let Some(value) = request.header("authorization") {
         server.options.record(&format!("authorization {value}"));
     }
-    let exchange = Exchange::new(server, request, stream);
+    let exchange = FaultExchange::new(server, request, stream);
     match server.options.form {
         Form::Sse => channel::serve(&exchange),
         Form::Stdio | Form::Http => streamable::serve(&exchange),
     }
-    exchange.is_over() || server.manners() == Some(Manners::CloseAfterAnswer)
+    exchange.is_over() || server.manners() == Some(ConnectionFault::CloseAfterAnswer)
 }

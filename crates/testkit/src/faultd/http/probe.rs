@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::exchange::Exchange;
+use super::exchange::FaultExchange;
 use super::status::refuse;
-use super::{Act, Fault};
+use super::{HttpFault, HttpFaultAction};
 use crate::faultd::frame;
 use crate::faultd::healthy::{discover_result, method_not_found, unsupported_version};
 use crate::faultd::options::HANDSHAKE;
@@ -12,8 +12,8 @@ use crate::faultd::options::HANDSHAKE;
 /// Revisions that no client supports.
 const FUTURE: [&str; 1] = ["2031-01-01"];
 
-pub fn find(name: &str) -> Option<Fault> {
-    Some(Fault::Intercept(match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    Some(HttpFault::Intercept(match name {
         // Same as the conformance suite's `initialize` mock.
         "success-not-discover" => |exchange| probed(exchange, |exchange, _| succeed(exchange, &json!({}))),
         // Same as sessionless servers of the TypeScript SDK 1.x for a known revision.
@@ -37,7 +37,7 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 /// Applies the action to `server/discover` and ignores all other messages.
-fn probed(exchange: &Exchange<'_>, act: Act) -> bool {
+fn probed(exchange: &FaultExchange<'_>, act: HttpFaultAction) -> bool {
     let probe = exchange.message.is("server/discover");
     if probe {
         exchange.server.options.record("opened server/discover");
@@ -46,16 +46,16 @@ fn probed(exchange: &Exchange<'_>, act: Act) -> bool {
     probe
 }
 
-fn succeed(exchange: &Exchange<'_>, body: &Value) {
+fn succeed(exchange: &FaultExchange<'_>, body: &Value) {
     exchange.deliver(200, &frame::result(&exchange.message.id(), body));
 }
 
-fn as_events(exchange: &Exchange<'_>, _: &str) {
+fn as_events(exchange: &FaultExchange<'_>, _: &str) {
     exchange.event(&frame::error(&exchange.message.id(), &method_not_found(&exchange.message)));
     exchange.end_events();
 }
 
-fn other_revisions(exchange: &Exchange<'_>, supported: &[&str]) {
+fn other_revisions(exchange: &FaultExchange<'_>, supported: &[&str]) {
     let requested = exchange.message.meta("io.modelcontextprotocol/protocolVersion").cloned().unwrap_or_default();
     refuse(exchange, 400, &unsupported_version(supported, &requested));
 }

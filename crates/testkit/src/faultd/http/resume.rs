@@ -1,13 +1,13 @@
 //! Streams that end early and are resumed: `Last-Event-ID` in the handshake era, and its faults.
 
-use super::exchange::Exchange;
-use super::{Act, Fault, events, listen};
+use super::exchange::FaultExchange;
+use super::{HttpFault, HttpFaultAction, events, listen};
 use crate::faultd::frame;
 use crate::faultd::server::locked;
 
 /// The response to a client that resumes a stream.
 #[derive(Clone)]
-pub enum Replay {
+pub enum ResumeReplay {
     /// Sends these events, then ends.
     Events(String),
     /// 405: streams cannot be resumed.
@@ -16,63 +16,63 @@ pub enum Replay {
     Forgotten,
 }
 
-pub fn find(name: &str) -> Option<Fault> {
-    let act: Act = match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    let act: HttpFaultAction = match name {
         "H17-event-ids" => |exchange, line| {
-            let stream = Stream::begin_and_keep(exchange, line);
+            let stream = ResumableStream::begin_and_keep(exchange, line);
             exchange.chunk(format!("id: {}.2\ndata: {}", stream.name, &line[..line.len() / 2]));
             exchange.cut();
         },
         "H17-character-ids" => |exchange, line| {
-            Stream::begin_and_keep(exchange, line);
+            ResumableStream::begin_and_keep(exchange, line);
             exchange.chunk(events::half_a_character(line));
             exchange.cut();
         },
         "H17-headers-ids" => |exchange, line| {
-            Stream::begin_and_keep(exchange, line);
+            ResumableStream::begin_and_keep(exchange, line);
             exchange.cut();
         },
         "H18-ids" | "H20" => |exchange, line| {
-            Stream::begin_and_keep(exchange, line);
+            ResumableStream::begin_and_keep(exchange, line);
             exchange.end_events();
         },
         "H20-duplicates" => duplicates,
         "H20-gap" => gap,
         "H20-refused" => |exchange, _| {
-            Stream::begin(exchange).keep(exchange, Replay::Refused);
+            ResumableStream::begin(exchange).keep(exchange, ResumeReplay::Refused);
             exchange.cut();
         },
         "H20-ignored" => |exchange, _| {
-            Stream::begin(exchange).keep(exchange, Replay::Forgotten);
+            ResumableStream::begin(exchange).keep(exchange, ResumeReplay::Forgotten);
             exchange.cut();
         },
         _ => return None,
     };
-    Some(Fault::spoil(act))
+    Some(HttpFault::spoil(act))
 }
 
 /// A stream with event ids, each made of the stream's name, a dot and a number.
-struct Stream {
+struct ResumableStream {
     name: String,
 }
 
-impl Stream {
+impl ResumableStream {
     /// Starts with the priming event, an id without data (2025-11-25, basic/transports).
-    fn begin(exchange: &Exchange<'_>) -> Stream {
+    fn begin(exchange: &FaultExchange<'_>) -> ResumableStream {
         let name = format!("stream-{}", exchange.server.number());
         exchange.chunk(format!("id: {name}.1\ndata: \n\n"));
-        Stream { name }
+        ResumableStream { name }
     }
 
     /// Starts the stream, and stores the response for the resumed stream.
-    fn begin_and_keep(exchange: &Exchange<'_>, line: &str) -> Stream {
-        let stream = Stream::begin(exchange);
-        stream.keep(exchange, Replay::Events(stream.event(9, line)));
+    fn begin_and_keep(exchange: &FaultExchange<'_>, line: &str) -> ResumableStream {
+        let stream = ResumableStream::begin(exchange);
+        stream.keep(exchange, ResumeReplay::Events(stream.event(9, line)));
         stream
     }
 
     /// Stores the replay. Must be called before the stream ends: the client may reconnect at once.
-    fn keep(&self, exchange: &Exchange<'_>, replay: Replay) {
+    fn keep(&self, exchange: &FaultExchange<'_>, replay: ResumeReplay) {
         locked(&exchange.server.replays).insert(self.name.clone(), replay);
     }
 
@@ -82,42 +82,42 @@ impl Stream {
 }
 
 /// Serves a GET with `Last-Event-ID`.
-pub fn serve(exchange: &Exchange<'_>, last: &str) {
+pub fn serve(exchange: &FaultExchange<'_>, last: &str) {
     let name = last.split('.').next().unwrap_or_default();
     let replay = locked(&exchange.server.replays).get(name).cloned();
     match replay {
-        Some(Replay::Events(text)) => {
+        Some(ResumeReplay::Events(text)) => {
             exchange.chunk(text);
             exchange.end_events();
         }
-        Some(Replay::Refused) => exchange.reply(405, &[("Allow", "POST")], ""),
-        Some(Replay::Forgotten) | None => listen::serve_stream(exchange),
+        Some(ResumeReplay::Refused) => exchange.reply(405, &[("Allow", "POST")], ""),
+        Some(ResumeReplay::Forgotten) | None => listen::serve_stream(exchange),
     }
 }
 
 /// Sends `retry: value`. On a resumable stream the response is available only after reconnecting.
-pub fn after_retry(exchange: &Exchange<'_>, line: &str, value: &str) {
+pub fn after_retry(exchange: &FaultExchange<'_>, line: &str, value: &str) {
     exchange.chunk(format!("retry: {value}\n\n"));
     if exchange.stateless {
         exchange.event(line);
     } else {
-        Stream::begin_and_keep(exchange, line);
+        ResumableStream::begin_and_keep(exchange, line);
     }
     exchange.end_events();
 }
 
 /// Replays events sent before the cut, and the response twice.
-fn duplicates(exchange: &Exchange<'_>, line: &str) {
-    let stream = Stream::begin(exchange);
+fn duplicates(exchange: &FaultExchange<'_>, line: &str) {
+    let stream = ResumableStream::begin(exchange);
     let heard = [2, 3].map(|number| stream.event(number, &frame::chatter())).concat();
-    stream.keep(exchange, Replay::Events(format!("{heard}{}", stream.event(4, line).repeat(2))));
+    stream.keep(exchange, ResumeReplay::Events(format!("{heard}{}", stream.event(4, line).repeat(2))));
     exchange.chunk(heard);
     exchange.cut();
 }
 
 /// Loses the events between the cut and the response.
-fn gap(exchange: &Exchange<'_>, line: &str) {
-    let stream = Stream::begin_and_keep(exchange, line);
+fn gap(exchange: &FaultExchange<'_>, line: &str) {
+    let stream = ResumableStream::begin_and_keep(exchange, line);
     exchange.chunk(stream.event(2, &frame::chatter()));
     exchange.cut();
 }

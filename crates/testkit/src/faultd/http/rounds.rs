@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Fault;
-use super::exchange::Exchange;
-use crate::faultd::frame::{self, Message};
+use super::HttpFault;
+use super::exchange::FaultExchange;
+use crate::faultd::frame::{self, ClientMessage};
 use crate::faultd::healthy::nonce;
 use crate::faultd::server::locked;
 
 /// Characters that a careless copy of a string changes.
 const STATE: &str = "\u{0}\u{7f} ä\u{1f9ed}\\\"/<é>\u{2028}=?base64?Zm9v?= ";
 
-pub fn find(name: &str) -> Option<Fault> {
-    Some(Fault::Intercept(match name {
+pub fn find(name: &str) -> Option<HttpFault> {
+    Some(HttpFault::Intercept(match name {
         "H38" => |exchange| rounds(exchange, &RoundPlan { rounds: 1, inputs: &[] }),
         "H38-changed" => |exchange| rounds(exchange, &RoundPlan { rounds: 3, inputs: &[] }),
         "H38-inputs" => |exchange| rounds(exchange, &RoundPlan { rounds: 1, inputs: &["one", "two"] }),
@@ -29,7 +29,7 @@ struct RoundPlan {
 }
 
 /// Requests input until the call has had its rounds; then the healthy server handles it.
-fn rounds(exchange: &Exchange<'_>, plan: &RoundPlan) -> bool {
+fn rounds(exchange: &FaultExchange<'_>, plan: &RoundPlan) -> bool {
     let message = &exchange.message;
     if !message.is("tools/call") || !exchange.stateless {
         return false;
@@ -47,7 +47,7 @@ fn rounds(exchange: &Exchange<'_>, plan: &RoundPlan) -> bool {
 }
 
 /// Returns the number of the round; records a violation and returns `None` if the state was not issued for this call.
-fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Option<usize> {
+fn checked(exchange: &FaultExchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Option<usize> {
     let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
     let Some(state) = state else { return Some(0) };
     let kept = locked(&exchange.server.notes).remove(state);
@@ -63,7 +63,7 @@ fn checked(exchange: &Exchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Op
 }
 
 /// Returns the key of a call, independent of its changing id: its nonce, or its tool.
-fn whose(message: &Message) -> String {
+fn whose(message: &ClientMessage) -> String {
     let nonce = message.argument("nonce").as_str();
     nonce.or(message.params["name"].as_str()).unwrap_or_default().to_owned()
 }

@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use super::channel::Channel;
-use super::flaw::Flaw;
-use super::resume::Replay;
-use super::{Act, Fault, Manners, Stage, Times};
-use crate::faultd::frame::Message;
-use crate::faultd::options::{Era, Options, Phase};
+use super::channel::SseChannel;
+use super::flaw::SseFault;
+use super::resume::ResumeReplay;
+use super::{ConnectionFault, FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
+use crate::faultd::frame::ClientMessage;
+use crate::faultd::options::{FaultOptions, FaultPhase, ServerEra};
 use crate::faultd::server::locked;
 
-pub struct HttpServer {
-    pub options: Options,
-    pub fault: Fault,
+pub struct HttpFaultServer {
+    pub options: FaultOptions,
+    pub fault: HttpFault,
     pub address: SocketAddr,
     /// Address of another listener of this process; the target of forbidden redirects.
     pub elsewhere: SocketAddr,
     pub speaks: Mutex<ServedEras>,
     /// Sessions by id.
-    pub sessions: Mutex<HashMap<String, Session>>,
+    pub sessions: Mutex<HashMap<String, FaultSession>>,
     /// Open HTTP+SSE streams by session.
-    pub channels: Mutex<HashMap<String, Channel>>,
+    pub channels: Mutex<HashMap<String, SseChannel>>,
     /// Replays of resumed streams by stream name.
-    pub replays: Mutex<HashMap<String, Replay>>,
+    pub replays: Mutex<HashMap<String, ResumeReplay>>,
     /// Announcements to all listeners, by method. Entries are never removed.
     pub news: Mutex<Vec<&'static str>>,
     /// Data that a fault stores about a request, for its retry.
@@ -47,21 +47,21 @@ pub enum ServedEras {
     Handshake,
 }
 
-pub struct Session {
+pub struct FaultSession {
     pub revision: &'static str,
     /// Set by `notifications/initialized`.
     pub open: bool,
 }
 
-impl HttpServer {
-    pub fn new(options: Options, address: SocketAddr, elsewhere: SocketAddr) -> Result<HttpServer, String> {
-        let known = Fault::find(options.form, &options.case);
+impl HttpFaultServer {
+    pub fn new(options: FaultOptions, address: SocketAddr, elsewhere: SocketAddr) -> Result<HttpFaultServer, String> {
+        let known = HttpFault::find(options.form, &options.case);
         let mut fault = known.ok_or_else(|| format!("unknown case {}", options.case))?;
         if !options.is_first_start() {
-            fault = Fault::None;
+            fault = HttpFault::None;
         }
-        let speaks = if options.era == Era::Modern { ServedEras::Both } else { ServedEras::Handshake };
-        Ok(HttpServer {
+        let speaks = if options.era == ServerEra::Modern { ServedEras::Both } else { ServedEras::Handshake };
+        Ok(HttpFaultServer {
             options,
             fault,
             address,
@@ -81,34 +81,34 @@ impl HttpServer {
     }
 
     /// Returns the action for `message` at `stage`, if the fault is due. Returning an action spends a one-time fault.
-    pub fn strike(&self, message: &Message, stage: Stage, authorized: bool) -> Option<Act> {
-        let Fault::Strike { act, stage: when, times } = self.fault else { return None };
+    pub fn strike(&self, message: &ClientMessage, stage: RequestStage, authorized: bool) -> Option<HttpFaultAction> {
+        let HttpFault::Strike { act, stage: when, times } = self.fault else { return None };
         let due = when == stage && message.is_request() && self.is_due(message, times);
         let again = match times {
-            Times::Once => due && self.first_time(),
-            Times::Always => due,
-            Times::UntilAuthorized => due && !authorized,
+            FaultRepeat::Once => due && self.first_time(),
+            FaultRepeat::Always => due,
+            FaultRepeat::UntilAuthorized => due && !authorized,
         };
         again.then_some(act)
     }
 
     /// Reports whether the configured phase is reached. Over HTTP there is no unprompted output: `ready` and `after`
     /// mean the next request.
-    pub fn is_due(&self, message: &Message, times: Times) -> bool {
+    pub fn is_due(&self, message: &ClientMessage, times: FaultRepeat) -> bool {
         match self.options.phase {
-            Phase::Before => times != Times::Once || self.is_opening(message),
-            Phase::Ready => self.is_open() && !self.is_opening(message),
-            Phase::During => message.is("tools/call"),
-            Phase::After => self.called.load(Ordering::SeqCst) && !self.is_opening(message),
+            FaultPhase::Before => times != FaultRepeat::Once || self.is_opening(message),
+            FaultPhase::Ready => self.is_open() && !self.is_opening(message),
+            FaultPhase::During => message.is("tools/call"),
+            FaultPhase::After => self.called.load(Ordering::SeqCst) && !self.is_opening(message),
         }
     }
 
-    fn is_opening(&self, message: &Message) -> bool {
-        message.is("initialize") || (message.is("server/discover") && self.options.era == Era::Modern)
+    fn is_opening(&self, message: &ClientMessage) -> bool {
+        message.is("initialize") || (message.is("server/discover") && self.options.era == ServerEra::Modern)
     }
 
     /// Records a healthy response that is about to be sent.
-    pub fn delivered(&self, message: &Message) {
+    pub fn delivered(&self, message: &ClientMessage) {
         if self.is_opening(message) {
             self.opened.store(true, Ordering::SeqCst);
         }
@@ -136,17 +136,17 @@ impl HttpServer {
         *locked(&self.speaks)
     }
 
-    pub fn manners(&self) -> Option<Manners> {
+    pub fn manners(&self) -> Option<ConnectionFault> {
         match self.fault {
-            Fault::Connection(manners) => Some(manners),
+            HttpFault::Connection(manners) => Some(manners),
             _ => None,
         }
     }
 
     /// Returns the HTTP+SSE fault of this server, if any.
-    pub fn flaw(&self) -> Option<Flaw> {
+    pub fn flaw(&self) -> Option<SseFault> {
         match self.fault {
-            Fault::Channel(flaw) => Some(flaw),
+            HttpFault::Channel(flaw) => Some(flaw),
             _ => None,
         }
     }
@@ -162,7 +162,7 @@ impl HttpServer {
     /// Creates a session and returns its id.
     pub fn begin_session(&self, revision: &'static str) -> String {
         let id = format!("session-{}", self.number());
-        locked(&self.sessions).insert(id.clone(), Session { revision, open: false });
+        locked(&self.sessions).insert(id.clone(), FaultSession { revision, open: false });
         id
     }
 

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::exchange::Exchange;
+use super::exchange::FaultExchange;
 use super::streamable::not_here;
-use super::{Act, Fault, Stage, Times};
-use crate::faultd::frame::{self, Refusal};
+use super::{FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
+use crate::faultd::frame::{self, ErrorReply};
 use crate::faultd::healthy::unsupported_version;
 use crate::faultd::options::MODERN;
 use crate::faultd::server::locked;
@@ -17,7 +17,7 @@ const CHALLENGE: &str =
 const SCOPE: &str = r#"Bearer error="insufficient_scope", scope="files:write", error_description="not enough""#;
 const MALFORMED: &str = r#"Bearer realm="never closed, =,,; scope="#;
 
-pub fn find(name: &str) -> Option<Fault> {
+pub fn find(name: &str) -> Option<HttpFault> {
     Some(match name {
         "H04" => unauthorized(|exchange, _| exchange.reply(401, &[], "")),
         "H04-challenge" => unauthorized(|exchange, _| exchange.reply(401, &[("WWW-Authenticate", CHALLENGE)], "")),
@@ -27,25 +27,25 @@ pub fn find(name: &str) -> Option<Fault> {
             exchange.reply(401, &two, "");
         }),
         "H06" => always(|exchange, _| exchange.reply(403, &[], "Forbidden")),
-        "H06-scope" => Fault::refuse(|exchange, _| exchange.reply(403, &[("WWW-Authenticate", SCOPE)], "")),
-        "H07-method" => arrived(|exchange, _| refuse(exchange, 404, &Refusal::new(-32601, "Method not found"))),
+        "H06-scope" => HttpFault::refuse(|exchange, _| exchange.reply(403, &[("WWW-Authenticate", SCOPE)], "")),
+        "H07-method" => arrived(|exchange, _| refuse(exchange, 404, &ErrorReply::new(-32601, "Method not found"))),
         "H07-plain" => arrived(|exchange, _| not_here(exchange)),
         "H07-session" => arrived(forget_session),
-        "H08-version" => Fault::refuse(|exchange, _| {
+        "H08-version" => HttpFault::refuse(|exchange, _| {
             refuse(exchange, 400, &unsupported_version(&[MODERN], &json!("2026-07-28")));
         }),
-        "H08-capability" => Fault::refuse(missing_capability),
-        "H08-header" => Fault::refuse(|exchange, _| {
-            refuse(exchange, 400, &Refusal::new(-32020, "Header mismatch: Mcp-Param-Region is missing"));
+        "H08-capability" => HttpFault::refuse(missing_capability),
+        "H08-header" => HttpFault::refuse(|exchange, _| {
+            refuse(exchange, 400, &ErrorReply::new(-32020, "Header mismatch: Mcp-Param-Region is missing"));
         }),
         "H09-405" => arrived(|exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
         "H09-406" => arrived(|exchange, _| exchange.reply(406, &[], "")),
-        "H09-413" => Fault::refuse(|exchange, _| exchange.reply(413, &[], "")),
-        "H09-415" => Fault::refuse(|exchange, _| exchange.reply(415, &[], "")),
+        "H09-413" => HttpFault::refuse(|exchange, _| exchange.reply(413, &[], "")),
+        "H09-415" => HttpFault::refuse(|exchange, _| exchange.reply(415, &[], "")),
         "H09-421" => arrived(|exchange, _| exchange.reply(421, &[], "")),
-        "H11-500" => Fault::spoil(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
-        "H11-502" => Fault::spoil(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
-        "H11-504" => Fault::spoil(|exchange, _| exchange.reply(504, &[], "")),
+        "H11-500" => HttpFault::spoil(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
+        "H11-502" => HttpFault::spoil(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
+        "H11-504" => HttpFault::spoil(|exchange, _| exchange.reply(504, &[], "")),
         "H11-500-always" => always_failing(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
         "H11-502-always" => always_failing(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
         "H11-504-always" => always_failing(|exchange, _| exchange.reply(504, &[], "")),
@@ -54,13 +54,13 @@ pub fn find(name: &str) -> Option<Fault> {
 }
 
 /// Returns faults of a busy server with `Retry-After`.
-fn later(name: &str) -> Option<Fault> {
+fn later(name: &str) -> Option<HttpFault> {
     Some(match name {
-        "H10-429" => Fault::refuse(|exchange, _| busy(exchange, 429, "1")),
-        "H10-429-date" => Fault::refuse(|exchange, _| busy(exchange, 429, &in_two_seconds())),
-        "H10-429-zero" => Fault::refuse(|exchange, _| busy(exchange, 429, "0")),
-        "H10-429-huge" => Fault::refuse(|exchange, _| busy(exchange, 429, "1000000000")),
-        "H10-429-garbage" => Fault::refuse(|exchange, _| busy(exchange, 429, "soon; maybe -1")),
+        "H10-429" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "1")),
+        "H10-429-date" => HttpFault::refuse(|exchange, _| busy(exchange, 429, &in_two_seconds())),
+        "H10-429-zero" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "0")),
+        "H10-429-huge" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "1000000000")),
+        "H10-429-garbage" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "soon; maybe -1")),
         "H10-503" => arrived(|exchange, _| busy(exchange, 503, "1")),
         "H10-503-date" => arrived(|exchange, _| busy(exchange, 503, &in_two_seconds())),
         "H10-503-zero" => arrived(|exchange, _| busy(exchange, 503, "0")),
@@ -70,40 +70,40 @@ fn later(name: &str) -> Option<Fault> {
     })
 }
 
-fn unauthorized(act: Act) -> Fault {
-    Fault::Strike { act, stage: Stage::Refused, times: Times::UntilAuthorized }
+fn unauthorized(act: HttpFaultAction) -> HttpFault {
+    HttpFault::Strike { act, stage: RequestStage::Refused, times: FaultRepeat::UntilAuthorized }
 }
 
-fn always(act: Act) -> Fault {
-    Fault::Strike { act, stage: Stage::Arrived, times: Times::Always }
+fn always(act: HttpFaultAction) -> HttpFault {
+    HttpFault::Strike { act, stage: RequestStage::Arrived, times: FaultRepeat::Always }
 }
 
-fn arrived(act: Act) -> Fault {
-    Fault::Strike { act, stage: Stage::Arrived, times: Times::Once }
+fn arrived(act: HttpFaultAction) -> HttpFault {
+    HttpFault::Strike { act, stage: RequestStage::Arrived, times: FaultRepeat::Once }
 }
 
-fn always_failing(act: Act) -> Fault {
-    Fault::Strike { act, stage: Stage::Answered, times: Times::Always }
+fn always_failing(act: HttpFaultAction) -> HttpFault {
+    HttpFault::Strike { act, stage: RequestStage::Answered, times: FaultRepeat::Always }
 }
 
-pub fn refuse(exchange: &Exchange<'_>, status: u16, refusal: &Refusal) {
+pub fn refuse(exchange: &FaultExchange<'_>, status: u16, refusal: &ErrorReply) {
     exchange.json(status, frame::error(&exchange.message.id(), refusal));
 }
 
 /// Ends the session without the client's involvement; its id becomes unknown.
-fn forget_session(exchange: &Exchange<'_>, _: &str) {
+fn forget_session(exchange: &FaultExchange<'_>, _: &str) {
     let id = exchange.request.header("mcp-session-id").unwrap_or_default();
     locked(&exchange.server.sessions).remove(id);
-    exchange.json(404, frame::error(&Value::Null, &Refusal::new(-32001, "Session not found")));
+    exchange.json(404, frame::error(&Value::Null, &ErrorReply::new(-32001, "Session not found")));
 }
 
-fn missing_capability(exchange: &Exchange<'_>, _: &str) {
+fn missing_capability(exchange: &FaultExchange<'_>, _: &str) {
     let data = Some(json!({ "requiredCapabilities": { "elicitation": {} } }));
-    let refusal = Refusal { code: -32021, message: "Missing required client capability".to_owned(), data };
+    let refusal = ErrorReply { code: -32021, message: "Missing required client capability".to_owned(), data };
     refuse(exchange, 400, &refusal);
 }
 
-fn busy(exchange: &Exchange<'_>, status: u16, retry_after: &str) {
+fn busy(exchange: &FaultExchange<'_>, status: u16, retry_after: &str) {
     exchange.reply(status, &[("Retry-After", retry_after)], "");
 }
 

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::exchange::Exchange;
+use super::exchange::FaultExchange;
 use super::server::ServedEras;
-use super::{Fault, Stage, listen, resume};
-use crate::faultd::frame::{self, Message, Refusal};
+use super::{HttpFault, RequestStage, listen, resume};
+use crate::faultd::frame::{self, ClientMessage, ErrorReply};
 use crate::faultd::healthy::{self, carry_out, check_meta, discover_result, dressed, initialize_result, nonce};
 use crate::faultd::options::{HANDSHAKE, MODERN};
 use crate::faultd::server::locked;
 
 /// A rejected request: the HTTP status and the error.
-type HttpRejection = (u16, Refusal);
+type HttpRejection = (u16, ErrorReply);
 
-pub fn serve(exchange: &Exchange<'_>) {
+pub fn serve(exchange: &FaultExchange<'_>) {
     let session = exchange.request.header("mcp-session-id").unwrap_or("-");
     let record = |entry: String| exchange.server.options.record(&entry);
     match exchange.request.method.as_str() {
@@ -36,18 +36,18 @@ pub fn serve(exchange: &Exchange<'_>) {
 }
 
 /// Replies with a web server's 404 page.
-pub fn not_here(exchange: &Exchange<'_>) {
+pub fn not_here(exchange: &FaultExchange<'_>) {
     let page = "<!DOCTYPE html><title>404</title><p>Cannot find this page.";
     exchange.reply(404, &[("Content-Type", "text/html; charset=utf-8")], page);
 }
 
-fn post(exchange: &Exchange<'_>) {
+fn post(exchange: &FaultExchange<'_>) {
     let (server, message) = (exchange.server, &exchange.message);
-    if matches!(server.fault, Fault::Intercept(act) if act(exchange)) {
+    if matches!(server.fault, HttpFault::Intercept(act) if act(exchange)) {
         return;
     }
     let authorized = exchange.request.header("authorization").is_some();
-    if let Some(act) = server.strike(message, Stage::Refused, authorized) {
+    if let Some(act) = server.strike(message, RequestStage::Refused, authorized) {
         server.options.record(&format!("refused {} {}", message.method, nonce(message)));
         return act(exchange, "");
     }
@@ -55,14 +55,14 @@ fn post(exchange: &Exchange<'_>) {
         return exchange.json(status, frame::error(&message.id(), &refusal));
     }
     healthy::record(exchange, message);
-    if let Some(act) = server.strike(message, Stage::Arrived, authorized) {
+    if let Some(act) = server.strike(message, RequestStage::Arrived, authorized) {
         return act(exchange, "");
     }
     if message.is_request() { answer(exchange) } else { accept(exchange) }
 }
 
 /// Accepts a notification, or the reply to a server request.
-fn accept(exchange: &Exchange<'_>) {
+fn accept(exchange: &FaultExchange<'_>) {
     let message = &exchange.message;
     if exchange.stateless {
         exchange.server.options.record(&format!("violation {} in the stateless era", message.method));
@@ -80,13 +80,13 @@ fn accept(exchange: &Exchange<'_>) {
     exchange.reply(202, &[], "");
 }
 
-fn answer(exchange: &Exchange<'_>) {
+fn answer(exchange: &FaultExchange<'_>) {
     let message = &exchange.message;
     if exchange.stateless && message.is("subscriptions/listen") {
         return listen::serve(exchange);
     }
     let Some((status, line)) = healthy_line(exchange) else { return exchange.cut() };
-    match exchange.server.strike(message, Stage::Answered, false) {
+    match exchange.server.strike(message, RequestStage::Answered, false) {
         Some(act) => act(exchange, &line),
         None => {
             // Record first: the next request may arrive before `deliver` returns.
@@ -97,7 +97,7 @@ fn answer(exchange: &Exchange<'_>) {
 }
 
 /// Returns the response with its status; `None` if the request was cancelled meanwhile.
-fn healthy_line(exchange: &Exchange<'_>) -> Option<(u16, String)> {
+fn healthy_line(exchange: &FaultExchange<'_>) -> Option<(u16, String)> {
     let message = &exchange.message;
     let outcome = match message.method.as_str() {
         "server/discover" => Ok(discover_result(&[MODERN])),
@@ -112,15 +112,15 @@ fn healthy_line(exchange: &Exchange<'_>) -> Option<(u16, String)> {
 }
 
 /// Returns 404 for an unknown method in the stateless era (2026-07-28, basic/transports).
-fn status_of(exchange: &Exchange<'_>, refusal: &Refusal) -> u16 {
+fn status_of(exchange: &FaultExchange<'_>, refusal: &ErrorReply) -> u16 {
     if exchange.stateless && refusal.code == -32601 { 404 } else { 200 }
 }
 
-fn admit(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
+fn admit(exchange: &FaultExchange<'_>) -> Result<(), HttpRejection> {
     let request = exchange.request;
-    if Message::parse(&request.body).is_none() {
+    if ClientMessage::parse(&request.body).is_none() {
         exchange.server.options.record("violation not a JSON object");
-        return Err((400, Refusal::new(-32700, "Parse error")));
+        return Err((400, ErrorReply::new(-32700, "Parse error")));
     }
     let header = |name| request.header(name).unwrap_or_default();
     if !header("content-type").starts_with("application/json") {
@@ -131,7 +131,7 @@ fn admit(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
         return Err(violated(exchange, 406, -32000, "Accept lacks one of the two types"));
     }
     match (exchange.stateless, exchange.server.speaks()) {
-        (true, ServedEras::Handshake) => Err((400, Refusal::new(-32000, "Bad Request: Server not initialized"))),
+        (true, ServedEras::Handshake) => Err((400, ErrorReply::new(-32000, "Bad Request: Server not initialized"))),
         (true, _) => admit_stateless(exchange),
         (false, ServedEras::Stateless) => {
             let asked = json!(request.header("mcp-protocol-version").unwrap_or(HANDSHAKE[0]));
@@ -142,7 +142,7 @@ fn admit(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
 }
 
 /// Checks that the headers match the body (2026-07-28, basic/transports).
-fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
+fn admit_stateless(exchange: &FaultExchange<'_>) -> Result<(), HttpRejection> {
     let (request, message) = (exchange.request, &exchange.message);
     if message.is_request() {
         check_meta(message).map_err(|refusal| (400, refusal))?;
@@ -164,7 +164,7 @@ fn admit_stateless(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
     Ok(())
 }
 
-fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
+fn admit_handshake(exchange: &FaultExchange<'_>) -> Result<(), HttpRejection> {
     let (server, message) = (exchange.server, &exchange.message);
     if message.is("initialize") {
         let session = server.begin_session(healthy::agreed(server.options.era, message));
@@ -189,24 +189,24 @@ fn admit_handshake(exchange: &Exchange<'_>) -> Result<(), HttpRejection> {
 }
 
 /// Returns the revision and state of the request's session.
-fn known_session(exchange: &Exchange<'_>) -> Result<(&'static str, bool), HttpRejection> {
+fn known_session(exchange: &FaultExchange<'_>) -> Result<(&'static str, bool), HttpRejection> {
     let Some(id) = exchange.request.header("mcp-session-id") else {
         if exchange.server.is_open() {
             exchange.server.options.record("violation no session where there is one");
         }
-        return Err((400, Refusal::new(-32000, "Bad Request: Mcp-Session-Id header is required")));
+        return Err((400, ErrorReply::new(-32000, "Bad Request: Mcp-Session-Id header is required")));
     };
     let sessions = locked(&exchange.server.sessions);
-    let session = sessions.get(id).ok_or_else(|| (404, Refusal::new(-32001, "Session not found")))?;
+    let session = sessions.get(id).ok_or_else(|| (404, ErrorReply::new(-32001, "Session not found")))?;
     Ok((session.revision, session.open))
 }
 
-fn violated(exchange: &Exchange<'_>, status: u16, code: i64, what: &str) -> HttpRejection {
+fn violated(exchange: &FaultExchange<'_>, status: u16, code: i64, what: &str) -> HttpRejection {
     exchange.server.options.record(&format!("violation {what}"));
-    (status, Refusal::new(code, what))
+    (status, ErrorReply::new(code, what))
 }
 
-fn open_stream(exchange: &Exchange<'_>) {
+fn open_stream(exchange: &FaultExchange<'_>) {
     if exchange.server.options.bare {
         return exchange.reply(405, &[("Allow", "POST")], "");
     }
@@ -219,7 +219,7 @@ fn open_stream(exchange: &Exchange<'_>) {
     }
 }
 
-fn end_session(exchange: &Exchange<'_>) {
+fn end_session(exchange: &FaultExchange<'_>) {
     let id = exchange.request.header("mcp-session-id").unwrap_or_default();
     let status = match locked(&exchange.server.sessions).remove(id) {
         _ if exchange.server.options.bare => 405,

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Asked, Checked, Thoughts, is_filled, models, tools};
+use super::{IncomingModelRequest, RequestCheckResult, ThinkingByCall, is_filled, models, tools};
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 use crate::modeld::seal::signature;
 
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-pub(super) fn check(asked: &Asked<'_>) -> Checked {
+pub(super) fn check(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
     parameters(asked)?;
     models::anthropic(asked.body)?;
     tools::anthropic(asked.body)?;
@@ -24,7 +24,7 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
     if asked.body["thinking"]["type"] == "enabled" { thought(messages, asked.thoughts) } else { Ok(()) }
 }
 
-fn parameters(asked: &Asked<'_>) -> Checked {
+fn parameters(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
     let body = asked.body;
     if asked.request.header("anthropic-version").is_none() {
         return refuse("anthropic-version: header is required");
@@ -43,11 +43,11 @@ fn parameters(asked: &Asked<'_>) -> Checked {
     Ok(())
 }
 
-fn refuse(message: impl Into<String>) -> Checked {
+fn refuse(message: impl Into<String>) -> RequestCheckResult {
     Err(Refusal::invalid(message))
 }
 
-fn roles(messages: &[Value]) -> Checked {
+fn roles(messages: &[Value]) -> RequestCheckResult {
     let mut expected = "user";
     for (index, message) in messages.iter().enumerate() {
         match message["role"].as_str() {
@@ -69,7 +69,7 @@ fn roles(messages: &[Value]) -> Checked {
     Ok(())
 }
 
-fn content(index: usize, message: &Value) -> Checked {
+fn content(index: usize, message: &Value) -> RequestCheckResult {
     let content = &message["content"];
     if content.as_str().is_some_and(|text| !text.is_empty()) {
         return Ok(());
@@ -83,7 +83,7 @@ fn content(index: usize, message: &Value) -> Checked {
     Ok(())
 }
 
-fn block(place: &str, block: &Value, is_users: bool) -> Checked {
+fn block(place: &str, block: &Value, is_users: bool) -> RequestCheckResult {
     let kind = block["type"].as_str().unwrap_or_default();
     match kind {
         "" => refuse(format!("{place}.type: Field required")),
@@ -103,7 +103,7 @@ fn block(place: &str, block: &Value, is_users: bool) -> Checked {
     }
 }
 
-fn image(place: &str, block: &Value) -> Checked {
+fn image(place: &str, block: &Value) -> RequestCheckResult {
     let source = &block["source"];
     if source["type"] == "url" && source["url"].is_string() {
         return Ok(());
@@ -118,7 +118,7 @@ fn image(place: &str, block: &Value) -> Checked {
     }
 }
 
-fn result(place: &str, block: &Value) -> Checked {
+fn result(place: &str, block: &Value) -> RequestCheckResult {
     if !block["tool_use_id"].is_string() {
         return refuse(format!("{place}.tool_result.tool_use_id: Field required"));
     }
@@ -133,7 +133,7 @@ fn result(place: &str, block: &Value) -> Checked {
     Ok(())
 }
 
-fn call(place: &str, block: &Value) -> Checked {
+fn call(place: &str, block: &Value) -> RequestCheckResult {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !block["id"].as_str().is_some_and(|id| !id.is_empty() && id.bytes().all(is_allowed)) {
         return refuse(format!("{place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"));
@@ -144,7 +144,7 @@ fn call(place: &str, block: &Value) -> Checked {
     Ok(())
 }
 
-fn sealed(place: &str, block: &Value) -> Checked {
+fn sealed(place: &str, block: &Value) -> RequestCheckResult {
     let seal = block["thinking"].as_str().map(signature);
     match block["signature"].as_str() {
         None => refuse(format!("{place}.thinking.signature: Field required")),
@@ -155,7 +155,7 @@ fn sealed(place: &str, block: &Value) -> Checked {
 
 /// Checks that every call has its result at the start of the next message, and every result its call in the previous
 /// one.
-fn answered(messages: &[Value]) -> Checked {
+fn answered(messages: &[Value]) -> RequestCheckResult {
     let mut seen = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         let calls = ids(message, "tool_use", "id");
@@ -174,7 +174,7 @@ fn answered(messages: &[Value]) -> Checked {
     Ok(())
 }
 
-fn called(index: usize, message: &Value, before: Option<&Value>) -> Checked {
+fn called(index: usize, message: &Value, before: Option<&Value>) -> RequestCheckResult {
     let calls = before.map(|message| ids(message, "tool_use", "id")).unwrap_or_default();
     let mut seen = BTreeSet::new();
     for id in ids(message, "tool_result", "tool_use_id") {
@@ -204,7 +204,7 @@ fn leading_results(message: &Value) -> Vec<&str> {
 
 /// Checks that the last assistant message starts with its thinking while its calls are being answered. A model with
 /// adaptive thinking may have none.
-fn thought(messages: &[Value], thoughts: &Thoughts) -> Checked {
+fn thought(messages: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
     let Some(last) = messages.iter().rposition(|message| message["role"] == "assistant") else { return Ok(()) };
     let calls = ids(&messages[last], "tool_use", "id");
     let first = messages[last]["content"][0]["type"].as_str().unwrap_or_default();

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Checked, has_parameter, is_filled, tools};
+use super::{RequestCheckResult, has_parameter, is_filled, tools};
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
-pub(super) fn check(body: &Value) -> Checked {
+pub(super) fn check(body: &Value) -> RequestCheckResult {
     has_parameter(body, "model", Value::is_string)?;
     has_parameter(body, "messages", is_filled)?;
     if body.get("tools").is_some_and(|tools| !is_filled(tools)) {
@@ -27,7 +27,7 @@ pub(super) fn check(body: &Value) -> Checked {
     answered(messages)
 }
 
-fn message(index: usize, message: &Value) -> Checked {
+fn message(index: usize, message: &Value) -> RequestCheckResult {
     let role = message["role"].as_str().unwrap_or_default();
     let content = &message["content"];
     match role {
@@ -47,7 +47,7 @@ fn message(index: usize, message: &Value) -> Checked {
     parts(index, role, content)
 }
 
-fn calls(index: usize, message: &Value) -> Checked {
+fn calls(index: usize, message: &Value) -> RequestCheckResult {
     for (place, call) in entries(&message["tool_calls"]).iter().enumerate() {
         let function = &call["function"];
         let members = [
@@ -64,7 +64,7 @@ fn calls(index: usize, message: &Value) -> Checked {
 }
 
 /// Checks message parts. Images are allowed in user messages only.
-fn parts(index: usize, role: &str, content: &Value) -> Checked {
+fn parts(index: usize, role: &str, content: &Value) -> RequestCheckResult {
     for (place, part) in entries(content).iter().enumerate() {
         let param = format!("messages[{index}].content[{place}]");
         match part["type"].as_str().unwrap_or_default() {
@@ -87,7 +87,7 @@ fn parts(index: usize, role: &str, content: &Value) -> Checked {
 }
 
 /// Checks that calls are answered by the messages right after them, one each.
-fn answered(messages: &[Value]) -> Checked {
+fn answered(messages: &[Value]) -> RequestCheckResult {
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
@@ -104,7 +104,7 @@ fn answered(messages: &[Value]) -> Checked {
     none_open(&open, messages.len())
 }
 
-fn none_open(open: &BTreeSet<&str>, index: usize) -> Checked {
+fn none_open(open: &BTreeSet<&str>, index: usize) -> RequestCheckResult {
     if open.is_empty() {
         return Ok(());
     }

@@ -13,25 +13,25 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ModelApiFormat;
 use super::refusal::Refusal;
 use crate::request::Request;
 
 /// Calls made after thinking, each with the id of that thinking: a call must be sent back with it.
-pub(super) type Thoughts = BTreeMap<String, String>;
+pub(super) type ThinkingByCall = BTreeMap<String, String>;
 
 /// A request and its context.
-pub(super) struct Asked<'a> {
-    pub format: Format,
+pub(super) struct IncomingModelRequest<'a> {
+    pub format: ModelApiFormat,
     pub request: &'a Request,
     pub body: &'a Value,
     pub keyless: bool,
-    pub thoughts: &'a Thoughts,
+    pub thoughts: &'a ThinkingByCall,
 }
 
-type Checked = Result<(), Refusal>;
+type RequestCheckResult = Result<(), Refusal>;
 
-pub(super) fn check(asked: &Asked<'_>) -> Checked {
+pub(super) fn check(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
     if asked.request.method != "POST" {
         return Err(Refusal::new(405, "Method Not Allowed"));
     }
@@ -42,26 +42,28 @@ pub(super) fn check(asked: &Asked<'_>) -> Checked {
         return Err(Refusal::invalid("The request body is not valid JSON"));
     }
     match asked.format {
-        Format::Anthropic => anthropic::check(asked),
-        Format::ChatCompletions => chat::check(asked.body),
-        Format::Responses => responses::check(asked.body, asked.thoughts),
+        ModelApiFormat::Anthropic => anthropic::check(asked),
+        ModelApiFormat::ChatCompletions => chat::check(asked.body),
+        ModelApiFormat::Responses => responses::check(asked.body, asked.thoughts),
     }
 }
 
-fn has_key(asked: &Asked<'_>) -> Checked {
+fn has_key(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
     let bearer = asked.request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-    let key = asked.request.header("x-api-key").filter(|_| asked.format == Format::Anthropic);
+    let key = asked.request.header("x-api-key").filter(|_| asked.format == ModelApiFormat::Anthropic);
     if key.or(bearer).is_some_and(|key| !key.is_empty()) {
         return Ok(());
     }
     Err(match asked.format {
-        Format::Anthropic => Refusal::new(401, "x-api-key header is required"),
-        Format::ChatCompletions | Format::Responses => Refusal::new(401, "You didn't provide an API key."),
+        ModelApiFormat::Anthropic => Refusal::new(401, "x-api-key header is required"),
+        ModelApiFormat::ChatCompletions | ModelApiFormat::Responses => {
+            Refusal::new(401, "You didn't provide an API key.")
+        }
     })
 }
 
 /// Checks a required OpenAI parameter.
-fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) -> Checked {
+fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) -> RequestCheckResult {
     let value = &body[name];
     let wrong = |message: String, code| Err(Refusal::invalid(message).at(name).code(code));
     match value {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Checked;
+use super::RequestCheckResult;
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
@@ -27,7 +27,7 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const THOUGHTLESS: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-"];
 
 /// Checks the thinking parameters of an Anthropic model.
-pub(super) fn anthropic(body: &Value) -> Checked {
+pub(super) fn anthropic(body: &Value) -> RequestCheckResult {
     let begins = |names: &[&str]| names.iter().any(|name| model(body).starts_with(name));
     let refuse = |message: &str| Err(Refusal::invalid(message));
     let within_budgets = begins(&WITHIN_BUDGETS);
@@ -55,7 +55,7 @@ pub(super) fn anthropic(body: &Value) -> Checked {
     }
 }
 
-fn budget(body: &Value) -> Checked {
+fn budget(body: &Value) -> RequestCheckResult {
     let refuse = |message: &str| Err(Refusal::invalid(message));
     match body["thinking"]["budget_tokens"].as_u64() {
         None => refuse("thinking.enabled.budget_tokens: Field required"),
@@ -71,7 +71,7 @@ fn budget(body: &Value) -> Checked {
 }
 
 /// Rejects reasoning parameters and items for an OpenAI model without reasoning.
-pub(super) fn responses(body: &Value) -> Checked {
+pub(super) fn responses(body: &Value) -> RequestCheckResult {
     if !THOUGHTLESS.iter().any(|name| model(body).starts_with(name)) {
         return Ok(());
     }

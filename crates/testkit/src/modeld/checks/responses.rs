@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Checked, Thoughts, has_parameter, is_filled, models, tools};
+use super::{RequestCheckResult, ThinkingByCall, has_parameter, is_filled, models, tools};
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 use crate::modeld::seal::decrypted;
 
-pub(super) fn check(body: &Value, thoughts: &Thoughts) -> Checked {
+pub(super) fn check(body: &Value, thoughts: &ThinkingByCall) -> RequestCheckResult {
     has_parameter(body, "model", Value::is_string)?;
     has_parameter(body, "input", |input| input.is_string() || is_filled(input))?;
     if let Some(id) = body["previous_response_id"].as_str() {
@@ -29,17 +29,17 @@ pub(super) fn check(body: &Value, thoughts: &Thoughts) -> Checked {
     thought(items, thoughts)
 }
 
-fn invalid(place: &str, given: &str, allowed: &str) -> Checked {
+fn invalid(place: &str, given: &str, allowed: &str) -> RequestCheckResult {
     let message = format!("Invalid value: '{given}'. Supported values are: {allowed}.");
     Err(Refusal::invalid(message).at(place).code("invalid_value"))
 }
 
-fn missing(place: &str) -> Checked {
+fn missing(place: &str) -> RequestCheckResult {
     let message = format!("Missing required parameter: '{place}'.");
     Err(Refusal::invalid(message).at(place).code("missing_required_parameter"))
 }
 
-fn item(place: &str, item: &Value) -> Checked {
+fn item(place: &str, item: &Value) -> RequestCheckResult {
     let needed: &[&str] = match item["type"].as_str() {
         Some("message") | None => return message(place, item),
         Some("function_call") => &["call_id", "name", "arguments"],
@@ -55,7 +55,7 @@ fn item(place: &str, item: &Value) -> Checked {
     absent.map_or(Ok(()), |member| missing(&format!("{place}.{member}")))
 }
 
-fn message(place: &str, item: &Value) -> Checked {
+fn message(place: &str, item: &Value) -> RequestCheckResult {
     let allowed: &[&str] = match item["role"].as_str() {
         Some("assistant") => &["output_text", "refusal"],
         Some("user" | "system" | "developer") => &["input_text", "input_image", "input_file"],
@@ -73,7 +73,7 @@ fn message(place: &str, item: &Value) -> Checked {
     parts(&format!("{place}.content"), &item["content"], allowed)
 }
 
-fn parts(place: &str, content: &Value, allowed: &[&str]) -> Checked {
+fn parts(place: &str, content: &Value, allowed: &[&str]) -> RequestCheckResult {
     for (index, part) in entries(content).iter().enumerate() {
         let kind = part["type"].as_str().unwrap_or_default();
         if !allowed.contains(&kind) {
@@ -89,7 +89,7 @@ fn parts(place: &str, content: &Value, allowed: &[&str]) -> Checked {
 }
 
 /// Checks that reasoning is sent back encrypted, unchanged and before the item that followed it.
-fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> Checked {
+fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> RequestCheckResult {
     let id = item["id"].as_str().unwrap_or_default();
     match item["encrypted_content"].as_str().map(decrypted) {
         Some(None) => {
@@ -111,7 +111,7 @@ fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> Checked 
 }
 
 /// Checks that every call has a later output, and every output an earlier call.
-fn answered(items: &[Value]) -> Checked {
+fn answered(items: &[Value]) -> RequestCheckResult {
     let (mut open, mut called) = (BTreeSet::new(), BTreeSet::new());
     for item in items {
         let id = item["call_id"].as_str().unwrap_or_default();
@@ -131,7 +131,7 @@ fn answered(items: &[Value]) -> Checked {
 }
 
 /// Checks that a call with an item id is sent with its reasoning.
-fn thought(items: &[Value], thoughts: &Thoughts) -> Checked {
+fn thought(items: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
     let has = |id: &str| items.iter().any(|item| item["type"] == "reasoning" && item["id"] == id);
     for call in items.iter().filter(|item| item["type"] == "function_call") {
         let reasoning = call["call_id"].as_str().and_then(|id| thoughts.get(id));

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Checked;
+use super::RequestCheckResult;
 use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
 /// Keywords that are not allowed at the top level of a schema, because a tool takes an object.
 const BRANCHES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 
-pub(super) fn anthropic(body: &Value) -> Checked {
+pub(super) fn anthropic(body: &Value) -> RequestCheckResult {
     let mut names = BTreeSet::new();
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
         // Anthropic's own tools have a type and no schema.
@@ -46,7 +46,7 @@ fn input_schema_problem(schema: &Value) -> Option<&'static str> {
 }
 
 /// Checks the tools of chat completions, defined inside a `function`.
-pub(super) fn chat(body: &Value) -> Checked {
+pub(super) fn chat(body: &Value) -> RequestCheckResult {
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
         openai(&tool["function"], &format!("tools[{index}].function"))?;
     }
@@ -54,7 +54,7 @@ pub(super) fn chat(body: &Value) -> Checked {
 }
 
 /// Checks the tools of responses; OpenAI's own tools have another type.
-pub(super) fn responses(body: &Value) -> Checked {
+pub(super) fn responses(body: &Value) -> RequestCheckResult {
     for (index, tool) in entries(&body["tools"]).iter().enumerate() {
         if tool["type"] == "function" {
             openai(tool, &format!("tools[{index}]"))?;
@@ -65,7 +65,7 @@ pub(super) fn responses(body: &Value) -> Checked {
     Ok(())
 }
 
-fn openai(function: &Value, place: &str) -> Checked {
+fn openai(function: &Value, place: &str) -> RequestCheckResult {
     let name = function["name"].as_str().unwrap_or_default();
     let param = format!("{place}.name");
     if name.is_empty() {
@@ -88,7 +88,7 @@ fn openai(function: &Value, place: &str) -> Checked {
     Err(Refusal::invalid(message).at(format!("{place}.parameters")).code("invalid_function_parameters"))
 }
 
-fn missing(param: String) -> Checked {
+fn missing(param: String) -> RequestCheckResult {
     let message = format!("Missing required parameter: '{param}'.");
     Err(Refusal::invalid(message).at(param).code("missing_required_parameter"))
 }

@@ -6,7 +6,7 @@ mod responses;
 
 use serde_json::Value;
 
-use super::format::Format;
+use super::format::ModelApiFormat;
 use super::turn::Turn;
 
 /// An event of a stream.
@@ -34,20 +34,20 @@ impl Event {
 }
 
 /// Returns the response to a streaming request.
-pub(super) fn events(format: Format, turn: &Turn, request: &Value) -> Vec<Event> {
+pub(super) fn events(format: ModelApiFormat, turn: &Turn, request: &Value) -> Vec<Event> {
     match format {
-        Format::Anthropic => anthropic::events(turn),
-        Format::ChatCompletions => chat::events(turn, request),
-        Format::Responses => responses::events(turn, request),
+        ModelApiFormat::Anthropic => anthropic::events(turn),
+        ModelApiFormat::ChatCompletions => chat::events(turn, request),
+        ModelApiFormat::Responses => responses::events(turn, request),
     }
 }
 
 /// Returns the response to a non-streaming request.
-pub(super) fn whole(format: Format, turn: &Turn, request: &Value) -> Value {
+pub(super) fn whole(format: ModelApiFormat, turn: &Turn, request: &Value) -> Value {
     match format {
-        Format::Anthropic => anthropic::whole(turn),
-        Format::ChatCompletions => chat::whole(turn),
-        Format::Responses => responses::whole(turn, request),
+        ModelApiFormat::Anthropic => anthropic::whole(turn),
+        ModelApiFormat::ChatCompletions => chat::whole(turn),
+        ModelApiFormat::Responses => responses::whole(turn, request),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::RawJson;
 
-fn field(name: &str, kind: FieldKind) -> Field {
-    Field { name: name.to_owned(), title: None, description: None, required: false, kind, default: None }
+fn field(name: &str, kind: FieldKind) -> FormField {
+    FormField { name: name.to_owned(), title: None, description: None, required: false, kind, default: None }
 }
 
 fn text() -> FieldKind {
@@ -94,11 +94,11 @@ fn ordinary_fields_are_left_alone() {
 fn every_text_of_a_field_is_read() {
     let plain = field("value", text());
     assert!(!is_asked_by(&plain));
-    assert!(is_asked_by(&Field { title: Some("Password".to_owned()), ..plain.clone() }));
-    assert!(is_asked_by(&Field { description: Some("your API key, please".to_owned()), ..plain.clone() }));
-    assert!(!is_asked_by(&Field { default: RawJson::of("password").ok(), ..plain.clone() }));
+    assert!(is_asked_by(&FormField { title: Some("Password".to_owned()), ..plain.clone() }));
+    assert!(is_asked_by(&FormField { description: Some("your API key, please".to_owned()), ..plain.clone() }));
+    assert!(!is_asked_by(&FormField { default: RawJson::of("password").ok(), ..plain.clone() }));
     let format = Some(TextFormat::Other("password".to_owned()));
-    assert!(is_asked_by(&Field { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
+    assert!(is_asked_by(&FormField { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
 }
 
 /// Classes of secrets that passed an earlier filter in an attack exercise: one-time codes, seed phrases, keys, cookies,

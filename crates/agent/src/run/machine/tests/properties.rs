@@ -27,12 +27,7 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
     let tool = prop_oneof![Just("a"), Just("b")];
     let malformed = prop_oneof![4 => Just(None), 1 => Just(Some("{".to_owned()))];
     let made = (id, tool, malformed).prop_map(|(id, name, malformed)| {
-        Block(super::TurnBlock::ToolCall {
-            id: id.into(),
-            name: name.into(),
-            arguments: RawJson::empty_object(),
-            malformed,
-        })
+        Block(TurnBlock::ToolCall { id: id.into(), name: name.into(), arguments: RawJson::empty_object(), malformed })
     });
     let stop = prop_oneof![
         2 => Just(StopReason::EndTurn),

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 use url::Url;
-use wharf_config::{Part, parts};
+use wharf_config::{TemplatePart, parts};
 
-use super::Args;
-use super::flags::{AddFlags, Keeping, Login, Transport};
+use super::AddArgs;
+use super::flags::{AddFlags, OauthFlags, ServerSettingFlags, TransportFlag};
 use wharf_terminal::failure::Failure;
 
 /// Placeholder for a secret that is prompted for.
@@ -22,7 +22,7 @@ enum AddTarget {
 /// # Errors
 ///
 /// Fails if the arguments are contradictory or incomplete.
-pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
+pub fn of(args: &AddArgs) -> Result<Map<String, Value>, Failure> {
     let way = way(args)?;
     check(&args.flags, &way)?;
     let mut entry = Map::new();
@@ -35,11 +35,11 @@ pub fn of(args: &Args) -> Result<Map<String, Value>, Failure> {
 }
 
 /// Determines the command or URL, which can be given in several ways.
-fn way(args: &Args) -> Result<AddTarget, Failure> {
+fn way(args: &AddArgs) -> Result<AddTarget, Failure> {
     let AddFlags { transport, url, command, arg, .. } = &args.flags;
     let words = || args.rest.iter().chain(arg).cloned().collect();
     let is_address = |text: &str| match transport {
-        Some(Transport::Stdio) => false,
+        Some(TransportFlag::Stdio) => false,
         Some(_) => true,
         None => text.starts_with("http://") || text.starts_with("https://"),
     };
@@ -57,7 +57,7 @@ fn way(args: &Args) -> Result<AddTarget, Failure> {
 }
 
 /// Rejects arguments given together with a URL.
-fn alone(args: &Args, way: AddTarget) -> Result<AddTarget, Failure> {
+fn alone(args: &AddArgs, way: AddTarget) -> Result<AddTarget, Failure> {
     if args.rest.is_empty() && args.flags.arg.is_empty() {
         return Ok(way);
     }
@@ -70,13 +70,13 @@ fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
     let AddFlags { transport, header, env, cwd, login, .. } = flags;
     let (odd, instead) = match way {
         AddTarget::Start { .. } => {
-            let wrong = transport.is_some_and(|transport| transport != Transport::Stdio);
+            let wrong = transport.is_some_and(|transport| transport != TransportFlag::Stdio);
             let odd = [("--transport http", wrong), ("--header", !header.is_empty()), ("--oauth-…", login.is_given())];
             (odd, "a server that is started takes --env")
         }
         AddTarget::Dial { .. } => {
             let odd = [
-                ("--transport stdio", *transport == Some(Transport::Stdio)),
+                ("--transport stdio", *transport == Some(TransportFlag::Stdio)),
                 ("--env", !env.is_empty()),
                 ("--cwd", cwd.is_some()),
             ];
@@ -119,8 +119,8 @@ fn dial(entry: &mut Map<String, Value>, flags: &AddFlags, url: String) -> Result
     check_address("the URL", &url)?;
     entry.insert("url".to_owned(), url.into());
     match flags.transport {
-        Some(Transport::Http) => drop(entry.insert("type".to_owned(), "http".into())),
-        Some(Transport::Sse) => drop(entry.insert("type".to_owned(), "sse".into())),
+        Some(TransportFlag::Http) => drop(entry.insert("type".to_owned(), "http".into())),
+        Some(TransportFlag::Sse) => drop(entry.insert("type".to_owned(), "sse".into())),
         _ => {}
     }
     let headers = flags.header.iter().map(|text| header(text)).collect::<Result<Map<_, _>, _>>()?;
@@ -145,7 +145,7 @@ fn header(text: &str) -> Result<(String, Value), Failure> {
     Ok((name.trim().to_owned(), value.trim().into()))
 }
 
-fn oauth(login: &Login) -> Result<Map<String, Value>, Failure> {
+fn oauth(login: &OauthFlags) -> Result<Map<String, Value>, Failure> {
     for (flag, url) in login.addresses() {
         url.as_ref().map_or(Ok(()), |url| check_address(flag, url))?;
     }
@@ -155,7 +155,7 @@ fn oauth(login: &Login) -> Result<Map<String, Value>, Failure> {
 
 /// Rejects a text that is not an HTTP URL. A text with references is not checked before they are resolved.
 fn check_address(what: &str, text: &str) -> Result<(), Failure> {
-    let is_literal = parts(text).iter().all(|part| matches!(part, Part::Text(_)));
+    let is_literal = parts(text).iter().all(|part| matches!(part, TemplatePart::Text(_)));
     let is_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if is_literal && !is_address {
         let failure = Failure::usage(format_args!("{what} is no address that begins with http:// or https://"));
@@ -164,7 +164,7 @@ fn check_address(what: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn keep(entry: &mut Map<String, Value>, keeping: &Keeping) {
+fn keep(entry: &mut Map<String, Value>, keeping: &ServerSettingFlags) {
     let mut put = |key: &str, value: Option<Value>| value.map(|value| entry.insert(key.to_owned(), value));
     let list = |items: &[String]| (!items.is_empty()).then(|| Value::from(items.to_vec()));
     put("enabled", keeping.enabled.filter(|enabled| !enabled).map(Into::into));
@@ -176,7 +176,7 @@ fn keep(entry: &mut Map<String, Value>, keeping: &Keeping) {
     put("description", keeping.description.clone().map(Into::into));
 }
 
-impl Login {
+impl OauthFlags {
     fn addresses(&self) -> [(&'static str, &Option<String>); 3] {
         [
             ("--oauth-authorization-url", &self.oauth_authorization_url),
@@ -202,7 +202,7 @@ impl Login {
 }
 
 /// Returns the members to prompt for, each as its object and its name, in the order of the arguments.
-pub fn asked_for(args: &Args, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
+pub fn asked_for(args: &AddArgs, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let name = |text: &String| text.split(['=', ':']).next().unwrap_or_default().trim().to_owned();
     let env = args.flags.env.iter().map(|text| ("env", name(text)));
     let headers = args.flags.header.iter().map(|text| ("headers", name(text)));

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 pub struct AddFlags {
     /// Transport; detected if not given
     #[arg(long, short, value_enum, help_heading = "Server")]
-    pub transport: Option<Transport>,
+    pub transport: Option<TransportFlag>,
     /// URL of the server: http:// or https://
     #[arg(long, value_name = "URL", conflicts_with_all = ["target", "command"], help_heading = "Server")]
     pub url: Option<String>,
@@ -29,14 +29,14 @@ pub struct AddFlags {
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
-    pub keeping: Keeping,
+    pub keeping: ServerSettingFlags,
     #[command(flatten)]
-    pub login: Login,
+    pub login: OauthFlags,
 }
 
 /// Settings of a server.
 #[derive(Debug, clap::Args)]
-pub struct Keeping {
+pub struct ServerSettingFlags {
     /// Enable the server
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub enabled: Option<bool>,
@@ -63,7 +63,7 @@ pub struct Keeping {
 /// OAuth parameters for servers without discovery.
 #[derive(Debug, clap::Args)]
 #[group(id = "login", multiple = true)]
-pub struct Login {
+pub struct OauthFlags {
     /// Authorization endpoint
     #[arg(long, value_name = "URL", help_heading = "Login")]
     pub oauth_authorization_url: Option<String>,
@@ -86,7 +86,7 @@ pub struct Login {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Transport {
+pub enum TransportFlag {
     /// A program started as a child process
     Stdio,
     /// Streamable HTTP

@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use wharf_config::edit::Change;
+use wharf_config::edit::ConfigChange;
 use wharf_config::{Config, load};
 use wharf_spec::ServerName;
 
 use crate::command::configuration::undo::{quoted, undo_by_json};
 use crate::masked::literal_secrets;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::scope::{Scope, Written};
-use wharf_terminal::session::Session;
+use wharf_terminal::scope::{ConfigScope, WrittenEntry};
+use wharf_terminal::session::CommandSession;
 use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 /// A server entry that was written.
-pub struct Added<'a> {
+pub struct AddedEntry<'a> {
     pub name: &'a ServerName,
     pub entry: &'a Map<String, Value>,
-    pub written: &'a Written,
-    pub scope: Scope,
+    pub written: &'a WrittenEntry,
+    pub scope: ConfigScope,
 }
 
 #[derive(Serialize)]
@@ -40,11 +40,11 @@ struct AddDocument<'a> {
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn tell(session: &Session, added: &Added<'_>) -> Result<(), Failure> {
-    let Added { name, written, scope, .. } = added;
+pub fn tell(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Failure> {
+    let AddedEntry { name, written, scope, .. } = added;
     let (action, word) = match written.change {
-        Change::Replaced(_) => ("replaced", "Replaced"),
-        Change::Unchanged => ("unchanged", "Nothing to change about"),
+        ConfigChange::Replaced(_) => ("replaced", "Replaced"),
+        ConfigChange::Unchanged => ("unchanged", "Nothing to change about"),
         _ => ("added", "Added"),
     };
     let warnings = warnings(session, added);
@@ -76,12 +76,12 @@ pub fn tell(session: &Session, added: &Added<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Added<'_> {
+impl AddedEntry<'_> {
     fn undo(&self) -> String {
-        let scope = if self.scope == Scope::Global { " --scope global" } else { "" };
+        let scope = if self.scope == ConfigScope::Global { " --scope global" } else { "" };
         match &self.written.change {
             _ if self.is_switch() => format!("wharf enable {}", quoted(self.name.as_str())),
-            Change::Replaced(Value::Object(old)) => undo_by_json(self.name, old, &format!("--replace{scope}")),
+            ConfigChange::Replaced(Value::Object(old)) => undo_by_json(self.name, old, &format!("--replace{scope}")),
             _ => format!("wharf remove {}{scope}", quoted(self.name.as_str())),
         }
     }
@@ -92,7 +92,7 @@ impl Added<'_> {
     }
 }
 
-fn warnings(session: &Session, added: &Added<'_>) -> Vec<String> {
+fn warnings(session: &CommandSession, added: &AddedEntry<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let secrets = literal_secrets(added.entry);
     if added.scope.layer().needs_approval() && !secrets.is_empty() {
@@ -108,8 +108,8 @@ fn warnings(session: &Session, added: &Added<'_>) -> Vec<String> {
 }
 
 /// Returns a warning if an entry of the same name in another layer takes precedence or is now overridden.
-fn elsewhere(session: &Session, added: &Added<'_>, config: &Config) -> Option<String> {
-    let shown = |server: &wharf_config::Configured| {
+fn elsewhere(session: &CommandSession, added: &AddedEntry<'_>, config: &Config) -> Option<String> {
+    let shown = |server: &wharf_config::ConfiguredServer| {
         format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
     };
     let name = added.name;

@@ -2,7 +2,7 @@
 
 use super::*;
 use wharf_client::Transport;
-use wharf_spec::HttpForm;
+use wharf_spec::HttpTransport;
 
 /// The stream takes everything in flight with it; what comes too late on the next one is nobody's.
 pub async fn many_in_flight(cell: &Cell) -> Problems {
@@ -44,7 +44,7 @@ pub async fn automatic(cell: &Cell) -> Problems {
         std::fs::create_dir_all(&cell.folder).unwrap();
         let server = Fixture::start(&cell);
         let mut spec = server.spec();
-        spec.form = HttpForm::Automatic;
+        spec.form = HttpTransport::Automatic;
         let connection = match connect_http(&spec, cell.options()).await {
             Ok(connection) => connection,
             Err(error) => return vec![explain(&error)],

@@ -60,7 +60,7 @@ pub async fn unwanted_requests(cell: &Cell) -> Problems {
     works(&mut problems, &connection).await;
     let unwanted = connection.counters().unwanted_requests;
     // Before the revision is agreed on they are only logged.
-    let counted = cell.phase == wharf_testkit::cases::Phase::Before || unwanted == 4;
+    let counted = cell.phase == wharf_testkit::cases::FaultPhase::Before || unwanted == 4;
     demand(&mut problems, counted, || format!("{unwanted} counted"));
     connection.close().await;
     demand(&mut problems, count(cell, "post reply") == 0, || "one was answered".to_owned());

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::server::Held;
-use super::{MOST_CALLS, NAMES, World};
+use super::server::SimulatedLinkRef;
+use super::{MOST_CALLS, NAMES, Simulation};
 use crate::lane::{NextStep, RetryState, next_move};
-use crate::supervise::Way;
+use crate::supervise::Availability;
 
 /// Timeout of a call that waits for its server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub struct Call {
+pub struct SimulatedCall {
     name: usize,
     /// The server that had the name when the call was made.
     made_of: usize,
@@ -28,9 +28,9 @@ pub struct Call {
 enum CallStage {
     Waiting,
     /// Has a connection and has not been sent.
-    Going(Held),
+    Going(SimulatedLinkRef),
     /// Delivered and not answered.
-    Arrived(Held),
+    Arrived(SimulatedLinkRef),
     Over(End),
 }
 
@@ -46,17 +46,17 @@ pub enum End {
 
 /// The end of a call, and whether its server was replaced in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct CallEndKind {
     end: &'static str,
     replaced: bool,
 }
 
-impl Kind {
+impl CallEndKind {
     /// Number of kinds that occur: all except a call that moves to another server and then finds three broken
     /// connections.
     pub const LEAST: usize = 9;
 
-    fn of(call: &Call, end: End) -> Self {
+    fn of(call: &SimulatedCall, end: End) -> Self {
         let end = match end {
             End::Answered(_) => "answered",
             End::Unknown => "unknown",
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-impl Call {
+impl SimulatedCall {
     pub fn end(&self) -> Option<End> {
         match self.stage {
             CallStage::Over(end) => Some(end),
@@ -77,7 +77,7 @@ impl Call {
     }
 }
 
-impl World {
+impl Simulation {
     pub(super) fn make_call(&mut self) {
         if self.live.len() < MOST_CALLS {
             let name = self.dice.below(NAMES);
@@ -90,7 +90,15 @@ impl World {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
         let (journey, until) = (RetryState::default(), self.now + PATIENCE);
-        let made = Call { name, made_of: server, server, journey, stage: CallStage::Waiting, delivered: false, until };
+        let made = SimulatedCall {
+            name,
+            made_of: server,
+            server,
+            journey,
+            stage: CallStage::Waiting,
+            delivered: false,
+            until,
+        };
         self.live.push(self.calls.len());
         self.calls.push(made);
         self.calls.len() - 1
@@ -124,7 +132,7 @@ impl World {
     fn look_for_way(&mut self, call: usize) -> bool {
         let (server, stale) = (&mut self.servers[self.calls[call].server], self.calls[call].journey.stale);
         match (next_move(&server.way(), server.epoch(), stale, self.now), server.way()) {
-            (NextStep::Go, Way::Open(link)) => {
+            (NextStep::Go, Availability::Open(link)) => {
                 assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
                 self.calls[call].stage = CallStage::Going(link);
                 true
@@ -140,7 +148,7 @@ impl World {
 
     /// Moves the call to the server's replacement if there is one, otherwise ends it.
     fn turn_to_successor(&mut self, call: usize) {
-        let Call { name, server, .. } = self.calls[call];
+        let SimulatedCall { name, server, .. } = self.calls[call];
         let now = self.current[name];
         if now == server {
             return self.over(call, End::Unavailable);
@@ -151,8 +159,8 @@ impl World {
         self.calls[call].journey = RetryState::default();
     }
 
-    fn go(&mut self, call: usize, link: Held) -> bool {
-        let Call { name, made_of, delivered, .. } = self.calls[call];
+    fn go(&mut self, call: usize, link: SimulatedLinkRef) -> bool {
+        let SimulatedCall { name, made_of, delivered, .. } = self.calls[call];
         if !link.alive.get() {
             let again = self.calls[call].journey.goes_again(link.epoch);
             if again {
@@ -174,7 +182,7 @@ impl World {
         assert_eq!(self.calls[call].end(), None, "a call ends once");
         let arrived = matches!(end, End::Answered(_) | End::Unknown);
         assert_eq!(arrived, self.calls[call].delivered, "how a call ends tells whether it arrived");
-        self.ends.insert(Kind::of(&self.calls[call], end));
+        self.ends.insert(CallEndKind::of(&self.calls[call], end));
         self.calls[call].stage = CallStage::Over(end);
         self.live.retain(|other| *other != call);
         self.release(self.calls[call].server);

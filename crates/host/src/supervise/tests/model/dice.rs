@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use wharf_spec::{ActivationState, Backoff, Reconnect};
+use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
-use crate::supervise::step::Keeping;
+use crate::supervise::step::SupervisionPolicy;
 
-pub struct Dice(u64);
+pub struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(0x2545_F491_4F6C_DD1D))
     }
@@ -28,15 +28,15 @@ impl Dice {
     }
 
     /// Returns random settings of a server. Most are enabled.
-    pub fn keeping(&mut self) -> Keeping {
+    pub fn keeping(&mut self) -> SupervisionPolicy {
         let seconds = |count| Some(Duration::from_secs(count));
         let attempts = [0, 1, 3, 5][self.below(4)];
-        let backoff = Reconnect::Backoff(Backoff { attempts, ..Backoff::default() });
+        let backoff = ReconnectPolicy::Backoff(BackoffSettings { attempts, ..BackoffSettings::default() });
         let (enabled, disabled) = (ActivationState::Enabled, ActivationState::Disabled);
-        Keeping {
+        SupervisionPolicy {
             admission: self.one_of(&[enabled, enabled, enabled, enabled, disabled, ActivationState::Unapproved]),
             lazy: self.below(5) < 2,
-            reconnect: self.one_of(&[backoff, backoff, backoff, Reconnect::Off]),
+            reconnect: self.one_of(&[backoff, backoff, backoff, ReconnectPolicy::Off]),
             health_check: self.one_of(&[None, seconds(0), seconds(5), seconds(60)]),
             // Shorter timeouts would stop and start the server more than once a second under calls.
             idle_stop: self.one_of(&[None, seconds(1), seconds(5), seconds(600)]),

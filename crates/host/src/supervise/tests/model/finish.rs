@@ -3,14 +3,14 @@
 use wharf_spec::ActivationState;
 
 use super::call::End;
-use super::{NAMES, World};
+use super::{NAMES, Simulation};
 use crate::supervise::phase::{Phase, RecoveryTrigger};
-use crate::supervise::step::{Command, Event, Keeping};
+use crate::supervise::step::{SupervisionPolicy, SupervisorCommand, SupervisorEvent};
 
 /// Maximum number of rounds before a history counts as endless.
 const MOST_ROUNDS: usize = 2_000;
 
-impl World {
+impl Simulation {
     /// Runs until the system is at rest. Every attempt succeeds and no connection is lost; calls end before their
     /// timeout.
     pub(super) fn come_to_rest(&mut self) {
@@ -79,7 +79,7 @@ impl World {
     pub(super) fn serve_whoever_can(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
-            let Keeping { admission, lazy, .. } = self.servers[server].keeping;
+            let SupervisionPolicy { admission, lazy, .. } = self.servers[server].keeping;
             let serves = match *self.servers[server].phase() {
                 Phase::Ready { .. } => true,
                 Phase::Idle => {
@@ -102,10 +102,10 @@ impl World {
     pub(super) fn bring_back_the_rest(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
-            let keeping = Keeping { admission: ActivationState::Enabled, ..self.servers[server].keeping };
+            let keeping = SupervisionPolicy { admission: ActivationState::Enabled, ..self.servers[server].keeping };
             self.servers[server].keeping = keeping;
-            self.step(server, Event::Command(Command::Keep(keeping)));
-            self.step(server, Event::Command(Command::Connect));
+            self.step(server, SupervisorEvent::Command(SupervisorCommand::Keep(keeping)));
+            self.step(server, SupervisorEvent::Command(SupervisorCommand::Connect));
             self.expect(name, End::Answered(server));
         }
     }

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::call::{Call, Kind};
-use self::dice::Dice;
+use self::call::{CallEndKind, SimulatedCall};
+use self::dice::SeededRandom;
 use self::server::SimulatedServer;
 use super::{login, passing, permanent};
-use crate::supervise::step::{Command, Event};
+use crate::supervise::step::{SupervisorCommand, SupervisorEvent};
 
 /// Number of histories, each with its own seed.
 const SEEDS: u64 = 10_000;
@@ -33,33 +33,33 @@ fn no_history_loses_or_misroutes_a_call() {
     let seeds = ONLY.map_or(0..SEEDS, |seed| seed..seed + 1);
     let mut ends = HashSet::new();
     for seed in seeds {
-        match catch_unwind(|| World::new(seed).live()) {
+        match catch_unwind(|| Simulation::new(seed).live()) {
             Ok(seen) => ends.extend(seen),
             Err(_) => panic!("the history of seed {seed} went wrong: see above, and name it in `ONLY`"),
         }
     }
     // A run that covers fewer kinds of ends would prove too little.
-    assert!(ONLY.is_some() || ends.len() >= Kind::LEAST, "{ends:?}");
+    assert!(ONLY.is_some() || ends.len() >= CallEndKind::LEAST, "{ends:?}");
 }
 
 /// Servers and calls. Events that a runtime would process in any order are processed in random order.
-pub(super) struct World {
-    dice: Dice,
+pub(super) struct Simulation {
+    dice: SeededRandom,
     now: Instant,
     /// All servers of the history. A later server of the same name has replaced an earlier one.
     servers: Vec<SimulatedServer>,
     /// Index of the current server of each name.
     current: [usize; NAMES],
-    calls: Vec<Call>,
+    calls: Vec<SimulatedCall>,
     /// Calls in progress.
     live: Vec<usize>,
-    ends: HashSet<Kind>,
+    ends: HashSet<CallEndKind>,
 }
 
-impl World {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let mut world = Self {
-            dice: Dice::new(seed),
+            dice: SeededRandom::new(seed),
             now: Instant::now(),
             servers: Vec::new(),
             current: [0; NAMES],
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// Runs a history and returns the kinds of ends of its calls.
-    fn live(mut self) -> HashSet<Kind> {
+    fn live(mut self) -> HashSet<CallEndKind> {
         for _ in 0..HAPPENINGS {
             self.happen();
         }
@@ -109,8 +109,8 @@ impl World {
         }
     }
 
-    fn step(&mut self, server: usize, event: Event<server::Held>) {
-        let by_hand = matches!(event, Event::Command(_));
+    fn step(&mut self, server: usize, event: SupervisorEvent<server::SimulatedLinkRef>) {
+        let by_hand = matches!(event, SupervisorEvent::Command(_));
         self.servers[server].step(event, self.now, by_hand);
     }
 
@@ -127,13 +127,13 @@ impl World {
             // The attempt hangs.
             _ => return,
         };
-        self.step(server, Event::NotConnected { epoch, trouble });
+        self.step(server, SupervisorEvent::NotConnected { epoch, trouble });
     }
 
     fn connects(&mut self, server: usize) {
         let epoch = self.servers[server].epoch();
         let open = self.servers[server].open(server, epoch);
-        self.step(server, Event::Connected { epoch, open });
+        self.step(server, SupervisorEvent::Connected { epoch, open });
     }
 
     /// Breaks the connection. Calls notice it themselves; the supervisor is notified separately.
@@ -147,7 +147,7 @@ impl World {
     fn loss_is_noticed(&mut self, server: usize) {
         let Some(link) = self.servers[server].link() else { return };
         if !link.alive.get() || self.dice.below(8) == 0 {
-            self.step(server, Event::Lost { epoch: link.epoch, trouble: passing() });
+            self.step(server, SupervisorEvent::Lost { epoch: link.epoch, trouble: passing() });
         }
     }
 
@@ -158,9 +158,9 @@ impl World {
             return;
         }
         let event = match self.dice.below(3) {
-            0 => Event::Connected { epoch: epoch - 1, open: self.servers[server].open(server, epoch - 1) },
-            1 => Event::NotConnected { epoch: epoch - 1, trouble: permanent() },
-            _ => Event::Lost { epoch: epoch - 1, trouble: passing() },
+            0 => SupervisorEvent::Connected { epoch: epoch - 1, open: self.servers[server].open(server, epoch - 1) },
+            1 => SupervisorEvent::NotConnected { epoch: epoch - 1, trouble: permanent() },
+            _ => SupervisorEvent::Lost { epoch: epoch - 1, trouble: passing() },
         };
         self.step(server, event);
     }
@@ -170,16 +170,16 @@ impl World {
             return;
         }
         let command = match self.dice.below(8) {
-            0 | 1 => Command::Connect,
-            2 => Command::Disconnect,
-            3 => Command::Reconnect,
+            0 | 1 => SupervisorCommand::Connect,
+            2 => SupervisorCommand::Disconnect,
+            3 => SupervisorCommand::Reconnect,
             _ => {
                 let keeping = self.dice.keeping();
                 self.servers[server].keeping = keeping;
-                Command::Keep(keeping)
+                SupervisorCommand::Keep(keeping)
             }
         };
-        self.step(server, Event::Command(command));
+        self.step(server, SupervisorEvent::Command(command));
     }
 
     /// Replaces the server of a name. As in a change of the server set, the new server exists before the old one
@@ -203,7 +203,7 @@ impl World {
     /// Delivers a pending wake-up to the server.
     fn take_wish(&mut self, server: usize) {
         if std::mem::take(&mut self.servers[server].wanted) && !self.servers[server].has_left() {
-            self.step(server, Event::Wanted);
+            self.step(server, SupervisorEvent::Wanted);
         }
     }
 

@@ -8,33 +8,33 @@ use tokio::time::Instant;
 
 use super::super::moment;
 use crate::supervise::phase::Phase;
-use crate::supervise::step::{Effect, Event, Keeping, ServerActivity, Supervisor};
-use crate::supervise::{State, Way};
+use crate::supervise::step::{ServerActivity, SupervisionPolicy, Supervisor, SupervisorEffect, SupervisorEvent};
+use crate::supervise::{Availability, ServerState};
 
 /// Time that calls of a server that has left have to finish.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// A simulated connection.
-pub struct Link {
+pub struct SimulatedLink {
     pub server: usize,
     pub epoch: u64,
     pub alive: Cell<bool>,
     closed: Cell<bool>,
 }
 
-pub type Held = Rc<Link>;
+pub type SimulatedLinkRef = Rc<SimulatedLink>;
 
 /// An attempt in progress, counted until it is dropped.
-pub struct Attempt(Rc<Cell<usize>>);
+pub struct SimulatedAttempt(Rc<Cell<usize>>);
 
-impl Attempt {
+impl SimulatedAttempt {
     fn new(count: &Rc<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self(Rc::clone(count))
     }
 }
 
-impl Drop for Attempt {
+impl Drop for SimulatedAttempt {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -42,23 +42,23 @@ impl Drop for Attempt {
 
 pub struct SimulatedServer {
     pub name: usize,
-    pub keeping: Keeping,
+    pub keeping: SupervisionPolicy,
     pub in_flight: usize,
     pub held: usize,
     pub last_used: Instant,
     /// A wake-up has been requested and not been delivered yet.
     pub wanted: bool,
-    supervisor: Supervisor<Attempt, Held>,
+    supervisor: Supervisor<SimulatedAttempt, SimulatedLinkRef>,
     attempts: Rc<Cell<usize>>,
     /// Connections that are open.
-    unclosed: Vec<Held>,
+    unclosed: Vec<SimulatedLinkRef>,
     /// Time of the last start, unless a command has been processed since.
     started: Option<Instant>,
-    leaving: Option<(Option<Held>, Instant)>,
+    leaving: Option<(Option<SimulatedLinkRef>, Instant)>,
 }
 
 impl SimulatedServer {
-    pub fn new(name: usize, keeping: Keeping, seed: u64, now: Instant) -> Self {
+    pub fn new(name: usize, keeping: SupervisionPolicy, seed: u64, now: Instant) -> Self {
         let mut server = Self {
             name,
             keeping,
@@ -78,7 +78,7 @@ impl SimulatedServer {
         server
     }
 
-    pub fn step(&mut self, event: Event<Held>, now: Instant, by_hand: bool) {
+    pub fn step(&mut self, event: SupervisorEvent<SimulatedLinkRef>, now: Instant, by_hand: bool) {
         assert!(!self.has_left());
         let (before, barred_before) = (self.state(), self.is_barred());
         let effects = self.supervisor.step(event, moment(now));
@@ -86,31 +86,33 @@ impl SimulatedServer {
             self.started = None;
         }
         if self.is_barred() {
-            let only_closes = effects.iter().all(|effect| matches!(effect, Effect::Close(_)));
+            let only_closes = effects.iter().all(|effect| matches!(effect, SupervisorEffect::Close(_)));
             assert!(only_closes, "a server that may not be used is left alone");
-            let stale = |effect: &Effect<Held>| matches!(effect, Effect::Close(link) if link.epoch < self.epoch());
+            let stale = |effect: &SupervisorEffect<SimulatedLinkRef>| matches!(effect, SupervisorEffect::Close(link) if link.epoch < self.epoch());
             assert!(!barred_before || effects.iter().all(stale), "it has nothing of its own");
         }
         effects.into_iter().for_each(|effect| self.perform(effect, now));
         self.check();
     }
 
-    fn perform(&mut self, effect: Effect<Held>, now: Instant) {
+    fn perform(&mut self, effect: SupervisorEffect<SimulatedLinkRef>, now: Instant) {
         match effect {
-            Effect::Connect(epoch) => {
+            SupervisorEffect::Connect(epoch) => {
                 assert_eq!(epoch, self.epoch());
                 assert!(self.is_connecting() && self.attempts.get() == 0, "one attempt at a time");
                 let early = self.started.is_some_and(|started| now - started < Duration::from_secs(1));
                 assert!(!early, "it is started once a second at most");
                 self.started = Some(now);
-                self.supervisor.hold(Attempt::new(&self.attempts));
+                self.supervisor.hold(SimulatedAttempt::new(&self.attempts));
             }
-            Effect::Close(link) => self.close(&link),
-            Effect::Check(epoch) => assert!(epoch == self.epoch() && self.link().is_some(), "who is asked is there"),
+            SupervisorEffect::Close(link) => self.close(&link),
+            SupervisorEffect::Check(epoch) => {
+                assert!(epoch == self.epoch() && self.link().is_some(), "who is asked is there")
+            }
         }
     }
 
-    fn close(&mut self, link: &Held) {
+    fn close(&mut self, link: &SimulatedLinkRef) {
         assert!(!link.closed.replace(true), "a connection is closed once");
         link.alive.set(false);
         self.unclosed.retain(|other| !Rc::ptr_eq(other, link));
@@ -128,7 +130,7 @@ impl SimulatedServer {
     pub fn look(&mut self, now: Instant) {
         let due = self.due(now);
         let before = (self.state(), self.epoch());
-        self.step(Event::Due(self.activity(now)), now, false);
+        self.step(SupervisorEvent::Due(self.activity(now)), now, false);
         if due.is_some_and(|due| due <= now) && before == (self.state(), self.epoch()) {
             assert!(self.due(now).is_none_or(|next| next > now), "it would be looked at without end");
         }
@@ -144,8 +146,8 @@ impl SimulatedServer {
     }
 
     /// Opens a connection for an attempt.
-    pub fn open(&mut self, server: usize, epoch: u64) -> Held {
-        let link = Rc::new(Link { server, epoch, alive: Cell::new(true), closed: Cell::new(false) });
+    pub fn open(&mut self, server: usize, epoch: u64) -> SimulatedLinkRef {
+        let link = Rc::new(SimulatedLink { server, epoch, alive: Cell::new(true), closed: Cell::new(false) });
         self.unclosed.push(Rc::clone(&link));
         link
     }
@@ -179,16 +181,16 @@ impl SimulatedServer {
         self.supervisor.epoch()
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ServerState {
         self.supervisor.state()
     }
 
-    pub fn phase(&self) -> &Phase<Attempt, Held> {
+    pub fn phase(&self) -> &Phase<SimulatedAttempt, SimulatedLinkRef> {
         self.supervisor.phase()
     }
 
-    pub fn way(&self) -> Way<Held> {
-        Way::of(self.supervisor.phase(), Rc::clone)
+    pub fn way(&self) -> Availability<SimulatedLinkRef> {
+        Availability::of(self.supervisor.phase(), Rc::clone)
     }
 
     pub fn is_connecting(&self) -> bool {
@@ -200,7 +202,7 @@ impl SimulatedServer {
     }
 
     /// Returns the connection of a ready server.
-    pub fn link(&self) -> Option<Held> {
+    pub fn link(&self) -> Option<SimulatedLinkRef> {
         match self.phase() {
             Phase::Ready { open, .. } => Some(Rc::clone(open)),
             _ => None,
