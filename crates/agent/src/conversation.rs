@@ -116,13 +116,13 @@ pub enum ResultBlock {
 #[non_exhaustive]
 pub enum SavedLineError {
     /// The line was saved by a newer version of this program.
-    #[error("the line has schema {0}, and the latest known here is {SCHEMA}")]
+    #[error("line has schema {0}, but this version supports only up to {SCHEMA}")]
     Newer(u32),
     /// The line exceeds the structural limits.
-    #[error("the line is too much to be read")]
+    #[error("line is too large or too deeply nested")]
     TooComplex(#[source] JsonLimitExceeded),
     /// The line is not a saved turn.
-    #[error("the line is no turn of a conversation")]
+    #[error("line is not a conversation turn")]
     Shape(#[source] serde_json::Error),
 }
 
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn what_is_no_turn_is_told_apart() {
         for (line, expected) in [
-            (r#"{"schema":3,"conversation":[]}"#, "the line has schema 3, and the latest known here is 2"),
-            (r#"{"schema":2,"turn":{"role":"user"}}"#, "the line is no turn of a conversation"),
-            (r#"{"schema":2,"turn":{"role":"user","#, "the line is no turn of a conversation"),
-            (&"[".repeat(1000), "the line is too much to be read"),
+            (r#"{"schema":3,"conversation":[]}"#, "line has schema 3, but this version supports only up to 2"),
+            (r#"{"schema":2,"turn":{"role":"user"}}"#, "line is not a conversation turn"),
+            (r#"{"schema":2,"turn":{"role":"user","#, "line is not a conversation turn"),
+            (&"[".repeat(1000), "line is too large or too deeply nested"),
         ] {
             assert_eq!(ConversationTurn::from_line(line.as_bytes()).unwrap_err().to_string(), expected);
         }

@@ -67,7 +67,7 @@ impl ToolOffer {
         let two = finding.iter().flat_map(DeferredTools::definitions);
         two.for_each(|definition| definitions.add(format, &definition));
         for UnencodableTool { name, reason } in &definitions.withheld {
-            tracing::warn!(tool = %EscapedText::line(name, 100), %reason, "a tool is withheld from the model");
+            tracing::warn!(tool = %EscapedText::line(name, 100), %reason, "tool not offered to the model");
         }
         Self { definitions: Arc::new(definitions), tools, finding }
     }

@@ -63,19 +63,19 @@ pub struct Resumed {
 #[non_exhaustive]
 pub enum SavedConversationError {
     /// No conversation has this id.
-    #[error("there is no conversation `{}`", EscapedText::line(.0, 100))]
+    #[error("unknown conversation `{}`", EscapedText::line(.0, 100))]
     Unknown(String),
     /// There are no saved conversations.
-    #[error("there is no conversation to go on with")]
+    #[error("no saved conversation to resume")]
     Nothing,
     /// Several ids begin with this prefix.
-    #[error("there are several conversations whose names begin with `{}`", EscapedText::line(.0, 100))]
+    #[error("several conversation ids begin with `{}`", EscapedText::line(.0, 100))]
     Ambiguous(String),
     /// Another process has the conversation open.
-    #[error("the conversation `{0}` is open in another program")]
+    #[error("conversation `{0}` is open in another process")]
     Busy(String),
     /// The file was written by a newer version of this program.
-    #[error("the conversation `{id}` has lines of schema {schema}, and the latest known here is {SCHEMA}")]
+    #[error("conversation `{id}` has schema {schema}, but this version supports only up to {SCHEMA}")]
     Newer {
         /// Id of the conversation.
         id: String,

@@ -158,7 +158,7 @@ impl Account {
             self.inner.keeping.settled().await;
         };
         if timeout(FINISH, settled).await.is_err() {
-            tracing::warn!(server = %self.inner.key.server, "a login was still being renewed at the end");
+            tracing::warn!(server = %self.inner.key.server, "exiting while a token renewal is still running");
         }
     }
 
@@ -247,7 +247,7 @@ impl AccountInner {
             Err(error) if can_renew && wants_login(&error) && self.can_log_in() => Ok(()),
             Err(error) if can_renew && (error.needs_person() || has_ended(tokens, (self.now)())) => Err(error),
             Err(error) => {
-                tracing::debug!(%error, "tokens that end soon are used for now");
+                tracing::debug!(%error, "renewal failed, using the current token until it expires");
                 Ok(())
             }
             Ok(()) => Ok(()),

@@ -50,7 +50,7 @@ pub(crate) struct DpopProofInput<'a> {
 impl DpopKey {
     /// Generates a new key.
     pub fn generate() -> Result<Self, LoginError> {
-        let failed = |_| LoginError::Proof("no key could be made".to_owned());
+        let failed = |_| LoginError::Proof("the DPoP key could not be generated".to_owned());
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(failed)?;
         let kept = Secret::new(STANDARD.encode(pair.to_pkcs8v1().map_err(failed)?.as_ref()));
         Ok(Self::of(pair, kept))
@@ -60,7 +60,7 @@ impl DpopKey {
     pub fn load(kept: &Secret) -> Result<Self, LoginError> {
         let pair = STANDARD.decode(kept.reveal()).ok();
         let pair = pair.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
-        let damaged = || VaultError::Damaged { what: "the key that the tokens are bound to is damaged".to_owned() };
+        let damaged = || VaultError::Damaged { what: "the stored DPoP key is damaged".to_owned() };
         Ok(Self::of(pair.ok_or_else(damaged)?, kept.clone()))
     }
 

@@ -9,10 +9,10 @@ use crate::visitor::VisitError;
 #[non_exhaustive]
 pub enum LoginError {
     /// The authorization server cannot be discovered. Holds the attempts and their problems.
-    #[error("it cannot be found out where to log in: {0}")]
+    #[error("OAuth discovery failed: {0}")]
     Discovery(String),
     /// The metadata describe another server.
-    #[error("the server describes itself as `{found}`, which is not what was dialled ({dialled})")]
+    #[error("the server's metadata are for `{found}`, not for {dialled}")]
     WrongResource {
         /// Resource identifier in the metadata, escaped.
         found: String,
@@ -23,10 +23,10 @@ pub enum LoginError {
     #[error("the authorization server cannot be used: {0}")]
     Unsafe(String),
     /// No client is available at the authorization server.
-    #[error("no client could be registered: {0}")]
+    #[error("client registration failed: {0}")]
     Registration(String),
     /// The client cannot authenticate: its key, secret or assertion file is missing or invalid.
-    #[error("this client cannot prove itself: {0}")]
+    #[error("client authentication failed: {0}")]
     Proof(String),
     /// The user declined, on the page or before it was opened.
     #[error("the login was denied{}", .0.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
@@ -35,7 +35,7 @@ pub enum LoginError {
     #[error("{0}")]
     Visit(#[from] VisitError),
     /// The callback does not match the request.
-    #[error("the answer of the login page is not accepted: {0}")]
+    #[error("invalid login callback: {0}")]
     Mismatch(String),
     /// The token endpoint returned no tokens.
     #[error("{0}")]
@@ -50,7 +50,7 @@ pub enum LoginError {
         scope: Option<String>,
     },
     /// The server keeps demanding additional scopes.
-    #[error("the server asked for more than was granted {times} times in a row: {scope}")]
+    #[error("the server demanded additional scopes {times} times in a row: {scope}")]
     StepUps {
         /// Number of attempts.
         times: u32,
@@ -58,7 +58,7 @@ pub enum LoginError {
         scope: String,
     },
     /// The server rejects newly issued tokens.
-    #[error("the server refuses tokens right after they were got for it")]
+    #[error("the server rejects newly issued tokens")]
     NotTaken,
     /// The network cannot be used, or the server does not respond.
     #[error("{0}")]
@@ -70,7 +70,7 @@ pub enum LoginError {
 #[non_exhaustive]
 pub enum TokenError {
     /// A rejection with an error code (RFC 6749, 5.2).
-    #[error("the authorization server refused: {code}{}", .description.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
+    #[error("rejected by the authorization server: {code}{}", .description.as_ref().map(|said| format!(" ({said})")).unwrap_or_default())]
     Refused {
         /// The error code, escaped.
         code: String,
@@ -81,7 +81,7 @@ pub enum TokenError {
     },
     /// The outcome is unknown: no connection, a broken connection, or an invalid response. Tokens are retained, and a
     /// retry is possible.
-    #[error("the authorization server gave no answer that counts: {0}")]
+    #[error("no valid response from the authorization server: {0}")]
     Unclear(String),
 }
 

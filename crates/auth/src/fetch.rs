@@ -149,7 +149,7 @@ impl AuthHttpClient {
             Ok(url) => tokio::time::timeout(PATIENCE, self.0.exchange(url, order)).await,
             Err(flaw) => Ok(Err(FetchProblem::lasting(flaw))),
         };
-        let late = |_| Err(FetchProblem::passing(format!("no whole answer within {} s", PATIENCE.as_secs())));
+        let late = |_| Err(FetchProblem::passing(format!("no complete response within {} s", PATIENCE.as_secs())));
         fetched.unwrap_or_else(late).map_err(|trouble| FetchError {
             reason: format!("{}: {}", shown(address), trouble.reason),
             may_pass: trouble.may_pass,
@@ -180,7 +180,7 @@ impl HttpPools {
             may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
             reason: error.to_string(),
         })?;
-        let json = decoded(&body).map_err(|bound| FetchProblem::lasting(format!("the answer has {bound}")))?;
+        let json = decoded(&body).map_err(|bound| FetchProblem::lasting(format!("the response has {bound}")))?;
         Ok(FetchedResponse { status: response.status, headers: response.headers, json })
     }
 
@@ -224,7 +224,7 @@ impl HttpPools {
             Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
             // A name that only the proxy can resolve.
             Err(_) if self.options.proxy.is_some() => Ok(None),
-            Err(error) => Err(FetchProblem::passing(format!("the server's own name cannot be resolved: {error}"))),
+            Err(error) => Err(FetchProblem::passing(format!("the server's host name cannot be resolved: {error}"))),
         }
     }
 }
@@ -263,9 +263,7 @@ impl FetchProblem {
 impl From<SendError> for FetchProblem {
     fn from(error: SendError) -> Self {
         let hint = match error {
-            SendError::Blocked(_) => {
-                ", because it was a server that named it; `oauth` in the entry can name it instead"
-            }
+            SendError::Blocked(_) => " (named by a server; set the URL under `oauth` in the entry to allow it)",
             _ => "",
         };
         Self { reason: format!("{error}{hint}"), may_pass: error.may_pass() }

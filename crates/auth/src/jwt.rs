@@ -46,9 +46,14 @@ impl JwtSigner {
             "RS256" => ("RS256", rsa(&signature::RSA_PKCS1_SHA256)),
             "PS256" => ("PS256", rsa(&signature::RSA_PSS_SHA256)),
             "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(JwtSigningKey::Ed25519)),
-            other => return Err(unusable(format!("`{}` is no way to sign", UntrustedText::new(other).shortened(40)))),
+            other => {
+                return Err(unusable(format!(
+                    "unsupported signature algorithm `{}`",
+                    UntrustedText::new(other).shortened(40)
+                )));
+            }
         };
-        let key = key.map_err(|_| unusable(format!("the private key is none for {algorithm}")))?;
+        let key = key.map_err(|_| unusable(format!("the private key does not fit {algorithm}")))?;
         Ok(Self { algorithm, key })
     }
 
@@ -61,7 +66,8 @@ impl JwtSigner {
     pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, LoginError> {
         header["alg"] = self.algorithm.into();
         let statement = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
-        let signature = self.key.sign(statement.as_bytes()).map_err(|_| unusable("the private key does not sign"))?;
+        let signature =
+            self.key.sign(statement.as_bytes()).map_err(|_| unusable("signing with the private key failed"))?;
         Ok(format!("{statement}.{}", encoded(signature)))
     }
 }
@@ -88,7 +94,8 @@ pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
 /// Returns 256 random bits, base64url-encoded.
 pub(crate) fn unguessable() -> Result<String, LoginError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| unusable(format!("the system gives no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| unusable(format!("no random numbers from the operating system: {error}")))?;
     Ok(encoded(bytes))
 }
 

@@ -135,8 +135,8 @@ fn check_given_client(
     }
     let (old, new) = (shown(&before.issuer), shown(&server.issuer));
     Err(LoginError::Registration(format!(
-        "the server has moved from `{old}` to `{new}`, and `oauth.client_id` was used at the former; set the one that the \
-         latter knows, or log out first if it is the same"
+        "the issuer changed from `{old}` to `{new}`, but `oauth.client_id` belongs to the old one; set the client ID of the \
+         new issuer, or log out first if the ID is the same"
     )))
 }
 
@@ -211,7 +211,7 @@ impl LoginPlan<'_> {
             return self.on_device(&*visitor, before).await;
         }
         if visitor.wants_device() {
-            return Err(LoginError::Discovery("the authorization server has no login by a code".to_owned()));
+            return Err(LoginError::Discovery("the authorization server does not support the device flow".to_owned()));
         }
         let visit = visitor.prepare().await?;
         // A previously registered client has another redirect URI. Few authorization servers ignore a difference in the

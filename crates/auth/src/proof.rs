@@ -55,7 +55,7 @@ impl OAuthClient {
     }
 
     fn needed_secret(&self) -> Result<&Secret, LoginError> {
-        self.secret.as_ref().ok_or_else(|| LoginError::Proof("it has to show a secret and has none".to_owned()))
+        self.secret.as_ref().ok_or_else(|| LoginError::Proof("a client secret is required but not set".to_owned()))
     }
 }
 
@@ -63,8 +63,9 @@ impl OAuthClient {
 /// colon.
 fn basic(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
     let pair = STANDARD.encode(format!("{}:{}", percent_encoded(id), percent_encoded(secret.reveal())));
-    let mut value = HeaderValue::try_from(format!("Basic {pair}"))
-        .map_err(|_| LoginError::Proof("its secret fits in no header".to_owned()))?;
+    let mut value = HeaderValue::try_from(format!("Basic {pair}")).map_err(|_| {
+        LoginError::Proof("the client secret contains characters that are invalid in a header".to_owned())
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -78,7 +79,7 @@ fn percent_encoded(text: &str) -> String {
 /// endpoint, because another server could claim the same endpoint.
 fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, LoginError> {
     let TokenGrant::ClientKey { key, algorithm } = occasion.grant else {
-        return Err(LoginError::Proof("it has to sign and has no private key".to_owned()));
+        return Err(LoginError::Proof("a private key is required but not set".to_owned()));
     };
     let seconds = occasion.now / 1000;
     let claims = json!({

@@ -27,7 +27,7 @@ const REFUSALS: [&str; 9] = [
     "unauthorized_client",
 ];
 /// Advice to the user after a failed registration.
-const BY_HAND: &str = "register one by hand and set `oauth.client_id`";
+const BY_HAND: &str = "register a client manually and set `oauth.client_id`";
 /// Maximum length of a client ID or secret in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
@@ -51,13 +51,16 @@ pub(crate) async fn client_at(
         return Ok(given(id, server, settings));
     }
     let Some(redirect_uri) = wanted.redirect_uri else {
-        return Err(refused("without a person a client must have been registered beforehand: set `oauth.client_id`"));
+        return Err(refused("grants without a user require a preregistered client; set `oauth.client_id`"));
     };
     if let Some(id) = settings.client_metadata_url.as_ref().filter(|_| server.takes_documents) {
         return described(id);
     }
     let Some(address) = &server.registration_endpoint else {
-        return Err(by_hand(server, &format!("`{}` registers no clients by itself", shown(&server.issuer))));
+        return Err(by_hand(
+            server,
+            &format!("`{}` does not support dynamic client registration", shown(&server.issuer)),
+        ));
     };
     let named = UrlSource::of(address, settings);
     let answer = outside.post_json(address, named, &request(server, redirect_uri, wanted.scope)).await;
@@ -84,7 +87,7 @@ fn given(id: &str, server: &AuthServerMetadata, settings: &AuthSettings) -> OAut
 fn described(id: &str) -> Result<OAuthClient, LoginError> {
     let url = checked(id).map_err(|flaw| refused(format!("`oauth.client_metadata_url`: {flaw}")))?;
     if url.scheme() != "https" || url.path() == "/" {
-        return Err(refused("`oauth.client_metadata_url`: it is no https address with a path"));
+        return Err(refused("`oauth.client_metadata_url`: not an https URL with a path"));
     }
     let (id, origin) = (id.to_owned(), ClientOrigin::Document);
     Ok(OAuthClient { id, secret: None, proof: TokenEndpointAuth::None, origin, expires_at: None })
@@ -126,21 +129,21 @@ fn preferred(server: &AuthServerMetadata) -> &'static str {
 fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetadata) -> Result<OAuthClient, LoginError> {
     let said = answer.json.as_ref();
     if answer.status.is_server_error() {
-        return Err(LoginError::Unreachable(format!("{}: answered {}", shown(address), answer.status)));
+        return Err(LoginError::Unreachable(format!("{}: responded with {}", shown(address), answer.status)));
     }
     if answer.status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (shown(address), answer.status);
-        let told = format!("{address}: answered {status}; if that goes on, {BY_HAND}");
+        let told = format!("{address}: responded with {status}; if this persists, {BY_HAND}");
         return Err(LoginError::Unreachable(told));
     }
     let text = |name: &str| said?.get(name)?.as_str().filter(|text| !text.is_empty() && text.len() <= MOST_BYTES);
     if !matches!(answer.status, StatusCode::CREATED | StatusCode::OK) {
         let code = text("error").filter(|code| REFUSALS.contains(code)).map(|code| format!(" (`{code}`)"));
         let code = code.unwrap_or_default();
-        return Err(by_hand(server, &format!("{}: answered {}{code}", shown(address), answer.status)));
+        return Err(by_hand(server, &format!("{}: responded with {}{code}", shown(address), answer.status)));
     }
     let Some(id) = text("client_id") else {
-        return Err(by_hand(server, &format!("{}: the answer names no `client_id`", shown(address))));
+        return Err(by_hand(server, &format!("{}: the response has no `client_id`", shown(address))));
     };
     let secret = text("client_secret").map(Secret::new);
     let proof = proof(text("token_endpoint_auth_method"), secret.is_some(), server);

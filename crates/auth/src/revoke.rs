@@ -26,7 +26,7 @@ impl RevocationOutcome {
     pub fn trouble(self) -> Option<String> {
         match self {
             Self::All | Self::Nothing => None,
-            Self::NotTaken => Some("the authorization server takes no tokens back".to_owned()),
+            Self::NotTaken => Some("the authorization server does not support token revocation".to_owned()),
             Self::Unsure(why) => Some(why),
         }
     }

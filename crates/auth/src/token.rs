@@ -90,9 +90,11 @@ impl TokenRequest<'_> {
         let tokens = read(&answer, asked_at, before).map_err(|error| self.without_secrets(error, &answer))?;
         let must_be_bound = attempt.settings.dpop == DpopMode::Always || before.is_some_and(TokenSet::is_bound);
         match (tokens.is_bound(), self.dpop) {
-            (true, None) => Err(LoginError::Unsafe("it bound tokens to a key, and was shown none".to_owned())),
+            (true, None) => {
+                Err(LoginError::Unsafe("it returned a DPoP-bound token without a key in the request".to_owned()))
+            }
             (false, _) if must_be_bound => {
-                Err(LoginError::Unsafe("it gave a token that is not bound to our key, as it has to be".to_owned()))
+                Err(LoginError::Unsafe("it returned a token that is not DPoP-bound as required".to_owned()))
             }
             _ => Ok(tokens),
         }
@@ -137,7 +139,7 @@ impl TokenRequest<'_> {
         let pieces = ours.chain(self.client.secret.as_ref().map(Secret::reveal)).flat_map(pieces).collect();
         let said = |name: &str| answer.json.as_ref().and_then(|said| said.get(name)?.as_str()).unwrap_or_default();
         if tells(said("error"), &pieces) {
-            return TokenError::Unclear(format!("it answered {status} and what was shown to it"));
+            return TokenError::Unclear(format!("HTTP {status}, and the error text repeats a secret (omitted)"));
         }
         let description = description.filter(|_| !tells(said("error_description"), &pieces));
         TokenError::Refused { code, description, status }

@@ -71,8 +71,8 @@ Examples:
   wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"
   wharf call echo text=ahoy --stdio \"wharf demo-server\"
 
-Exit codes: 0 fine, 1 other failure, 2 usage, 3 server unreachable or off-protocol, 4 login needed,
-5 denied, 6 the tool or server answered with an error, 7 timed out, 130 interrupted.";
+Exit codes: 0 success, 1 other failure, 2 usage, 3 server unreachable or off-protocol, 4 login needed,
+5 denied, 6 the tool or server returned an error, 7 timed out, 130 interrupted.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum When {
@@ -191,7 +191,7 @@ impl Cli {
             Some(_) if self.repl.is_any() => Self::command()
                 .error(
                     ErrorKind::ArgumentConflict,
-                    "what belongs to a conversation goes with `wharf` alone, or behind `run`",
+                    "conversation options apply to `wharf` without a command, or to `wharf run`",
                 )
                 .exit(),
             Some(command) => command,

@@ -20,8 +20,8 @@ fn told(panic: &PanicHookInfo<'_>) -> String {
     let place = place.unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "error: this is a bug in Wharf {version}{what}{place}.\n  hint: please report this line and what you did where \
-         you have Wharf from, under \"issues\"; a stack trace is not needed"
+        "error: this is a bug in Wharf {version}{what}{place}.\n  hint: please report this line and what you did at \
+         your source of Wharf, under \"issues\"; a stack trace is not needed"
     )
 }
 

@@ -88,9 +88,9 @@ fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
 
 fn no_tool(server: Option<&str>) -> Failure {
     match server {
-        Some(server) => Failure::usage(format_args!("no tool of `{}` was named", shown_word(server)))
-            .hint(format_args!("`wharf tools {}` shows what there is", shown_word(server))),
-        None => Failure::usage("no tool was named").hint("`wharf tools` shows what there is"),
+        Some(server) => Failure::usage(format_args!("no tool of `{}` given", shown_word(server)))
+            .hint(format_args!("`wharf tools {}` lists the tools", shown_word(server))),
+        None => Failure::usage("no tool given").hint("`wharf tools` lists the tools"),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(failure.error.message, "`mcp__x__y` could be `x__y` of `mcp` or `y` of `x`");
         for line in ["git", "https://host/mcp"] {
             let failure = select(&words(line), &NAMES, false).unwrap_err();
-            assert_eq!(failure.error.message, format!("no tool of `{line}` was named"));
+            assert_eq!(failure.error.message, format!("no tool of `{line}` given"));
         }
         assert!(select(&[], &NAMES, false).is_err());
     }

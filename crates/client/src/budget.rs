@@ -48,8 +48,8 @@ pub enum BudgetScope {
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scope {
-            BudgetScope::Server => write!(f, "more than {} bytes of this server at once", self.limit),
-            BudgetScope::Host => write!(f, "more than {} bytes of all servers at once", self.limit),
+            BudgetScope::Server => write!(f, "this server exceeds its memory budget of {} bytes", self.limit),
+            BudgetScope::Host => write!(f, "all servers together exceed the memory budget of {} bytes", self.limit),
         }
     }
 }

@@ -204,7 +204,7 @@ impl Connection {
         mut options: CallOptions,
     ) -> Result<RawResult, CallError> {
         if !is_plain(method) || method.is_empty() {
-            return Err(CallError::Invalid("a method name is plain ASCII".to_owned()));
+            return Err(CallError::Invalid("a method name must be plain ASCII".to_owned()));
         }
         self.gate(method)?;
         let effect = if READS.contains(&method) { CallEffect::Reads } else { CallEffect::MayWrite };
@@ -390,8 +390,10 @@ impl Connection {
     pub(crate) fn complete(&self, answer: RawResult) -> Result<RawJson, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
-            ResultKind::InputRequired => Err(CallError::Protocol("it asks for input where it may not".to_owned())),
-            ResultKind::Task => Err(CallError::Protocol("it makes a task of what cannot be one".to_owned())),
+            ResultKind::InputRequired => {
+                Err(CallError::Protocol("input requested for a method that does not allow it".to_owned()))
+            }
+            ResultKind::Task => Err(CallError::Protocol("task created for a method that does not allow it".to_owned())),
         }
     }
 
@@ -414,7 +416,7 @@ impl Connection {
             "tasks" => (offered.tasks, "tasks"),
             "skills" => (offered.has_extension(SKILLS_EXTENSION), "skills"),
             "subscriptions" => (stateless, "subscriptions"),
-            "initialize" | "notifications" => (false, "what only the connection itself sends"),
+            "initialize" | "notifications" => (false, "this method (it is reserved for the connection itself)"),
             _ => (true, ""),
         };
         if ok { Ok(()) } else { Err(CallError::Unsupported(what)) }

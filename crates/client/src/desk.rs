@@ -139,7 +139,7 @@ impl ServerRequestHandler {
     /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<RawJson>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
-            return self.tally.warn(CounterKind::Oversized, "a log message over the size limit was thrown away");
+            return self.tally.warn(CounterKind::Oversized, "discarded a log message over the size limit");
         }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
@@ -178,7 +178,10 @@ impl ServerRequestHandler {
         let question = read::<Elicitation>(params, self.bounds())?;
         let Some(elicitor) = &self.services.elicitation else { return Err(unreadable(&"not offered")) };
         if matches!(question, Elicitation::Url(_)) && !elicitor.shows_pages() {
-            return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client shows forms only, no pages"));
+            return Err(RequestRefusal::new(
+                code::INVALID_PARAMS,
+                "this client supports form elicitation only, not URLs",
+            ));
         }
         if !self.may_ask() {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
@@ -197,10 +200,10 @@ impl ServerRequestHandler {
         let request = read::<SamplingRequest>(params, self.bounds())?;
         let Some(sampler) = &self.services.sampling else { return Err(unreadable(&"not offered")) };
         if request.tools.is_some() && !sampler.uses_tools() {
-            return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client samples without tools"));
+            return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client does not support tools in sampling"));
         }
         if !self.may_ask() {
-            return Err(RequestRefusal::new(USER_REJECTED, "too many questions"));
+            return Err(RequestRefusal::new(USER_REJECTED, "too many requests"));
         }
         let sampling = sampler.sample(&self.server, request);
         let limit = self.limits.ask;
@@ -227,7 +230,7 @@ impl ServerRequestHandler {
         if room {
             asked.push_back(now);
         } else {
-            self.tally.warn(CounterKind::TurnedAway, "it asks too often; declined without asking");
+            self.tally.warn(CounterKind::TurnedAway, "too many prompts from this server, declined without prompting");
         }
         room
     }
@@ -255,7 +258,7 @@ fn read<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, Requ
 
 fn unreadable(error: &dyn std::fmt::Display) -> RequestRefusal {
     let error = UntrustedText::new(error.to_string());
-    RequestRefusal::new(code::INVALID_PARAMS, format!("cannot be read: {}", error.shortened(200)))
+    RequestRefusal::new(code::INVALID_PARAMS, format!("invalid params: {}", error.shortened(200)))
 }
 
 async fn in_time<T>(limit: Duration, work: BoxedFuture<T>) -> Option<T> {

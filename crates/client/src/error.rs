@@ -23,13 +23,13 @@ pub use gone::{DisconnectCause, DisconnectReport};
 #[non_exhaustive]
 pub enum CallError {
     /// The server returned an error, with a code and optional data.
-    #[error("the server refused: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("server returned an error: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
     /// The response violates the protocol.
-    #[error("the server's answer breaks the protocol: {0}")]
+    #[error("server response violates the protocol: {0}")]
     Protocol(String),
     /// The response did not arrive in time. The call has been cancelled.
-    #[error("no answer within {}{}", SecondsText(*.after), HintSuffix(.hint))]
+    #[error("no response within {}{}", SecondsText(*.after), HintSuffix(.hint))]
     TimedOut {
         /// Time waited.
         after: Duration,
@@ -39,22 +39,22 @@ pub enum CallError {
         hint: Option<String>,
     },
     /// The response is larger than the limit.
-    #[error("the answer is too large: more than {limit} bytes")]
+    #[error("response is larger than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
     /// The response was discarded on arrival because a memory budget is exhausted. The call may have been executed.
-    #[error("the answer was discarded: {0}")]
+    #[error("response was discarded (the call may have executed): {0}")]
     Discarded(BudgetExceeded),
     /// The response has more structure than the limits allow to decode.
-    #[error("the answer is too complex: {0}")]
+    #[error("response is too complex: {0}")]
     TooComplex(JsonLimitExceeded),
     /// The server is gone. The call was not executed, or it can be retried safely.
-    #[error("the server is gone: {0}")]
+    #[error("connection lost: {0}")]
     ServerGone(Arc<DisconnectReport>),
     /// The server was lost while the call was in flight. The call may or may not have been executed.
-    #[error("the server went before it answered, and nobody knows whether it carried the call out: {0}")]
+    #[error("connection lost before the response, the call may or may not have executed: {0}")]
     OutcomeUnknown(Arc<DisconnectReport>),
     /// The server requires authentication (401) or denies access (403).
     #[error("{}{}", AuthFailureText(*.status, .why.as_deref()), DetailSuffix(.said))]
@@ -69,7 +69,7 @@ pub enum CallError {
         why: Option<Box<NotAuthorized>>,
     },
     /// The server rejected the request with an HTTP status. The call was not executed.
-    #[error("the server refused the request: HTTP {status}{}{}", DetailSuffix(.detail), RetryAfterSuffix(.retry_after))]
+    #[error("server rejected the request (HTTP {status}){}{}", DetailSuffix(.detail), RetryAfterSuffix(.retry_after))]
     Status {
         /// HTTP status.
         status: u16,
@@ -79,31 +79,31 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// The server has not declared this capability. The call was not sent.
-    #[error("the server does not offer {0}")]
+    #[error("server does not support {0}")]
     Unsupported(&'static str),
     /// The write queue is full or too many calls are in flight. The call was not sent.
-    #[error("too much is waiting for this server already; the call was not sent")]
+    #[error("too many pending requests to this server, the call was not sent")]
     Busy,
     /// The caller's input cannot be sent.
-    #[error("cannot be sent: {0}")]
+    #[error("invalid request: {0}")]
     Invalid(String),
     /// The server ended the request without a result, as it may end a subscription.
-    #[error("the server ended it")]
+    #[error("server ended the request")]
     Ended,
     /// Input that the server required was declined.
-    #[error("the server asked for {0}, which was declined")]
+    #[error("server requested {0}, which was declined")]
     Declined(&'static str),
     /// The server keeps requesting input without returning a result.
-    #[error("the server asked {0} times for something more and still did not answer")]
+    #[error("server requested input {0} times without returning a result")]
     TooManyRounds(usize),
     /// The task failed, was cancelled, or is no longer known.
-    #[error("the task did not complete: {0}")]
+    #[error("task did not complete: {0}")]
     Task(String),
     /// In-process tools call each other too deeply.
-    #[error("calls within calls are {0} deep; the call was not made")]
+    #[error("nested calls are {0} deep, the call was not made")]
     TooDeep(usize),
     /// A list cannot be read to its end.
-    #[error("the server's list of {what} cannot be read to its end: {problem}")]
+    #[error("cannot list all {what} of the server: {problem}")]
     Listing {
         /// Kind of the listed items.
         what: &'static str,
@@ -217,19 +217,19 @@ pub enum ConnectCause {
         error: io::Error,
     },
     /// The user has not approved the command or address.
-    #[error("the server was not started: {0}")]
+    #[error("server not started: {0}")]
     NotApproved(LaunchRefusal),
     /// The system failed to start the process.
-    #[error("the server could not be started")]
+    #[error("failed to start the server")]
     Spawn(#[source] io::Error),
     /// The address is not a valid HTTP or HTTPS URL.
-    #[error("`{0}` is no address of a server: it must begin with http:// or https://")]
+    #[error("invalid server URL `{0}`: must start with http:// or https://")]
     BadAddress(String),
     /// A header cannot be sent; the reason.
-    #[error("a header cannot be sent: {0}")]
+    #[error("invalid header: {0}")]
     BadHeader(String),
     /// The HTTP client cannot be set up.
-    #[error("the way to the server cannot be made")]
+    #[error("failed to set up the HTTP client")]
     Net(#[source] wharf_net::NetOpenError),
     /// The server requires authentication (401) or denies access (403).
     #[error("{}", AuthFailureText(*.status, .why.as_deref()))]
@@ -242,7 +242,7 @@ pub enum ConnectCause {
         why: Option<Box<NotAuthorized>>,
     },
     /// The server rejected the request with an HTTP status.
-    #[error("the server refused: HTTP {status}{}", DetailSuffix(.detail))]
+    #[error("server rejected the request (HTTP {status}){}", DetailSuffix(.detail))]
     Status {
         /// HTTP status.
         status: u16,
@@ -250,7 +250,7 @@ pub enum ConnectCause {
         detail: String,
     },
     /// The event stream announces an endpoint that is not allowed.
-    #[error("the server wants messages posted to `{endpoint}`, which is not where its stream comes from ({stream})")]
+    #[error("server announced the endpoint `{endpoint}`, which has a different origin than its stream ({stream})")]
     BadEndpoint {
         /// The announced endpoint, escaped.
         endpoint: String,
@@ -258,10 +258,10 @@ pub enum ConnectCause {
         stream: String,
     },
     /// The server was lost during startup.
-    #[error("the server did not get ready: {0}")]
+    #[error("startup failed: {0}")]
     Gone(Arc<DisconnectReport>),
     /// The server was not ready in time.
-    #[error("the server did not get ready within {}{}", SecondsText(*.after), HintSuffix(.hint))]
+    #[error("server not ready within {}{}", SecondsText(*.after), HintSuffix(.hint))]
     TimedOut {
         /// Time waited.
         after: Duration,
@@ -269,13 +269,13 @@ pub enum ConnectCause {
         hint: Option<String>,
     },
     /// The server rejected the handshake.
-    #[error("the server refused the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("server rejected the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
     Refused(RpcError),
     /// The server and the client have no revision in common; the revisions the server supports.
-    #[error("no revision in common: the server speaks {}, Wharf speaks {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
+    #[error("no common protocol revision: server supports {}, Wharf supports {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
     NoCommonRevision(Vec<String>),
     /// The server's handshake response violates the protocol.
-    #[error("the server's handshake breaks the protocol: {0}")]
+    #[error("server handshake violates the protocol: {0}")]
     Protocol(String),
 }
 
@@ -355,13 +355,13 @@ impl fmt::Display for AuthFailureText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(status, why) = self;
         match (status, why) {
-            (401, None) => f.write_str("the server answered HTTP 401: it wants a login"),
-            (_, None) => write!(f, "the server answered HTTP {status}: it does not allow this"),
+            (401, None) => f.write_str("server requires a login (HTTP 401)"),
+            (_, None) => write!(f, "server denied access (HTTP {status})"),
             (_, Some(why @ NotAuthorized { remedy: AuthRecovery::Scope(scope), .. })) => {
-                write!(f, "the server wants a login that covers `{scope}` (HTTP {status}){}", ReasonSuffix(why))
+                write!(f, "server requires a login with scope `{scope}` (HTTP {status}){}", ReasonSuffix(why))
             }
-            (401, Some(why)) => write!(f, "the server wants a login (HTTP 401){}", ReasonSuffix(why)),
-            (_, Some(why)) => write!(f, "the server does not allow this (HTTP {status}){}", ReasonSuffix(why)),
+            (401, Some(why)) => write!(f, "server requires a login (HTTP 401){}", ReasonSuffix(why)),
+            (_, Some(why)) => write!(f, "server denied access (HTTP {status}){}", ReasonSuffix(why)),
         }
     }
 }
@@ -389,7 +389,7 @@ struct RetryAfterSuffix<'a>(&'a Option<Duration>);
 
 impl fmt::Display for RetryAfterSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |wait| write!(f, "; it asks to be left alone for {}", SecondsText(wait)))
+        self.0.map_or(Ok(()), |wait| write!(f, ", retry after {}", SecondsText(wait)))
     }
 }
 
@@ -406,7 +406,7 @@ struct HintSuffix<'a>(&'a Option<String>);
 
 impl fmt::Display for HintSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+        self.0.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
     }
 }
 
@@ -415,7 +415,7 @@ struct RevisionNames<'a>(&'a [String]);
 impl fmt::Display for RevisionNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("none it names");
+            return f.write_str("no named revision");
         }
         let names: Vec<String> =
             self.0.iter().take(8).map(|name| UntrustedText::new(name.as_str()).shortened(40).to_string()).collect();

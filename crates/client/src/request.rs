@@ -57,7 +57,7 @@ pub(crate) fn constant_meta(revision: Revision, desk: &ServerRequestHandler) -> 
 /// Returns a tool's name, escaped for use inside JSON quotes.
 pub(crate) fn tool_name<'a>(name: &'a str, arguments: &RawJson) -> Result<Cow<'a, str>, CallError> {
     if !arguments.is_object() {
-        return Err(CallError::Invalid("the arguments of a tool are a JSON object".to_owned()));
+        return Err(CallError::Invalid("tool arguments must be a JSON object".to_owned()));
     }
     if is_plain(name) {
         return Ok(Cow::Borrowed(name));
@@ -77,7 +77,7 @@ pub(crate) fn members_without_meta(
     bounds: &JsonLimits,
     options: &mut CallOptions,
 ) -> Result<String, CallError> {
-    let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("the parameters: {error}"));
+    let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("invalid params: {error}"));
     let mut body = String::with_capacity(params.as_bytes().len());
     for (key, value) in members(params, bounds).map_err(|error| invalid(&error))? {
         if key == "_meta" {

@@ -105,10 +105,10 @@ async fn the_lists_of_a_server_and_of_all_servers_have_a_bound_together() {
     let connection = connect(&limits, one_page).await;
     let tools = connection.list_tools().await.unwrap();
     let resources = connection.list_resources().await.unwrap();
-    let expected = "the lists of this server have more than 3145728 bytes together";
+    let expected = "the lists of this server exceed 3145728 bytes";
     assert_eq!(problem(connection.list_prompts().await), expected);
     let other = connect(&limits, one_page).await;
-    let expected = "the lists of all servers have more than 4194304 bytes together";
+    let expected = "the lists of all servers exceed 4194304 bytes";
     assert_eq!(problem(other.list_tools().await), expected);
     drop(resources);
     assert!(other.list_tools().await.is_ok(), "what is dropped makes room");
@@ -127,7 +127,7 @@ async fn an_item_that_is_too_large_is_withheld_and_not_kept() {
     assert_eq!(listing.items.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["n0_0", "n0_1"]);
     let withheld: Vec<_> = listing.withheld.iter().map(|item| (item.position, item.name.as_deref().unwrap())).collect();
     assert_eq!(withheld, [(2, "n1_0"), (3, "n1_1")]);
-    assert!(listing.withheld[0].reason.starts_with("its definition has 300"), "{}", listing.withheld[0].reason);
+    assert!(listing.withheld[0].reason.starts_with("definition too large (300"), "{}", listing.withheld[0].reason);
     assert!(limits.lists_in_all.used() < 1000, "{}", limits.lists_in_all.used());
 }
 

@@ -203,14 +203,17 @@ async fn rounds_that_break_the_rules_end_the_call_unasked() {
     let many: Value = (0..17).map(|n| (n.to_string(), question.clone())).collect();
     for (round, words) in [
         (json!({ "requestState": "x".repeat((64 << 10) + 1), "inputRequests": { "q": question } }), "requestState"),
-        (json!({ "inputRequests": { "q": { "method": "sampling/createMessage", "params": {} } } }), "not offered"),
-        (json!({ "inputRequests": { "q": { "method": "roots/list" } } }), "not offered"),
-        (json!({ "inputRequests": { "q": { "method": "shell/run" } } }), "not offered"),
-        (json!({ "inputRequests": { "q": { "method": "elicitation/create", "params": {} } } }), "cannot be read"),
-        (json!({ "inputRequests": many }), "17 things at once"),
+        (
+            json!({ "inputRequests": { "q": { "method": "sampling/createMessage", "params": {} } } }),
+            "undeclared capability",
+        ),
+        (json!({ "inputRequests": { "q": { "method": "roots/list" } } }), "undeclared capability"),
+        (json!({ "inputRequests": { "q": { "method": "shell/run" } } }), "undeclared capability"),
+        (json!({ "inputRequests": { "q": { "method": "elicitation/create", "params": {} } } }), "invalid params"),
+        (json!({ "inputRequests": many }), "too many input requests in one round (17)"),
         (json!({ "inputRequests": 7 }), ""),
-        (json!({ "requestState": 7 }), "no string"),
-        (json!({}), "neither"),
+        (json!({ "requestState": 7 }), "not a string"),
+        (json!({}), "without `inputRequests` or `requestState`"),
     ] {
         let mut round = round;
         round["resultType"] = "input_required".into();

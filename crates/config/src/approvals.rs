@@ -62,7 +62,7 @@ pub enum ApprovalState {
 #[non_exhaustive]
 pub enum ApprovalsError {
     /// The file does not contain approvals.
-    #[error("`{}` holds no approvals", .path.display())]
+    #[error("`{}` is not a valid approvals file", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -70,7 +70,7 @@ pub enum ApprovalsError {
         source: serde_json::Error,
     },
     /// The file was written by a newer version of Wharf.
-    #[error("`{}` is of schema {found}, and only {SCHEMA} is known here", .path.display())]
+    #[error("`{}` has schema {found}, but this version supports only schema {SCHEMA}", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -250,13 +250,13 @@ impl ApprovalsError {
     /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
-            Self::Damaged { path, .. } => format!("remove it and approve anew: rm {}", path.display()),
-            Self::Newer { .. } => "use the newer Wharf that wrote it".to_owned(),
+            Self::Damaged { path, .. } => {
+                format!("delete the file and approve the servers again: rm {}", path.display())
+            }
+            Self::Newer { .. } => "use the newer version of Wharf that wrote it".to_owned(),
             Self::Load(DocumentLoadError::Unsafe(flaw))
             | Self::Save(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
-            Self::Load(_) | Self::Save(_) => {
-                "see that you may read and write it, and that the disk has room".to_owned()
-            }
+            Self::Load(_) | Self::Save(_) => "check the file's permissions and the free disk space".to_owned(),
         }
     }
 }

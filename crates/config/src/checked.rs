@@ -75,7 +75,7 @@ impl<'a> ValidatedObject<'a> {
                 self.found.push((field, member));
             }
             Some((at, wanted)) => {
-                let text = format!("`{}` is not {wanted}", shown(&member.key));
+                let text = format!("`{}` must be {wanted}", shown(&member.key));
                 self.faults.push(ValidationFault::new("wrong_type", at, text));
             }
         }
@@ -124,8 +124,8 @@ impl<'a> ValidatedObject<'a> {
 
 fn twice(member: &ConfigMember, first: &ConfigMember) -> ValidationFault {
     let (key, other) = (shown(&member.key), shown(&first.key));
-    let text = format!("`{key}` on line {} is there already as `{other}` on line {}", member.at.line, first.at.line);
-    ValidationFault::new("duplicate_key", member.at, text).fix("keep one of them")
+    let text = format!("`{key}` on line {} duplicates `{other}` on line {}", member.at.line, first.at.line);
+    ValidationFault::new("duplicate_key", member.at, text).fix("remove one of them")
 }
 
 /// Reports duplicate names in a map of user-defined names. Header names are compared case-insensitively.
@@ -164,9 +164,9 @@ pub(crate) fn number(node: &ConfigNode) -> Option<u64> {
 
 /// Returns the position of a type mismatch and a description of the expected type.
 fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, String)> {
-    let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, but {}", node.value.kind())));
+    let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, not {}", node.value.kind())));
     match kind {
-        ConfigFieldKind::Text | ConfigFieldKind::Template => wanted(node.text().is_some(), "a text"),
+        ConfigFieldKind::Text | ConfigFieldKind::Template => wanted(node.text().is_some(), "a string"),
         ConfigFieldKind::Flag => wanted(matches!(node.value, ConfigValue::Bool(_)), "true or false"),
         ConfigFieldKind::Count(least) => whole(node, least..=u32::MAX.into()),
         ConfigFieldKind::Millis => whole(node, 1..=u32::MAX.into()),
@@ -183,30 +183,29 @@ fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, Str
         ConfigFieldKind::Texts | ConfigFieldKind::Templates | ConfigFieldKind::Rules => {
             let ConfigValue::List(items) = &node.value else { return wanted(false, "a list") };
             let odd = items.iter().find(|item| !matches!(kind, ConfigFieldKind::Rules) && item.text().is_none())?;
-            Some((odd.at, format!("a list of texts: there is {} in it", odd.value.kind())))
+            Some((odd.at, format!("a list of strings, but it contains {}", odd.value.kind())))
         }
         ConfigFieldKind::TemplateMap => {
             let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             let odd = members.iter().find(|member| member.node.text().is_none())?;
-            Some((odd.node.at, format!("an object of texts: `{}` is {}", shown(&odd.key), odd.node.value.kind())))
+            Some((odd.node.at, format!("an object of strings, but `{}` is {}", shown(&odd.key), odd.node.value.kind())))
         }
         ConfigFieldKind::MillisMap => {
             let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             members
                 .iter()
                 .find_map(|member| whole(&member.node, 1..=u32::MAX.into()))
-                .map(|(at, _)| (at, "milliseconds by name".to_owned()))
+                .map(|(at, _)| (at, "an object of milliseconds by name".to_owned()))
         }
         ConfigFieldKind::OffOr(_) => {
-            wanted(matches!(node.value, ConfigValue::Map(_) | ConfigValue::Bool(_)), "false or an object")
+            wanted(matches!(node.value, ConfigValue::Map(_) | ConfigValue::Bool(_)), "a boolean or an object")
         }
         ConfigFieldKind::Object(_) | ConfigFieldKind::Objects(_) => {
             wanted(matches!(node.value, ConfigValue::Map(_)), "an object")
         }
-        ConfigFieldKind::Servers => wanted(
-            matches!(node.value, ConfigValue::Map(_) | ConfigValue::List(_)),
-            "an object of servers by their ids",
-        ),
+        ConfigFieldKind::Servers => {
+            wanted(matches!(node.value, ConfigValue::Map(_) | ConfigValue::List(_)), "an object of servers by id")
+        }
     }
 }
 

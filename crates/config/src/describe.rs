@@ -46,7 +46,9 @@ pub fn describe(name: &ServerName, written: &Map<String, Value>) -> EntryDraft {
     let described = match read.said {
         EntryContent::Server(described) => Ok(*described),
         EntryContent::Bad(faults) => Err(bad(&faults)),
-        EntryContent::Off => Err(bad(&[ValidationFault::new("no_transport", node.at, "it says only that it is off")])),
+        EntryContent::Off => {
+            Err(bad(&[ValidationFault::new("no_transport", node.at, "the entry only disables a server")]))
+        }
     };
     let warnings = read.warnings.iter().map(|fault| problem(fault, ProblemSeverity::Warning)).collect();
     EntryDraft { described, enabled: read.enabled, warnings }

@@ -79,8 +79,7 @@ pub(crate) fn read(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool)
 pub(crate) fn unknown(fields: &ValidatedObject<'_>, known: &'static [ConfigField]) -> Vec<ValidationFault> {
     let names = || known.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
     let fault = |member: &&crate::tree::ConfigMember| {
-        let fault =
-            ValidationFault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+        let fault = ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", shown(&member.key)));
         match nearest(&member.key, names()) {
             Some(meant) => fault.fix(format!("did you mean `{meant}`?")),
             None => fault,
@@ -149,7 +148,7 @@ impl EntryReader<'_> {
             );
             let later = command.at.max(url.at);
             return Err(ValidationFault::new("two_transports", later, text)
-                .fix("keep one: `command` starts it, `url` dials it"));
+                .fix("remove one: `command` is for a local server, `url` for a remote one"));
         }
         let inferred = match (command, url) {
             (Some(_), _) => Some(EntryTransport::Stdio),
@@ -162,7 +161,7 @@ impl EntryReader<'_> {
             None => inferred.ok_or_else(|| {
                 let text = format!("`{}` has neither `command` nor `url`", shown(self.id));
                 ValidationFault::new("no_transport", self.at, text)
-                    .fix("give `command` (and `args`) for a server to start, or `url` for one to dial")
+                    .fix("set `command` (and `args`) for a local server, or `url` for a remote one")
             }),
         }
     }
@@ -175,15 +174,15 @@ impl EntryReader<'_> {
             }
             "sse" => EntryTransport::Http(HttpTransport::Sse),
             "claudeai-proxy" | "sdk" => {
-                let text = format!("the type `{word}` is internal to another program and means nothing in a file");
+                let text = format!("the type `{word}` is internal to another program and not supported in a file");
                 return Err(
-                    ValidationFault::new("foreign_type", at, text).fix("remove the entry, or give `command` or `url`")
+                    ValidationFault::new("foreign_type", at, text).fix("remove the entry, or set `command` or `url`")
                 );
             }
             other => {
-                let text = format!("`{}` is no type of server", shown(other));
+                let text = format!("`{}` is not a supported server type", shown(other));
                 return Err(
-                    ValidationFault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or leave it out")
+                    ValidationFault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or remove it")
                 );
             }
         })
@@ -265,14 +264,16 @@ impl EntryReader<'_> {
         let named = self.fields.map("env").iter().map(|member| (member.key.as_str(), member.at));
         let names = named.chain(self.fields.texts("envVars"));
         let bad = names.filter(|(name, _)| name.is_empty() || name.contains(['=', '\0'])).map(|(name, at)| {
-            let text = format!("`{}` cannot be the name of a variable", shown(name));
+            let text = format!("`{}` is not a valid variable name", shown(name));
             ValidationFault::new("bad_variable", at, text).fix("use letters, digits and `_`")
         });
         let values = self.fields.map("env").iter().filter_map(|member| Some((member.node.text()?, member.node.at)));
         let own = ["command", "cwd", "envFile"].into_iter().filter_map(|key| self.fields.text(key));
         let texts = own.chain(self.fields.texts("args")).chain(values).filter(|(text, _)| text.contains('\0'));
-        bad.chain(texts.map(|(_, at)| ValidationFault::new("nul", at, "a text has a NUL in it").fix("remove it")))
-            .collect()
+        bad.chain(
+            texts.map(|(_, at)| ValidationFault::new("nul", at, "the value contains a NUL character").fix("remove it")),
+        )
+        .collect()
     }
 
     /// Reports values that are valid but probably not intended.
@@ -280,15 +281,12 @@ impl EntryReader<'_> {
         let mut odd = Vec::new();
         if let Some((command, at)) = self.fields.text("command") {
             if command.contains(char::is_whitespace) && !command.contains('/') && self.fields.member("args").is_none() {
-                let text = "`command` holds blanks; it is one program, not a line for a shell";
-                odd.push(
-                    ValidationFault::new("command_line", at, text).fix("put the words after the first into `args`"),
-                );
+                let text = "`command` contains spaces: it must be one program, not a shell command line";
+                odd.push(ValidationFault::new("command_line", at, text).fix("move the arguments to `args`"));
             }
             if command.starts_with("~/") {
                 odd.push(
-                    ValidationFault::new("tilde", at, "`~` is not expanded in `command`")
-                        .fix("write ${HOME} in its place"),
+                    ValidationFault::new("tilde", at, "`~` is not expanded in `command`").fix("use ${HOME} instead"),
                 );
             }
         }
@@ -296,7 +294,7 @@ impl EntryReader<'_> {
             && time < SHORT
         {
             let millis = time.as_millis();
-            let text = format!("`{}` is in milliseconds: {millis} ms is hardly meant", member.key);
+            let text = format!("`{}` is in milliseconds: {millis} ms is probably too short", member.key);
             odd.push(
                 ValidationFault::new("short_timeout", member.node.at, text)
                     .fix(format!("write {} for {millis} s", millis * 1000)),

@@ -15,13 +15,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     // Opening a pipe would block until there is a writer.
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
+        return Err("not a regular file".to_owned());
     }
     let mut text = String::new();
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(LIMIT + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > LIMIT {
-        return Err(format!("it is larger than {LIMIT} bytes"));
+        return Err(format!("larger than {LIMIT} bytes"));
     }
     parse(&text)
 }

@@ -17,10 +17,10 @@ pub enum ExpandError {
     #[error("the variable `{0}` is not set")]
     Unset(String),
     /// A variable's value is not UTF-8.
-    #[error("the variable `{0}` holds bytes that are no text")]
+    #[error("the variable `{0}` is not valid UTF-8")]
     NotText(String),
     /// A secret is unavailable.
-    #[error("the secret `{name}` cannot be had: {why}")]
+    #[error("cannot read the secret `{name}`: {why}")]
     NoSecret {
         /// Name of the secret.
         name: String,
@@ -28,7 +28,7 @@ pub enum ExpandError {
         why: String,
     },
     /// The reference is not supported.
-    #[error("`${{{0}}}` means nothing here")]
+    #[error("`${{{0}}}` is not a supported reference")]
     Foreign(String),
     /// The reference is not closed.
     #[error("`${{` is not closed")]
@@ -80,10 +80,10 @@ impl ExpandError {
     pub fn fix(&self) -> String {
         match self {
             Self::Unset(name) => format!("set {name}, or give a default: ${{{name}:-…}}"),
-            Self::NotText(name) => format!("give {name} a value that is text"),
+            Self::NotText(name) => format!("set {name} to a value in UTF-8"),
             Self::NoSecret { name, .. } => format!("wharf secret set {name}"),
-            Self::Foreign(_) => "write ${VAR}, ${VAR:-default} or ${secret:NAME}; $${ is a literal ${".to_owned(),
-            Self::Unclosed => "close it with }, or write $${ for a literal ${".to_owned(),
+            Self::Foreign(_) => "use ${VAR}, ${VAR:-default} or ${secret:NAME}, or $${ for a literal ${".to_owned(),
+            Self::Unclosed => "close it with }, or use $${ for a literal ${".to_owned(),
         }
     }
 }

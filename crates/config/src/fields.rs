@@ -68,70 +68,70 @@ impl ConfigField {
 
 /// Keys of the backoff settings.
 pub const BACKOFF: &[ConfigField] = &[
-    field("attempts", ConfigFieldKind::Count(1), "Attempts in a row before the server is given up; 5."),
-    field("baseMs", ConfigFieldKind::Millis, "The longest wait before the second attempt; it doubles with each. 500."),
-    field("maxMs", ConfigFieldKind::Millis, "The longest wait of all; 60000."),
+    field("attempts", ConfigFieldKind::Count(1), "Maximum number of consecutive connection attempts; 5."),
+    field(
+        "baseMs",
+        ConfigFieldKind::Millis,
+        "Upper bound of the wait before the second attempt; doubles with each attempt. 500.",
+    ),
+    field("maxMs", ConfigFieldKind::Millis, "Upper bound of every wait; 60000."),
 ];
 
 /// Keys of the login settings.
 pub const OAUTH: &[ConfigField] = &[
-    field("authorization_url", ConfigFieldKind::Template, "Where people log in.").also(&["authorizationUrl"]),
-    field("token_url", ConfigFieldKind::Template, "Where tokens come from.").also(&["tokenUrl"]),
-    field("registration_url", ConfigFieldKind::Template, "Where clients are registered.").also(&["registrationUrl"]),
-    field("device_url", ConfigFieldKind::Template, "Where a login on another device begins."),
+    field("authorization_url", ConfigFieldKind::Template, "Authorization endpoint.").also(&["authorizationUrl"]),
+    field("token_url", ConfigFieldKind::Template, "Token endpoint.").also(&["tokenUrl"]),
+    field("registration_url", ConfigFieldKind::Template, "Client registration endpoint.").also(&["registrationUrl"]),
+    field("device_url", ConfigFieldKind::Template, "Device authorization endpoint."),
     field(
         "issuer",
         ConfigFieldKind::Template,
-        "What the authorization server calls itself, instead of the one that the server names.",
+        "Issuer identifier of the authorization server; overrides the one that the server names.",
     ),
-    field("client_id", ConfigFieldKind::Template, "The client this is.").also(&["clientId"]),
-    field("client_secret", ConfigFieldKind::Template, "What proves it.").also(&["clientSecret"]),
+    field("client_id", ConfigFieldKind::Template, "Client id.").also(&["clientId"]),
+    field("client_secret", ConfigFieldKind::Template, "Client secret.").also(&["clientSecret"]),
     field(
         "client_metadata_url",
         ConfigFieldKind::Template,
-        "The address of a document that describes the client; it is the client's id where such are taken.",
+        "URL of a client metadata document, used as the client id if the authorization server supports it.",
     )
     .also(&["clientMetadataUrl"]),
-    field("scope", ConfigFieldKind::Template, "What is asked for, words separated by blanks."),
+    field("scope", ConfigFieldKind::Template, "Scopes to request, separated by spaces."),
     field(
         "callback_port",
         ConfigFieldKind::Port,
-        "The port a login comes back to, at `/callback`; any free one when absent.",
+        "Loopback port for the login callback at `/callback`; any free port by default.",
     )
     .also(&["callbackPort"]),
-    field(
-        "account",
-        ConfigFieldKind::Text,
-        "Which of several accounts at this server is used; `--account` goes before it.",
-    ),
+    field("account", ConfigFieldKind::Text, "Account to use if there are several; `--account` takes precedence."),
     field(
         "grant",
         ConfigFieldKind::Choice(&["person", "client_credentials", "enterprise", "workload"]),
-        "Who logs in: a person, the client itself, a person for whom an identity provider vouches, or this machine; \
+        "Grant type: a user login, the client's own credentials, an enterprise identity provider, or workload identity; \
          `person`.",
     ),
     field(
         "private_key",
         ConfigFieldKind::Template,
-        "For `client_credentials`: the key the client signs with, PKCS #8 in PEM.",
+        "For `client_credentials`: the client's private key, PKCS #8 in PEM.",
     ),
-    field("private_key_file", ConfigFieldKind::Template, "The same, in a file."),
-    field("signing_algorithm", ConfigFieldKind::Template, "How it signs; `ES256`."),
+    field("private_key_file", ConfigFieldKind::Template, "File with the private key."),
+    field("signing_algorithm", ConfigFieldKind::Template, "Signature algorithm; `ES256`."),
     field(
         "idp_token_url",
         ConfigFieldKind::Template,
-        "For `enterprise`: where the identity provider exchanges tokens.",
+        "For `enterprise`: token exchange endpoint of the identity provider.",
     ),
-    field("idp_client_id", ConfigFieldKind::Template, "The client at the identity provider."),
-    field("idp_client_secret", ConfigFieldKind::Template, "What proves it."),
-    field("id_token", ConfigFieldKind::Template, "The person's identity token."),
-    field("id_token_file", ConfigFieldKind::Template, "The same, in a file that is read whenever it is needed."),
-    field("assertion", ConfigFieldKind::Template, "For `workload`: the token of this machine."),
-    field("assertion_file", ConfigFieldKind::Template, "The same, in a file that is read whenever it is needed."),
+    field("idp_client_id", ConfigFieldKind::Template, "Client id at the identity provider."),
+    field("idp_client_secret", ConfigFieldKind::Template, "Client secret."),
+    field("id_token", ConfigFieldKind::Template, "The user's ID token."),
+    field("id_token_file", ConfigFieldKind::Template, "File with this token; read on each use."),
+    field("assertion", ConfigFieldKind::Template, "For `workload`: the workload's token."),
+    field("assertion_file", ConfigFieldKind::Template, "File with this token; read on each use."),
     field(
         "dpop",
         ConfigFieldKind::Choice(&["auto", "always", "never"]),
-        "Whether tokens are bound to a key of ours; `auto` is where the server says so.",
+        "Whether tokens are bound to a client key (DPoP); `auto` binds them if the server requires it.",
     ),
 ];
 
@@ -140,74 +140,78 @@ pub const SERVER: &[ConfigField] = &[
     field(
         "type",
         ConfigFieldKind::Text,
-        "`stdio`, `http` or `sse`; inferred when absent: `command` means stdio, `url` whichever form of HTTP the server \
-         turns out to speak.",
+        "`stdio`, `http` or `sse`; inferred by default: `command` means stdio, `url` means the HTTP transport that the server \
+         supports.",
     )
     .also(&["transport"]),
-    field("command", ConfigFieldKind::Template, "The program to start: a path, or a name looked up in `PATH`. Never a shell line."),
-    field("args", ConfigFieldKind::Templates, "Its arguments, each handed over as it is."),
-    field("cwd", ConfigFieldKind::Template, "Where it runs, relative to its file; `${project}` is the project's directory. When absent: the project's directory for a project's entry, a private one for every other."),
-    field("env", ConfigFieldKind::TemplateMap, "Variables it gets besides the short list every server gets."),
-    field("envVars", ConfigFieldKind::Texts, "Names of your own variables that are handed down.").also(&["env_vars"]),
-    field("envFile", ConfigFieldKind::Template, "A file of `NAME=value` lines with more variables; `env` goes before it."),
-    field("inheritEnv", ConfigFieldKind::Flag, "Hands the whole environment down instead of the short list."),
-    field("url", ConfigFieldKind::Template, "The address of a server that is dialled."),
-    field("httpUrl", ConfigFieldKind::Template, "The same, for Streamable HTTP only."),
+    field("command", ConfigFieldKind::Template, "The program to start: a path, or a name looked up in `PATH`. Never a shell command line."),
+    field("args", ConfigFieldKind::Templates, "Arguments, passed unchanged."),
+    field("cwd", ConfigFieldKind::Template, "Working directory, relative to the defining file; `${project}` is the project's directory. Default: the project's directory for an entry of a project, a private directory otherwise."),
+    field("env", ConfigFieldKind::TemplateMap, "Variables in addition to the default list that every server receives."),
+    field("envVars", ConfigFieldKind::Texts, "Names of variables to inherit from your environment.").also(&["env_vars"]),
+    field("envFile", ConfigFieldKind::Template, "File of `NAME=value` lines with further variables; `env` takes precedence."),
+    field("inheritEnv", ConfigFieldKind::Flag, "Passes on the whole environment instead of the default list."),
+    field("url", ConfigFieldKind::Template, "URL of a remote server."),
+    field("httpUrl", ConfigFieldKind::Template, "URL of a remote server that uses Streamable HTTP only."),
     field("headers", ConfigFieldKind::TemplateMap, "Headers sent with every request."),
-    field("enabled", ConfigFieldKind::Flag, "`false` switches it off; alone in an entry, it switches off the one of a lower layer."),
-    field("disabled", ConfigFieldKind::Flag, "The opposite of `enabled`, as other programs spell it."),
-    field("timeout", ConfigFieldKind::Millis, "How long a call may go without an answer or progress; 30000.")
+    field("enabled", ConfigFieldKind::Flag, "`false` disables the server; as the only key of an entry, it disables the server of a lower layer."),
+    field("disabled", ConfigFieldKind::Flag, "The opposite of `enabled`, for compatibility with other clients."),
+    field("timeout", ConfigFieldKind::Millis, "Maximum time of a call without a response or progress update; 30000.")
         .also(&["request_timeout_ms", "requestTimeoutMs"]),
-    field("startupTimeoutMs", ConfigFieldKind::Millis, "How long it may take to get ready; 60000."),
-    field("toolTimeouts", ConfigFieldKind::MillisMap, "The same as `timeout` for single tools, by name or glob."),
-    field("trust", ConfigFieldKind::Flag, "Allows its tools where no rule says otherwise."),
-    field("includeTools", ConfigFieldKind::Texts, "The tools that are used, by name or glob; all of them when absent."),
-    field("excludeTools", ConfigFieldKind::Texts, "Tools that are not used, by name or glob; stronger than `includeTools`."),
-    field("debug", ConfigFieldKind::Flag, "Shows its messages, as `--debug` does for all."),
-    field("lazy", ConfigFieldKind::Flag, "Starts it with its first use instead of at once."),
-    field("reconnect", ConfigFieldKind::OffOr(BACKOFF), "What happens when it is lost: `false` is nothing."),
-    field("maxConcurrent", ConfigFieldKind::Count(1), "Calls it is given at once; 1 makes them one after the other."),
-    field("healthCheckMs", ConfigFieldKind::Millis, "Asks it whether it is there, this long after it was last used."),
-    field("idleStopMs", ConfigFieldKind::Millis, "Stops a lazy server this long after it was last used; 600000."),
-    field("cacheTtlMs", ConfigFieldKind::Millis, "Keeps results of tools that say they only read, this long."),
-    field("oauth", ConfigFieldKind::Object(OAUTH), "How to log in, where it cannot be discovered."),
-    field("proxy", ConfigFieldKind::Template, "The proxy it is reached through; none is taken from the environment."),
-    field("ca", ConfigFieldKind::Templates, "Files of certificates trusted beside the system's own, in PEM."),
-    field("clientCert", ConfigFieldKind::Template, "A file with your own certificate and its key, in PEM."),
+    field("startupTimeoutMs", ConfigFieldKind::Millis, "Maximum time for the server to become ready; 60000."),
+    field("toolTimeouts", ConfigFieldKind::MillisMap, "`timeout` of single tools, by name or glob."),
+    field("trust", ConfigFieldKind::Flag, "Allows the server's tools if no permission rule matches."),
+    field("includeTools", ConfigFieldKind::Texts, "Tools to offer, by name or glob; all by default."),
+    field("excludeTools", ConfigFieldKind::Texts, "Tools to withhold, by name or glob; takes precedence over `includeTools`."),
+    field("debug", ConfigFieldKind::Flag, "Shows the server's messages, as `--debug` does for all servers."),
+    field("lazy", ConfigFieldKind::Flag, "Starts the server on first use instead of immediately."),
+    field("reconnect", ConfigFieldKind::OffOr(BACKOFF), "Reconnection settings; `false` disables reconnection."),
+    field("maxConcurrent", ConfigFieldKind::Count(1), "Maximum number of concurrent calls; 1 runs them one at a time."),
+    field("healthCheckMs", ConfigFieldKind::Millis, "Idle time after which a health check is sent."),
+    field("idleStopMs", ConfigFieldKind::Millis, "Idle time after which a lazy server is stopped; 600000."),
+    field("cacheTtlMs", ConfigFieldKind::Millis, "Lifetime of cached results of tools that declare themselves read-only."),
+    field("oauth", ConfigFieldKind::Object(OAUTH), "Login settings that cannot be discovered."),
+    field("proxy", ConfigFieldKind::Template, "Proxy URL; proxy variables in the environment are ignored."),
+    field("ca", ConfigFieldKind::Templates, "PEM files of CA certificates trusted in addition to the system's."),
+    field("clientCert", ConfigFieldKind::Template, "PEM file with the client certificate and its private key."),
     field(
         "mirrorArguments",
         ConfigFieldKind::Flag,
-        "Repeats arguments in headers where a tool's schema says so; `false` withholds such tools.",
+        "Copies arguments into headers where a tool's schema asks for it; `false` withholds such tools.",
     ),
-    field("name", ConfigFieldKind::Text, "Its id, where servers stand in a list (`WHARF_MCP_SERVERS`)."),
-    field("description", ConfigFieldKind::Text, "For people; nothing reads it."),
+    field("name", ConfigFieldKind::Text, "Id of a server in a list of servers (`WHARF_MCP_SERVERS`)."),
+    field("description", ConfigFieldKind::Text, "Description for humans; not used."),
 ];
 
 const GLOBAL: &[ConfigField] = &[
-    field("timeout", ConfigFieldKind::Millis, "The `timeout` of servers that have none of their own."),
-    field("debug", ConfigFieldKind::Flag, "The `debug` of all servers."),
+    field("timeout", ConfigFieldKind::Millis, "Default `timeout` of servers."),
+    field("debug", ConfigFieldKind::Flag, "`debug` for all servers."),
 ];
 
 /// Keys under `mcp`.
 pub const MCP: &[ConfigField] = &[
-    field("enabled", ConfigFieldKind::Flag, "`false` turns the servers of this file off."),
+    field("enabled", ConfigFieldKind::Flag, "`false` disables the servers under `mcp` in this file."),
     field(
         "servers",
         ConfigFieldKind::Servers,
-        "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`.",
+        "Servers by id; an id has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`.",
     ),
-    field("globalSettings", ConfigFieldKind::Object(GLOBAL), "What holds for all of them."),
+    field("globalSettings", ConfigFieldKind::Object(GLOBAL), "Settings for all servers of this file."),
 ];
 
 /// Keys of a permission rule.
 pub const RULE: &[ConfigField] = &[
-    field("tool", ConfigFieldKind::Text, "Which tools: `mcp__<server>__<tool>`, a glob."),
-    field("pattern", ConfigFieldKind::Text, "Which arguments: `key=glob`, or a glob over every value."),
-    field("action", ConfigFieldKind::Choice(&["allow", "ask", "deny"]), "What is done about a call of them."),
+    field("tool", ConfigFieldKind::Text, "Tools that the rule applies to: `mcp__<server>__<tool>`, a glob."),
+    field(
+        "pattern",
+        ConfigFieldKind::Text,
+        "Arguments that the rule applies to: `key=glob`, or a glob over every value.",
+    ),
+    field("action", ConfigFieldKind::Choice(&["allow", "ask", "deny"]), "Action for matching calls."),
     field(
         "definedIn",
         ConfigFieldKind::Text,
-        "The file that defines the server, if that is not your own: its absolute path.",
+        "Absolute path of the file that defines the server, if it is not your own.",
     ),
 ];
 
@@ -216,18 +220,18 @@ pub const FILE: &[ConfigField] = &[
     field(
         "mcpServers",
         ConfigFieldKind::Servers,
-        "The servers, by their ids: 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`.",
+        "Servers by id; an id has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`.",
     ),
-    field("mcp", ConfigFieldKind::Object(MCP), "The same in the other shape, with `version` 1."),
-    field("version", ConfigFieldKind::Count(1), "The version of the shape with `mcp`: 1."),
-    field("expandEnv", ConfigFieldKind::Flag, "`false` leaves `${VAR}` in this file as it stands."),
+    field("mcp", ConfigFieldKind::Object(MCP), "Alternative layout for servers, with `version` 1."),
+    field("version", ConfigFieldKind::Count(1), "Version of the layout with `mcp`: 1."),
+    field("expandEnv", ConfigFieldKind::Flag, "`false` disables the expansion of `${VAR}` in this file."),
     field(
         "permissions",
         ConfigFieldKind::Rules,
-        "Rules on calls of tools; of a project's file only those that deny or ask. See permissions.md.",
+        "Permission rules for tool calls; a project's file may only deny or ask. See permissions.md.",
     ),
-    field("$schema", ConfigFieldKind::Text, "Where editors find the schema of this file; nothing reads it."),
-    field("schema", ConfigFieldKind::Count(1), "The version of this kind of file: 1."),
+    field("$schema", ConfigFieldKind::Text, "URL of the JSON schema, for editors; not used by Wharf."),
+    field("schema", ConfigFieldKind::Count(1), "Version of the file format: 1."),
 ];
 
 /// Keys of a model provider.
@@ -235,25 +239,25 @@ pub const PROVIDER: &[ConfigField] = &[
     field(
         "format",
         ConfigFieldKind::Choice(&["anthropic", "chat", "responses"]),
-        "What its API speaks: Anthropic's messages, OpenAI's chat completions (as most local servers do) or responses.",
+        "API format: Anthropic messages, OpenAI chat completions (as most local servers use) or OpenAI responses.",
     ),
-    field("baseUrl", ConfigFieldKind::Template, "Where its API begins, with or without `/v1`."),
+    field("baseUrl", ConfigFieldKind::Template, "Base URL of the API, with or without `/v1`."),
     field(
         "apiKey",
         ConfigFieldKind::Template,
-        "What opens it, best written `${VAR}` or `${secret:NAME}`; local servers need none.",
+        "API key, preferably as `${VAR}` or `${secret:NAME}`; local servers need none.",
     ),
     field("headers", ConfigFieldKind::TemplateMap, "Headers sent with every request."),
-    field("model", ConfigFieldKind::Text, "The model that is used where only the provider is named."),
-    field("maxTokens", ConfigFieldKind::Count(1), "The most tokens of an answer, thinking included."),
-    field("contextTokens", ConfigFieldKind::Count(1024), "Tokens that fit into the model's context."),
+    field("model", ConfigFieldKind::Text, "Default model, used if only the provider is given."),
+    field("maxTokens", ConfigFieldKind::Count(1), "Maximum tokens of a response, including thinking."),
+    field("contextTokens", ConfigFieldKind::Count(1024), "Size of the model's context window in tokens."),
     field(
         "effort",
         ConfigFieldKind::Choice(&["low", "medium", "high"]),
-        "How much it thinks; left to the model when absent.",
+        "Reasoning effort; the model's default if absent.",
     ),
-    field("proxy", ConfigFieldKind::Template, "The proxy it is reached through; none is taken from the environment."),
-    field("ca", ConfigFieldKind::Templates, "Files of certificates trusted beside the system's own, in PEM."),
+    field("proxy", ConfigFieldKind::Template, "Proxy URL; proxy variables in the environment are ignored."),
+    field("ca", ConfigFieldKind::Templates, "PEM files of CA certificates trusted in addition to the system's."),
 ];
 
 /// Keys that are valid in the user's own files only.
@@ -267,26 +271,22 @@ pub const USER: &[ConfigField] = &[
             "<server>::<tool>",
             "mcp_<server>_<tool>",
         ]),
-        "How tools are named for people; a model is given a form it can take.",
+        "Display format of tool names; models receive a format that they support.",
     ),
-    field("healthCheckMs", ConfigFieldKind::Millis, "The `healthCheckMs` of servers that have none of their own."),
+    field("healthCheckMs", ConfigFieldKind::Millis, "Default `healthCheckMs` of servers."),
     field(
         "resultLimit",
         ConfigFieldKind::Count(256),
-        "Bytes of a result that an agent is given; the rest goes to a file.",
+        "Maximum bytes of a result passed to an agent; the rest is written to a file.",
     ),
-    field("cacheTtlMs", ConfigFieldKind::Millis, "The `cacheTtlMs` of servers that have none of their own."),
-    field("reconnect", ConfigFieldKind::Object(BACKOFF), "The `reconnect` of servers that have none of their own."),
-    field("tokenStore", ConfigFieldKind::Choice(&["auto", "file", "keyring"]), "Where tokens are kept."),
+    field("cacheTtlMs", ConfigFieldKind::Millis, "Default `cacheTtlMs` of servers."),
+    field("reconnect", ConfigFieldKind::Object(BACKOFF), "Default `reconnect` of servers."),
+    field("tokenStore", ConfigFieldKind::Choice(&["auto", "file", "keyring"]), "Storage for login tokens."),
     field(
         "secretCommand",
         ConfigFieldKind::Texts,
-        "The program that is asked for `${secret:NAME}`, with `{name}` in its arguments; its output is the secret.",
+        "Program that returns secrets for `${secret:NAME}`, with `{name}` in its arguments; its output is the secret.",
     ),
     field("model", ConfigFieldKind::Text, "The model of the agent: `provider/model`, or either alone. See agent.md."),
-    field(
-        "providers",
-        ConfigFieldKind::Objects(PROVIDER),
-        "How models are reached, by a name of your own or a built-in one.",
-    ),
+    field("providers", ConfigFieldKind::Objects(PROVIDER), "Model providers, by a custom or built-in name."),
 ];

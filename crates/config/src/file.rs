@@ -101,9 +101,9 @@ impl FileInterpreter<'_> {
             fields.count(key).filter(|version| *version > VERSION).map(|version| (member, version))
         });
         let Some((member, version)) = newer else { return false };
-        let text = format!("`{}` is {version}, and this program knows {VERSION}", member.key);
+        let text = format!("`{}` is {version}, but this version of Wharf supports only {VERSION}", member.key);
         let fault = ValidationFault::new("newer_version", member.node.at, text)
-            .fix("use a newer wharf; the file is left alone");
+            .fix("upgrade Wharf. The file is ignored until then");
         self.fault(&fault, ProblemSeverity::Error, None);
         self.content.settings.unread = self.layer.is_users();
         true
@@ -116,11 +116,10 @@ impl FileInterpreter<'_> {
         }
         for member in fields.unknown.iter().filter(|member| !member.key.starts_with('_')) {
             let names = [FILE, USER].into_iter().flatten().map(|field: &ConfigField| field.name);
-            let fault =
-                ValidationFault::new("unknown_key", member.at, format!("`{}` means nothing here", shown(&member.key)));
+            let fault = ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", shown(&member.key)));
             let fix = match (member.key.as_str(), nearest(&member.key, names)) {
                 ("servers" | "context_servers" | "mcp_servers" | "extensions", _) => {
-                    Some("`wharf import` reads the files of other programs".to_owned())
+                    Some("use `wharf import` for files of other programs".to_owned())
                 }
                 (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                 _ => None,
@@ -133,7 +132,7 @@ impl FileInterpreter<'_> {
     fn settings(&mut self, fields: &ValidatedObject<'_>) {
         if self.layer.needs_approval() {
             for member in USER.iter().filter_map(|field| fields.member(field.name)) {
-                let text = format!("`{}` counts in your own configuration only", member.key);
+                let text = format!("`{}` is valid in your own configuration only", member.key);
                 self.fault(&ValidationFault::new("not_a_projects", member.at, text), ProblemSeverity::Warning, None);
             }
             return;
@@ -233,11 +232,13 @@ impl FileInterpreter<'_> {
 
     /// Reports an invalid rule and denies its tool, because the rule may have been a deny.
     fn bad_rule(&mut self, at: TextPosition, tool: Option<String>) {
-        let text = "a rule is an object of `tool`, `action` (allow, ask or deny) and perhaps `pattern` and `definedIn`";
+        let text = "a rule must be an object with `tool`, `action` (allow, ask or deny) and optionally `pattern` and `definedIn`";
         let tool = tool.unwrap_or_else(|| self.unknown_tool().to_owned());
         let fix = match tool.as_str() {
-            "" => "mend or remove it: until then calls of the project's own servers are asked about".to_owned(),
-            tool => format!("mend or remove it: until then `{}` is denied", shown(tool)),
+            "" => {
+                "fix or remove the rule. Until then, calls of the project's own servers ask for permission".to_owned()
+            }
+            tool => format!("fix or remove the rule. Until then, `{}` is denied", shown(tool)),
         };
         self.fault(&ValidationFault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
         self.deny(tool, at);
@@ -269,7 +270,7 @@ impl FileInterpreter<'_> {
                 }
             }
             other => {
-                let text = format!("servers are {}, not an object", other.kind());
+                let text = format!("servers must be an object, not {}", other.kind());
                 self.fault(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
             }
         }
@@ -327,7 +328,7 @@ impl FileInterpreter<'_> {
     fn twice(&mut self, first: usize, at: TextPosition) {
         let server = &self.content.servers[first];
         let id = server.name.to_string();
-        let text = format!("`{id}` is there twice: on line {} and on line {}", server.place.at.line, at.line);
+        let text = format!("`{id}` is defined twice: on line {} and on line {}", server.place.at.line, at.line);
         let fault = ValidationFault::new("duplicate_id", at, text).fix("remove or rename one of them");
         let problem = self.problem(&fault, ProblemSeverity::Error, Some(&id));
         self.content.servers[first].said = Err(vec![problem]);

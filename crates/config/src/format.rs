@@ -50,7 +50,7 @@ pub fn read(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> 
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = SourceText::new(text);
     if let Some(offset) = text.find('\0') {
-        return Err(source.unreadable(offset, "contains a NUL character; is it a text file?"));
+        return Err(source.unreadable(offset, "contains a NUL character, so it is probably not a text file"));
     }
     match format {
         FileFormat::Json => json::read(&source),
@@ -65,11 +65,11 @@ pub fn read(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> 
 /// Returns [`Unreadable`] with the position of the first invalid byte.
 pub fn decode(bytes: &[u8]) -> Result<&str, ParseFailure> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(ParseFailure { at: TextPosition::START, text: "is UTF-16; save it as UTF-8".to_owned() });
+        return Err(ParseFailure { at: TextPosition::START, text: "is UTF-16, save it as UTF-8".to_owned() });
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        SourceText::new(valid).unreadable(valid.len(), "is not UTF-8 from here on; save it as UTF-8")
+        SourceText::new(valid).unreadable(valid.len(), "is not valid UTF-8, save it as UTF-8")
     })
 }
 
@@ -133,7 +133,7 @@ impl NodeBudget {
             return Err(format!("is nested more than {DEPTH} levels deep"));
         }
         if self.nodes > NODES {
-            return Err(format!("holds more than {NODES} values"));
+            return Err(format!("contains more than {NODES} values"));
         }
         Ok(())
     }
@@ -180,12 +180,15 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_text() {
-        check_bytes(b"\xff\xfe{\0}\0", "1:1: is UTF-16; save it as UTF-8");
-        check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16; save it as UTF-8");
-        check_bytes(b"{\n \xc3\x28", "2:2: is not UTF-8 from here on; save it as UTF-8");
+        check_bytes(b"\xff\xfe{\0}\0", "1:1: is UTF-16, save it as UTF-8");
+        check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16, save it as UTF-8");
+        check_bytes(b"{\n \xc3\x28", "2:2: is not valid UTF-8, save it as UTF-8");
         for format in [FileFormat::Json, FileFormat::Yaml, FileFormat::Toml] {
             let error = read("\u{feff}\n\0", format).unwrap_err();
-            assert_eq!(format!("{}: {error}", error.at), "2:1: contains a NUL character; is it a text file?");
+            assert_eq!(
+                format!("{}: {error}", error.at),
+                "2:1: contains a NUL character, so it is probably not a text file"
+            );
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> 
     let parsed = parse_to_ast(source.text, &CollectOptions::default(), &OPTIONS)
         .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
     let Some(value) = parsed.value else {
-        return Err(source.unreadable(0, "is empty; write at least `{}`"));
+        return Err(source.unreadable(0, "is empty, expected at least `{}`"));
     };
     JsoncReader { source, budget: NodeBudget::default() }.node(value, 1)
 }
@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn refuses_what_json_does_not_have() {
         for (text, expected) in [
-            ("", "1:1: is empty; write at least `{}`"),
-            (" // nothing\n", "1:1: is empty; write at least `{}`"),
+            ("", "1:1: is empty, expected at least `{}`"),
+            (" // nothing\n", "1:1: is empty, expected at least `{}`"),
             ("{a: 1}", "1:2: expected string for object property"),
             ("{'a': 1}", "1:2: single-quoted strings are not allowed"),
             ("{\"a\": 0x1f}", "1:7: hexadecimal numbers are not allowed"),
@@ -140,6 +140,6 @@ mod tests {
         assert!(read(&nested(100_000), FileFormat::Json).is_err());
         let wide = |values: usize| format!("[{}]", "0,".repeat(values));
         assert!(read(&wide(199_999), FileFormat::Json).is_ok());
-        assert_eq!(read(&wide(200_000), FileFormat::Json).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(read(&wide(200_000), FileFormat::Json).unwrap_err().text, "contains more than 200000 values");
     }
 }

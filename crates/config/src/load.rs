@@ -158,7 +158,7 @@ impl LayerMerger<'_> {
                 let before = before(&source, memory);
                 let is_lost = before.is_none() && problem.code != "missing_file";
                 self.config.settings.unread |= is_lost && source.layer.is_users();
-                problem.text.push_str(if before.is_some() { "; what it said before holds" } else { "" });
+                problem.text.push_str(if before.is_some() { ", using its last valid content" } else { "" });
                 self.config.problems.push(problem);
                 before.into_iter().for_each(|content| self.lay(content, &source));
             }
@@ -227,7 +227,7 @@ impl LayerMerger<'_> {
             severity: ProblemSeverity::Warning,
             place: Some(place.clone()),
             server: Some(name.to_string()),
-            text: format!("`{name}` is switched off here, but no lower layer has it"),
+            text: format!("`{name}` is disabled here, but no lower layer defines it"),
             fix: None,
         });
     }
@@ -272,8 +272,8 @@ fn gone(source: &LayerSource) -> ConfigProblem {
         severity: ProblemSeverity::Warning,
         place: Some(SourceLocation { file: Arc::from(source.file.as_path()), at: TextPosition::START }),
         server: None,
-        text: "the file is gone; what it said before holds".to_owned(),
-        fix: Some("put it back, or start again".to_owned()),
+        text: "the file no longer exists, using its last valid content".to_owned(),
+        fix: Some("restore the file, or restart".to_owned()),
     }
 }
 
@@ -313,13 +313,11 @@ fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, Config
 fn bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Option<Vec<u8>>, ConfigProblem> {
     let file = source.file.as_path();
     if source.layer.needs_approval() && leads_out(file, &places.project) {
-        let text = "it is a link that leads out of the project, so it is not read";
-        return Err(unread(file, "leads_out", text).with_fix("put a file in its place"));
+        let text = "not read: the link points outside of the project";
+        return Err(unread(file, "leads_out", text).with_fix("replace the link with a file"));
     }
     match bytes_of(file)? {
-        None if source.named => {
-            Err(unread(file, "missing_file", "there is no such file").with_fix("check the spelling"))
-        }
+        None if source.named => Err(unread(file, "missing_file", "file not found").with_fix("check the path")),
         found => Ok(found),
     }
 }

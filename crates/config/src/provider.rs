@@ -113,9 +113,10 @@ pub(crate) fn read(member: &ConfigMember, file: &Arc<Path>, expands: bool) -> Pa
 fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<ValidationFault> {
     let name = shown(&member.key);
     if ServerName::new(&member.key).is_err() {
-        let text = format!("`{name}` cannot be the name of a provider");
+        let text = format!("`{name}` is not a valid provider name");
         return vec![
-            ValidationFault::new("bad_id", member.at, text).fix("use 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`"),
+            ValidationFault::new("bad_id", member.at, text)
+                .fix("use 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`"),
         ];
     }
     if KnownProvider::named(&member.key).is_some() {
@@ -124,7 +125,7 @@ fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<Validatio
     let absent = ["format", "baseUrl"].into_iter().filter(|key| fields.member(key).is_none());
     let meant = nearest(&member.key, KNOWN_PROVIDERS.iter().map(|known| known.name));
     let fault = |key: &str| {
-        let text = format!("the provider `{name}` has no `{key}`, and is none that is known without");
+        let text = format!("the provider `{name}` is not built in and needs `{key}`");
         let fix = match (key, meant) {
             (_, Some(meant)) => format!("did you mean `{meant}`?"),
             ("format", None) => "add `\"format\": \"chat\"`, or `anthropic` or `responses`".to_owned(),
@@ -205,8 +206,8 @@ impl ProviderSettings {
         let parsed = Url::parse(&self.fill(&url.value, &url.place, with)?).ok();
         let usable = parsed.filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         usable.ok_or_else(|| {
-            let text = "`baseUrl` is no URL that begins with http:// or https://".to_owned();
-            problem("bad_url", &url.place, text, "write it like https://example.org/v1".to_owned())
+            let text = "`baseUrl` is not a valid http:// or https:// URL".to_owned();
+            problem("bad_url", &url.place, text, "use a URL such as https://example.org/v1".to_owned())
         })
     }
 }

@@ -23,7 +23,7 @@ pub fn reference() -> String {
 }
 
 fn section(text: &mut String, heading: &str, fields: &[ConfigField]) {
-    let _ = write!(text, "### {heading}\n\n| key | what stands there | what it is for |\n| --- | --- | --- |\n");
+    let _ = write!(text, "### {heading}\n\n| key | type | description |\n| --- | --- | --- |\n");
     for field in fields {
         let names: Vec<String> =
             std::iter::once(&field.name).chain(field.also).map(|name| format!("`{name}`")).collect();
@@ -34,22 +34,22 @@ fn section(text: &mut String, heading: &str, fields: &[ConfigField]) {
 
 fn kind(kind: ConfigFieldKind) -> String {
     match kind {
-        ConfigFieldKind::Text => "text".to_owned(),
-        ConfigFieldKind::Template => "text, expanded".to_owned(),
+        ConfigFieldKind::Text => "string".to_owned(),
+        ConfigFieldKind::Template => "string, expanded".to_owned(),
         ConfigFieldKind::Choice(words) => {
             words.iter().map(|word| format!("`{}`", cell(word))).collect::<Vec<_>>().join(", ")
         }
         ConfigFieldKind::Flag => "`true` or `false`".to_owned(),
-        ConfigFieldKind::Count(least) => format!("whole number, at least {least}"),
+        ConfigFieldKind::Count(least) => format!("integer, at least {least}"),
         ConfigFieldKind::Millis => "milliseconds".to_owned(),
-        ConfigFieldKind::Port => "number of a port".to_owned(),
-        ConfigFieldKind::Texts => "list of texts".to_owned(),
-        ConfigFieldKind::Templates => "list of texts, expanded".to_owned(),
-        ConfigFieldKind::TemplateMap => "texts by name, expanded".to_owned(),
+        ConfigFieldKind::Port => "port number".to_owned(),
+        ConfigFieldKind::Texts => "list of strings".to_owned(),
+        ConfigFieldKind::Templates => "list of strings, expanded".to_owned(),
+        ConfigFieldKind::TemplateMap => "strings by name, expanded".to_owned(),
         ConfigFieldKind::MillisMap => "milliseconds by name".to_owned(),
-        ConfigFieldKind::OffOr(_) => "`false`, `true` or an object".to_owned(),
+        ConfigFieldKind::OffOr(_) => "boolean or object".to_owned(),
         ConfigFieldKind::Object(_) => "object".to_owned(),
-        ConfigFieldKind::Servers => "servers by their ids".to_owned(),
+        ConfigFieldKind::Servers => "servers by id".to_owned(),
         ConfigFieldKind::Rules => "list of rules".to_owned(),
         ConfigFieldKind::Objects(_) => "objects by name".to_owned(),
     }

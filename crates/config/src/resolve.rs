@@ -150,8 +150,11 @@ impl EntryResolver<'_> {
     fn path(&self, template: &SourcedValue<String>) -> Result<PathBuf, ConfigProblem> {
         let text = self.text(template)?;
         self.site.resolve(&text).ok_or_else(|| {
-            let text = format!("the relative path `{}` stands in no file that it could be relative to", template.value);
-            self.problem("relative_path", &template.place, text, Some("write an absolute path".to_owned()))
+            let text = format!(
+                "the relative path `{}` has no base directory, because its entry is not in a file",
+                template.value
+            );
+            self.problem("relative_path", &template.place, text, Some("use an absolute path".to_owned()))
         })
     }
 
@@ -202,7 +205,7 @@ impl EntryResolver<'_> {
         if let Some(template) = &stdio.env_file {
             let path = self.path(template)?;
             let found = env_file::read(&path).map_err(|why| {
-                let text = format!("the variables of `{}` cannot be had: {why}", path.display());
+                let text = format!("cannot read the env file `{}`: {why}", path.display());
                 self.problem("env_file", &template.place, text, None)
             })?;
             for (name, value) in found {
@@ -242,14 +245,14 @@ impl EntryResolver<'_> {
     /// Expands and parses the URL. The error does not include the text, since it may contain a secret.
     fn url(&self, template: &SourcedValue<String>) -> Result<(Url, Vec<String>), ConfigProblem> {
         let bad = |text: &str| {
-            let fix = "write it like https://example.org/mcp".to_owned();
+            let fix = "use a URL such as https://example.org/mcp".to_owned();
             self.problem("bad_url", &template.place, text.to_owned(), Some(fix))
         };
         let ExpandedText { text, taken } = self.fill(template)?;
-        let url = Url::parse(&text).map_err(|_| bad("`url` is no URL"))?;
+        let url = Url::parse(&text).map_err(|_| bad("`url` is not a valid URL"))?;
         match url.scheme() {
             "http" | "https" => Ok((url, taken)),
-            _ => Err(bad("`url` does not begin with http:// or https://")),
+            _ => Err(bad("`url` does not start with http:// or https://")),
         }
     }
 }

@@ -14,7 +14,7 @@ pub fn schema() -> Value {
     let head = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Wharf configuration",
-        "description": "MCP servers and how they are used. Times are in milliseconds.",
+        "description": "MCP servers and their settings. Times are in milliseconds.",
         "$defs": { "server": server(), "servers": servers(), "rule": rule() },
     });
     for (key, value) in head.as_object().into_iter().flatten() {

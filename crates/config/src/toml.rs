@@ -176,6 +176,6 @@ mod tests {
         assert!(read(&nested(100_000), FileFormat::Toml).is_err());
         assert!(read(&format!("{}a = 1", "a.".repeat(100_000)), FileFormat::Toml).is_err());
         let wide = format!("a = [{}]", "0,".repeat(200_000));
-        assert_eq!(read(&wide, FileFormat::Toml).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(read(&wide, FileFormat::Toml).unwrap_err().text, "contains more than 200000 values");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> 
                 return Ok(root.unwrap_or(ConfigNode { at: TextPosition::START, value: ConfigValue::Null }));
             }
             (Event::DocumentStart(..), span) if root.is_some() => {
-                return Err(reading.unreadable(span.start, "holds more than one document"));
+                return Err(reading.unreadable(span.start, "contains more than one document"));
             }
             (event, span) if event.is_node() => root = Some(reading.node(event, span, 1)?),
             _ => {}
@@ -101,7 +101,7 @@ impl<'a> YamlReader<'a> {
     fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, ParseFailure> {
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
-                Err(self.unreadable(span.start, "merge keys (`<<`) are not part of YAML 1.2; write the members out"))
+                Err(self.unreadable(span.start, "merge keys (`<<`) are not supported: repeat the members"))
             }
             Event::Scalar(text, _, anchor, _) => {
                 let value = ConfigValue::Text(text.into_owned());
@@ -114,16 +114,16 @@ impl<'a> YamlReader<'a> {
             }
             Event::Alias(id) => match self.expanded(id, span, 1)?.value {
                 ConfigValue::Text(text) => Ok(text),
-                _ => Err(self.unreadable(span.start, "a key must be a text")),
+                _ => Err(self.unreadable(span.start, "a key must be a string")),
             },
-            _ => Err(self.unreadable(span.start, "a key must be a text")),
+            _ => Err(self.unreadable(span.start, "a key must be a string")),
         }
     }
 
     /// Returns the value of an alias, with the alias's position.
     fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let Some(node) = self.anchors.remove(&id) else {
-            return Err(self.unreadable(span.start, "an alias refers to what it is part of"));
+            return Err(self.unreadable(span.start, "an alias refers to its own anchor"));
         };
         self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
         let expanded = ConfigNode { at: position(span.start), value: node.value.clone() };
@@ -147,7 +147,7 @@ impl<'a> YamlReader<'a> {
 
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
         let room = self.room.checked_sub(bytes);
-        self.room = room.ok_or_else(|| format!("its aliases stand for more than {EXPANDED} bytes"))?;
+        self.room = room.ok_or_else(|| format!("aliases expand to more than {EXPANDED} bytes"))?;
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl<'a> YamlReader<'a> {
     }
 
     fn unknown_tag(&self, span: Span) -> ParseFailure {
-        self.unreadable(span.start, "a tag here means nothing to this program; leave it out")
+        self.unreadable(span.start, "unsupported tag")
     }
 
     fn unreadable(&self, marker: Marker, text: impl AsRef<str>) -> ParseFailure {
@@ -292,11 +292,11 @@ mod tests {
     #[test]
     fn refuses_what_it_does_not_understand() {
         for (text, expected) in [
-            ("a: &x [*x]", "1:8: an alias refers to what it is part of"),
-            ("a: &x {b: 1}\n<<: *x", "2:1: merge keys (`<<`) are not part of YAML 1.2; write the members out"),
-            ("[a]: 1", "1:1: a key must be a text"),
-            ("a: !secret b", "1:12: a tag here means nothing to this program; leave it out"),
-            ("a\n---\nb", "2:1: holds more than one document"),
+            ("a: &x [*x]", "1:8: an alias refers to its own anchor"),
+            ("a: &x {b: 1}\n<<: *x", "2:1: merge keys (`<<`) are not supported: repeat the members"),
+            ("[a]: 1", "1:1: a key must be a string"),
+            ("a: !secret b", "1:12: unsupported tag"),
+            ("a\n---\nb", "2:1: contains more than one document"),
             ("a: *nobody", "1:4: while parsing node, found unknown anchor"),
         ] {
             let error = read(text, FileFormat::Yaml).unwrap_err();
@@ -313,13 +313,16 @@ mod tests {
         assert!(read(&nested(64), FileFormat::Yaml).is_ok());
         assert_eq!(read(&nested(65), FileFormat::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
         assert!(read(&nested(100_000), FileFormat::Yaml).is_err());
-        assert_eq!(read(&"- 0\n".repeat(200_000), FileFormat::Yaml).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(
+            read(&"- 0\n".repeat(200_000), FileFormat::Yaml).unwrap_err().text,
+            "contains more than 200000 values"
+        );
         let mut laughs = "a0: &a0 x\n".to_owned();
         for n in 1..60 {
             laughs += &format!("a{n}: &a{n} [*a{0},*a{0},*a{0},*a{0}]\n", n - 1);
         }
-        assert_eq!(read(&laughs, FileFormat::Yaml).unwrap_err().text, "holds more than 200000 values");
+        assert_eq!(read(&laughs, FileFormat::Yaml).unwrap_err().text, "contains more than 200000 values");
         let long = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), "*a, ".repeat(1000));
-        assert!(read(&long, FileFormat::Yaml).unwrap_err().text.contains("stand for more than"));
+        assert!(read(&long, FileFormat::Yaml).unwrap_err().text.contains("expand to more than"));
     }
 }

@@ -171,7 +171,7 @@ fn c05_marks_and_line_ends_stay_and_utf_16_is_refused() {
             check_refused(&path, &bytes, what);
         }
     }
-    check_refused(&path, b"{\"a\": \"\xff\"}", "something else");
+    check_refused(&path, b"{\"a\": \"\xff\"}", "another encoding");
 }
 
 fn check_refused(path: &Path, bytes: &[u8], expected: &str) {
@@ -188,10 +188,10 @@ fn check_refused(path: &Path, bytes: &[u8], expected: &str) {
 #[test]
 fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
     for (text, told) in [
-        ("{\n  \"mcpServers\": {,}\n}", ":2:18: cannot be read: unexpected token in object"),
-        ("{\"mcpServers\": {\"a\": {},\n \"a\": {}}}", ":2:2: `a` stands there twice, the first time at 1:17"),
-        ("{\"version\": 2, \"mcp\": {\"servers\": {}}}", ":1:2: says `version: 2`, and only 1 is known here"),
-        ("{\n\"schema\": 2}", ":2:1: says `schema: 2`, and only 1 is known here"),
+        ("{\n  \"mcpServers\": {,}\n}", ":2:18: cannot be parsed: unexpected token in object"),
+        ("{\"mcpServers\": {\"a\": {},\n \"a\": {}}}", ":2:2: `a` occurs twice, first at 1:17"),
+        ("{\"version\": 2, \"mcp\": {\"servers\": {}}}", ":1:2: has `version: 2`, but this version supports only 1"),
+        ("{\n\"schema\": 2}", ":2:1: has `schema: 2`, but this version supports only 1"),
     ] {
         let scratch = Scratch::new();
         fs::write(scratch.path("config.json"), text).unwrap();
@@ -201,7 +201,7 @@ fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
     }
     let scratch = Scratch::new();
     let error = edit_at(&scratch.path("servers.yaml")).unwrap_err();
-    assert!(error.to_string().ends_with("servers.yaml:1:1: is YAML, which is only read"), "{error}");
+    assert!(error.to_string().ends_with("servers.yaml:1:1: is YAML, which Wharf can read but not edit"), "{error}");
     scratch.check_untouched();
 }
 
@@ -289,7 +289,7 @@ fn c14_a_link_to_somebody_elses_file_is_not_followed_for_writing() {
     scratch.set_mode("config.json", 0o666);
     symlink("config.json", scratch.path("link.json")).unwrap();
     std::os::unix::fs::lchown(scratch.path("link.json"), Some(NOBODY), Some(NOBODY)).unwrap();
-    let expected = format!("unsafe: it belongs to user 0, not to user {NOBODY}");
+    let expected = format!("unsafe: owned by user 0, expected user {NOBODY}");
     // Neither by the user whose link it is, nor by root on the user's behalf.
     assert_eq!(ORDINARY.edit(&scratch.path("link.json")), expected);
     assert_eq!(EDITOR.edit(&scratch.path("link.json")), expected);
@@ -332,7 +332,7 @@ fn c15_what_is_no_file_of_its_own_is_refused_at_once() {
     symlink("/dev/zero", scratch.path("device")).unwrap();
     let names = scratch.names();
     for (name, expected) in
-        [("config.json", "unsafe: it has 2 names (hard links)"), ("directory", "not a file"), ("pipe", "not a file")]
+        [("config.json", "unsafe: 2 hard links"), ("directory", "not a file"), ("pipe", "not a file")]
     {
         assert_eq!(told(edit_at(&scratch.path(name))), expected, "{name}");
     }

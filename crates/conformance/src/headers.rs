@@ -24,9 +24,9 @@ struct PrescribedCall<'a> {
 /// Makes the prescribed calls in order, without listing tools first. The client decides by itself whether to look up a
 /// tool's schema before the call.
 pub async fn given_calls(connection: &Connection, context: Option<&str>) -> ExerciseResult {
-    let context = context.ok_or("the suite gave no calls to make")?;
+    let context = context.ok_or("MCP_CONFORMANCE_CONTEXT is missing")?;
     let CallsContext { tool_calls } =
-        serde_json::from_str(context).map_err(|error| format!("what the suite gave along: {error}"))?;
+        serde_json::from_str(context).map_err(|error| format!("invalid MCP_CONFORMANCE_CONTEXT: {error}"))?;
     for PrescribedCall { name, arguments } in tool_calls {
         let arguments = RawJson::parse(arguments.get().to_owned())?;
         tour::call(connection, &name, &arguments).await?;

@@ -36,7 +36,7 @@ pub async fn be_refused(connection: &Connection) -> ExerciseResult {
             return if error.not_authorized().is_some() { Ok(()) } else { Err(error.into()) };
         }
     }
-    Err("nothing was noticed, and everything was done".into())
+    Err("expected a call to be refused as not authorized, but all calls succeeded".into())
 }
 
 /// Returns `Ok` if connecting failed as not authorized, and an error for any other cause.
@@ -44,7 +44,7 @@ pub fn is_refusal(error: &(dyn Error + 'static)) -> ExerciseResult {
     let cause = error.downcast_ref::<ConnectError>().map(|error| &error.cause);
     match cause.is_some_and(|cause| cause.not_authorized().is_some()) {
         true => Ok(()),
-        false => Err(format!("something else went wrong: {error}").into()),
+        false => Err(format!("expected a refused login, got another error: {error}").into()),
     }
 }
 
@@ -71,7 +71,7 @@ fn settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSetting
 
 /// Returns the grant that a scenario requires, as a server's configuration would specify it.
 fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<TokenGrant> {
-    let missing = |what: &str| format!("the suite gave no {what}");
+    let missing = |what: &str| format!("missing in MCP_CONFORMANCE_CONTEXT: {what}");
     Ok(match scenario {
         "auth/client-credentials-basic" => TokenGrant::ClientSecret,
         "auth/client-credentials-jwt" => TokenGrant::ClientKey {
@@ -80,7 +80,7 @@ fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<TokenGrant> {
         },
         "auth/enterprise-managed-authorization" => TokenGrant::Enterprise {
             token_url: given.idp_token_endpoint.clone().ok_or_else(|| missing("identity provider"))?,
-            client_id: given.idp_client_id.clone().ok_or_else(|| missing("client of the identity provider"))?,
+            client_id: given.idp_client_id.clone().ok_or_else(|| missing("identity provider client id"))?,
             client_secret: None,
             id_token: AssertionSource::Given(given.idp_id_token.clone().ok_or_else(|| missing("identity token"))?),
         },

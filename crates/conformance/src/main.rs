@@ -45,7 +45,7 @@ fn run(scenario: &Scenario) -> ExerciseResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let within = tokio::time::timeout(DEADLINE, play(scenario)).await;
-        within.unwrap_or_else(|_| Err(format!("not done within {} seconds", DEADLINE.as_secs()).into()))
+        within.unwrap_or_else(|_| Err(format!("timed out after {} seconds", DEADLINE.as_secs()).into()))
     })
 }
 

@@ -75,8 +75,8 @@ impl Scenario {
         let name = std::env::var("MCP_CONFORMANCE_SCENARIO");
         let name = name.map_err(|error| format!("MCP_CONFORMANCE_SCENARIO: {error}"))?;
         let exercise = Exercise::of(&name)?;
-        let server = std::env::args().skip(1).last().ok_or("the server's URL is missing")?;
-        let server = Url::parse(&server).map_err(|error| format!("`{server}` is no URL: {error}"))?;
+        let server = std::env::args().skip(1).last().ok_or("missing argument: server URL")?;
+        let server = Url::parse(&server).map_err(|error| format!("invalid server URL `{server}`: {error}"))?;
         Ok(Self { name, exercise, server, context: std::env::var("MCP_CONFORMANCE_CONTEXT").ok() })
     }
 }
@@ -95,7 +95,7 @@ impl Exercise {
         }
         let found = TABLE.iter().find(|(name, _)| *name == scenario);
         let found = found.map(|(_, exercise)| *exercise);
-        found.ok_or_else(|| format!("nobody has looked at the scenario `{scenario}` yet").into())
+        found.ok_or_else(|| format!("unknown scenario `{scenario}`").into())
     }
 
     /// Performs the exercise. Dropping the future cancels the request in flight.
@@ -133,7 +133,7 @@ mod tests {
     fn what_cannot_be_played_says_why() {
         for name in ["tools_call_", ""] {
             let error = Exercise::of(name).unwrap_err();
-            assert_eq!(error.to_string(), format!("nobody has looked at the scenario `{name}` yet"));
+            assert_eq!(error.to_string(), format!("unknown scenario `{name}`"));
         }
     }
 }

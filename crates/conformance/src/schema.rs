@@ -15,7 +15,7 @@ const ECHO: &str = "json_schema_echo";
 pub async fn read_all(connection: &Connection) -> ExerciseResult {
     let tools = connection.list_tools().await?.items;
     if tools.is_empty() {
-        return Err("the server lists no tool".into());
+        return Err("the server lists no tools".into());
     }
     for tool in tools {
         arguments_for(tool.input_schema.as_ref())?;
@@ -27,7 +27,7 @@ pub async fn read_all(connection: &Connection) -> ExerciseResult {
 pub async fn echo(connection: &Connection) -> ExerciseResult {
     let tools = connection.list_tools().await?.items;
     let rich = tools.into_iter().find(|tool| tool.name == RICH);
-    let schema = rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema of `{RICH}` was listed"))?;
+    let schema = rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema listed for `{RICH}`"))?;
     let arguments = RawJson::parse(format!(r#"{{"schema":{}}}"#, schema.get()))?;
     tour::call(connection, ECHO, &arguments).await
 }

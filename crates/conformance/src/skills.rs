@@ -16,7 +16,7 @@ pub async fn refuse(connection: &Connection) -> ExerciseResult {
         match connection.load_skill(&skill).await {
             Err(error) if error.is_mismatch() => {}
             Err(error) => return Err(error.into()),
-            Ok(_) => return Err("a skill was loaded that is not what its entry says".into()),
+            Ok(_) => return Err("loaded a skill that does not match its entry".into()),
         }
     }
     Ok(())
@@ -25,7 +25,7 @@ pub async fn refuse(connection: &Connection) -> ExerciseResult {
 async fn listed(connection: &Connection) -> ExerciseResult<Vec<Skill>> {
     let listing = connection.list_skills().await?;
     if let Some(withheld) = listing.withheld.first() {
-        return Err(format!("a skill cannot be used: {}", withheld.reason).into());
+        return Err(format!("skill withheld: {}", withheld.reason).into());
     }
-    if listing.items.is_empty() { Err("the server lists no skill".into()) } else { Ok(listing.items) }
+    if listing.items.is_empty() { Err("the server lists no skills".into()) } else { Ok(listing.items) }
 }

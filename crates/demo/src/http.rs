@@ -73,7 +73,7 @@ pub async fn serve_http(
     let unsuitable = |sentence: String| io::Error::new(ErrorKind::InvalidInput, sentence);
     let root = DemoServer::new(options, environment()).map_err(unsuitable)?;
     if place.form == HttpVariant::Sse && root.for_session().is_none() {
-        return Err(unsuitable("the HTTP+SSE form carries no stateless revision; use --http for it".to_owned()));
+        return Err(unsuitable("HTTP+SSE does not support stateless revisions; use --http".to_owned()));
     }
     let site = Arc::new(HttpSite::new(root));
     let listener = TcpListener::bind(place.address).await?;

@@ -60,7 +60,7 @@ impl ParkedCalls {
             return Err(RpcError::invalid_params("`requestState` belongs to another call"));
         }
         if let Some(key) = given.keys().find(|key| !asked.contains(key)) {
-            return Err(RpcError::invalid_params(format!("nobody asked the question `{key}`")));
+            return Err(RpcError::invalid_params(format!("no question `{key}` is open")));
         }
         conversation.answers.extend(given);
         Ok(conversation)
@@ -71,7 +71,7 @@ impl ParkedCalls {
         let place = parked.iter().position(|parked| *state == parked.state);
         place
             .and_then(|place| parked.remove(place))
-            .ok_or_else(|| RpcError::invalid_params("`requestState` is none that was given out, or was used before"))
+            .ok_or_else(|| RpcError::invalid_params("`requestState` is unknown or was already used"))
     }
 
     /// Parks a conversation and returns the result for the client to continue with.

@@ -60,7 +60,7 @@ impl DemoSubscriptions {
     pub fn subscribe(&self, uri: &str) -> Result<Value, RpcError> {
         let mut uris = locked(&self.uris);
         if uris.len() >= MOST {
-            return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
+            return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
         uris.insert(uri.to_owned());
         Ok(json!({}))
@@ -86,7 +86,7 @@ impl DemoSubscriptions {
     ) -> Result<(), RpcError> {
         let mut listens = locked(&self.listens);
         if listens.len() >= MOST {
-            return Err(RpcError::new(INTERNAL_ERROR, "there are too many subscriptions"));
+            return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
         let listen = OpenListen { connection, id: id.clone(), filter, out: Arc::clone(out) };
         let honoured = json!({"notifications": listen.filter.to_json()});

@@ -111,7 +111,7 @@ impl std::fmt::Display for ProcessExit {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),
                 None => write!(f, "was killed by signal {signal}"),
             },
-            Self::Unknown => f.write_str("ended in a way nobody could observe"),
+            Self::Unknown => f.write_str("ended with unknown status"),
         }
     }
 }

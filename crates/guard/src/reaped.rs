@@ -49,7 +49,7 @@ impl ChildProcess {
     pub fn resume_if_stopped(&self) {
         let Some(pid) = self.pid() else { return };
         if let Ok(Some(_)) = waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG) {
-            tracing::warn!("a guard was stopped: it is continued");
+            tracing::warn!("a guard was stopped, continuing it");
             self.signal(Signal::CONT);
         }
     }

@@ -236,7 +236,7 @@ impl GuardWatcher {
                 }
                 _ = check.tick() => self.child.resume_if_stopped(),
                 () = sleep_until(deadline) => {
-                    tracing::warn!("a guard did not end in time: it is killed, and its server's processes with it");
+                    tracing::warn!("a guard did not end in time, killing it and its server's processes");
                     self.child.signal(Signal::KILL);
                     break;
                 }

@@ -28,7 +28,7 @@ pub(crate) const POLL: &str = "SubscribePolling";
 pub(crate) const PROMPT: &str = "GetMcpPrompt";
 
 /// Prompt reason for an unlisted URI.
-const UNLISTED: &str = "the server lists neither this URI nor a template that it fits";
+const UNLISTED: &str = "the server lists neither this URI nor a matching template";
 
 /// A resource or prompt operation to be checked by the gate.
 #[derive(Clone, Copy)]

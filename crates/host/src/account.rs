@@ -289,10 +289,12 @@ impl Host {
 fn because(reach: &ServerEndpoint) -> Option<String> {
     match reach {
         ServerEndpoint::Spec(spec) => match &**spec {
-            ServerSpec::Http(spec) if says_who_asks(spec) => Some("its settings say who asks".to_owned()),
+            ServerSpec::Http(spec) if says_who_asks(spec) => {
+                Some("its settings already contain credentials".to_owned())
+            }
             ServerSpec::Http(_) => None,
-            ServerSpec::Stdio(_) => Some("it is started, not dialled".to_owned()),
+            ServerSpec::Stdio(_) => Some("it is a local (stdio) server".to_owned()),
         },
-        ServerEndpoint::Local(_) => Some("it lives in this process".to_owned()),
+        ServerEndpoint::Local(_) => Some("it is an in-process server".to_owned()),
     }
 }

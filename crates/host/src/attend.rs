@@ -140,7 +140,7 @@ impl ServerLister {
             Err(CallError::Unsupported(_)) => None,
             Err(error) => {
                 self.server.turned_away(self.epoch, &error);
-                self.warn(format!("it cannot be watched: {error}"));
+                self.warn(format!("subscribing to changes failed: {error}"));
                 None
             }
         }
@@ -288,7 +288,7 @@ impl ServerLister {
 
     fn failures_told(&self) {
         for (what, why) in &self.lists.failed {
-            self.warn(format!("its {what} could not be listed: {why}"));
+            self.warn(format!("listing its {what} failed: {why}"));
         }
     }
 
@@ -313,7 +313,7 @@ impl ServerLister {
     fn lose_watch(&self, error: &CallError) {
         self.server.turned_away(self.epoch, error);
         if !self.connection.is_gone() {
-            self.warn(format!("it is not watched any longer: {error}"));
+            self.warn(format!("its subscription ended: {error}"));
             self.context.tell_unwatched(&self.server, self.server.watched.agreed());
         }
     }

@@ -48,7 +48,7 @@ pub(crate) enum AuditError {
     Open(#[from] JournalOpenError),
     #[error(transparent)]
     Key(#[from] AuditKeyError),
-    #[error("no thread to write it: {0}")]
+    #[error("cannot start the audit log thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
@@ -135,9 +135,9 @@ impl AuditLog {
         let success = matches!(ended, AuditedCallOutcome::Answered);
         let error = match ended {
             AuditedCallOutcome::Answered => None,
-            AuditedCallOutcome::ToolFailed => Some("the tool said that it failed".to_owned()),
+            AuditedCallOutcome::ToolFailed => Some("the tool returned an error".to_owned()),
             AuditedCallOutcome::Failed(error) => Some(told(error)),
-            AuditedCallOutcome::Withdrawn => Some("withdrawn by the caller; perhaps it was carried out".to_owned()),
+            AuditedCallOutcome::Withdrawn => Some("cancelled by the caller (may have executed)".to_owned()),
         };
         let tool = (Some(tool.server.as_str()), &*tool.tool);
         self.note(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
@@ -172,7 +172,9 @@ impl AuditLog {
 /// Formats an error for the log. Servers often repeat their input in an error, so only the code of a refusal is logged.
 fn told(error: &HostError) -> String {
     match error {
-        HostError::Call { error: CallError::Refused(refused), .. } => format!("refused with code {}", refused.code),
+        HostError::Call { error: CallError::Refused(refused), .. } => {
+            format!("refused by the server (code {})", refused.code)
+        }
         other => UntrustedText::new(other.to_string()).shortened(500).to_string(),
     }
 }
@@ -202,11 +204,11 @@ fn write(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &Atomi
         };
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            crier.tell(Event::AuditFailed { text: format!("{dropped} entries came too fast and were lost") });
+            crier.tell(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
             let _ = journal.append(&serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
         }
         if let (Err(text), false) = (&written, failing) {
-            tracing::error!("the audit log cannot be written: {text}");
+            tracing::error!("writing the audit log failed: {text}");
             crier.tell(Event::AuditFailed { text: text.clone() });
         }
         failing = written.is_err();

@@ -53,13 +53,13 @@ pub struct HostBuilder {
 #[non_exhaustive]
 pub enum StartError {
     /// Two servers have the same name.
-    #[error("the server `{0}` is there twice")]
+    #[error("duplicate server name `{0}`")]
     Twice(ServerName),
     /// A rule cannot be parsed. Nothing is started, because it may be a deny rule.
-    #[error("a rule cannot be read: {0}")]
+    #[error("invalid permission rule: {0}")]
     Rule(String),
     /// The state directory cannot be used.
-    #[error("the directory for what is kept cannot be used: {0}")]
+    #[error("cannot use the state directory: {0}")]
     Disk(String),
 }
 

@@ -146,7 +146,7 @@ impl HostContext {
         };
         match tool.quarantine() {
             Some(reason) => {
-                let why = format!("the tool is quarantined: {reason}; a person has to look at it and release it");
+                let why = format!("the tool is quarantined until a person reviews and releases it: {reason}");
                 Err(HostError::Refused(CallRefusal::new(RefusalReason::Other(why))))
             }
             None => Ok(tool),
@@ -349,14 +349,17 @@ impl HostContext {
     ) -> Result<RawResult, HostError> {
         let bounds = &self.options.limits.bounds;
         let invalid = |why: String| HostError::Call { server: server.clone(), error: CallError::Invalid(why) };
-        let params = params.ok_or_else(|| invalid("a call of a tool names it".to_owned()))?;
+        let params = params.ok_or_else(|| invalid("`tools/call` requires the tool's `name`".to_owned()))?;
         let members = members(params, bounds).map_err(|error| invalid(error.to_string()))?;
         let member = |wanted: &str| members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
         let name: Option<String> = member("name").and_then(|name| name.decode(bounds).ok());
-        let name = name.ok_or_else(|| invalid("a call of a tool names it".to_owned()))?;
+        let name = name.ok_or_else(|| invalid("`tools/call` requires the tool's `name`".to_owned()))?;
         let known = ["name", "arguments", "_meta"];
         if let Some((odd, _)) = members.iter().find(|(key, _)| !known.contains(&&**key)) {
-            return Err(invalid(format!("`{}` is no part of a call", UntrustedText::new(&**odd).shortened(60))));
+            return Err(invalid(format!(
+                "`tools/call` does not accept the parameter `{}`",
+                UntrustedText::new(&**odd).shortened(60)
+            )));
         }
         options.call.meta = options.call.meta.or_else(|| member("_meta"));
         let arguments = member("arguments").unwrap_or_else(RawJson::empty_object);

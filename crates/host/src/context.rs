@@ -187,7 +187,7 @@ impl HostContext {
     /// Publishes that resources may have changed while the subscription was interrupted.
     pub fn tell_perhaps_updated(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
         for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
-            let note = format!("the resource {} may have changed: the watch was interrupted, and is back", shown(&uri));
+            let note = format!("the resource {} may have changed while the subscription was interrupted", shown(&uri));
             self.tell_note(server.name.as_str(), &note);
             self.crier.tell(Event::ResourceUpdated { server: server.name.clone(), uri });
         }
@@ -196,7 +196,7 @@ impl HostContext {
     /// Notifies the agent of subscribed resources that the server no longer reports.
     pub fn tell_unwatched(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
         for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
-            let note = format!("the server does not tell of changes of the resource {} any more", shown(&uri));
+            let note = format!("the server no longer reports changes of the resource {}", shown(&uri));
             self.tell_note(server.name.as_str(), &note);
         }
     }

@@ -75,7 +75,7 @@ impl StateDirectory {
     /// Opens or creates the directory and reads the approved definitions.
     pub async fn open(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
         let opened = tokio::task::spawn_blocking(move || Self::open_now(path)).await;
-        opened.unwrap_or_else(|_| Err("it could not be opened".to_owned()))
+        opened.unwrap_or_else(|_| Err("internal error: the task that opens it failed".to_owned()))
     }
 
     fn open_now(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
@@ -128,7 +128,7 @@ impl StateDirectory {
             Ok(loaded) => recall(loaded?.bytes, &identity).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        found.inspect_err(|error| tracing::warn!("what a server once listed cannot be read: {error}")).ok()
+        found.inspect_err(|error| tracing::warn!("reading a cached catalog failed: {error}")).ok()
     }
 
     /// The name is part of the path, because two accounts at one address have the same identity.
@@ -176,7 +176,7 @@ impl StateDirectory {
 fn write_listed(document: &Document, listed: &ServerLists, identity: &str) {
     let Ok(text) = keep(listed, identity, SystemTime::now()) else { return };
     if let Err(error) = document.write(text.as_bytes()) {
-        tracing::warn!("what a server lists could not be kept: {error}");
+        tracing::warn!("caching a server's lists failed: {error}");
     }
 }
 
@@ -253,7 +253,11 @@ impl HostContext {
 /// Rejects files of later versions, so that they are neither misread nor overwritten.
 fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let schema = u32::deserialize(from)?;
-    if schema > SCHEMA { Err(D::Error::custom(format!("schema {schema} is not {SCHEMA}"))) } else { Ok(schema) }
+    if schema > SCHEMA {
+        Err(D::Error::custom(format!("schema {schema} is not supported (maximum {SCHEMA})")))
+    } else {
+        Ok(schema)
+    }
 }
 
 impl ReleasedFile {
@@ -319,7 +323,7 @@ fn save<T: for<'de> Deserialize<'de>>(
 ) {
     let saved = document.update(|old| text(old.map(serde_json::from_slice).transpose()?).map(Some));
     if let Err(error) = saved {
-        tracing::error!("what was approved could not be kept: {error}");
+        tracing::error!("saving approved tools failed: {error}");
         crier.tell(Event::NotKept { text: error.to_string() });
     }
 }

@@ -54,7 +54,7 @@ pub enum HostError {
         trouble: Option<Arc<ServerError>>,
     },
     /// The server did not become ready, or had no free slot, before the deadline.
-    #[error("server `{server}` was {what} for {} s{}", .after.as_secs(), CauseSuffix(.trouble))]
+    #[error("server `{server}` was still {what} after {} s{}", .after.as_secs(), CauseSuffix(.trouble))]
     NotInTime {
         /// The server.
         server: ServerName,
@@ -74,7 +74,7 @@ pub enum HostError {
         error: CallError,
     },
     /// The server has no account.
-    #[error("server `{server}` has no login of its own{}", ParenthesizedReason(.because))]
+    #[error("server `{server}` has no login account{}", ParenthesizedReason(.because))]
     NoAccount {
         /// The server.
         server: ServerName,
@@ -128,7 +128,7 @@ impl HostError {
         match self {
             Self::Unavailable { server, state, trouble, .. } => match state {
                 ServerState::Disabled => Some(format!("enable `{server}`")),
-                ServerState::Unapproved => Some(format!("look at what `{server}` would run, and approve it")),
+                ServerState::Unapproved => Some(format!("review the command of `{server}` and approve it")),
                 ServerState::Disconnected | ServerState::Failed => Some(format!("connect `{server}`")),
                 ServerState::AuthRequired => Some(login_hint(server, trouble.as_deref())),
                 _ => None,
@@ -142,7 +142,7 @@ impl HostError {
 /// helps.
 fn login_hint(server: &ServerName, trouble: Option<&ServerError>) -> String {
     match trouble.and_then(ServerError::not_authorized).map(|why| &why.remedy) {
-        Some(AuthRecovery::Reading) => format!("give `{server}` a token of your own in `headers.Authorization`"),
+        Some(AuthRecovery::Reading) => format!("configure a token for `{server}` in `headers.Authorization`"),
         _ => format!("log in to `{server}`"),
     }
 }

@@ -272,8 +272,8 @@ impl RuleGate {
     /// was approved.
     fn consent(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
         match (caller.consent, self.when_asked, changed) {
-            (CallerConsent::Given, ..) => Some("the caller has consented"),
-            (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("nobody is to be asked"),
+            (CallerConsent::Given, ..) => Some("the caller gave consent"),
+            (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
             _ => None,
         }
     }
@@ -281,7 +281,7 @@ impl RuleGate {
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
     fn nobody(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
         if changed.is_some() {
-            let hint = "a person has to look at what has changed and say yes to it";
+            let hint = "review the change and approve it at a prompt";
             return CallRefusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
         let rule = self.rule_for(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
@@ -351,12 +351,12 @@ impl RuleGate {
             Some(ask) => tokio::time::timeout(time, put(&**asker, |reply| Ask::Permission(ask, reply))).await,
             None => Ok(None),
         };
-        let lifetime = answer
-            .map_err(|_| unanswered("nobody answered in time"))
-            .and_then(agreed)
-            .inspect_err(|_| self.note(&caller, &tool, &arguments, "deny", &"the person said no, or nothing"))?;
+        let lifetime =
+            answer.map_err(|_| unanswered("permission prompt timed out")).and_then(agreed).inspect_err(|_| {
+                self.note(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
+            })?;
         if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
-            self.note(&caller, &tool, &arguments, "deny", &"the server is another one than was asked about");
+            self.note(&caller, &tool, &arguments, "deny", &"the server was replaced or reconnected during the prompt");
             return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
         match (lifetime, changed) {
@@ -364,7 +364,7 @@ impl RuleGate {
             (GrantLifetime::Once, Some(_)) => {}
             (lifetime, _) => self.remember(&tool, lifetime),
         }
-        self.note(&caller, &tool, &arguments, "allow", &"the person said yes");
+        self.note(&caller, &tool, &arguments, "allow", &"approved at the prompt");
         Ok(())
     }
 
@@ -429,7 +429,7 @@ impl RuleGate {
         }
         match (rule, &self.sink) {
             (Some(Ok(rule)), Some(sink)) => sink(&rule),
-            (Some(Err(why)), _) => tracing::warn!("it holds for this session only: {why}"),
+            (Some(Err(why)), _) => tracing::warn!("the approval holds for this session only: {why}"),
             _ => {}
         }
     }
@@ -513,7 +513,7 @@ impl Gate for SharedGate {
             RuleDecision::No(refusal) => GateDecision::Refuse(refusal),
             RuleDecision::Ask { changed, .. } if self.0.asker.is_none() => {
                 let refusal = self.0.nobody(tool, changed.as_deref());
-                self.0.note(caller, tool, arguments, "deny", &"nobody is there to ask");
+                self.0.note(caller, tool, arguments, "deny", &"denied: no asker to prompt");
                 GateDecision::Refuse(refusal)
             }
             RuleDecision::Ask { .. } => {

@@ -372,7 +372,7 @@ impl Host {
         // set.
         let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
-            tracing::error!("the set of servers could not be changed: {broken}");
+            tracing::error!("internal error: changing the set of servers failed: {broken}");
             ServerSetChanges::default()
         });
         changes.errors.extend(errors);
@@ -468,7 +468,7 @@ impl Host {
             }
         };
         if tokio::time::timeout_at(deadline.max(Instant::now() + CLOSE_MARGIN), written).await.is_err() {
-            tracing::error!("what was to be kept could not be written in time");
+            tracing::error!("saving state timed out on close");
         }
         context.crier.end();
     }
@@ -486,6 +486,6 @@ async fn finish(accounts: Vec<Arc<dyn ServerAccount>>) {
     let mut all: JoinSet<()> = accounts.iter().map(|account| account.finish()).collect();
     let finished = async { while all.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH, finished).await.is_err() {
-        tracing::warn!("the renewal of a login was broken off");
+        tracing::warn!("a token refresh was interrupted on close");
     }
 }

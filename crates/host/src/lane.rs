@@ -128,7 +128,7 @@ impl Server {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
         match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),
-            Err(_) => Err(self.still("busy with as many calls as it is given at once", patience)),
+            Err(_) => Err(self.still("at its limit of concurrent calls", patience)),
         }
     }
 
@@ -209,7 +209,7 @@ impl Server {
         };
         match tokio::time::timeout_at(patience.until, learned).await {
             Ok(learned) => learned,
-            Err(_) => Err(self.still("listing what it offers", patience)),
+            Err(_) => Err(self.still("listing its tools, resources and prompts", patience)),
         }
     }
 

@@ -107,8 +107,8 @@ impl HostContext {
             // The person declined, and needs no notification of that.
             Some(LoginError::Visit(VisitError::Declined) | LoginError::Denied(None)) => {}
             Some(error) => {
-                tracing::warn!(%server, "nobody could be logged in: {error}");
-                self.crier.tell(Event::Warning { server, text: format!("nobody could be logged in: {error}") });
+                tracing::warn!(%server, "login failed: {error}");
+                self.crier.tell(Event::Warning { server, text: format!("login failed: {error}") });
             }
         }
     }

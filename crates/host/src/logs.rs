@@ -202,7 +202,7 @@ fn start(writer: LogWriter) -> mpsc::UnboundedSender<LogTask> {
     // A dedicated thread, because a runtime waits for its blocking threads on shutdown.
     let started = thread.spawn(move || writer.run(tasks));
     if let Err(error) = started {
-        tracing::warn!("the logs of servers cannot be written: {error}");
+        tracing::warn!("cannot start the thread that writes server logs: {error}");
     }
     sender
 }
@@ -261,7 +261,7 @@ impl LogWriter {
             Err(error) => {
                 // Reported once: the failure may last as long as the host.
                 if !failed_before {
-                    tracing::warn!(server, "its log cannot be written: {error}");
+                    tracing::warn!(server, "opening its log file failed: {error}");
                 }
                 LogFileSlot::Failed(now)
             }
@@ -271,7 +271,7 @@ impl LogWriter {
 }
 
 fn loss(lost: u64) -> String {
-    let text = if lost == 1 { "1 line was lost".to_owned() } else { format!("{lost} lines were lost") };
+    let text = if lost == 1 { "1 log line was lost".to_owned() } else { format!("{lost} log lines were lost") };
     LogLine { time: &Timestamp(SystemTime::now()).to_string(), voice: LogSource::Wharf, text: &text }.to_string()
 }
 
@@ -339,7 +339,7 @@ mod tests {
         LogWriter::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
         assert_eq!(said(&folder, "calm"), ["before", "after"]);
         let flood = said(&folder, "flood");
-        assert_eq!((flood.len(), flood[0].clone()), (WAITING + 1, format!("{} lines were lost", 4 * WAITING)));
+        assert_eq!((flood.len(), flood[0].clone()), (WAITING + 1, format!("{} log lines were lost", 4 * WAITING)));
         assert!(tallies.locked().is_empty(), "everything is told");
     }
 
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(write(BEFORE_ANOTHER_TRY / 2, "two"), 2);
         assert!(!folder.exists());
         assert_eq!(write(BEFORE_ANOTHER_TRY, "three"), 0);
-        assert_eq!(said(&folder, "a"), ["2 lines were lost", "three"]);
+        assert_eq!(said(&folder, "a"), ["2 log lines were lost", "three"]);
     }
 
     #[test]

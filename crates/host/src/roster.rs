@@ -29,7 +29,7 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
     let (mut wanted, mut errors) = (BTreeMap::new(), Vec::new());
     for ServerEntry { name, spec, settings } in entries {
         if wanted.contains_key(&name) {
-            errors.push((name, "the name stands twice; the first one holds".to_owned()));
+            errors.push((name, "duplicate name: the first entry is used".to_owned()));
             continue;
         }
         wanted.insert(name, Told { reach: ServerEndpoint::Spec(Box::new(spec)), settings, by_hand: None });
@@ -52,7 +52,7 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> S
         match (&server.reach, wanted.get(name)) {
             (ServerEndpoint::Spec(_), None) => changes.removed.push(name.clone()),
             (ServerEndpoint::Local(_), Some(_)) => {
-                changes.errors.push((name.clone(), "a server in this process has that name".to_owned()));
+                changes.errors.push((name.clone(), "an in-process server has this name".to_owned()));
                 after.insert(name.clone(), Arc::clone(server));
             }
             _ => drop(after.insert(name.clone(), Arc::clone(server))),

@@ -79,7 +79,7 @@ impl Elicitor for AskerElicitor {
                 }
             };
             if let Some(field) = asks_for_secret(&question) {
-                let text = format!("it asked for `{field}` in a form, which is no place for a secret: declined");
+                let text = format!("declined: its form asked for the secret `{field}`");
                 tell(Event::Warning { server, text });
                 return ElicitationResponse::Decline;
             }
@@ -145,7 +145,7 @@ impl Sampler for AskerSampler {
         Box::pin(async move {
             let Ok(server) = server else { return Err(SamplingError::Declined) };
             if !allowed {
-                return Err(SamplingError::Failed(format!("more than {TOKENS_A_DAY} tokens in a day")));
+                return Err(SamplingError::Failed(format!("daily sampling limit of {TOKENS_A_DAY} tokens exceeded")));
             }
             let request = bare(request).ok_or(SamplingError::Declined)?;
             if let Some(context) = context.upgrade() {

@@ -99,8 +99,8 @@ impl fmt::Display for ServerError {
                 Ok(())
             }
             Self::Lost(gone) => write!(f, "{gone}"),
-            Self::Silent(what) => write!(f, "it did not answer when asked whether it is there: {what}"),
-            Self::NotMade(why) => write!(f, "it could not be made: {why}"),
+            Self::Silent(what) => write!(f, "health check failed: {what}"),
+            Self::NotMade(why) => write!(f, "the server could not be created: {why}"),
             Self::TurnedAway(error) => write!(f, "{error}"),
         }
     }

@@ -115,7 +115,7 @@ async fn an_approval_is_compared_before_every_start() {
         tokio::time::timeout(SOON, events.next()).await.expect(case);
     }
     let trouble = scene.host.status_of("one").unwrap().last_error.unwrap();
-    assert_eq!(trouble.to_string(), "the server was not started: it is not approved", "{case}");
+    assert_eq!(trouble.to_string(), "server not started: not approved", "{case}");
     assert!(scene.echo("two").await.is_err() && scene.host.connect("one").await.is_err(), "{case}");
     assert_eq!(starts(), 1, "{case}");
     approved.store(true, Ordering::SeqCst);

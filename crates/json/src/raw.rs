@@ -162,7 +162,7 @@ impl<'de> Deserialize<'de> for ObjectMembers<'de> {
                 let mut keys: Vec<&str> = list.iter().map(|(key, _)| key.as_ref()).collect();
                 keys.sort_unstable();
                 if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-                    return Err(serde::de::Error::custom("a key stands twice"));
+                    return Err(serde::de::Error::custom("duplicate key"));
                 }
                 Ok(ObjectMembers(list))
             }

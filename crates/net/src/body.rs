@@ -11,10 +11,10 @@ pub struct ResponseBody {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// The connection broke, or the body does not match its headers.
-    #[error("the answer broke off: {0}")]
+    #[error("the response was interrupted: {0}")]
     Broken(String),
     /// The body exceeds the limit.
-    #[error("the answer is larger than {limit} bytes")]
+    #[error("the response exceeds {limit} bytes")]
     TooLarge {
         /// Maximum size in bytes.
         limit: usize,

@@ -16,10 +16,10 @@ use crate::authorize::NotAuthorized;
 #[non_exhaustive]
 pub enum NetOpenError {
     /// The proxy URL is invalid.
-    #[error("the proxy is not a URL that can be used")]
+    #[error("the proxy is not a valid http or https URL")]
     Proxy,
     /// A file cannot be read.
-    #[error("`{}` cannot be read", .file.display())]
+    #[error("cannot read `{}`", .file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -28,13 +28,13 @@ pub enum NetOpenError {
         error: io::Error,
     },
     /// The file contains no PEM certificate.
-    #[error("`{}` holds no certificate in PEM", .0.display())]
+    #[error("`{}` contains no PEM certificate", .0.display())]
     NoCertificate(PathBuf),
     /// The file does not contain a PEM certificate with its private key.
-    #[error("`{}` does not hold a certificate and its private key in PEM", .0.display())]
+    #[error("`{}` does not contain a PEM certificate with its private key", .0.display())]
     NoIdentity(PathBuf),
     /// TLS cannot be initialized.
-    #[error("encryption cannot be set up: {0}")]
+    #[error("TLS cannot be initialized: {0}")]
     Encryption(String),
 }
 
@@ -43,7 +43,7 @@ pub enum NetOpenError {
 #[non_exhaustive]
 pub enum SendError {
     /// The host name cannot be resolved.
-    #[error("the name `{host}` cannot be resolved: {reason}")]
+    #[error("cannot resolve host `{host}`: {reason}")]
     Unresolved {
         /// The host name.
         host: String,
@@ -51,22 +51,22 @@ pub enum SendError {
         reason: String,
     },
     /// The address policy forbids the address.
-    #[error("the address {0} may not be dialled from here")]
+    #[error("connections to {0} are not allowed")]
     Blocked(IpAddr),
     /// The connection failed.
-    #[error("no connection: {0}")]
+    #[error("connection failed: {0}")]
     Refused(String),
     /// The connection timed out.
-    #[error("no connection within {} ms", .0.as_millis())]
+    #[error("connection timed out after {} ms", .0.as_millis())]
     Slow(Duration),
     /// The TLS handshake failed.
-    #[error("no secure connection: {0}")]
+    #[error("TLS handshake failed: {0}")]
     Encryption(String),
     /// The request is invalid.
-    #[error("the request cannot be made: {0}")]
+    #[error("invalid request: {0}")]
     Unsendable(String),
     /// The response is a redirect that is not followed.
-    #[error("sent on elsewhere ({status}{}), which is not followed", RedirectTarget(.to))]
+    #[error("redirect not followed ({status}{})", RedirectTarget(.to))]
     Redirected {
         /// The status.
         status: StatusCode,
@@ -74,13 +74,13 @@ pub enum SendError {
         to: Option<String>,
     },
     /// Too many redirects.
-    #[error("sent on again and again without end")]
+    #[error("too many redirects")]
     RedirectLoop,
     /// The connection broke before the response. The request may have arrived.
-    #[error("the connection broke before the answer: {0}")]
+    #[error("connection lost before the response: {0}")]
     Broken(String),
     /// No credentials were available for the request.
-    #[error("it could not be said who asks: {0}")]
+    #[error("not authenticated: {0}")]
     NotAuthorized(NotAuthorized),
 }
 
@@ -132,8 +132,10 @@ impl SendError {
         }
         match (error.is_connect(), error.is_timeout()) {
             (true, true) => Self::Slow(way.connect_timeout),
-            (false, _) if is_unstarted(error) => Self::Refused("it was closed before the request was made".to_owned()),
-            (true, false) if way.proxied => Self::Refused(format!("by way of the proxy: {}", reason(error))),
+            (false, _) if is_unstarted(error) => {
+                Self::Refused("connection closed before the request was sent".to_owned())
+            }
+            (true, false) if way.proxied => Self::Refused(format!("via proxy: {}", reason(error))),
             (true, false) => Self::Refused(reason(error)),
             (false, _) if error.is_builder() => Self::Unsendable(reason(error)),
             (false, _) => Self::Broken(reason(error)),
@@ -174,9 +176,9 @@ fn turns_away(error: &rustls::Error) -> bool {
 /// An error of the resolver, passed through the HTTP library.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ResolveError {
-    #[error("the name `{host}` cannot be resolved: {reason}")]
+    #[error("cannot resolve host `{host}`: {reason}")]
     Unknown { host: String, reason: String },
-    #[error("the address {0} may not be dialled from here")]
+    #[error("connections to {0} are not allowed")]
     Blocked(IpAddr),
 }
 

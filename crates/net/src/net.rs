@@ -237,7 +237,10 @@ impl Net {
     /// here for the check only; a name that only the proxy can resolve is left to the proxy.
     async fn check(&self, url: &Url) -> Result<(), SendError> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(SendError::Unsendable(format!("`{}` is neither http nor https", url.scheme())));
+            return Err(SendError::Unsendable(format!(
+                "unsupported URL scheme `{}` (expected http or https)",
+                url.scheme()
+            )));
         }
         let host = url.host_str().unwrap_or_default();
         let refused = match literal(host) {
@@ -286,7 +289,7 @@ fn response(answer: reqwest::Response, url: Url) -> Result<HttpResponse, SendErr
 }
 
 fn never_content() -> NotAuthorized {
-    let reason = format!("the server was not content with any of {} logins", MOST_REFUSALS + 1);
+    let reason = format!("the server rejected the request {} times despite new credentials", MOST_REFUSALS + 1);
     NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 
@@ -295,9 +298,9 @@ fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     // Request smuggling: parsers disagree on which length applies (RFC 9112, 6.3).
     if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
-        return Some("the answer has two lengths");
+        return Some("the response has both Transfer-Encoding and Content-Length");
     }
-    (bytes > MOST_HEADER_BYTES as usize).then_some("the headers of the answer are too large")
+    (bytes > MOST_HEADER_BYTES as usize).then_some("the response headers are too large")
 }
 
 /// Returns the target of a redirect.

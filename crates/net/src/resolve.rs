@@ -29,7 +29,7 @@ impl Resolve for PolicyResolver {
             match (allowed.is_empty(), found.first()) {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
                 (true, Some(refused)) => Err(ResolveError::Blocked(refused.ip()).into()),
-                (true, None) => Err(ResolveError::Unknown { host, reason: "it has no address".to_owned() }.into()),
+                (true, None) => Err(ResolveError::Unknown { host, reason: "no addresses found".to_owned() }.into()),
             }
         })
     }

@@ -24,7 +24,7 @@ pub struct SseEvent {
 
 /// An error: an event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the stream is larger than {limit} bytes")]
+#[error("an SSE event exceeds {limit} bytes")]
 pub struct SseTooLarge {
     /// Maximum size of an event in bytes.
     pub limit: usize,

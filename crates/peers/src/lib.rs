@@ -9,7 +9,7 @@
     clippy::exit,
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "benchmark tools: they print, read their arguments and give up on the first surprise"
+    reason = "benchmark tools: they print, read their arguments and panic on errors"
 )]
 
 mod drive;

@@ -129,7 +129,7 @@ impl BenchOptions {
 
     fn checked(self) -> Result<Self, String> {
         if self.conc == 0 || self.calls == Some(0) {
-            return Err("--conc and --calls start at 1".into());
+            return Err("--conc and --calls must be at least 1".into());
         }
         if !self.print_template && self.server.as_os_str().is_empty() {
             return Err("--server is missing".into());
@@ -144,7 +144,7 @@ impl BenchOptions {
 }
 
 fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("{flag} wants a number, not {value}"))
+    value.parse().map_err(|_| format!("{flag} needs a number, not {value}"))
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {

@@ -50,7 +50,7 @@ pub struct BenchReport {
 impl BenchReport {
     pub fn new(implementation: &str, runtime: &str, options: &BenchOptions, measured: Measurements) -> Self {
         let Measurements { wall, processor, mut latencies } = measured;
-        assert!(!latencies.is_empty(), "not one call was answered");
+        assert!(!latencies.is_empty(), "no call was answered");
         latencies.sort_unstable();
         let (calls, wall) = (latencies.len(), wall.as_secs_f64());
         let line = format!(

@@ -137,15 +137,15 @@ impl fmt::Display for DecisionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule(rule) => write!(f, "rule {rule}"),
-            Self::NearDeny(rule) => write!(f, "it looks like what a rule denies: {rule}"),
-            Self::Elsewhere(rule) => write!(f, "the rule that allows it is about a server defined elsewhere: {rule}"),
+            Self::NearDeny(rule) => write!(f, "resembles a call that this rule denies: {rule}"),
+            Self::Elsewhere(rule) => write!(f, "the matching allow rule applies to a server defined elsewhere: {rule}"),
             Self::Trust => f.write_str("the server is trusted"),
-            Self::LowRisk => f.write_str("it needs no permission"),
+            Self::LowRisk => f.write_str("low risk, no permission required"),
             Self::Grant(GrantLifetime::Once) => f.write_str("allowed this once"),
             Self::Grant(GrantLifetime::Session) => f.write_str("allowed for this session"),
             Self::Grant(GrantLifetime::Always) => f.write_str("always allowed"),
-            Self::Undescribed => f.write_str("the tool has no known definition"),
-            Self::Default => f.write_str("no rule says anything about it"),
+            Self::Undescribed => f.write_str("the tool's definition is unknown"),
+            Self::Default => f.write_str("no permission rule matches this tool"),
         }
     }
 }

@@ -174,7 +174,7 @@ fn shown(text: &str) -> String {
 impl fmt::Display for DefinitionDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.changes.is_empty() {
-            return f.write_str("the same members, written differently");
+            return f.write_str("no changes except in formatting");
         }
         for (n, change) in self.changes.iter().enumerate() {
             let line = if n == 0 { "" } else { "\n" };
@@ -189,7 +189,7 @@ impl fmt::Display for DefinitionDiff {
 
 impl fmt::Display for DefinitionChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "the definition" } else { &self.path };
+        let path = if self.path.is_empty() { "(definition)" } else { &self.path };
         match &self.kind {
             DefinitionChangeKind::Added(value) => write!(f, "+ {path}: {value}"),
             DefinitionChangeKind::Removed(value) => write!(f, "- {path}: {value}"),
@@ -205,15 +205,15 @@ mod tests {
     #[test]
     fn differences_are_told_by_path() {
         for (before, after, expected) in [
-            (r#"{"a":1,"b":2}"#, r#"{"b":2, "\u0061":1}"#, "the same members, written differently"),
+            (r#"{"a":1,"b":2}"#, r#"{"b":2, "\u0061":1}"#, "no changes except in formatting"),
             (r#"{"a":1}"#, r#"{"a":2}"#, "~ a: 1 → 2"),
             (r#"{"a":{"b":1}}"#, r#"{"a":{"c":[1]}}"#, "- a.b: 1\n+ a.c: [1]"),
             (r#"{"a":[1,2]}"#, r#"{"a":[1,3,4]}"#, "~ a[1]: 2 → 3\n+ a[2]: 4"),
             (r#"{"a":1}"#, r#"{"a":{"b":1}}"#, r#"~ a: 1 → {"b":1}"#),
             (r#"{"a":"x"}"#, "{\"a\":\"\\u001b[2J\u{202e}\"}", "~ a: \"x\" → \"\\u001b[2J\\u{202e}\""),
             (r#"{"a":1}"#, "{\"a\\n~ b\":1}", "- a: 1\n+ a\\n~ b: 1"),
-            ("", r#"{"a":1}"#, r#"~ the definition:  → {"a":1}"#),
-            (r#"{"a":1}"#, r#"{"a":1,"a":1}"#, r#"~ the definition: {"a":1} → {"a":1,"a":1}"#),
+            ("", r#"{"a":1}"#, r#"~ (definition):  → {"a":1}"#),
+            (r#"{"a":1}"#, r#"{"a":1,"a":1}"#, r#"~ (definition): {"a":1} → {"a":1,"a":1}"#),
         ] {
             assert_eq!(difference(before, after).to_string(), expected, "{before} {after}");
         }

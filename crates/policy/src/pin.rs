@@ -54,7 +54,7 @@ pub enum PinState {
 /// The error for a server with too many approved tools. No entry is evicted, because an evicted tool would be treated
 /// as new.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has more than {MOST_TOOLS} approved tools")]
+#[error("`{0}` has reached the limit of {MOST_TOOLS} approved tools")]
 pub struct PinLimitReached(pub ServerName);
 
 impl PinSet {
@@ -170,7 +170,7 @@ struct PinEntry {
 /// Error for an invalid pin document.
 #[derive(Debug, thiserror::Error)]
 enum InvalidPinDocument {
-    #[error("schema {0} is not {SCHEMA} or {SCHEMA_WITH_FILES}")]
+    #[error("unsupported schema {0}, expected {SCHEMA} or {SCHEMA_WITH_FILES}")]
     Schema(u32),
     #[error(transparent)]
     Server(#[from] InvalidServerName),

@@ -70,12 +70,14 @@ impl fmt::Display for RuleProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(what) | Self::BadFile(what) | Self::BadPattern(what) => f.write_str(what),
-            Self::NoServer => f.write_str("can never match: it names no configured server"),
-            Self::NoTool => f.write_str("matches nothing: no server has such a tool"),
-            Self::Ambiguous => f.write_str("refused: it could mean more than one server, and an allow must mean one"),
-            Self::ProjectAllow => f.write_str("ignored: a project may deny and ask, but not allow"),
-            Self::PlainAllow => f.write_str("allows no tool of any server: write `mcp__*` for those"),
-            Self::Shadowed(by) => write!(f, "never decides anything: {by} goes before it"),
+            Self::NoServer => f.write_str("never matches: no configured server has this name"),
+            Self::NoTool => f.write_str("matches nothing: no server offers this tool"),
+            Self::Ambiguous => {
+                f.write_str("rejected: the name is ambiguous, and an allow rule must mean exactly one server")
+            }
+            Self::ProjectAllow => f.write_str("ignored: project files may deny or ask, but not allow"),
+            Self::PlainAllow => f.write_str("does not apply to tools of servers: use `mcp__*` for those"),
+            Self::Shadowed(by) => write!(f, "has no effect: {by} takes precedence"),
         }
     }
 }

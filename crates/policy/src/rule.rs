@@ -73,19 +73,19 @@ pub enum RuleWriteError {
     #[error("no server `{0}` is configured")]
     NoServer(ServerName),
     /// The spelling also matches something else.
-    #[error("`{spelling}` could also mean something of another server")]
+    #[error("`{spelling}` is ambiguous: it could also match another server")]
     Ambiguous {
         /// The required spelling, escaped for display.
         spelling: String,
     },
     /// The tool's name exceeds the maximum length of a rule.
-    #[error("the name of the tool is too long for a rule")]
+    #[error("the tool name is too long for a rule")]
     TooLong,
     /// The path of the file that defines the server is not UTF-8.
-    #[error("the path of the file that defines the server is not UTF-8")]
+    #[error("the path of the file that defines the server is not valid UTF-8")]
     Path,
     /// The grant is for exact arguments, which no pattern expresses.
-    #[error("a rule cannot name these arguments and no others")]
+    #[error("a rule cannot match exactly these arguments")]
     Arguments,
 }
 

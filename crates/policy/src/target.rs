@@ -41,13 +41,13 @@ impl RuleTarget {
     /// Parses the tool name of a rule.
     pub fn parse(text: &str) -> Result<Self, RuleProblemKind> {
         if text.is_empty() {
-            return Err(RuleProblemKind::BadName("the name of the tool is empty"));
+            return Err(RuleProblemKind::BadName("the tool name is empty"));
         }
         if text.len() > LONGEST {
-            return Err(RuleProblemKind::BadName("the name of the tool is too long"));
+            return Err(RuleProblemKind::BadName("the tool name is too long"));
         }
         match text.strip_prefix(MCP) {
-            Some("") => Err(RuleProblemKind::BadName("no server is named after `mcp__`")),
+            Some("") => Err(RuleProblemKind::BadName("the server name after `mcp__` is missing")),
             Some(rest) => Ok(Self::Mcp(readings(rest))),
             None => plain(text),
         }
@@ -57,10 +57,10 @@ impl RuleTarget {
 fn plain(text: &str) -> Result<RuleTarget, RuleProblemKind> {
     let begins_alike = text.get(..MCP.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP));
     if begins_alike {
-        return Err(RuleProblemKind::BadName("tools of servers begin with a lower-case `mcp__`"));
+        return Err(RuleProblemKind::BadName("names of server tools start with `mcp__` in lower case"));
     }
     if text.contains(['(', ')']) {
-        return Err(RuleProblemKind::BadName("what a rule says of arguments stands in its `pattern`"));
+        return Err(RuleProblemKind::BadName("conditions on arguments belong in the rule's `pattern`"));
     }
     Ok(RuleTarget::Plain)
 }

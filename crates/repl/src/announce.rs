@@ -52,7 +52,7 @@ impl ServerNotices {
         };
         match &told.event {
             Event::State { server, state, trouble } => self.state(server, *state, trouble.as_deref(), session),
-            Event::LoggedIn { server } => session.console.say(format_args!("logged in at {}", paint(NAME, server))),
+            Event::LoggedIn { server } => session.console.say(format_args!("logged in to {}", paint(NAME, server))),
             Event::Warning { server, text } => session.console.aside(format_args!("{server}: {text}")),
             Event::AuditFailed { text } | Event::NotKept { text } => {
                 session.console.warn(UntrustedText::new(text.as_str()))
@@ -70,7 +70,7 @@ impl ServerNotices {
     ) {
         match state {
             ServerState::Failed => {
-                let why = trouble.map(ToString::to_string).unwrap_or_else(|| "it failed".to_owned());
+                let why = trouble.map(ToString::to_string).unwrap_or_else(|| "unknown error".to_owned());
                 let next = match trouble.is_some_and(ServerError::needs_approval) {
                     true => format!("wharf approve {server}"),
                     false => format!("/mcp reconnect {server}"),
@@ -78,7 +78,7 @@ impl ServerNotices {
                 self.unavailable(server.as_str(), &why, &next, session);
             }
             ServerState::AuthRequired if self.is_news(server.as_str()) => {
-                session.console.say(format_args!("MCP server `{server}` wants a login; /mcp auth {server}"));
+                session.console.say(format_args!("MCP server `{server}` requires a login: /mcp auth {server}"));
             }
             ServerState::Ready if self.0.remove(server.as_str()).is_some() => {
                 session.console.say(format_args!("MCP server `{server}` is ready"));
@@ -90,7 +90,7 @@ impl ServerNotices {
     fn unavailable(&mut self, server: &str, why: &str, next: &str, session: &CommandSession) {
         if self.is_news(server) {
             let why = UntrustedText::new(why);
-            let text = format!("MCP server `{server}` unavailable: {}; {next}", why.shortened(300));
+            let text = format!("MCP server `{server}` unavailable: {} (try {next})", why.shortened(300));
             session.console.say(wrap(&text, session.console.talk_width()));
         }
     }
@@ -124,7 +124,7 @@ fn tell(session: &CommandSession, reloaded: &ReloadReport, problems: &[String]) 
     for problem in problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    session.console.say(format_args!("configuration read again: {}", reloaded.words()));
+    session.console.say(format_args!("configuration reloaded: {}", reloaded.words()));
 }
 
 #[cfg(test)]

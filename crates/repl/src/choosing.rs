@@ -81,7 +81,7 @@ impl ReplSession<'_> {
         match (chosen, why) {
             (Ok(chosen), _) => {
                 if why == SelectionTrigger::Asked {
-                    self.session.console.say(format_args!("the model is {}", paint(NAME, &chosen.name)));
+                    self.session.console.say(format_args!("model: {}", paint(NAME, &chosen.name)));
                 }
                 self.desk.lend(Some(chosen.model.clone()));
                 self.chat.choose(*chosen);

@@ -156,8 +156,8 @@ impl<'a> QuestionDesk<'a> {
         match self.changes.decide(Instant::now()) {
             RateDecision::Asked => self.ask_approvals(servers, config),
             RateDecision::Paused => self.session.console.warn(
-                "the project's servers keep changing: no more questions about them for now. \
-                 Run `wharf approve` once they have settled",
+                "the project's server definitions keep changing: approval questions are paused. \
+                 Run `wharf approve` when they are stable",
             ),
             RateDecision::StillPaused => {}
         }
@@ -198,7 +198,7 @@ impl<'a> QuestionDesk<'a> {
                 Some(done) = self.works.join_next() => match done {
                     Ok(outcome) => return DeskInput::Done(outcome),
                     Err(error) if error.is_cancelled() => {}
-                    Err(error) => tracing::warn!("a task of the desk's was lost: {error}"),
+                    Err(error) => tracing::warn!("a question task panicked: {error}"),
                 },
             }
         }
@@ -294,7 +294,7 @@ impl<'a> QuestionDesk<'a> {
             Ok(talk) => self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
             Err(error) => {
                 let server = UntrustedText::new(ask.server.as_str());
-                self.session.console.warn(format_args!("{server} wants a login, which is refused: {error}"));
+                self.session.console.warn(format_args!("login to {server} refused: {error}"));
                 None
             }
         }
@@ -302,7 +302,7 @@ impl<'a> QuestionDesk<'a> {
 
     fn sample(&mut self, ask: SamplingAsk, reply: AskReply<Result<RawJson, SamplingError>>) -> Option<DeskEvent> {
         let Some(model) = self.lent.clone().filter(|_| self.works.len() < MOST) else {
-            let why = if self.lent.is_some() { "too much is asked at once" } else { "no model is set" };
+            let why = if self.lent.is_some() { "too many sampling requests at once" } else { "no model is selected" };
             reply.answer(Err(SamplingError::Failed(why.to_owned())));
             return None;
         };
@@ -320,7 +320,7 @@ impl<'a> QuestionDesk<'a> {
             return None;
         }
         if self.queue.len() >= MOST {
-            self.session.console.warn("too many questions wait, so another one is refused");
+            self.session.console.warn("too many pending questions, a new one was refused");
             return None;
         }
         let said = self.queue.put(question);

@@ -40,7 +40,7 @@ impl<'a> ReplSession<'a> {
 
     /// Rejects an answer begun before the question was shown.
     fn too_early(&mut self) {
-        self.session.console.say(paint(QUIET, "(typed before the question was there: type it again)"));
+        self.session.console.say(paint(QUIET, "(typed before the question appeared, please type it again)"));
         self.prompt();
     }
 
@@ -103,8 +103,8 @@ impl<'a> ReplSession<'a> {
     fn take_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
         if self.run.is_some() || !self.turns.is_empty() {
             let words = match turn {
-                TurnKind::Message => "(it is said once what is under way is over; Ctrl-C cancels both)",
-                TurnKind::Change => "(it is done once what is under way is over; Ctrl-C cancels that)",
+                TurnKind::Message => "(queued until the current run finishes; Ctrl-C cancels both)",
+                TurnKind::Change => "(runs after the current run finishes; Ctrl-C cancels the run)",
             };
             self.session.console.say(paint(QUIET, words));
         }
@@ -123,7 +123,7 @@ impl<'a> ReplSession<'a> {
             let news = self.desk.hear(DialogInput::End);
             self.asked(news);
         } else if !self.stop() {
-            self.session.console.say("Ctrl-C again leaves, and so do /exit and Ctrl-D");
+            self.session.console.say("press Ctrl-C again to exit, or use /exit or Ctrl-D");
         }
         self.prompt();
         LoopControl::GoOn
@@ -133,8 +133,9 @@ impl<'a> ReplSession<'a> {
     pub(super) fn stop(&mut self) -> bool {
         let unsaid = self.turns.drop_messages() + usize::from(self.unsay());
         if unsaid > 0 {
-            let messages = if unsaid == 1 { "a message is".to_owned() } else { format!("{unsaid} messages are") };
-            self.session.console.say(paint(QUIET, format_args!("({messages} not said any more)")));
+            let messages =
+                if unsaid == 1 { "1 queued message".to_owned() } else { format!("{unsaid} queued messages") };
+            self.session.console.say(paint(QUIET, format_args!("({messages} dropped)")));
         }
         self.run.iter_mut().for_each(AgentRun::cancel);
         self.run.is_some() || unsaid > 0

@@ -48,7 +48,10 @@ pub async fn attach(text: &str, host: &Host, mut room: AttachmentBudget) -> Resu
     let mentions =
         mentions(text, |word| statuses.iter().find(|status| status.name.as_str() == word).map(|it| it.name.clone()));
     if mentions.len() > MOST {
-        return Err(Failure::usage(format_args!("a message may mention {MOST} resources, and not {}", mentions.len())));
+        return Err(Failure::usage(format_args!(
+            "a message may mention at most {MOST} resources, found {}",
+            mentions.len()
+        )));
     }
     let mut blocks = vec![TurnBlock::Text(text.to_owned())];
     for mention in mentions {
@@ -100,9 +103,7 @@ async fn read(mention: &ResourceMention<'_>, host: &Host) -> Result<Vec<Resource
         return Err(Failure::of(FailureKind::Denied, refusal).about(server));
     }
     let connection = host.ready(server).await.map_err(|error| {
-        Failure::of(FailureKind::Unreachable, error)
-            .about(server)
-            .hint(format_args!("/mcp {server} shows what is wrong"))
+        Failure::of(FailureKind::Unreachable, error).about(server).hint(format_args!("see /mcp {server} for details"))
     })?;
     match connection.read_resource(mention.uri, CallOptions::default()).await {
         Ok(read) => Ok(read.contents),
@@ -124,7 +125,7 @@ fn unread(
     let catalog = host.catalog();
     let listed = catalog.section(mention.server.as_str()).map(|section| &section.resources[..]).unwrap_or_default();
     let hint = suggestion(mention.uri, listed.iter().map(|resource| resource.uri.as_str()));
-    failure.hint(format_args!("no resource `{}` could be read; {hint}", EscapedText::line(mention.uri, SHOWN)))
+    failure.hint(format_args!("could not read resource `{}`: {hint}", EscapedText::line(mention.uri, SHOWN)))
 }
 
 /// Returns the content blocks of a resource, with a note about omitted parts.

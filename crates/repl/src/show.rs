@@ -104,7 +104,7 @@ impl RunRenderer {
 
     fn waiting(&self, time: Duration, because: &ModelError) {
         let why = UntrustedText::new(chain(because));
-        self.console.say(paint(QUIET, format_args!("({why}; asking again in {})", line::time(time))));
+        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", line::time(time))));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -185,7 +185,7 @@ impl RunRenderer {
     fn repeated(&self, tool: &str, times: u32) {
         let name = self.name(tool);
         self.console
-            .warn(format_args!("{name} was called {times} times with the same result, and is not called again"));
+            .warn(format_args!("{name} was called {times} times with the same result. Further calls are blocked"));
     }
 
     fn over(&mut self, ending: &RunEnding) {
@@ -194,10 +194,12 @@ impl RunRenderer {
         let word = match ending {
             RunEnding::Done => return,
             RunEnding::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
-            RunEnding::Refused => "the model did not want to answer".to_owned(),
-            RunEnding::TooLong => "the answer is longer than the model may speak; say \"go on\"".to_owned(),
-            RunEnding::Looping => "ended: the model made the same call over and over".to_owned(),
-            RunEnding::OutOfRequests => "ended: as many requests as one run may make; say \"go on\"".to_owned(),
+            RunEnding::Refused => "the model refused to answer".to_owned(),
+            RunEnding::TooLong => "the response exceeded the token limit. Say \"go on\" to continue".to_owned(),
+            RunEnding::Looping => "stopped: the model kept repeating the same call".to_owned(),
+            RunEnding::OutOfRequests => {
+                "stopped: the run reached its request limit. Say \"go on\" to continue".to_owned()
+            }
             RunEnding::Failed(error) => UntrustedText::new(chain(error)).to_string(),
             _ => "ended".to_owned(),
         };

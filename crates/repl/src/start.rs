@@ -40,13 +40,13 @@ const LISTED: usize = 20;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Conversation")]
 pub struct ReplArgs {
-    /// Talk to this model: `provider/model`
+    /// Model to use, as `provider/model`
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Go on with a conversation: the last one, or the one of this name
+    /// Resume the last conversation, or the one with this id
     #[arg(long, value_name = "CONVERSATION", num_args = 0..=1, require_equals = true, default_missing_value = "last")]
     resume: Option<String>,
-    /// Allow whatever a person would be asked about; what rules deny stays denied
+    /// Allow every call without asking; deny rules still apply
     #[arg(long)]
     dangerously_skip_permissions: bool,
 }
@@ -199,7 +199,7 @@ fn greet(session: &CommandSession, fleet: &ManagedHost<'_>, model: Option<String
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),
     };
-    let model = model.unwrap_or_else(|| "no model: /model says how to set one".to_owned());
+    let model = model.unwrap_or_else(|| "no model (see /model)".to_owned());
     let (name, model, help) = (paint(HEADING, "wharf"), paint(NAME, model), paint(QUIET, "/help"));
     session.console.say(format_args!("{name} {} · {servers} · {model} · {help}", env!("CARGO_PKG_VERSION")));
 }

@@ -59,13 +59,13 @@ impl<'a> ReplSession<'a> {
 
     fn cancel(&mut self) {
         if !self.stop() {
-            self.session.console.say("nothing is under way");
+            self.session.console.say("nothing to cancel");
         }
     }
 
     async fn clear(&mut self) {
         self.chat.clear().await;
-        self.session.console.say("a new conversation begins");
+        self.session.console.say("started a new conversation");
     }
 
     /// Logs in, at a terminal only. From a pipe, the next line would be taken as the answer.
@@ -74,7 +74,7 @@ impl<'a> ReplSession<'a> {
             return self.desk.log_in(self.fleet, server);
         }
         let failure = Failure::of(FailureKind::LoginNeeded, "logging in needs a terminal").about(server);
-        self.tell(failure.hint(format_args!("{LOG_IN} {server} logs in")));
+        self.tell(failure.hint(format_args!("run: {LOG_IN} {server}")));
     }
 
     /// Resumes a conversation and reconnects its servers.
@@ -83,7 +83,7 @@ impl<'a> ReplSession<'a> {
             Ok(going) => {
                 let console = &self.session.console;
                 going.problems.iter().for_each(|problem| console.warn(problem));
-                console.say(format_args!("going on with {} ({} turns)", paint(NAME, &going.id), going.turns));
+                console.say(format_args!("resumed {} ({} turns)", paint(NAME, &going.id), going.turns));
                 for server in going.servers {
                     self.errands.send(bring_back(self.fleet, server));
                 }
@@ -138,7 +138,7 @@ async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> ActionResult {
         fleet
             .session
             .console
-            .warn(format_args!("the conversation had a server `{server}`, which is not configured now"));
+            .warn(format_args!("the conversation used server `{server}`, which is no longer configured"));
     }
     fleet.caught_up().await;
     let _ = fleet.host.ready(&server).await;

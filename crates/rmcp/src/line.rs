@@ -73,11 +73,11 @@ impl RmcpTransport {
     }
 
     fn unreadable(&self, incoming: &LocalMessage, error: &serde_json::Error) {
-        tracing::warn!(%error, "a message the SDK cannot read");
+        tracing::warn!(%error, "unreadable message from the client");
         let envelope = wharf_wire::scan(&incoming.text).ok().filter(|envelope| envelope.method.is_some());
         let id = envelope.and_then(|envelope| envelope.id).map(|id| id.of(&incoming.text));
         if let Some(id) = id.and_then(|id| serde_json::from_slice::<RequestId>(id).ok()) {
-            self.post(&refusal(id, "the server cannot read the request"));
+            self.post(&refusal(id, "the server cannot parse the request"));
         }
     }
 
@@ -90,7 +90,8 @@ impl RmcpTransport {
     /// Queues an error response on the client's behalf. Revision 2026-07-28 has no server requests, so waiting for a
     /// response would only end with the call's timeout.
     fn refuse(&mut self, id: RequestId) {
-        let error = ErrorData::invalid_request("a server asks by answering with an InputRequiredResult", None);
+        let error =
+            ErrorData::invalid_request("server requests are not supported: return an InputRequiredResult", None);
         self.refusals.push_back(ClientJsonRpcMessage::error(error, Some(id)));
     }
 }
@@ -107,9 +108,9 @@ impl Transport<RoleServer> for RmcpTransport {
             ServerJsonRpcMessage::Request(asked) if self.era != ClientLifecycle::Handshake => self.refuse(asked.id),
             message if self.post(&message) => {}
             ServerJsonRpcMessage::Response(answer) => {
-                self.post(&refusal(answer.id, "the answer cannot be written as JSON"));
+                self.post(&refusal(answer.id, "the response cannot be serialized to JSON"));
             }
-            _ => tracing::warn!("a server in this process said something that cannot be written as JSON"),
+            _ => tracing::warn!("in-process server sent a message that cannot be serialized to JSON"),
         }
         ready(Ok(()))
     }

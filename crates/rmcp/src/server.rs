@@ -26,10 +26,10 @@ impl<H: ServerHandler> LocalServer for RmcpServer<H> {
             match serve_server(service, RmcpTransport::new(end)).await {
                 Ok(running) => {
                     if let Err(error) = running.waiting().await {
-                        tracing::warn!(%error, "a server in this process failed");
+                        tracing::warn!(%error, "in-process server failed");
                     }
                 }
-                Err(error) => tracing::warn!(%error, "a server in this process did not get ready"),
+                Err(error) => tracing::warn!(%error, "in-process server failed to start"),
             }
         })
     }

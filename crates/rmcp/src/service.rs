@@ -70,7 +70,7 @@ impl<H: ServerHandler> WorkerService<H> {
         };
         match self.workers.spawn(depth, job) {
             Some(_) => Ok(answered),
-            None => Err(internal("too many of its handlers block; nothing runs any more")),
+            None => Err(internal("the call was not executed: all worker threads of this server are blocked")),
         }
     }
 }
@@ -82,8 +82,8 @@ impl<H: ServerHandler> Service<RoleServer> for WorkerService<H> {
         let answered = self.begin(request, context)?;
         tokio::select! {
             biased;
-            answer = answered => answer.unwrap_or_else(|_| Err(internal("the server is ending"))),
-            () = withdrawn.cancelled() => Err(internal("the call was withdrawn")),
+            answer = answered => answer.unwrap_or_else(|_| Err(internal("the server is shutting down"))),
+            () = withdrawn.cancelled() => Err(internal("the call was cancelled")),
         }
     }
 
@@ -129,7 +129,7 @@ impl PanicReply {
 
     fn answer(self, panicked: &HandlerPanic) -> HandlerResult {
         let Self::ToolResult { handshake } = self else { return Err(internal(panicked.to_string())) };
-        let text = format!("the tool failed: {panicked}");
+        let text = format!("tool failed: {panicked}");
         let mut result = ServerResult::CallToolResult(CallToolResult::error(vec![ContentBlock::text(text)]));
         if handshake {
             result.strip_result_type_for_legacy_peer();

@@ -30,7 +30,7 @@ impl Serialize for Fingerprint {
 impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        from_hex(&text).map(Self).ok_or_else(|| D::Error::custom("a fingerprint has 64 hexadecimal digits"))
+        from_hex(&text).map(Self).ok_or_else(|| D::Error::custom("a fingerprint must have 64 hexadecimal digits"))
     }
 }
 

@@ -76,23 +76,23 @@ impl std::error::Error for LaunchRefusal {}
 impl fmt::Display for LaunchRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotApproved => f.write_str("it is not approved"),
+            Self::NotApproved => f.write_str("not approved"),
             Self::Changed(what) => {
-                f.write_str("it has changed since you approved it")?;
+                f.write_str("changed since it was approved")?;
                 what.iter().take(3).try_for_each(|line| write!(f, "; {line}"))
             }
             Self::OtherProgram { approved: Some(approved), found } => write!(
                 f,
-                "`{}` would be started, and you approved `{}`",
+                "would start `{}`, but `{}` was approved",
                 crate::UntrustedText::new(found.to_string_lossy()),
                 crate::UntrustedText::new(approved.to_string_lossy())
             ),
             Self::OtherProgram { approved: None, found } => write!(
                 f,
-                "`{}` would be started, and there was no such program when you approved it",
+                "would start `{}`, which did not exist when the server was approved",
                 crate::UntrustedText::new(found.to_string_lossy())
             ),
-            Self::Unreadable(why) => write!(f, "the approvals cannot be read: {why}"),
+            Self::Unreadable(why) => write!(f, "cannot read approvals: {why}"),
         }
     }
 }

@@ -86,7 +86,11 @@ impl fmt::Debug for ToolId {
 
 impl fmt::Display for InvalidServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no name of a server: 1 to {LONGEST_NAME} of A-Z, a-z, 0-9, `_` and `-`", self.0)
+        write!(
+            f,
+            "`{}` is not a valid server name: use 1 to {LONGEST_NAME} characters of A-Z, a-z, 0-9, `_` and `-`",
+            self.0
+        )
     }
 }
 
@@ -112,6 +116,6 @@ mod tests {
             assert_eq!(ServerName::new(name).is_ok(), fits, "{name}");
         }
         let shown = ServerName::new("a\u{1b}[2J").unwrap_err().to_string();
-        assert!(shown.starts_with("`a\\u{1b}[2J` is no name"), "{shown}");
+        assert!(shown.starts_with("`a\\u{1b}[2J` is not a valid server name"), "{shown}");
     }
 }

@@ -29,7 +29,7 @@ pub struct LockFile {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another holder did not release the lock in time.
-    #[error("`{}` is locked by another process and was not released within {} ms", .path.display(), .patience.as_millis())]
+    #[error("`{}` is locked by another process (timed out after {} ms)", .path.display(), .patience.as_millis())]
     Held {
         /// Path of the lock file.
         path: PathBuf,

@@ -48,10 +48,10 @@ impl UnsafePath {
         let path = ShellQuoted(&self.path);
         match self.flaw {
             PathViolation::Link => {
-                format!("put the file itself in place of the link: cp {path} {path}.own && mv {path}.own {path}")
+                format!("replace the link with the file: cp {path} {path}.own && mv {path}.own {path}")
             }
             PathViolation::NotAFile | PathViolation::NotADirectory => {
-                format!("move it out of the way: mv {path} {path}.old")
+                format!("move it aside: mv {path} {path}.old")
             }
             PathViolation::Owner { expected, .. } => format!("sudo chown {expected} {path}"),
             PathViolation::HardLinks(_) => format!("cp -p {path} {path}.own && mv {path}.own {path}"),
@@ -64,13 +64,13 @@ impl UnsafePath {
 impl fmt::Display for PathViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Link => f.write_str("it is a symbolic link"),
-            Self::NotAFile => f.write_str("it is not a regular file"),
-            Self::NotADirectory => f.write_str("it is not a directory"),
-            Self::Owner { found, expected } => write!(f, "it belongs to user {found}, not to user {expected}"),
-            Self::HardLinks(count) => write!(f, "it has {count} names (hard links)"),
-            Self::Exposed(mode) => write!(f, "it is open to others (mode {mode:03o})"),
-            Self::Writable(mode) => write!(f, "others can replace what is in it (mode {mode:03o})"),
+            Self::Link => f.write_str("symbolic link"),
+            Self::NotAFile => f.write_str("not a regular file"),
+            Self::NotADirectory => f.write_str("not a directory"),
+            Self::Owner { found, expected } => write!(f, "owned by user {found}, expected user {expected}"),
+            Self::HardLinks(count) => write!(f, "{count} hard links"),
+            Self::Exposed(mode) => write!(f, "accessible to other users (mode {mode:03o})"),
+            Self::Writable(mode) => write!(f, "other users can replace its entries (mode {mode:03o})"),
         }
     }
 }

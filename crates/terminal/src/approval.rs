@@ -58,8 +58,8 @@ pub fn waits(server: &ConfiguredServer) -> bool {
 pub fn approvals(session: &CommandSession) -> Result<ApprovalStore, Failure> {
     let path = &session.configuration.places.approvals;
     if path.as_os_str().is_empty() {
-        let failure = Failure::other("there is no place to keep approvals in");
-        return Err(failure.hint("set HOME, or XDG_STATE_HOME to a directory of your own"));
+        let failure = Failure::other("no directory to store approvals in");
+        return Err(failure.hint("set HOME or XDG_STATE_HOME"));
     }
     Ok(ApprovalStore::at(path))
 }
@@ -73,7 +73,7 @@ pub fn approvals_failed(error: ApprovalsError) -> Failure {
 pub fn told(name: &ServerName, consent: ConsentAnswer) -> String {
     match consent {
         ConsentAnswer::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
-        ConsentAnswer::Refused => format!("{name} stays unapproved."),
+        ConsentAnswer::Refused => format!("{name} was not approved."),
     }
 }
 
@@ -98,9 +98,9 @@ impl Waiting {
         let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
         match before {
             None if server.layer.needs_approval() => {
-                text.push_str("\nThe project wants this server started or dialled:");
+                text.push_str("\nThe project wants to start or connect to this server:");
             }
-            None => text.push_str("\nYour own server wants to be started with this project's directory:"),
+            None => text.push_str("\nYour own server refers to this project's directory:"),
             Some(_) => text.push_str("\nThis server has changed since you approved it (- before, + now):"),
         }
         // Every line is in the gutter, and continuation lines are indented within it, so that no argument can imitate a

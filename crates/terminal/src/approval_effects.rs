@@ -44,7 +44,7 @@ impl ApprovalEffects {
     pub fn shown(&self, name: &ServerName) -> String {
         let mut text = String::new();
         if let Some(place) = &self.replaces {
-            let _ = write!(text, "\n  {} `{name}` defined in {place}", paint(WARNING, "takes the place of"));
+            let _ = write!(text, "\n  {} `{name}` defined in {place}", paint(WARNING, "replaces"));
         }
         for rule in &self.allowed_by {
             let _ = write!(text, "\n  {} {rule}", paint(WARNING, "tools already allowed by"));
@@ -102,7 +102,7 @@ mod tests {
         let config = root.join("config.json");
         let config = config.display();
         let expected = [
-            format!("  takes the place of `docs` defined in {config}:1:17"),
+            format!("  replaces `docs` defined in {config}:1:17"),
             format!(
                 "  tools already allowed by allow `mcp__docs__read` as defined in `{}` ({config}:4:1)",
                 here.display()

@@ -50,8 +50,8 @@ pub fn read_words(words: &[String], cwd: &Path) -> Result<Vec<TypedArgument>, Fa
 
 fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
     let Some((name, text)) = word.split_once('=').filter(|(name, _)| !name.is_empty() && *name != ":") else {
-        let failure = Failure::usage(format_args!("`{word}` is no argument"));
-        return Err(failure.hint("arguments are written name=value, name:=JSON or name=@FILE"));
+        let failure = Failure::usage(format_args!("`{word}` is not an argument"));
+        return Err(failure.hint("write arguments as name=value, name:=JSON or name=@FILE"));
     };
     let text = match text.strip_prefix('@') {
         Some(file) => read_file(name.trim_end_matches(':'), &cwd.join(file))?,
@@ -69,8 +69,8 @@ fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
 
 fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(format_args!("the file `{}` for `{name}` cannot be read: {error}", file.display()))
-            .hint(format_args!("for a text that begins with @, write '{name}:=\"@…\"'"))
+        Failure::usage(format_args!("cannot read the file `{}` for `{name}`: {error}", file.display()))
+            .hint(format_args!("for text that begins with @, write '{name}:=\"@…\"'"))
     })
 }
 
@@ -176,12 +176,12 @@ mod tests {
         check(&["n=1", "zzz=1"], Err("the tool `tool` takes no argument `zzz`; the tool `tool` needs `text`"));
         check(&["text=t", "low=0"], Err("`low` must be at least 1, not `0`"));
         check(&["text=t", "low=11"], Err("`low` must be at most 10, not `11`"));
-        check(&["text"], Err("`text` is no argument"));
-        check(&["=x"], Err("`=x` is no argument"));
+        check(&["text"], Err("`text` is not an argument"));
+        check(&["=x"], Err("`=x` is not an argument"));
         check(&["o:={"], Err("the value of `o` is not JSON: EOF while parsing an object at line 1 column 1"));
         check(
             &["text=@/no/such/file"],
-            Err("the file `/no/such/file` for `text` cannot be read: No such file or directory (os error 2)"),
+            Err("cannot read the file `/no/such/file` for `text`: No such file or directory (os error 2)"),
         );
     }
 
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(composed.arguments.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
         let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
         let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
-        let message = "`text` must be a text, not `1`; `n` must be an integer, not `\"x\"`";
+        let message = "`text` must be a string, not `1`; `n` must be an integer, not `\"x\"`";
         assert_eq!(mistyped.unwrap_err().error.message, message);
         assert!(read_object("[1]".to_owned()).is_err());
         assert!(read_object("{\"a\":1,\"a\":2}".to_owned()).is_err());
@@ -210,7 +210,7 @@ mod tests {
             let given = read_words(&["txt=a".to_owned()], Path::new("/")).unwrap();
             let warnings =
                 compose(given, "tool", Some(&InputSchema::read(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
-            let expected = "the tool `tool` says nothing of an argument `txt`; did you mean `text`?";
+            let expected = "the tool `tool` does not declare an argument `txt`; did you mean `text`?";
             assert_eq!(warnings, if warns { vec![expected] } else { Vec::new() }, "{schema}");
         }
     }

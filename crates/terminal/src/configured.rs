@@ -102,7 +102,7 @@ impl ConfigContext {
         let failure = broken(first);
         match count {
             1 => failure,
-            _ => failure.hint(format_args!("there are {} more problems: wharf validate", count - 1)),
+            _ => failure.hint(format_args!("{} more problems: wharf validate", count - 1)),
         }
     }
 
@@ -126,7 +126,10 @@ impl ConfigContext {
             return Err(failure);
         }
         let (server, config) = (server.clone(), Arc::clone(config));
-        self.resolve(vec![server], config).await.pop().unwrap_or_else(|| Err(Failure::other("it was lost on the way")))
+        self.resolve(vec![server], config)
+            .await
+            .pop()
+            .unwrap_or_else(|| Err(Failure::other("internal error: the resolver task was cancelled")))
     }
 
     /// Finds the server of this name, even if it is not usable.
@@ -137,7 +140,7 @@ impl ConfigContext {
     pub fn find(&self, name: &str) -> Result<&ConfiguredServer, Failure> {
         let config = self.config()?;
         config.server(name).ok_or_else(|| {
-            let failure = Failure::usage(format_args!("there is no server `{}`", shown_word(name)));
+            let failure = Failure::usage(format_args!("no server named `{}`", shown_word(name)));
             match &config.servers[..] {
                 [] => failure.hint(ADD),
                 servers => failure.hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
@@ -194,7 +197,11 @@ impl ConfigContext {
         }
         let mut all = Vec::new();
         for resolved in waiting {
-            all.push(resolved.await.unwrap_or_else(|_| Err(Failure::other("it was lost on the way"))));
+            all.push(
+                resolved
+                    .await
+                    .unwrap_or_else(|_| Err(Failure::other("internal error: the resolver task was cancelled"))),
+            );
         }
         all
     }
@@ -240,7 +247,7 @@ pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
     let mut rules = sourced(&settings.rules);
     if settings.unread {
         // The rules of the unreadable file are unknown, so deny every call until it is fixed.
-        let place = "a file of yours that cannot be read: wharf validate".to_owned();
+        let place = "an unreadable file of yours (see wharf validate)".to_owned();
         rules.push(SourcedRule {
             rule: Rule::new("mcp__*", RuleAction::Deny),
             origin: RuleOrigin { place, standing: RuleAuthority::User },
@@ -257,7 +264,7 @@ pub fn unreadable_rules(settings: &GlobalSettings) -> Vec<String> {
     let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
     let unreadable = unreadable.filter(is_named);
     let told = |problem: &wharf_policy::RuleProblem| {
-        format!("{problem}; it cannot be read, so that every call of the project's own servers is asked about")
+        format!("{problem}; the rule is invalid, so every call to the project's own servers needs confirmation")
     };
     unreadable.map(told).collect()
 }
@@ -279,7 +286,7 @@ fn expanded(
     let secrets = |name: &str| match store.map(|store| store.lookup(name)) {
         Some(Ok(found)) => Ok(found.value.reveal().to_owned()),
         Some(Err(error)) => Err(error.to_string()),
-        None => Err("nobody was asked".to_owned()),
+        None => Err("no secret store is available".to_owned()),
     };
     let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
     server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
@@ -395,24 +402,21 @@ pub fn refusal(server: &ConfiguredServer) -> Option<Failure> {
     }
     let failure = match (server.admission(), server.approval) {
         (ActivationState::Enabled, _) => return None,
-        (ActivationState::Disabled, _) => {
-            Failure::usage("it is switched off").hint(format_args!("wharf enable {name}"))
-        }
+        (ActivationState::Disabled, _) => Failure::usage("disabled").hint(format_args!("wharf enable {name}")),
         (ActivationState::Unapproved, ServerApproval::Changed) => {
-            Failure::of(FailureKind::Denied, "it has changed since you approved it")
-                .hint(format_args!("wharf approve {name}"))
+            Failure::of(FailureKind::Denied, "changed since you approved it").hint(format_args!("wharf approve {name}"))
         }
         (ActivationState::Unapproved, _) => Failure::of(FailureKind::Denied, unapproved(server))
-            .hint(format_args!("wharf approve {name} shows what it would run and asks you")),
+            .hint(format_args!("wharf approve {name} shows what would run and asks for approval")),
     };
-    Some(failure.about(name.as_str()).hint(format_args!("it stands in {}", server.place)))
+    Some(failure.about(name.as_str()).hint(format_args!("defined in {}", server.place)))
 }
 
 /// Returns the reason that a server needs approval.
 pub fn unapproved(server: &ConfiguredServer) -> &'static str {
     match server.layer.needs_approval() {
-        true => "the project brings it along, and you have not approved it",
-        false => "it gets the project's directory (`${project}`), and you have not approved that for this one",
+        true => "defined by the project and not approved yet",
+        false => "refers to the project directory (`${project}`) and is not approved for this project yet",
     }
 }
 
@@ -434,7 +438,7 @@ pub fn broken(problem: &ConfigProblem) -> Failure {
 /// Converts the problems of a server to a failure.
 pub fn problems_of(server: &str, problems: &[ConfigProblem]) -> Failure {
     match problems.split_first() {
-        None => Failure::usage("it cannot be read").about(server),
+        None => Failure::usage("the entry is invalid").about(server),
         Some((first, others)) => others.iter().fold(broken(first), |failure, other| failure.hint(told(other))),
     }
 }

@@ -273,7 +273,7 @@ impl Drop for PromptGuard<'_> {
         }
         let lost = std::mem::take(&mut status.lost);
         if lost > 0 {
-            self.0.write_talk(format_args!("({lost} more lines came meanwhile)"));
+            self.0.write_talk(format_args!("({lost} more log lines dropped)"));
         }
     }
 }

@@ -79,7 +79,7 @@ fn block_text(block: &Content) -> String {
         Content::ResourceLink { uri, mime_type, .. } => format!("[resource link: {uri}{}]", listed(mime_type)),
         Content::Resource { resource, .. } => format!("[resource: {}]", reference(resource)),
         Content::Unknown { kind: Some(kind), raw } => format!("[{kind}: {}]", ContentSize(raw.as_bytes().len())),
-        other => format!("[a block of no known kind: {}]", ContentSize(other.raw().as_bytes().len())),
+        other => format!("[unknown block: {}]", ContentSize(other.raw().as_bytes().len())),
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
             (r#"{"type":"resource_link","uri":"a:b","mimeType":"x/y"}"#, "[resource link: a:b, x/y]"),
             (r#"{"type":"resource","resource":{"uri":"a:b","text":"four"}}"#, "[resource: a:b, 4 bytes]"),
             (r#"{"type":"hologram"}"#, "[hologram: 19 bytes]"),
-            ("7", "[a block of no known kind: 1 byte]"),
+            ("7", "[unknown block: 1 byte]"),
         ] {
             assert_eq!(text_view(&[Content::view(RawJson::parse(block).unwrap())]), expected);
         }

@@ -24,7 +24,7 @@ pub fn refuse_denied(
 ) -> Result<(), Failure> {
     let policy = Policy::compile(session.configuration.rules()?, std::slice::from_ref(&server.name));
     if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
-        return Err(Failure::usage(problem).hint("`wharf validate` shows where it stands"));
+        return Err(Failure::usage(problem).hint("`wharf validate` shows its location"));
     }
     let mut arguments = arguments.clone();
     arguments["server"] = json!(server.name.as_str());

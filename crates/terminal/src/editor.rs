@@ -93,7 +93,7 @@ impl InputEditor {
         let (typed, heard) = mpsc::channel(1);
         let (again, permitted) = blocking::channel();
         let (asked, ends) = (PromptState::default(), ReaderChannels { typed, again: permitted });
-        let system = |error| Failure::other(format_args!("the terminal cannot be used: {error}"));
+        let system = |error| Failure::other(format_args!("cannot set up the terminal: {error}"));
         let terminal = match terminal::prepare(&options.console) {
             Some(prepared) => Some(prepared.start(options, asked.clone(), ends).map_err(system)?),
             None => {

@@ -133,8 +133,8 @@ impl Failure {
     /// Creates the failure of writing to stdout.
     pub fn stdout(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::of(FailureKind::OutputClosed, "the output was closed"),
-            _ => Self::other(format_args!("the output cannot be written: {error}")),
+            io::ErrorKind::BrokenPipe => Self::of(FailureKind::OutputClosed, "stdout was closed"),
+            _ => Self::other(format_args!("cannot write to stdout: {error}")),
         }
     }
 

@@ -135,14 +135,14 @@ pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuil
         None => builder().start_heard().await,
         Some(state) => match builder().state_dir(state).start_heard().await {
             Err(StartError::Disk(why)) => {
-                session.console.warn(format_args!("nothing is written to {}: {why}", state.display()));
+                session.console.warn(format_args!("cannot write to {}, continuing without it: {why}", state.display()));
                 builder().start_heard().await
             }
             started => started,
         },
     };
     let (host, events) = started.map_err(|error| match error {
-        StartError::Rule(_) => Failure::usage(error).hint("`wharf validate` shows where it stands"),
+        StartError::Rule(_) => Failure::usage(error).hint("`wharf validate` shows its location"),
         error => Failure::other(error),
     })?;
     session.keep_host(&host, events);

@@ -77,7 +77,7 @@ fn without_denied<T: ServerList>(
     }
     for failure in &denied {
         let server = failure.error.server.as_deref().unwrap_or_default();
-        session.console.warn(format_args!("{server} is left out: {}", failure.error.message));
+        session.console.warn(format_args!("skipping {server}: {}", failure.error.message));
     }
     Ok(servers)
 }

@@ -8,37 +8,34 @@ use crate::failure::{Failure, FailureKind};
 pub fn explained(error: &LoginError) -> Failure {
     let (kind, hint) = match error {
         LoginError::Denied(_) | LoginError::Visit(VisitError::Declined) => {
-            (FailureKind::Denied, "run it again when you have changed your mind; --no-browser shows the address only")
+            (FailureKind::Denied, "run the command again to log in; --no-browser prints the URL only")
         }
-        LoginError::Visit(VisitError::TooLate(_)) => {
-            (FailureKind::TimedOut, "run it again; --timeout SECONDS waits longer, --no-browser takes a pasted address")
-        }
-        LoginError::Visit(_) => {
-            (FailureKind::Other, "--no-browser shows the address and takes the one it leads back to")
-        }
+        LoginError::Visit(VisitError::TooLate(_)) => (
+            FailureKind::TimedOut,
+            "run the command again; --timeout SECONDS waits longer, --no-browser accepts a pasted URL",
+        ),
+        LoginError::Visit(_) => (FailureKind::Other, "--no-browser prints the URL and reads the redirect URL"),
         LoginError::Discovery(_) => (
             FailureKind::Unreachable,
-            "does it want a login at all? `headers.Authorization` takes a token, `oauth` says where to log in",
+            "check whether the server supports OAuth; set `headers.Authorization` for a token, or `oauth` for the login endpoints",
         ),
         LoginError::Registration(_) => {
-            (FailureKind::Unreachable, "register a client there by hand, and give its `client_id` under `oauth`")
+            (FailureKind::Unreachable, "register a client manually and set its `client_id` under `oauth`")
         }
         LoginError::WrongResource { .. } | LoginError::Unsafe(_) | LoginError::Mismatch(_) => {
-            (FailureKind::OffProtocol, "nothing was shown to it; its owner has to mend that")
+            (FailureKind::OffProtocol, "no credentials were sent; the server's operator has to fix this")
         }
-        LoginError::Needed { .. } | LoginError::StepUps { .. } => {
-            (FailureKind::LoginNeeded, "log in by hand: wharf auth")
-        }
-        LoginError::Unreachable(_) => (FailureKind::Unreachable, "is the network there? try again in a while"),
+        LoginError::Needed { .. } | LoginError::StepUps { .. } => (FailureKind::LoginNeeded, "log in with: wharf auth"),
+        LoginError::Unreachable(_) => (FailureKind::Unreachable, "check the network, then retry"),
         LoginError::Proof(_) => {
-            (FailureKind::Usage, "mend `oauth` in its entry: what the client proves itself with stands there")
+            (FailureKind::Usage, "fix `oauth` in its entry: the client authentication settings are invalid")
         }
-        LoginError::Token(error) if error.is_final() => (FailureKind::LoginNeeded, "run it again"),
+        LoginError::Token(error) if error.is_final() => (FailureKind::LoginNeeded, "run the command again"),
         LoginError::Token(TokenError::Refused { code, .. }) if lasting(code).is_some() => {
             (FailureKind::Denied, lasting(code).unwrap_or_default())
         }
         LoginError::Vault(error) => return kept_badly(error),
-        _ => (FailureKind::Unreachable, "try again in a while; --debug shows more"),
+        _ => (FailureKind::Unreachable, "retry later; --debug shows details"),
     };
     Failure::of(kind, error).hint(hint)
 }
@@ -47,11 +44,11 @@ pub fn explained(error: &LoginError) -> Failure {
 pub fn lasting(code: &str) -> Option<&'static str> {
     match code {
         "invalid_client" | "unauthorized_client" => {
-            Some("it does not take this client: look at `client_id` and its secret under `oauth` in its entry")
+            Some("the client was rejected: check `client_id` and its secret under `oauth` in its entry")
         }
-        "invalid_scope" => Some("it does not grant what was asked for: look at `scope` under `oauth` in its entry"),
+        "invalid_scope" => Some("the requested scope was rejected: check `scope` under `oauth` in its entry"),
         "invalid_target" => {
-            Some("it gives no tokens for this server: look at `scope` and `resource` under `oauth` in its entry")
+            Some("no tokens are issued for this server: check `scope` and `resource` under `oauth` in its entry")
         }
         _ => None,
     }
@@ -63,9 +60,9 @@ pub fn kept_badly(error: &VaultError) -> Failure {
     match error.fix() {
         Some(fix) => failure.hint(fix),
         None if matches!(error, VaultError::Damaged { .. }) => {
-            failure.hint("wharf auth SERVER puts it aside and starts anew")
+            failure.hint("`wharf auth SERVER` moves the damaged file aside and logs in again")
         }
-        None => failure.hint("wharf auth status shows where logins are kept"),
+        None => failure.hint("`wharf auth status` shows where logins are stored"),
     }
 }
 
@@ -79,13 +76,13 @@ mod tests {
             LoginError::Token(TokenError::Refused { code: code.to_owned(), description: None, status: 400 })
         };
         for (error, kind, part) in [
-            (LoginError::Proof("no key".to_owned()), FailureKind::Usage, "mend `oauth` in its entry"),
+            (LoginError::Proof("no key".to_owned()), FailureKind::Usage, "fix `oauth` in its entry"),
             (refused("invalid_client"), FailureKind::Denied, "`client_id`"),
             (refused("unauthorized_client"), FailureKind::Denied, "`client_id`"),
             (refused("invalid_scope"), FailureKind::Denied, "`scope`"),
             (refused("invalid_target"), FailureKind::Denied, "`scope`"),
-            (refused("invalid_grant"), FailureKind::LoginNeeded, "run it again"),
-            (refused("invalid_request"), FailureKind::Unreachable, "try again in a while"),
+            (refused("invalid_grant"), FailureKind::LoginNeeded, "run the command again"),
+            (refused("invalid_request"), FailureKind::Unreachable, "retry later"),
         ] {
             let failure = explained(&error);
             assert!(failure.kind == kind && failure.hints.iter().any(|hint| hint.contains(part)), "{failure:?}");

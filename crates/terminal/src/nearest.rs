@@ -10,8 +10,8 @@ pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone
         return format!("did you mean {}?", quoted(&close));
     }
     match names.take(MOST_LISTED).collect::<Vec<_>>().as_slice() {
-        [] => "there are none at all".to_owned(),
-        all => format!("there are: {}", quoted(all)),
+        [] => "there are none".to_owned(),
+        all => format!("known names: {}", quoted(all)),
     }
 }
 
@@ -61,8 +61,8 @@ mod tests {
     fn there_is_always_a_next_step() {
         let names = ["echo", "add"].into_iter();
         assert_eq!(suggestion("eco", names.clone()), "did you mean `echo`?");
-        assert_eq!(suggestion("zzz", names), "there are: `echo`, `add`");
-        assert_eq!(suggestion("zzz", [].into_iter()), "there are none at all");
+        assert_eq!(suggestion("zzz", names), "known names: `echo`, `add`");
+        assert_eq!(suggestion("zzz", [].into_iter()), "there are none");
     }
 
     #[test]

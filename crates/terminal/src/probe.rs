@@ -153,7 +153,9 @@ pub async fn all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Fail
     for (position, server) in config.servers.iter().enumerate() {
         let entry = match refusal(server) {
             Some(refused) => Err(refused),
-            None => resolved.next().unwrap_or_else(|| Err(Failure::other("it was lost on the way"))),
+            None => resolved
+                .next()
+                .unwrap_or_else(|| Err(Failure::other("internal error: the resolver task was cancelled"))),
         };
         looked.push(match entry {
             Err(failure) => Some(ProbedServer { server, outcome: Err(failure) }),

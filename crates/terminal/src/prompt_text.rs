@@ -20,7 +20,7 @@ pub fn text(given: TypedArgument) -> Result<(String, String), Failure> {
     match given.value {
         ArgumentValue::Text(text) => Ok((given.name, text)),
         ArgumentValue::Json(_) | ArgumentValue::Member(_) => {
-            Err(Failure::usage(format_args!("`{}` must be a text: prompts take nothing else", given.name))
+            Err(Failure::usage(format_args!("`{}` must be a string: prompts accept no other type", given.name))
                 .hint(format_args!("write {}=value", given.name)))
         }
     }
@@ -34,7 +34,7 @@ pub fn text(given: TypedArgument) -> Result<(String, String), Failure> {
 pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
-        return Err(Failure::usage(format_args!("there is no prompt `{name}`")).hint(suggestion(name, names)));
+        return Err(Failure::usage(format_args!("no prompt named `{name}`")).hint(suggestion(name, names)));
     };
     let is_missing =
         |argument: &&PromptArgument| argument.required && !given.iter().any(|(known, _)| *known == argument.name);
@@ -52,7 +52,7 @@ pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition
             .map(|about| format!("`{}`: {}", argument.name, EscapedText::line(about, MAX_DESCRIPTION)))
     };
     let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
-    Err(failure.hint(format_args!("it takes: {}", quoted(&all))))
+    Err(failure.hint(format_args!("arguments: {}", quoted(&all))))
 }
 
 pub async fn expand(

@@ -121,12 +121,12 @@ async fn ask_form(asking: &ElicitationContext<'_>, name: &str, form: &FormReques
     if let Some(field) = form.secret_field().filter(|_| !asking.allow_secrets) {
         let field = UntrustedText::new(field.display_name()).shortened(80).to_string();
         asking.console.warn(format_args!(
-            "{name} asks for `{field}`, which looks like a secret; a form is no place for one, so the answer is no"
+            "declined: {name} asks for `{field}` in a form, which looks like a secret (allow it with --allow-secrets)"
         ));
         return ElicitationResponse::Decline;
     }
     if !terminal::is_there() {
-        let how = "run it in a terminal, or answer beforehand with --answer name=value";
+        let how = "run the command in a terminal, or use --answer name=value";
         return unheard(asking, name, &form.message, how);
     }
     converse(asking.console, &mut FormDialog::new(name, form)).await
@@ -141,7 +141,7 @@ async fn ask_link(asking: &ElicitationContext<'_>, name: &str, request: &UrlRequ
         }
     };
     if !terminal::is_there() {
-        return unheard(asking, name, &request.message, "run it in a terminal to look at the address it wants opened");
+        return unheard(asking, name, &request.message, "run the command in a terminal to review the URL");
     }
     let answer = converse(asking.console, &mut LinkDialog::new(name, &request.message, &link)).await;
     if let ElicitationResponse::Accept(_) = answer {
@@ -153,15 +153,15 @@ async fn ask_link(asking: &ElicitationContext<'_>, name: &str, request: &UrlRequ
 /// Warns about a link that is refused without asking the user.
 pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
     let (server, url) = (UntrustedText::new(server), UntrustedText::new(url));
-    console.warn(format_args!("{server} asks to open `{}`, which is refused: {reason}", url.shortened(400)));
+    console.warn(format_args!("{server} asked to open `{}`. Refused: {reason}", url.shortened(400)));
 }
 
 /// Opens an accepted link. If the browser does not start, the user still has the URL on screen.
 pub fn open(console: &Console, opener: &UrlOpener, link: &BrowserLink) {
-    let failed = |status| tracing::debug!(%status, "the browser ended badly");
+    let failed = |status| tracing::debug!(%status, "browser exited with an error");
     match opener.open(link.url(), failed) {
         Ok(()) => console.say("Opened in the browser."),
-        Err(error) => console.warn(format_args!("no browser could be started ({error}); open it yourself")),
+        Err(error) => console.warn(format_args!("could not start a browser ({error}). Open the URL above manually")),
     }
 }
 
@@ -203,7 +203,7 @@ pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> 
     loop {
         match terminal::hear(console, prompt).await {
             DialogInput::Line(line) => return Some(line),
-            DialogInput::Garbled => console.say("  That is not UTF-8."),
+            DialogInput::Garbled => console.say("  Not valid UTF-8."),
             DialogInput::End => return None,
         }
     }
@@ -229,7 +229,9 @@ pub async fn page_visited(console: &Console, server: &str) {
 fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {
     let message = UntrustedText::new(message);
     let message = message.shortened(200);
-    asking.console.warn(format_args!("{name} asks: {message}\n  Nobody is there to answer, so it is told no; {how}."));
+    asking
+        .console
+        .warn(format_args!("{name} asks: {message}\n  declined: no terminal to prompt on. To answer, {how}."));
     ElicitationResponse::Decline
 }
 
@@ -252,7 +254,7 @@ async fn converse<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
 }
 
 const Y_OR_N: &str = "  Answer y or n.";
-const NOT_UTF8: &str = "  that was not UTF-8; type it again";
+const NOT_UTF8: &str = "  not valid UTF-8, please type it again";
 
 /// Parses a line as yes or no, or `None` for neither. An empty line is a no.
 fn consent(line: &str) -> Option<ConsentAnswer> {
@@ -283,6 +285,6 @@ fn opening(name: &str, wants: &str, message: &str) -> String {
     let lines: Vec<String> = wrap(&message[..end], Some(MESSAGE_WIDTH)).lines().map(gutter).collect();
     let cut = lines.len() > MESSAGE_LINES || end < message.len();
     let shown = lines[..lines.len().min(MESSAGE_LINES)].join("\n");
-    let more = if cut { "\n  (the message goes on; the rest is not shown)" } else { "" };
+    let more = if cut { "\n  (message truncated)" } else { "" };
     format!("\n{} {wants}\n{shown}{more}", paint(NAME, name))
 }

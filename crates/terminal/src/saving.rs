@@ -66,7 +66,7 @@ impl SaveDirectory {
     pub fn save(&mut self, base64: &str, mime_type: Option<&str>) -> Result<&Path, Failure> {
         let compact: String = base64.split_ascii_whitespace().collect();
         let bytes = STANDARD.decode(compact).map_err(|error| {
-            Failure::other(format_args!("what the server sent is not Base64 and cannot be saved: {error}"))
+            Failure::other(format_args!("cannot save the content, it is not valid Base64: {error}"))
         })?;
         let ending = ending(mime_type.unwrap_or_default());
         let (path, mut file) = self.create(ending)?;
@@ -90,13 +90,13 @@ impl SaveDirectory {
                 Err(error) => return Err(unwritable(&path, &error)),
             }
         }
-        Err(Failure::other(format_args!("`{}` is full of files of that name", self.directory.display())))
+        Err(Failure::other(format_args!("too many files of that name in `{}`", self.directory.display())))
     }
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::other(format_args!("`{}` cannot be written: {error}", path.display()))
-        .hint("give a directory you may write to with --save")
+    Failure::other(format_args!("cannot write `{}`: {error}", path.display()))
+        .hint("choose a writable directory with --save")
 }
 
 fn ending(mime_type: &str) -> &'static str {

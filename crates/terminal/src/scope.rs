@@ -123,7 +123,7 @@ fn not_changed(error: &EditError) -> Failure {
 }
 
 fn homeless() -> Failure {
-    Failure::usage("there is no place for a configuration of your own").hint("set HOME or WHARF_CONFIG")
+    Failure::usage("no directory for your own configuration").hint("set HOME or WHARF_CONFIG")
 }
 
 fn taken(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
@@ -131,8 +131,8 @@ fn taken(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
     let mut all = config.servers.iter().chain(&config.beside);
     let found = all.find(|server| server.name == *name && *server.place.file == *path);
     let place = found.map_or_else(|| path.display().to_string(), |server| server.place.to_string());
-    Failure::usage(format_args!("there is a server `{name}` already, in {place}"))
-        .hint(format_args!("wharf get {name} shows it, --replace replaces it"))
+    Failure::usage(format_args!("server `{name}` already exists in {place}"))
+        .hint(format_args!("`wharf get {name}` shows it; use --replace to replace it"))
 }
 
 /// Approves the entry just written, if the file still holds it and it needs approval.
@@ -149,7 +149,7 @@ fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> R
     let key = ApprovalKey::of(&places.project, path, writing.name.as_str());
     let what = ApprovalSubject::of(described, &session.surroundings);
     approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
-        let failure = Failure::other(format_args!("it is written but not approved: {}", with_cause(&error)));
+        let failure = Failure::other(format_args!("written but not approved: {}", with_cause(&error)));
         failure.hint(error.fix()).hint(format_args!("then: wharf approve {}", writing.name))
     })
 }

@@ -176,7 +176,7 @@ impl StartArgs {
         let env = self.env.iter().map(|text| variable(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &env {
             if matches!(value, EnvValue::Inherit) && session.surroundings.var(name).is_none() {
-                session.console.warn(format_args!("`{name}` is not set here, so the server does not get it"));
+                session.console.warn(format_args!("`{name}` is not set and is not passed to the server"));
             }
         }
         for line in lines {
@@ -200,8 +200,9 @@ impl StartArgs {
     fn check(&self, lines: &[String]) -> Result<(), Failure> {
         let said = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
         if said && lines.is_empty() {
-            return Err(Failure::usage("--env, --cwd and --inherit-env are for a server that is started here")
-                .hint("they go with --stdio"));
+            return Err(
+                Failure::usage("--env, --cwd and --inherit-env apply only to --stdio").hint("add --stdio COMMAND")
+            );
         }
         Ok(())
     }
@@ -217,14 +218,12 @@ impl DialArgs {
             || self.client_cert.is_some();
         if said && addresses == 0 {
             let options = "--header, --transport, --proxy, --ca and --client-cert";
-            return Err(Failure::usage(format_args!("{options} are for a server at a URL"))
-                .hint("they go with --url, or with an address in the place of a server's name"));
+            return Err(Failure::usage(format_args!("{options} apply only to a server at a URL"))
+                .hint("use --url, or give a URL as the server"));
         }
         if addresses > 1 && !self.header.is_empty() {
             // A header for one server may be a secret that others must not see.
-            return Err(
-                Failure::usage("--header goes with one --url only").hint("ask each server with a command of its own")
-            );
+            return Err(Failure::usage("--header requires a single --url").hint("run one command per server"));
         }
         Ok(())
     }
@@ -258,7 +257,7 @@ impl DialArgs {
 /// Parses a URL. The failure does not repeat the text, which may contain a secret.
 fn address(text: &str) -> Result<Url, Failure> {
     let bad = |what: &str| Failure::usage(format_args!("--url {what}")).hint("write it like https://example.org/mcp");
-    let url = Url::parse(text).map_err(|_| bad("is no URL"))?;
+    let url = Url::parse(text).map_err(|_| bad("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad(&format!("`{}:` does not begin with http:// or https://", url.scheme())));
     }
@@ -276,7 +275,7 @@ fn header(text: &str) -> Result<(String, Secret), Failure> {
 /// Splits a command line. Supports quotes and backslashes as in a shell, and nothing else.
 fn words(line: &str) -> Result<Vec<String>, Failure> {
     let Some(words) = shlex::split(line) else {
-        return Err(Failure::usage("a quote is not closed in --stdio"));
+        return Err(Failure::usage("unclosed quote in --stdio"));
     };
     if words.is_empty() {
         return Err(Failure::usage("--stdio is empty").hint("give the command that starts the server"));

@@ -95,6 +95,6 @@ pub fn warn_of_logs(session: &CommandSession, services: &ClientServices, connect
     let ServerFacts { name, capabilities, .. } = connection.facts();
     // With `--debug`, logs are enabled without a request.
     if services.logs.is_some() && !capabilities.logging && !session.console.manner.debug {
-        session.console.warn(format_args!("{name} offers no logs, so none will be shown"));
+        session.console.warn(format_args!("{name} does not support logging; no log messages will be shown"));
     }
 }

@@ -59,7 +59,7 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
         (None, None) => (text, 1.0),
     };
     let time = number.trim().parse::<f64>().ok().and_then(|number| Duration::try_from_secs_f64(number * unit).ok());
-    time.filter(|time| !time.is_zero()).ok_or_else(|| "a time is written like 30, 2.5 or 250ms".to_owned())
+    time.filter(|time| !time.is_zero()).ok_or_else(|| "write a time as 30, 2.5 or 250ms".to_owned())
 }
 
 /// Shared state of one command.
@@ -124,7 +124,7 @@ fn perform(
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
 ) -> CommandResult {
     let session = CommandSession::new(edge, console, common)?;
-    let system = |error: io::Error| Failure::other(format_args!("the system refused: {error}"));
+    let system = |error: io::Error| Failure::other(format_args!("system error: {error}"));
     // Two threads, so that a blocked write to stdout does not prevent the handling of signals.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
     runtime.block_on(async {
@@ -162,7 +162,7 @@ impl CommandSession {
         let CliContext { surroundings, config, .. } = edge;
         for (name, path) in ignored_variables(&surroundings) {
             let path = UntrustedText::new(path.to_string_lossy());
-            console.warn(format_args!("{name} is `{path}` and ignored: set it to an absolute path, or unset it"));
+            console.warn(format_args!("ignoring {name}=`{path}`: set it to an absolute path, or unset it"));
         }
         let mut configuration = ConfigContext::new(config, &surroundings, Arc::clone(&console));
         configuration.account.clone_from(&common.account);

@@ -27,10 +27,10 @@ impl TraceFile {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be opened, or if it is a pipe.
+    /// Fails if the file cannot be opened, or if it is a FIFO.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |error: &dyn Display| {
-            Failure::usage(format_args!("the trace file `{}` cannot be written: {error}", path.display()))
+            Failure::usage(format_args!("cannot write the trace file `{}`: {error}", path.display()))
         };
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -41,7 +41,7 @@ impl TraceFile {
         if metadata.is_file() {
             file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| failed(&error))?;
         } else if metadata.file_type().is_fifo() {
-            return Err(failed(&"it is a pipe"));
+            return Err(failed(&"it is a FIFO"));
         }
         Ok(Self(Mutex::new(file)))
     }

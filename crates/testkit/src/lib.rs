@@ -7,7 +7,7 @@
     clippy::print_stderr,
     clippy::exit,
     clippy::disallowed_methods,
-    reason = "a fault server prints, exits and reads its environment; that is its trade"
+    reason = "a fault server prints, exits and reads its environment"
 )]
 
 pub mod authd;

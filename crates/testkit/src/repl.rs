@@ -48,7 +48,7 @@ pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table 
         table.text = terminal.expect(LAST_HINT);
         table.find(server).is_some_and(|row| row.is(state) && (state != "ready" || row.has_tools()))
     });
-    assert!(came, "{server} never was {state}:\n{}", table.text);
+    assert!(came, "{server} never reached state {state}:\n{}", table.text);
     table
 }
 

@@ -93,7 +93,7 @@ fn dropping_it_ends_the_program() {
 }
 
 #[test]
-#[should_panic(expected = "`never` did not come before the end; on the screen:\nsomething else")]
+#[should_panic(expected = "`never` was not shown before the program ended; screen:\nsomething else")]
 fn what_does_not_come_is_said_with_what_did() {
     shell("echo something else", WIDE).expect("never");
 }

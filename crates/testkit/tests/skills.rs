@@ -137,14 +137,14 @@ async fn a_file_that_is_not_what_its_entry_says_is_not_given_out() {
     let text = |text: &str| json!({ "uri": URI, "text": text });
     let blob = |blob: &str| json!({ "uri": URI, "blob": blob });
     for (name, contents, expected) in [
-        ("digest", json!([text(&HEAD.replace("back", "bacK"))]), "the digest of"),
-        ("size", json!([text(&format!("{HEAD} "))]), "is 70, not 69"),
-        ("oversized", json!([blob(&"A".repeat(4 << 20))]), "is at least 3145726, not 69"),
-        ("none", json!([]), "holds 0 contents"),
-        ("two", json!([text(HEAD), text(HEAD)]), "holds 2 contents"),
-        ("elsewhere", json!([{ "uri": "\u{1b}[2J", "text": HEAD }]), "holds `\\u{1b}[2J`"),
-        ("both", json!([{ "uri": URI, "text": HEAD, "blob": "" }]), "text or bytes"),
-        ("neither", json!([{ "uri": URI }]), "text or bytes"),
+        ("digest", json!([text(&HEAD.replace("back", "bacK"))]), "its entry: digest of"),
+        ("size", json!([text(&format!("{HEAD} "))]), "is 70, expected 69"),
+        ("oversized", json!([blob(&"A".repeat(4 << 20))]), "is at least 3145726, expected 69"),
+        ("none", json!([]), "expected one content item, got 0"),
+        ("two", json!([text(HEAD), text(HEAD)]), "expected one content item, got 2"),
+        ("elsewhere", json!([{ "uri": "\u{1b}[2J", "text": HEAD }]), "result is for `\\u{1b}[2J` instead"),
+        ("both", json!([{ "uri": URI, "text": HEAD, "blob": "" }]), "either text or blob"),
+        ("neither", json!([{ "uri": URI }]), "either text or blob"),
         ("no-base64", json!([blob("AP8")]), "cannot be used"),
     ] {
         let mut script = script();
@@ -153,18 +153,18 @@ async fn a_file_that_is_not_what_its_entry_says_is_not_given_out() {
     }
     let mut script = script();
     script["files"] = json!({});
-    check_failure("served-nothing", &script, "the server refused").await;
+    check_failure("served-nothing", &script, "server returned an error").await;
 }
 
 #[tokio::test]
 async fn an_entry_that_is_not_what_its_file_says_gives_nothing_out() {
     let digest = format!("sha256:{}", "00".repeat(32));
     for (name, at, value, expected) in [
-        ("digest", "/resources/0/digest", json!(digest), "the digest of"),
-        ("size", "/resources/0/size", json!(68), "is 69, not 68"),
-        ("nicer", "/frontmatter/description", json!("\u{1b}[2J"), "is \"Pays back.\", not \""),
-        ("more", "/frontmatter/allowed-tools", json!("Bash"), "is absent, not \"Bash\""),
-        ("typed", "/frontmatter/license", json!(["MIT"]), "is \"MIT\", not [\"MIT\"]"),
+        ("digest", "/resources/0/digest", json!(digest), "its entry: digest of"),
+        ("size", "/resources/0/size", json!(68), "is 69, expected 68"),
+        ("nicer", "/frontmatter/description", json!("\u{1b}[2J"), "is \"Pays back.\", expected \""),
+        ("more", "/frontmatter/allowed-tools", json!("Bash"), "is absent, expected \"Bash\""),
+        ("typed", "/frontmatter/license", json!(["MIT"]), "is \"MIT\", expected [\"MIT\"]"),
         ("endless", "/frontmatter/license", json!("x".repeat(100_000)), "xxx…"),
     ] {
         let mut script = script();
@@ -185,11 +185,11 @@ async fn a_field_that_the_entry_hides_is_found() {
     for (name, text) in [("headless", "# Refunds\n"), ("bomb", "---\na: &a [x]\nb: [*a, *a]\n---\n")] {
         script["files"][URI] = json!([{ "uri": URI, "text": text }]);
         script["pages"][0][0]["resources"] = json!([promise(URI, text.as_bytes())]);
-        check_failure(name, &script, "its front matter: ").await;
+        check_failure(name, &script, "cannot be used: front matter: ").await;
     }
     script["files"][URI] = json!([{ "uri": URI, "blob": "/w==" }]);
     script["pages"][0][0]["resources"] = json!([promise(URI, b"\xff")]);
-    check_failure("no-text", &script, "it is not text").await;
+    check_failure("no-text", &script, "not valid UTF-8").await;
 }
 
 fn set(script: &mut Value, at: &str, value: Value) {
@@ -209,11 +209,11 @@ async fn limits_show_before_anything_is_read() {
     let rest = (16 << 20) - HEAD.len() as u64;
     for (name, resources, expected) in [
         ("most-files", filler(512, 0), None),
-        ("too-many-files", filler(513, 0), Some("513 files, more than 512")),
-        ("thousand-files", filler(1_000, 0), Some("1000 files, more than 512")),
+        ("too-many-files", filler(513, 0), Some("513 files, the limit is 512")),
+        ("thousand-files", filler(1_000, 0), Some("1000 files, the limit is 512")),
         ("most-bytes", filler(2, rest), None),
-        ("too-many-bytes", filler(2, rest + 1), Some("more than 16777216 bytes")),
-        ("overflow", filler(3, u64::MAX), Some("more than 16777216 bytes")),
+        ("too-many-bytes", filler(2, rest + 1), Some("larger than 16777216 bytes")),
+        ("overflow", filler(3, u64::MAX), Some("larger than 16777216 bytes")),
     ] {
         let mut script = script();
         script["pages"][0][0]["resources"] = resources;
@@ -235,7 +235,7 @@ async fn limits_show_before_anything_is_read() {
     let server = Server::start("ten-thousand-files", &script).await;
     let listing = server.connection.list_skills().await.unwrap();
     assert_eq!((listing.items.len(), server.log().await.len()), (0, 1));
-    assert!(listing.withheld[0].reason.starts_with("its definition has "), "{:?}", listing.withheld[0].reason);
+    assert!(listing.withheld[0].reason.starts_with("definition too large ("), "{:?}", listing.withheld[0].reason);
     server.end().await;
 }
 
@@ -261,7 +261,7 @@ async fn a_malformed_entry_costs_only_itself_and_a_list_ends() {
     let reasons: Vec<_> = listing.withheld.iter().map(|item| (item.position, item.reason.as_str())).collect();
     assert_eq!(reasons.iter().map(|(position, _)| *position).collect::<Vec<_>>(), [0, 2, 3, 5]);
     assert!(
-        reasons[0].1.contains("outside the skill") && reasons[1].1.contains("SKILL.md is not among"),
+        reasons[0].1.contains("outside the skill's directory") && reasons[1].1.contains("SKILL.md is missing from"),
         "{reasons:?}"
     );
     server.end().await;
@@ -283,7 +283,7 @@ async fn a_skill_fetched_by_address_is_the_one_asked_for() {
     script["entries"]["skill://x/z/SKILL.md"] = json!({ "uri": "skill://x/z/SKILL.md" });
     let server = Server::start("by-address", &script).await;
     for (uri, expected) in [
-        ("skill://x/y/SKILL.md", "another skill"),
+        ("skill://x/y/SKILL.md", "a different skill"),
         ("skill://x/z/SKILL.md", "missing field `frontmatter`"),
         ("skill://x/none/SKILL.md", "nothing at"),
     ] {
@@ -346,6 +346,6 @@ async fn a_supporting_file_is_verified_too() {
     let server = Server::start("supporting", &script).await;
     let loaded = server.connection.load_skill(&server.only_skill().await).await.unwrap();
     let error = server.connection.read_skill_file(&loaded, "forms/a.bin").await.unwrap_err();
-    assert!(error.is_mismatch() && error.to_string().contains("the digest of"), "{error}");
+    assert!(error.is_mismatch() && error.to_string().contains("its entry: digest of"), "{error}");
     server.end().await;
 }

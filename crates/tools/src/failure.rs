@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 200;
 #[non_exhaustive]
 pub enum RegistryCallError {
     /// No tool has this name.
-    #[error("there is no tool {}{}", EscapedText::line(.name, 100), DidYouMean(.nearest))]
+    #[error("unknown tool {}{}", EscapedText::line(.name, 100), DidYouMean(.nearest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -23,7 +23,7 @@ pub enum RegistryCallError {
         nearest: Option<Arc<str>>,
     },
     /// Several providers registered this name, so it is ambiguous and resolves to none of them.
-    #[error("the name {} is given to tools of {}, so it stands for none of them", EscapedText::line(.name, 100), ProviderList(.providers))]
+    #[error("ambiguous tool name {}: provided by {}", EscapedText::line(.name, 100), ProviderList(.providers))]
     Withheld {
         /// The name.
         name: String,
@@ -31,7 +31,7 @@ pub enum RegistryCallError {
         providers: Vec<Arc<str>>,
     },
     /// A rule or a person denied the call. It was not executed.
-    #[error("the call was refused: {0}")]
+    #[error("call refused: {0}")]
     Refused(CallRefusal),
     /// The call was passed to the tool, but no response arrived.
     #[error(transparent)]
@@ -156,18 +156,18 @@ mod tests {
         let gone =
             ToolError::new(ToolErrorKind::Unavailable, "files is gone").with_source(cause).with_next("try later");
         for (failure, told) in [
-            (RegistryCallError::Unknown { name: "raed\n".into(), nearest: None }, r"there is no tool raed\n"),
+            (RegistryCallError::Unknown { name: "raed\n".into(), nearest: None }, r"unknown tool raed\n"),
             (
                 RegistryCallError::Unknown { name: "raed".into(), nearest: Some("read".into()) },
-                "there is no tool raed; did you mean read?",
+                "unknown tool raed; did you mean read?",
             ),
             (
                 RegistryCallError::Withheld { name: "read".into(), providers: vec!["".into(), "files".into()] },
-                "the name read is given to tools of this program and files, so it stands for none of them",
+                "ambiguous tool name read: provided by this program and files",
             ),
             (
                 RegistryCallError::Refused(CallRefusal::new(RefusalReason::SaidNo { because: None })),
-                "the call was refused: the person who was asked said no",
+                "call refused: denied by the user",
             ),
             (gone.into(), "files is gone: exit code 3\\u{1b}\ntry later"),
         ] {

@@ -111,17 +111,17 @@ impl fmt::Display for RefusalReason {
             Self::Denied { rule } => write!(f, "denied: {}", EscapedText::line(rule, 500)),
             Self::NobodyToAsk { rule } => {
                 let rule = EscapedText::line(rule, 500);
-                write!(f, "this needs a person's permission and nobody is there to ask; the rule {rule} would allow it")
+                write!(f, "needs permission, and no user is available to ask (the rule {rule} would allow it)")
             }
-            Self::SaidNo { because: None } => f.write_str("the person who was asked said no"),
+            Self::SaidNo { because: None } => f.write_str("denied by the user"),
             Self::SaidNo { because: Some(why) } => {
-                write!(f, "the person who was asked said no: {}", EscapedText::line(why, 1000))
+                write!(f, "denied by the user: {}", EscapedText::line(why, 1000))
             }
-            Self::DefinitionChanged => f.write_str("the tool has changed since it was approved"),
+            Self::DefinitionChanged => f.write_str("the tool's definition has changed since it was approved"),
             Self::ApprovalStale => {
-                f.write_str("the tool was replaced or removed while a person was being asked about it")
+                f.write_str("the tool was replaced or removed while the permission prompt was open; call it again")
             }
-            Self::NotApproved => f.write_str("whoever provides this tool has not been approved"),
+            Self::NotApproved => f.write_str("the provider of this tool is not approved"),
             Self::Other(reason) => EscapedText::line(reason, 500).fmt(f),
         }
     }
@@ -138,18 +138,18 @@ mod tests {
             (CallRefusal::new(RefusalReason::Denied { rule: rule() }), r#"denied: {"tool":"a__b"}"#),
             (
                 CallRefusal::new(RefusalReason::NobodyToAsk { rule: rule() }),
-                "this needs a person's permission and nobody is there to ask; \
-                 the rule {\"tool\":\"a__b\"} would allow it",
+                "needs permission, and no user is available to ask \
+                 (the rule {\"tool\":\"a__b\"} would allow it)",
             ),
             (
                 CallRefusal::new(RefusalReason::DefinitionChanged).with_hint("approve it again"),
-                "the tool has changed since it was approved; approve it again",
+                "the tool's definition has changed since it was approved; approve it again",
             ),
             (CallRefusal::new(RefusalReason::Other("a\nb\u{1b}".to_owned())), r"a\nb\u{1b}"),
-            (CallRefusal::new(RefusalReason::SaidNo { because: None }), "the person who was asked said no"),
+            (CallRefusal::new(RefusalReason::SaidNo { because: None }), "denied by the user"),
             (
                 CallRefusal::new(RefusalReason::SaidNo { because: Some("use the copy\u{1b}\nfirst".to_owned()) }),
-                r"the person who was asked said no: use the copy\u{1b}\nfirst",
+                r"denied by the user: use the copy\u{1b}\nfirst",
             ),
         ] {
             assert_eq!(refusal.to_string(), shown);

@@ -88,7 +88,7 @@ impl ToolOutcome {
         if !said.trim().is_empty() {
             return said;
         }
-        self.data.as_ref().map_or("the tool failed and did not say why", RawJson::get).to_owned()
+        self.data.as_ref().map_or("the tool failed without an error message", RawJson::get).to_owned()
     }
 
     /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MOST_COMPARED`] text

@@ -33,7 +33,7 @@ impl fmt::Display for BlockReference<'_> {
                 match contents {
                     EmbeddedContents::Text(text) => LineCount(text).fmt(f),
                     EmbeddedContents::Bytes(data) => size(data).fmt(f),
-                    EmbeddedContents::Nothing => f.write_str("nothing in it"),
+                    EmbeddedContents::Nothing => f.write_str("empty"),
                 }
             }
             OutcomeBlock::File { path, mime, bytes, note } => {

@@ -94,7 +94,7 @@ impl View for Elicitation {
         match mode.as_deref() {
             None | Some("form") => FormRequest::view(raw, bounds).map(Self::Form),
             Some("url") => UrlRequest::view(raw, bounds).map(Self::Url),
-            Some(_) => Err(wrong("the mode is neither `form` nor `url`")),
+            Some(_) => Err(wrong("unsupported elicitation mode (expected `form` or `url`)")),
         }
     }
 }

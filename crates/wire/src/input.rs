@@ -41,10 +41,10 @@ impl View for InputRequired {
         let state = shape.request_state.map(|state| raw.part(state));
         let wrong = |what: &str| JsonDecodeError::Shape(serde::de::Error::custom(what));
         if state.as_ref().is_some_and(|state| state.as_bytes().first() != Some(&b'"')) {
-            return Err(wrong("`requestState` is no string"));
+            return Err(wrong("`requestState` is not a string"));
         }
         if requests.is_none() && state.is_none() {
-            return Err(wrong("input required, but neither `inputRequests` nor `requestState`"));
+            return Err(wrong("`input_required` result without `inputRequests` or `requestState`"));
         }
         Ok(Self { requests: requests.unwrap_or_default(), state })
     }
@@ -66,7 +66,7 @@ pub fn input_requests(raw: &RawJson, bounds: &JsonLimits) -> Result<Vec<InputReq
         let shape: Shape = value.decode(bounds)?;
         let params = shape.params.map(|params| value.part(params));
         let key =
-            RawJson::of(key.as_ref()).map_err(|_| JsonDecodeError::Shape(serde::de::Error::custom("an odd key")))?;
+            RawJson::of(key.as_ref()).map_err(|_| JsonDecodeError::Shape(serde::de::Error::custom("invalid key")))?;
         Ok(InputRequest { key, method: shape.method, params })
     });
     list.collect()

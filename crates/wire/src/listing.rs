@@ -41,7 +41,7 @@ impl Page {
                 next_cursor = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
             }
         }
-        let missing = || JsonDecodeError::Shape(serde::de::Error::custom(format!("no `{key}` in the result")));
+        let missing = || JsonDecodeError::Shape(serde::de::Error::custom(format!("the result has no `{key}`")));
         Ok(Self { items: items.ok_or_else(missing)?, next_cursor })
     }
 }

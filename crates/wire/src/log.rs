@@ -64,7 +64,7 @@ pub struct UnknownLevel;
 
 impl fmt::Display for UnknownLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown log level; known are debug, info, notice, warning, error, critical, alert, emergency")
+        f.write_str("unknown log level (expected debug, info, notice, warning, error, critical, alert or emergency)")
     }
 }
 

@@ -58,7 +58,7 @@ struct WireResourceEntry {
 }
 
 fn missing(field: &str) -> JsonDecodeError {
-    JsonDecodeError::Shape(serde::de::Error::custom(format!("no `{field}`")))
+    JsonDecodeError::Shape(serde::de::Error::custom(format!("missing field `{field}`")))
 }
 
 impl View for Resource {

@@ -73,7 +73,7 @@ pub struct UnknownRevision;
 
 impl fmt::Display for UnknownRevision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown protocol revision; known are ")?;
+        f.write_str("unknown protocol revision, expected one of ")?;
         for (n, revision) in Revision::ALL.iter().enumerate() {
             write!(f, "{}{revision}", if n == 0 { "" } else { ", " })?;
         }

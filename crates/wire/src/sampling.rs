@@ -38,7 +38,7 @@ impl View for SamplingRequest {
         }
         let shape: Shape = raw.decode(bounds)?;
         if !shape.messages.get().starts_with('[') {
-            return Err(JsonDecodeError::Shape(serde::de::Error::custom("`messages` is no array")));
+            return Err(JsonDecodeError::Shape(serde::de::Error::custom("`messages` is not an array")));
         }
         // A `toolChoice` without `tools` still requires tool support.
         let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.part(tools));

@@ -106,9 +106,9 @@ impl View for Skill {
 /// Checks that the URI ends in the skill's name and `SKILL.md`.
 fn check_place(uri: &str, name: &str) -> Result<(), JsonDecodeError> {
     if !is_name(name) {
-        return Err(malformed("`name` is not a skill's name"));
+        return Err(malformed("`name` is not a valid skill name"));
     }
-    let segments = segments(uri).ok_or_else(|| malformed("`uri` has no plain path"))?;
+    let segments = segments(uri).ok_or_else(|| malformed("`uri` is not a valid skill URI"))?;
     match segments.as_slice() {
         [.., directory, file] if file == ENTRY_FILE && uri.ends_with("/SKILL.md") => {
             if directory == name {
@@ -140,15 +140,19 @@ fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError>
         size: u64,
     }
     if let Ok(word) = serde_json::from_str::<String>(resources.get()) {
-        return if word == "dynamic" { Ok(SkillFiles::Dynamic) } else { Err(malformed("`resources` is no list")) };
+        return if word == "dynamic" {
+            Ok(SkillFiles::Dynamic)
+        } else {
+            Err(malformed("`resources` is neither a list nor `dynamic`"))
+        };
     }
     let directory = uri.strip_suffix(ENTRY_FILE).unwrap_or(uri);
     let entries: Vec<WireSkillFile> = serde_json::from_str(resources.get()).map_err(JsonDecodeError::Shape)?;
     let mut files = Vec::with_capacity(entries.len());
     let mut seen = HashSet::new();
     for WireSkillFile { uri, digest, size } in entries {
-        let path =
-            path_below(directory, &uri).ok_or_else(|| malformed(format!("a file outside the skill: `{uri}`")))?;
+        let path = path_below(directory, &uri)
+            .ok_or_else(|| malformed(format!("file outside the skill's directory: `{uri}`")))?;
         let digest = Sha256::parse(&digest).ok_or_else(|| malformed(format!("`{path}` has no SHA-256 digest")))?;
         if !seen.insert(path.clone()) {
             return Err(malformed(format!("`{path}` is listed twice")));
@@ -156,7 +160,7 @@ fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError>
         files.push(SkillFile { uri, path, digest, size });
     }
     if !files.iter().any(|file| file.uri == uri) {
-        return Err(malformed("its SKILL.md is not among its files"));
+        return Err(malformed("SKILL.md is missing from `resources`"));
     }
     Ok(SkillFiles::Listed(files))
 }

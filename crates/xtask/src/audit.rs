@@ -19,7 +19,7 @@ pub fn audit() -> TaskResult {
     match capture(deny().args(["fetch", "db"])) {
         Ok(_) => run(deny().args(quiet).arg("advisories")),
         Err(failure) => {
-            say!("advisories were LEFT OUT: their database could not be fetched\n{failure}");
+            say!("advisories SKIPPED: the database could not be fetched\n{failure}");
             Ok(())
         }
     }
@@ -33,7 +33,7 @@ fn cargo_deny() -> TaskResult<PathBuf> {
     let tools = target().join("tools");
     let program = tools.join("bin/cargo-deny");
     if !program.is_file() {
-        say!("installing cargo-deny {VERSION}, which takes some minutes");
+        say!("installing cargo-deny {VERSION}(takes a few minutes)");
         let what = ["install", "--locked", "cargo-deny", "--version", VERSION, "--root"];
         run(cargo().args(what).arg(&tools))?;
     }

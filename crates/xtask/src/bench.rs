@@ -54,7 +54,7 @@ pub fn stdio(words: &[&str]) -> TaskResult {
 /// Builds all clients and servers. Returns the folders of our binaries and of the peers.
 fn prepare() -> TaskResult<(PathBuf, PathBuf)> {
     if !on_path("taskset") {
-        return Err("taskset is missing: it pins the measured processes to one core or two".into());
+        return Err("taskset not found (needed to pin processes to cores)".into());
     }
     let home = peers::install()?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers"]))?;
@@ -99,10 +99,10 @@ impl ThroughputPlan {
                 "--quick" => (plan.rounds, plan.seconds) = (3, 0.25),
                 "--rounds" => plan.rounds = number("--rounds", words.next())?,
                 "--secs" => plan.seconds = number("--secs", words.next())?,
-                other => return Err(format!("bench {what}: unknown {other}").into()),
+                other => return Err(format!("bench {what}: unknown argument {other}").into()),
             }
         }
-        if plan.rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(plan) }
+        if plan.rounds == 0 { Err("--rounds must be at least 1".into()) } else { Ok(plan) }
     }
 }
 
@@ -167,7 +167,7 @@ fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
         field.push(BenchClient::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
         field.push(BenchClient::new(OURS_MULTI, ours, rt("multi")));
     } else {
-        say!("Wharf is LEFT OUT: there is no {}", ours.display());
+        say!("Wharf SKIPPED: {} not found", ours.display());
     }
     field.insert(0, limit);
     field.push(BenchClient::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).counted());

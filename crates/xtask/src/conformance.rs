@@ -38,9 +38,9 @@ pub fn conformance(words: &[&str]) -> TaskResult {
     let TestCounts { passed, failed } = close(&played);
     println!("{passed} passed, {failed} failed");
     match (failed, passed) {
-        (0, 0) => Err("not one scenario ran".into()),
+        (0, 0) => Err("no scenario ran".into()),
         (0, _) => Ok(()),
-        _ => Err("the suite is not content".into()),
+        _ => Err("conformance scenarios failed".into()),
     }
 }
 
@@ -73,11 +73,15 @@ impl<'a> ConformancePlan<'a> {
                     plan.scenario = Some(name);
                 }
                 revision if REVISIONS.contains(&revision) => plan.revision = Some(revision),
-                other => return Err(format!("conformance: {} or --scenario, not {other}", REVISIONS.join(", ")).into()),
+                other => {
+                    return Err(
+                        format!("conformance: expected {} or --scenario, not {other}", REVISIONS.join(", ")).into()
+                    );
+                }
             }
         }
         if plan.table && (plan.revision, plan.scenario) != (None, None) {
-            return Err("--table tells of everything, so everything has to be run".into());
+            return Err("--table cannot be combined with a revision or --scenario".into());
         }
         Ok(plan)
     }

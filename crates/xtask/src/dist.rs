@@ -17,9 +17,9 @@ const DOCUMENTS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHA
 const COMPLETIONS: [(&str, &str); 3] = [("bash", "wharf.bash"), ("zsh", "_wharf"), ("fish", "wharf.fish")];
 
 const NEEDED: &str = "\
-a static build needs the standard library for musl, and a C compiler for it:
+a static build needs the musl standard library and a C compiler for musl:
   rustup target add x86_64-unknown-linux-musl
-  apt-get install musl-tools        (or whatever brings musl-gcc on this system)";
+  apt-get install musl-tools        (or the package that provides musl-gcc)";
 
 pub fn dist() -> TaskResult {
     let platform = format!("{ARCH}-unknown-linux-musl");
@@ -47,7 +47,7 @@ fn build(platform: &str) -> TaskResult<PathBuf> {
     run(cargo().args(arguments)).map_err(|error| format!("{error}\n{NEEDED}"))?;
     let binary = target().join(platform).join("dist/wharf");
     if is_dynamic(&binary)? {
-        return Err(format!("{} wants a loader, so it is not static", binary.display()).into());
+        return Err(format!("{} is not static: it needs a loader", binary.display()).into());
     }
     Ok(binary)
 }
@@ -60,7 +60,7 @@ fn is_dynamic(binary: &Path) -> TaskResult<bool> {
 
 fn version(binary: &Path) -> TaskResult<String> {
     let said = capture(Command::new(binary).arg("--version"))?.stdout;
-    Ok(said.split_whitespace().nth(1).ok_or("it does not say its version")?.to_owned())
+    Ok(said.split_whitespace().nth(1).ok_or("no version in the output of --version")?.to_owned())
 }
 
 /// Packs the folder of this name. The archive depends on its contents only, not on user or time.
@@ -89,7 +89,7 @@ fn licences(platform: &str) -> TaskResult<String> {
     };
     let packages = metadata["packages"].as_array().ok_or("no packages")?.iter().filter(|package| inside(package));
     let told: Vec<String> = packages.map(licence).collect();
-    if told.is_empty() { Err("not one dependency was found".into()) } else { Ok(told.join("\n")) }
+    if told.is_empty() { Err("no dependencies found".into()) } else { Ok(told.join("\n")) }
 }
 
 fn licence(package: &Value) -> String {

@@ -23,33 +23,33 @@ use std::process::ExitCode;
 use run::TaskResult;
 
 const HELP: &str = "\
-usage: cargo xtask <chore>
+usage: cargo xtask <task>
 
   lint                            formatting and clippy, warnings denied
-  test                            every test, against real servers too; then looks for leftovers
-  prove [all|faults|http|sse      the fault and process tests many times over, told in
+  test                            every test, also against real servers; then checks for leftover processes
+  prove [all|faults|http|sse      the fault and process tests, repeated; writes
         |processes|config|auth]   evidence/reliability.md
         [--runs N]
-  bench stdio [--quick]           calls per second next to other clients and to the limit of
-        [--rounds N] [--secs S]   the pipes, told in evidence/benchmarks.md
-  bench http [--quick]            the same over HTTP, next to a bare client on the same library
+  bench stdio [--quick]           calls per second, compared with other clients and the limit of
+        [--rounds N] [--secs S]   the pipes, written to evidence/benchmarks.md
+  bench http [--quick]            the same over HTTP, compared with a bare client on the same library
         [--rounds N] [--secs S]
-  bench catalog [--quick]         merging and searching what many servers offer, next to a plain map
+  bench catalog [--quick]         merging and searching many servers' tools, compared with a plain map
         [--rounds N] [--secs S]
-  bench host [--quick]            many servers as one, some in trouble, each figure beside its limit
-  bench cli [--quick]             how long commands take, next to a bare client and to other
+  bench host [--quick]            many servers behind one host, some failing, with limits
+  bench cli [--quick]             run time of commands, compared with a bare client and other
         [--rounds N]              command lines
-  bench repl [--quick]            how soon the prompt is there and a key is seen, whatever servers do
+  bench repl [--quick]            time to prompt and key latency, quiet and under load
         [--rounds N]
-  trial URL                       nine tasks over real servers with the model that answers there, in
-                                  three wire formats, told in evidence/trial.md
-  conformance [REVISION]          the public conformance suite against our client, strictly; with
-        [--scenario S] [--table]  --table told in evidence/conformance.md
+  trial URL                       nine tasks with real servers and the model at URL, in
+                                  three wire formats, written to evidence/trial.md
+  conformance [REVISION]          the public conformance suite against this client; with
+        [--scenario S] [--table]  --table written to evidence/conformance.md
   dist                            a static binary with completions, manual pages and licences, as an
                                   archive below target/dist
   audit                           licences, sources and advisories of the dependencies
-  peers                           installs the pinned servers and SDKs of others that tests and
-                                  benchmarks talk to
+  peers                           installs the pinned third-party servers and SDKs that tests and
+                                  benchmarks use
 ";
 
 fn main() -> ExitCode {
@@ -84,6 +84,6 @@ fn dispatch(words: &[&str]) -> TaskResult {
         ["dist"] => dist::dist(),
         ["audit"] => audit::audit(),
         ["peers"] => peers::install().map(drop),
-        _ => Err(format!("no such chore: {}\n\n{HELP}", words.join(" ")).into()),
+        _ => Err(format!("unknown task: {}\n\n{HELP}", words.join(" ")).into()),
     }
 }

@@ -58,9 +58,10 @@ fn parse<'a>(words: &[&'a str]) -> TaskResult<(&'a str, Option<usize>)> {
             "--runs" => runs = Some(number("--runs", words.next())?),
             name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
             other => {
-                return Err(
-                    format!("prove: faults, http, sse, processes, config, auth, memory or all, not {other}").into()
-                );
+                return Err(format!(
+                    "prove: expected faults, http, sse, processes, config, auth, memory or all, not {other}"
+                )
+                .into());
             }
         }
     }
@@ -97,8 +98,8 @@ fn page(tables: &Path) -> TaskResult<String> {
     let here = MachineDescription::look();
     let mut page = format!(
         "# Reliability\n\n\
-         What was done to Wharf on purpose, how often, and what came of it. Linux {}, {} cores; each table says when it \
-         was made and by what.\n",
+         Faults injected into Wharf, the number of runs and the results. Linux {}, {} cores. Each table states its date \
+         and its command.\n",
         here.kernel, here.cores,
     );
     for path in in_order(tables)? {

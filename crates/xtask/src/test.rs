@@ -40,7 +40,7 @@ pub fn test() -> TaskResult {
     tally.failed += leftovers.len();
     println!("{} passed, {} failed", tally.passed, tally.failed);
     match (tally.failed, tally.passed) {
-        (0, 0) => Err("not one test ran".into()),
+        (0, 0) => Err("no tests ran".into()),
         (0, _) => Ok(()),
         _ => Err("the tests failed".into()),
     }
@@ -76,7 +76,7 @@ fn run_counting(command: &mut Command) -> TaskResult<TestCounts> {
     let status = child.wait()?;
     if !status.success() && tally.failed == 0 {
         // A build failed, or a test binary died before its summary.
-        say!("{} ended with {status}", shown(command));
+        say!("{} exited with {status}", shown(command));
         tally.failed = 1;
     }
     Ok(tally)

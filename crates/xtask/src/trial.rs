@@ -125,7 +125,7 @@ impl TrialEnvironment {
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
         let Some(ended) = events.iter().find(|event| event["event"] == "ended") else {
-            return Err(format!("no end: {}", String::from_utf8_lossy(&output.stderr)).into());
+            return Err(format!("no `ended` event: {}", String::from_utf8_lossy(&output.stderr)).into());
         };
         let calls: Vec<TrialCall> = events.iter().filter(|event| event["event"] == "tool_begun").map(call).collect();
         Ok(TrialResult {

@@ -51,7 +51,7 @@ impl CallQueue {
         let id = self.ids.remove(&task).unwrap_or_default();
         let outcome = match ended {
             Ok((_, result)) => result.unwrap_or_else(|failure| failure.to_outcome()),
-            Err(_) => ToolOutcome::error("the tool broke down and gave no answer"),
+            Err(_) => ToolOutcome::error("internal error: the tool's task failed without a result"),
         };
         (id, report(&outcome))
     }

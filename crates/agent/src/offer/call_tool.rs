@@ -13,26 +13,26 @@ pub(super) fn definition(name: &str, search: &str) -> ModelToolDefinition {
     let schema = json!({
         "type": "object",
         "properties": {
-            "name": { "type": "string", "description": format!("The tool's name, as {search} gives it.") },
-            "arguments": { "type": "object", "description": "The tool's arguments, as its schema has them." },
+            "name": { "type": "string", "description": format!("Name of the tool, as returned by {search}.") },
+            "arguments": { "type": "object", "description": "Arguments of the tool, matching its schema." },
         },
         "required": ["name", "arguments"],
     });
-    let description = format!("Calls a tool that {search} has found.");
+    let description = format!("Calls a tool found with {search}.");
     ModelToolDefinition { name: name.to_owned(), description, schema: RawJson::known(schema.to_string()) }
 }
 
 /// Parses the tool name and its arguments, which are preserved byte for byte. Returns an error outcome for the model if
 /// they are malformed.
 pub(super) fn read(arguments: &RawJson) -> Result<(String, RawJson), ToolOutcome> {
-    let wrong = |what: &str| ToolOutcome::error(format!("{what}; call it with {{\"name\": …, \"arguments\": {{…}}}}"));
+    let wrong = |what: &str| ToolOutcome::error(format!("{what}. Expected: {{\"name\": …, \"arguments\": {{…}}}}"));
     let wanted: DeferredCallArguments<'_> =
         arguments.decode(&JsonLimits::default()).map_err(|error| wrong(&error.to_string()))?;
     match wanted.arguments.map(|given| arguments.part(given)) {
         None => Ok((wanted.name, RawJson::empty_object())),
         Some(given) if given.is_object() => Ok((wanted.name, given)),
         Some(given) => {
-            unquoted(&given).map(|given| (wanted.name, given)).ok_or_else(|| wrong("`arguments` is no object"))
+            unquoted(&given).map(|given| (wanted.name, given)).ok_or_else(|| wrong("`arguments` is not an object"))
         }
     }
 }

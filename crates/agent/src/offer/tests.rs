@@ -142,7 +142,7 @@ fn few_tools_are_all_offered() {
     assert_eq!(names(&offering), ["SearchTools", "a"]);
     assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
     assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
-    assert_eq!(called(&offering, "b", "{}"), Err("there is no tool b".to_owned()));
+    assert_eq!(called(&offering, "b", "{}"), Err("unknown tool b".to_owned()));
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
         ),
         (
             r#"{"name":"mcp__service4__delete_invoice","arguments":{}}"#.to_owned(),
-            Err("there is no tool mcp__service4__delete_invoice"),
+            Err("unknown tool mcp__service4__delete_invoice"),
         ),
-        (r#"{"name":"CallTool","arguments":{}}"#.to_owned(), Err("there is no tool CallTool")),
-        (r#"{"name":"\u001b[31m","arguments":{}}"#.to_owned(), Err(r"there is no tool \u{1b}[31m")),
-        (format!(r#"{{"name":"{name}","arguments":[1]}}"#), Err("`arguments` is no object; call it with")),
-        (format!(r#"{{"name":"{name}","arguments":"[1]"}}"#), Err("`arguments` is no object; call it with")),
+        (r#"{"name":"CallTool","arguments":{}}"#.to_owned(), Err("unknown tool CallTool")),
+        (r#"{"name":"\u001b[31m","arguments":{}}"#.to_owned(), Err(r"unknown tool \u{1b}[31m")),
+        (format!(r#"{{"name":"{name}","arguments":[1]}}"#), Err("`arguments` is not an object. Expected")),
+        (format!(r#"{{"name":"{name}","arguments":"[1]"}}"#), Err("`arguments` is not an object. Expected")),
         (format!(r#"{{"name":"{name}","invoice_id":"7"}}"#), Err("unknown field `invoice_id`")),
-        ("[]".to_owned(), Err("call it with")),
+        ("[]".to_owned(), Err("Expected")),
         (format!(r#"{{"name":{}}}"#, "[".repeat(200) + &"]".repeat(200)), Err("nested deeper than")),
     ] {
         match (called(&offering, "CallTool", &call), expected) {
@@ -204,7 +204,7 @@ fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
 fn a_search_tells_what_there_is_and_finds_the_best() {
     let offering = offered(many(), 10_000);
     let about = &offering.definitions.offered[0].description;
-    assert!(about.contains("There are 500 more tools") && about.contains("service19 (25)"), "{about}");
+    assert!(about.contains("500 further tools are available") && about.contains("service19 (25)"), "{about}");
     let found = answer(&offering, "SearchTools", &json!({ "query": "make a new invoice" })).text();
     let first = found.lines().nth(2).unwrap_or_default();
     assert!(found.starts_with("5 of 500 tools") && first.contains("__create_invoice: create one or more"), "{found}");
@@ -213,7 +213,7 @@ fn a_search_tells_what_there_is_and_finds_the_best() {
         assert_eq!(found.matches("arguments: {").count(), expected, "{limit}: {found}");
     }
     let nothing = answer(&offering, "SearchTools", &json!({ "query": "zebra" }));
-    assert!(!nothing.is_error && nothing.text().starts_with("No tool is like these words."), "{nothing:?}");
+    assert!(!nothing.is_error && nothing.text().starts_with("No matching tools."), "{nothing:?}");
     assert!(answer(&offering, "SearchTools", &json!({ "q": "zebra" })).is_error);
 }
 
@@ -233,7 +233,7 @@ fn what_servers_say_is_bounded() {
     two.keep(|name, _| ["SearchTools", "CallTool"].contains(&name));
     assert!((1..=OWN_BYTES).contains(&two.size()), "{}", two.size());
     let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
-    assert!(found.len() < 48 * 1024 && found.contains("search for this name alone"), "{}", found.len());
+    assert!(found.len() < 48 * 1024 && found.contains("search for this exact name"), "{}", found.len());
 }
 
 #[test]
@@ -278,8 +278,8 @@ fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
     let offering = offered(tools, 0);
     for (query, limit, without) in [("mcp__sea__tide", 1, 0), ("tide", 2, 1)] {
         let found = answer(&offering, "SearchTools", &json!({ "query": query, "limit": limit })).text();
-        assert!(found.contains("arguments: tide (the schema has ") && found.contains(&"x".repeat(20_000)), "{query}");
-        assert_eq!(found.matches("search for this name alone").count(), without, "{query}");
+        assert!(found.contains("arguments: tide (schema of ") && found.contains(&"x".repeat(20_000)), "{query}");
+        assert_eq!(found.matches("search for this exact name").count(), without, "{query}");
         assert!(found.len() < 26 * 1024, "{}", found.len());
     }
 }

@@ -69,13 +69,13 @@ pub enum UnencodableReason {
 impl fmt::Display for UnencodableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Twin => f.write_str("another tool has its name"),
-            Self::Invalid => f.write_str("its schema cannot be read"),
-            Self::NotObject => f.write_str("its schema does not describe an object"),
-            Self::TooLarge => f.write_str("its schema is too large"),
+            Self::Twin => f.write_str("another tool has the same name"),
+            Self::Invalid => f.write_str("schema is not valid JSON"),
+            Self::NotObject => f.write_str("schema does not describe an object"),
+            Self::TooLarge => f.write_str("schema is too large"),
             Self::Reference(reference) => {
                 let reference = wharf_spec::EscapedText::line(reference, 100);
-                write!(f, "its schema refers to `{reference}`, which cannot be put in its place")
+                write!(f, "schema reference `{reference}` cannot be resolved")
             }
         }
     }

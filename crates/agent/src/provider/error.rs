@@ -27,19 +27,19 @@ const OUTGROWN_WORDS: [&str; 10] = [
 #[non_exhaustive]
 pub enum ModelError {
     /// The key contains characters that are invalid in a header.
-    #[error("the key of the model API cannot be put into a header")]
+    #[error("the API key contains characters that are invalid in a header")]
     BadKey,
     /// A configured header is not valid.
-    #[error("`{0}` is not a header that can be sent to the model API")]
+    #[error("invalid header for the model API: `{0}`")]
     BadHeader(String),
     /// The request cannot be serialized, because the conversation contains invalid JSON.
-    #[error("the request cannot be written: {0}")]
+    #[error("cannot serialize the request: {0}")]
     Unwritable(String),
     /// The API could not be reached.
-    #[error("the model API was not reached")]
+    #[error("cannot reach the model API")]
     Send(#[source] SendError),
     /// The API requires a key, and none is configured.
-    #[error("{host} wants a key, and none is set; the usual place is `{variable}`: {said}")]
+    #[error("{host} requires an API key and none is set (usually in `{variable}`): {said}")]
     KeyMissing {
         /// Host of the API.
         host: String,
@@ -49,7 +49,7 @@ pub enum ModelError {
         said: ApiErrorMessage,
     },
     /// The API rejects the key.
-    #[error("{host} does not take the key it was given; the usual place is `{variable}`: {said}")]
+    #[error("{host} rejected the API key (usually set in `{variable}`): {said}")]
     KeyRefused {
         /// Host of the API.
         host: String,
@@ -59,7 +59,7 @@ pub enum ModelError {
         said: ApiErrorMessage,
     },
     /// The API rejects the request, possibly only temporarily.
-    #[error("the model API answered {status}: {said}")]
+    #[error("model API returned HTTP {status}: {said}")]
     Refused {
         /// The HTTP status.
         status: u16,
@@ -69,22 +69,22 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The API reported a failure during the response.
-    #[error("the model API broke its answer off: {0}")]
+    #[error("model API failed during the response: {0}")]
     Failed(ApiErrorMessage),
     /// The response is not an event stream.
-    #[error("the model API answered with something that is no stream of events: {0}")]
+    #[error("model API did not return an event stream: {0}")]
     NoStream(ApiErrorMessage),
     /// The connection broke during the response.
-    #[error("the answer of the model could not be read")]
+    #[error("connection to the model API broke during the response")]
     Body(#[source] BodyError),
     /// The stream ended before the response was complete.
-    #[error("the answer of the model ended before it was whole")]
+    #[error("model response ended prematurely")]
     Incomplete,
     /// The API sent no data within the timeout.
-    #[error("the model API has said nothing for {} s", .0.as_secs())]
+    #[error("no data from the model API for {} s", .0.as_secs())]
     Silent(Duration),
     /// An event, or the whole response, exceeds its size limit.
-    #[error("{what} is larger than {limit} bytes")]
+    #[error("{what} exceeds {limit} bytes")]
     TooLarge {
         /// Describes the oversized part.
         what: &'static str,
@@ -92,7 +92,7 @@ pub enum ModelError {
         limit: usize,
     },
     /// An event does not match the format.
-    #[error("the model API sent an event that cannot be read: {0}")]
+    #[error("model API sent an invalid event: {0}")]
     Unreadable(String),
 }
 

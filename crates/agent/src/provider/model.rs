@@ -91,7 +91,7 @@ impl Model {
                 continue;
             }
             let Some(time) = retries.wait(&error) else { return Err(error) };
-            tracing::info!(%error, wait_ms = time.as_millis(), "asking the model again");
+            tracing::info!(%error, wait_ms = time.as_millis(), "retrying the model request");
             tell(ModelEvent::Waiting { time, because: error });
             tokio::time::sleep(time).await;
         }

@@ -6,7 +6,7 @@ use crate::conversation::ResultBlock;
 pub(super) fn result_text(content: &[ResultBlock], is_error: bool) -> String {
     let texts = content.iter().map(|block| match block {
         ResultBlock::Text(text) => text.as_str(),
-        ResultBlock::Image { .. } => "[a picture, shown below]",
+        ResultBlock::Image { .. } => "[image, shown below]",
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     if is_error { format!("The tool failed: {text}") } else { text }
@@ -24,7 +24,7 @@ pub(super) fn pictures<T>(
         ResultBlock::Text(_) => None,
     });
     let images: Vec<T> = images.collect();
-    let heading = (!images.is_empty()).then(|| text(format!("Pictures of the result of the call {id}:")));
+    let heading = (!images.is_empty()).then(|| text(format!("Images from the result of call {id}:")));
     heading.into_iter().chain(images).collect()
 }
 

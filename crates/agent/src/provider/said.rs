@@ -85,7 +85,7 @@ impl fmt::Display for ApiErrorMessage {
         match (&self.kind, self.text.as_str()) {
             (Some(kind), "") => write!(f, "{kind}"),
             (Some(kind), text) => write!(f, "{text} ({kind})"),
-            (None, "") => f.write_str("it does not say why"),
+            (None, "") => f.write_str("no error message"),
             (None, text) => f.write_str(text),
         }
     }
@@ -117,7 +117,7 @@ mod tests {
             (r#"{"error":"model not found"}"#, "model not found"),
             (r#"{"message":"down","code":null}"#, "down"),
             ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
-            ("", "it does not say why"),
+            ("", "no error message"),
         ] {
             let said = UnredactedError::of_body(body.as_bytes()).told(&Redactor::default());
             assert_eq!(said.to_string(), expected, "{body}");

@@ -89,7 +89,7 @@ impl StreamDecoder {
     fn push(&mut self, chunk: Bytes) {
         self.bytes = self.bytes.saturating_add(chunk.len());
         if self.bytes > LARGEST_ANSWER {
-            return self.fail(ModelError::TooLarge { what: "the answer of the model", limit: LARGEST_ANSWER });
+            return self.fail(ModelError::TooLarge { what: "model response", limit: LARGEST_ANSWER });
         }
         self.parser.push(chunk);
         while !self.is_over {
@@ -101,7 +101,7 @@ impl StreamDecoder {
                     Err(trouble) => self.fail(trouble.told(&self.redactor)),
                 },
                 Some(Err(error)) => {
-                    self.fail(ModelError::TooLarge { what: "an event of the model", limit: error.limit });
+                    self.fail(ModelError::TooLarge { what: "model API event", limit: error.limit });
                 }
             }
         }
@@ -207,13 +207,13 @@ mod tests {
     fn neither_an_event_nor_an_answer_is_endless() {
         let mut one = reading(&[]);
         (0..5).for_each(|_| one.push(Bytes::from(vec![b'x'; 1 << 20])));
-        let error = ModelError::TooLarge { what: "an event of the model", limit: LARGEST_EVENT };
+        let error = ModelError::TooLarge { what: "model API event", limit: LARGEST_EVENT };
         assert_eq!(all(&mut one), [Err(error)]);
         let mut many = reading(&[]);
         while !many.is_over {
             many.push(Bytes::from(format!(": {}\n\n", "x".repeat(1 << 20))));
         }
-        let error = ModelError::TooLarge { what: "the answer of the model", limit: LARGEST_ANSWER };
+        let error = ModelError::TooLarge { what: "model response", limit: LARGEST_ANSWER };
         assert_eq!(all(&mut many), [Err(error)]);
     }
 
@@ -221,7 +221,7 @@ mod tests {
     fn trouble_is_told_without_secrets_and_in_few_words() {
         let long = "x".repeat(1 << 20);
         for (event, expected) in [
-            (r#"{"type":"error","error":"not sk-1234567890"}"#, "the model API broke its answer off: not ***"),
+            (r#"{"type":"error","error":"not sk-1234567890"}"#, "model API failed during the response: not ***"),
             (r#"{"type":"content_block_stop","index":"sk-1234567890"}"#, r#"invalid type: string "***""#),
             (&format!(r#"{{"type":"content_block_stop","index":"{long}"}}"#), "invalid type: string"),
         ] {

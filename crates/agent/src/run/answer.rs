@@ -7,9 +7,9 @@ use crate::conversation::TurnBlock;
 /// Maximum calls executed from a response that reached its token limit.
 const MOST_OF_TOO_LONG: usize = 16;
 
-pub(super) const TOO_LONG: &str = "not carried out: the answer was longer than it may be";
-const MADE_ALREADY: &str = "not carried out: the same answer makes this very call already";
-const TOO_MANY: &str = "not carried out: the answer was longer than it may be, and makes too many calls";
+pub(super) const TOO_LONG: &str = "not executed: the response reached its token limit";
+const MADE_ALREADY: &str = "not executed: duplicate of another call in the same response";
+const TOO_MANY: &str = "not executed: the response reached its token limit and contains too many calls";
 
 /// Calls that must not be executed, by id, with the reason.
 pub(super) type SkippedCalls = HashMap<String, &'static str>;

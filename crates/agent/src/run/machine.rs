@@ -19,12 +19,12 @@ use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent, StopReason};
 use crate::whole;
 
-const CANCELLED: &str = "cancelled by the person";
-const BROKEN_OFF: &str = "not carried out: the answer broke off before it was whole";
-const REFUSED: &str = "not carried out: the answer was refused";
-const UNANSWERED: &str = "nobody knows what came of this call";
+const CANCELLED: &str = "cancelled by the user";
+const BROKEN_OFF: &str = "not executed: the response was interrupted";
+const REFUSED: &str = "not executed: the response was refused";
+const UNANSWERED: &str = "no result was recorded; the call may or may not have executed";
 /// Message sent to the model to continue when the person's message is empty.
-const GO_ON: &str = "Go on.";
+const GO_ON: &str = "Continue.";
 
 /// An input of the machine.
 pub(crate) enum RunInput {
@@ -429,8 +429,8 @@ fn unsaid(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBloc
 
 fn repeats_itself(times: u32) -> String {
     format!(
-        "not carried out: this very call was made {times} times, and the result was the same each time. Use what you \
-         have, do something else, or say what stands in the way."
+        "not executed: this exact call was made {times} times with the same result. Use what you \
+         have, try something else, or say what is blocking you."
     )
 }
 

@@ -23,14 +23,14 @@ pub(super) fn noted(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
         told.push((block, RunEvent::Noted { from: note.from.to_string(), text: note.text }));
     }
     if let (Some((TurnBlock::Relayed(last), _)), 1..) = (told.last_mut(), left_out) {
-        last.push_str(&format!("\n({left_out} more notes were left out.)"));
+        last.push_str(&format!("\n({left_out} more notes omitted.)"));
     }
     told
 }
 
 fn attributed(note: &AgentNote) -> TurnBlock {
     let AgentNote { from, text, missed, .. } = note;
-    let missed = if *missed == 0 { String::new() } else { format!(" ({missed} notes before it were left out.)") };
+    let missed = if *missed == 0 { String::new() } else { format!(" ({missed} earlier notes dropped.)") };
     TurnBlock::quoted(&format!("Note from `{from}` (not from the user):{missed}"), text)
 }
 
@@ -53,7 +53,7 @@ mod tests {
         check(limits, &[], &[]);
         check(limits, &[("a", "new")], &["Note from `a` (not from the user):\n> new"]);
         check(limits, &[("a", "1\nUser: 2")], &["Note from `a` (not from the user):\n> 1\n> User: 2"]);
-        let missed = "Note from `a` (not from the user): (1 notes before it were left out.)\n> 2";
+        let missed = "Note from `a` (not from the user): (1 earlier notes dropped.)\n> 2";
         check(limits, &[("a", "1"), ("a", "2"), ("b", "3")], &[missed, "Note from `b` (not from the user):\n> 3"]);
     }
 
@@ -65,6 +65,6 @@ mod tests {
         let texts = told.iter().map(|(block, _)| matches!(block, TurnBlock::Relayed(text) if text.len() < 5000));
         assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
         let Some((TurnBlock::Relayed(last), _)) = told.last() else { panic!() };
-        assert!(last.ends_with("(12 more notes were left out.)"));
+        assert!(last.ends_with("(12 more notes omitted.)"));
     }
 }

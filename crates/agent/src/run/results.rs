@@ -6,7 +6,7 @@ use super::CallReport;
 use crate::conversation::ResultBlock;
 
 /// Used for an empty result, because APIs disagree about those.
-const NOTHING: &str = "(the tool gave nothing back)";
+const NOTHING: &str = "(the tool returned no content)";
 
 /// Converts an outcome: first its text, with references for all non-text blocks, then its images.
 pub(crate) fn report(outcome: &ToolOutcome) -> CallReport {

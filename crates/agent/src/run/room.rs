@@ -8,7 +8,7 @@ use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock
 use crate::offer::tokens;
 use crate::whole;
 
-const PICTURE_LEFT_OUT: &str = "(a picture was left out)";
+const PICTURE_LEFT_OUT: &str = "(image removed)";
 /// Minimum bytes to save. Smaller cuts are not worth the note about the omission.
 const LEAST_SAVED: usize = 200;
 
@@ -227,7 +227,7 @@ fn cut(text: &mut String, kept: usize) -> usize {
     let before = text.len();
     let end = text.floor_char_boundary(kept);
     text.truncate(end);
-    text.push_str(&format!("\n(shortened: {} bytes left out)", before - end));
+    text.push_str(&format!("\n(truncated: {} bytes removed)", before - end));
     before - text.len()
 }
 

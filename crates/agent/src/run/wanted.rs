@@ -47,5 +47,5 @@ impl RequestedCall {
 
 fn misspelt(text: &str) -> String {
     let text = EscapedText::line(text, 200);
-    format!("nothing was called: the arguments are not one JSON object, but begin so: {text}\nCall it again with one.")
+    format!("not executed: the arguments are not a JSON object: {text}\nCall the tool again with a JSON object.")
 }

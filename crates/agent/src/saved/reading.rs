@@ -18,7 +18,7 @@ pub(super) const LARGEST: u64 = 256 << 20;
 const FIRST: usize = 200;
 /// Prefixes of the lines of turns, for each schema version.
 const TURNS: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#];
-const UNANSWERED: &str = "the program ended before this was answered";
+const UNANSWERED: &str = "the program ended before this call returned; it may or may not have executed";
 
 /// Contents of a saved file.
 pub(super) struct FileContents {

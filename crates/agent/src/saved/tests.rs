@@ -104,15 +104,12 @@ fn a_bad_line_is_told_and_a_later_form_is_an_error() {
     write(&directory, &id, |text| text.replacen("\n", "\n{\"schema\":1,\"turn\":7}\nnothing\n", 1));
     let resumed = SavedConversation::resume(directory.path(), None).unwrap();
     assert_eq!(resumed.conversation.turns.len(), 2);
-    let expected = ["line 2: the line is no turn of a conversation", "line 3: the line is no turn of a conversation"];
+    let expected = ["line 2: line is not a conversation turn", "line 3: line is not a conversation turn"];
     assert_eq!(resumed.problems, expected);
     drop(resumed);
     write(&directory, &id, |text| text + "{\"schema\":7,\"poem\":1}\n");
     let error = SavedConversation::resume(directory.path(), None).err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        format!("the conversation `{id}` has lines of schema 7, and the latest known here is 2")
-    );
+    assert_eq!(error.to_string(), format!("conversation `{id}` has schema 7, but this version supports only up to 2"));
 }
 
 #[test]
@@ -134,7 +131,8 @@ fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
 fn what_was_not_answered_is_answered_with_that() {
     let (directory, _) = saved(&[user("hi"), calling("1")]);
     let turns = SavedConversation::resume(directory.path(), None).unwrap().conversation.turns;
-    let content = vec![ResultBlock::Text("the program ended before this was answered".into())];
+    let content =
+        vec![ResultBlock::Text("the program ended before this call returned; it may or may not have executed".into())];
     let result = TurnBlock::ToolResult { id: "1".into(), content, is_error: true };
     assert_eq!(turns[2..], [ConversationTurn { role: TurnRole::User, blocks: vec![result] }]);
 }
@@ -164,9 +162,9 @@ fn names_may_be_begun() {
         ("20261116", Ok(2)),
         ("20261115-103006", Ok(1)),
         (ids[0], Ok(0)),
-        ("20261115", Err("there are several conversations whose names begin with `20261115`")),
-        ("", Err("there are several conversations whose names begin with ``")),
-        ("2025", Err("there is no conversation `2025`")),
+        ("20261115", Err("several conversation ids begin with `20261115`")),
+        ("", Err("several conversation ids begin with ``")),
+        ("2025", Err("unknown conversation `2025`")),
     ] {
         let found = folder::find(directory.path(), Some(said)).map_err(|error| error.to_string());
         assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{said}");

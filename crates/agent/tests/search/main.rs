@@ -6,7 +6,7 @@
 //! 130 of 138 (0.942) and 67 of 74 (0.905) find a right tool among the first five. `held_out.txt` is by somebody who had
 //! seen neither those nor the search, and was measured once all of that was settled: 72 of 78 (0.923).
 
-#![allow(clippy::unwrap_used, reason = "a test gives up on the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a test panics on errors")]
 
 mod catalog;
 

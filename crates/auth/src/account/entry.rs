@@ -160,16 +160,16 @@ pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> 
     match saved {
         Ok(()) => LoginSource::Issuer,
         Err(error) => {
-            tracing::warn!(%error, "a login cannot be kept, and lasts as long as this process");
+            tracing::warn!(%error, "the login could not be saved and is valid only until this process exits");
             LoginSource::Unkept(spent)
         }
     }
 }
 
 fn too_slow() -> LoginError {
-    LoginError::Unreachable(format!("getting tokens takes longer than {} s", ALONE_AND_KEPT.as_secs()))
+    LoginError::Unreachable(format!("no tokens received within {} s", ALONE_AND_KEPT.as_secs()))
 }
 
 fn given_up() -> LoginError {
-    VisitError::NotPossible("the login was given up".to_owned()).into()
+    VisitError::NotPossible("the login was cancelled".to_owned()).into()
 }

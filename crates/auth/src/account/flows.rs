@@ -91,7 +91,7 @@ impl NetworkFlows {
         }
         let issuer = shown(&before.issuer);
         Err(LoginError::Unreachable(format!(
-            "the server does not say where to log in; the last time it was `{issuer}`"
+            "the server's OAuth metadata are unavailable (previous issuer: `{issuer}`)"
         )))
     }
 }

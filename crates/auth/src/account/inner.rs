@@ -67,7 +67,7 @@ impl AccountInner {
             Ok(Some(kept)) => memory.hold(kept, LoginSource::Vault),
             Ok(None) => memory.hold_nothing(),
             Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => memory.hold_nothing(),
-            Err(error) => tracing::warn!(%error, "what is kept of logins cannot be read"),
+            Err(error) => tracing::warn!(%error, "stored logins cannot be read"),
         }
     }
 
@@ -115,7 +115,7 @@ impl AccountInner {
         let (vault, key) = (self.vault.clone(), self.key.clone());
         match tokio::task::spawn_blocking(move || work(&*vault, &key)).await {
             Ok(done) => Ok(done?),
-            Err(_) => Err(VaultError::Unusable { what: "the program is ending".to_owned(), fix: None }.into()),
+            Err(_) => Err(VaultError::Unusable { what: "the program is shutting down".to_owned(), fix: None }.into()),
         }
     }
 }

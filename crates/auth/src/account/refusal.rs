@@ -65,7 +65,10 @@ impl AccountInner {
         let waiting = self.repairs.join(AbandonPolicy::Attended, || {
             Box::pin(async move { inner.repair(serial, challenge).await }) as AuthFuture<_>
         });
-        waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
+        waiting
+            .outcome()
+            .await
+            .unwrap_or_else(|| Err(LoginError::Unreachable("internal error: the login task was cancelled".to_owned())))
     }
 
     /// Tries, in this order: tokens stored by another process, a renewal, a login.
@@ -146,7 +149,9 @@ impl AccountInner {
     /// Discovers the issuer that the server names now. The timeout leaves time for a renewal.
     async fn named_now(&self, challenge: Option<&AuthChallenge>) -> Result<DiscoveryResult, LoginError> {
         let found = timeout(PATIENCE / 2, self.flows.discover(challenge.cloned())).await;
-        found.unwrap_or_else(|_| Err(LoginError::Unreachable("the server does not say where to log in".to_owned())))
+        found.unwrap_or_else(|_| {
+            Err(LoginError::Unreachable("timeout while fetching the server's OAuth metadata".to_owned()))
+        })
     }
 
     /// Requests the previous scopes and the missing ones.
@@ -159,7 +164,10 @@ impl AccountInner {
         let waiting = self.step_ups.join(AbandonPolicy::Attended, || {
             Box::pin(async move { inner.ask_for_more(serial, challenge).await }) as AuthFuture<_>
         });
-        waiting.outcome().await.unwrap_or_else(|| Err(LoginError::Unreachable("it broke off".to_owned())))
+        waiting
+            .outcome()
+            .await
+            .unwrap_or_else(|| Err(LoginError::Unreachable("internal error: the login task was cancelled".to_owned())))
     }
 
     async fn ask_for_more(self: &Arc<Self>, serial: Option<u64>, challenge: AuthChallenge) -> Result<(), LoginError> {
@@ -199,7 +207,8 @@ fn says(challenge: &AuthChallenge, error: &str) -> bool {
 }
 
 fn forbidden() -> NotAuthorized {
-    let reason = "the server does not allow it, and says nothing that a login could change".to_owned();
+    let reason =
+        "access denied by the server (HTTP 403 without an OAuth error; logging in again does not help)".to_owned();
     NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 

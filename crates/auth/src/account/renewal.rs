@@ -36,8 +36,8 @@ impl AccountInner {
             self.renewals.join(AbandonPolicy::Detached, || Box::pin(inner.renew_once(serial)) as AuthFuture<_>);
         match timeout_at(deadline, waiting.outcome()).await {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(unclear("renewing broke off")),
-            Err(_) => Err(unclear("renewing takes longer than 30 s")),
+            Ok(None) => Err(unclear("internal error: the renewal task was cancelled")),
+            Err(_) => Err(unclear("token renewal timed out after 30 s")),
         }
     }
 
@@ -114,7 +114,7 @@ impl AccountInner {
     /// error.
     async fn not_renewed(&self, before: StoredLogin, error: LoginError, epoch: u64) -> Result<(), LoginError> {
         let stored = self.load().await.unwrap_or_else(|trouble| {
-            tracing::debug!(error = %trouble, "what is kept cannot be read");
+            tracing::debug!(error = %trouble, "the stored login cannot be read");
             None
         });
         let is_unchanged = stored.as_ref().is_some_and(|stored| stored.tokens == before.tokens);
@@ -131,7 +131,7 @@ impl AccountInner {
             && stored.as_ref() != Some(&kept)
             && let Err(trouble) = self.save(kept.clone()).await
         {
-            tracing::warn!(error = %trouble, "that a login could not be renewed cannot be noted");
+            tracing::warn!(error = %trouble, "the renewal error could not be saved");
             source = LoginSource::Unkept(spent);
         }
         if is_final {
@@ -178,7 +178,7 @@ fn tempered(error: LoginError) -> LoginError {
     match error {
         LoginError::Token(TokenError::Refused { code, description, status }) if !is_about_us(&code) => {
             let said = description.map(|said| format!(" ({said})")).unwrap_or_default();
-            unclear(&format!("it refused with {code}{said}, status {status}"))
+            unclear(&format!("renewal rejected with {code}{said}, HTTP {status}"))
         }
         error => error,
     }

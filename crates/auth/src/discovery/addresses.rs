@@ -30,9 +30,9 @@ pub fn of_server(server: &Url) -> Vec<String> {
 pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
     checked(issuer)?;
     if issuer.contains(['?', '\\']) {
-        return Err("it is no name of an authorization server");
+        return Err("not a valid issuer URL");
     }
-    let (scheme, rest) = issuer.split_once("://").ok_or("it is no address")?;
+    let (scheme, rest) = issuer.split_once("://").ok_or("not a valid URL")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (origin, path) = (format!("{scheme}://{authority}"), path.trim_end_matches('/'));
     let mut addresses = vec![format!("{origin}{OF_ISSUERS}{path}"), format!("{origin}{OF_PROVIDERS}{path}")];

@@ -30,7 +30,7 @@ pub async fn of_any(
             Err(flaw) => tried.note(issuer, flaw),
         }
     }
-    Err(tried.error("no authorization server of the server's describes itself"))
+    Err(tried.error("none of the server's authorization servers has usable metadata"))
 }
 
 /// Returns the authorization server at the server's own origin, the default of 2025-03-26: with its metadata, or with
@@ -47,7 +47,7 @@ pub async fn at_origin(
     match at_any(outside, &addresses, &names, tried).await {
         Some(found) => Ok(found),
         None if tried.may_pass() || tried.found_others() => {
-            Err(tried.error("the authorization server at the server's own address cannot be used"))
+            Err(tried.error("no usable authorization server metadata at the server's own origin"))
         }
         None => Ok(presumed(origin)),
     }
@@ -65,7 +65,7 @@ async fn at_any(
         match text(&document, "issuer") {
             Some(issuer) if names.contains(&issuer.as_str()) => return Some(read(&document, issuer)),
             Some(issuer) => tried.note_other(address, &issuer),
-            None => tried.note(address, "names no `issuer`"),
+            None => tried.note(address, "has no `issuer`"),
         }
     }
     None

@@ -154,7 +154,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
         _ => None,
     };
     if let Some(missing) = missing {
-        return Err(LoginError::Discovery(format!("`{issuer}` names no `{missing}`")));
+        return Err(LoginError::Discovery(format!("the metadata of `{issuer}` have no `{missing}`")));
     }
     for endpoint in [&found.authorization_endpoint, &found.token_endpoint].into_iter().flatten() {
         checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
@@ -162,7 +162,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
     let sends_code = settings.grant == TokenGrant::Person && found.authorization_endpoint.is_some();
     if sends_code && found.named == EndpointSource::Metadata && !found.takes_s256 {
         let lacks =
-            format!("`{issuer}` does not say that it knows PKCE with S256, without which a login can be stolen");
+            format!("`{issuer}` does not declare support for PKCE (S256), which is required for a secure login");
         return Err(LoginError::Unsafe(lacks));
     }
     Ok(())
@@ -180,7 +180,7 @@ fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
         if page.as_deref().is_some_and(|page| origin(page) != origin(token)) {
             let token = shown(token);
             return Err(LoginError::Unsafe(format!(
-                "the server has tokens come from `{token}`, which is not where `oauth.{name}` is; set `oauth.token_url` too"
+                "the discovered token endpoint `{token}` has another origin than `oauth.{name}`; set `oauth.token_url` as well"
             )));
         }
     }

@@ -31,7 +31,7 @@ pub async fn description(
 ) -> Result<Option<ResourceMetadata>, LoginError> {
     if let Some(address) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
         let found = description_at(outside, server, address, tried).await?;
-        return found.map(Some).ok_or_else(|| tried.error("what the server points to does not describe it"));
+        return found.map(Some).ok_or_else(|| tried.error("the metadata URL sent by the server is not usable"));
     }
     for address in addresses::of_server(server) {
         if let Some(found) = description_at(outside, server, &address, tried).await? {
@@ -39,7 +39,11 @@ pub async fn description(
         }
     }
     // A server that is temporarily unavailable must not be treated as a server without metadata.
-    if tried.may_pass() { Err(tried.error("the server's description cannot be had now")) } else { Ok(None) }
+    if tried.may_pass() {
+        Err(tried.error("the server's OAuth metadata are temporarily unavailable"))
+    } else {
+        Ok(None)
+    }
 }
 
 async fn description_at(
@@ -50,7 +54,7 @@ async fn description_at(
 ) -> Result<Option<ResourceMetadata>, LoginError> {
     let Some(document) = tried.document(outside, address).await else { return Ok(None) };
     let Some(resource) = text(&document, "resource") else {
-        tried.note(address, "names no `resource`");
+        tried.note(address, "has no `resource`");
         return Ok(None);
     };
     if !is_of(&resource, server) {
@@ -59,7 +63,7 @@ async fn description_at(
     }
     let read = read(&document, resource);
     if read.issuers.is_empty() {
-        tried.note(address, "names no authorization server");
+        tried.note(address, "lists no authorization servers");
         return Ok(None);
     }
     Ok(Some(read))

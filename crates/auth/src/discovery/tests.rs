@@ -83,7 +83,8 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
 
     let error = world.discover_at(Some(format!("{}/gone", world.server.origin()))).await.unwrap_err();
     let origin = world.server.origin();
-    let expected = format!("what the server points to does not describe it ({origin}/gone: answered 404 Not Found)");
+    let expected =
+        format!("the metadata URL sent by the server is not usable ({origin}/gone: responded with 404 Not Found)");
     assert!(matches!(&error, LoginError::Discovery(told) if told.starts_with(&expected)), "{error}");
     assert!(error.to_string().ends_with("set `Authorization` in the entry's `headers`"), "{error}");
     assert_eq!(world.server.lines(), ["GET /custom", "GET /gone"]);
@@ -141,8 +142,8 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
     for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
         world.authority.describes(OF_ISSUER, &metadata(&other));
         let told = world.told().await;
-        assert!(told.contains(&format!("{origin}{OF_ISSUER}: is of another issuer, `{other}`; ")), "{told}");
-        assert!(told.contains(&format!("{origin}{OF_PROVIDER}: answered 404 Not Found")), "{told}");
+        assert!(told.contains(&format!("{origin}{OF_ISSUER}: has another issuer, `{other}`; ")), "{told}");
+        assert!(told.contains(&format!("{origin}{OF_PROVIDER}: responded with 404 Not Found")), "{told}");
     }
     // The second URL is equally valid.
     world.authority.describes(OF_PROVIDER, &metadata(&origin));
@@ -162,7 +163,7 @@ async fn the_first_authorization_server_that_can_be_had_is_taken() {
     let many: Vec<String> = (0..100).map(|number| format!("{last}/{number}")).collect();
     description["authorization_servers"] = json!(many);
     world.server.describes(OF_PATH, &description);
-    assert!(world.told().await.contains("no authorization server of the server's describes itself"));
+    assert!(world.told().await.contains("none of the server's authorization servers has usable metadata"));
     assert_eq!(world.authority.lines().len(), 4 + 5 * 3);
 }
 
@@ -221,7 +222,7 @@ async fn without_a_description_the_servers_own_origin_is_asked() {
 
     world.server.describes(OF_PROVIDER, &metadata("https://evil.example"));
     let told = world.told().await;
-    assert!(told.contains("is of another issuer, `https://evil.example`"), "{told}");
+    assert!(told.contains("has another issuer, `https://evil.example`"), "{told}");
 }
 
 #[tokio::test]
@@ -251,7 +252,7 @@ async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
             world.server.describes(OF_ISSUER, &metadata(&world.server.origin()));
             world.server.says(place, answer(status, "", ""));
             let error = world.discover().await.unwrap_err();
-            assert!(error.is_passing() && error.to_string().contains(&format!("answered {status}")), "{error}");
+            assert!(error.is_passing() && error.to_string().contains(&format!("responded with {status}")), "{error}");
         }
     }
 }
@@ -338,7 +339,7 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
     let place = format!("{OF_ISSUER}/t");
     world.authority.says(&place, answer("503 Service Unavailable", "", ""));
     let error = world.discover().await.unwrap_err();
-    assert!(error.is_passing() && error.to_string().contains("/t: answered 503"), "{error}");
+    assert!(error.is_passing() && error.to_string().contains("/t: responded with 503"), "{error}");
     assert!(!world.authority.lines().contains(&format!("GET {OF_ISSUER}")));
 
     world.authority.says(&place, answer("404 Not Found", "", ""));

@@ -21,12 +21,12 @@ impl DiscoveryAttempts {
         match outside.get(address, UrlSource::ByServer).await {
             Ok(fetched) if fetched.status != StatusCode::OK => {
                 self.may_pass |= is_passing(fetched.status);
-                self.note(address, &format!("answered {}", fetched.status));
+                self.note(address, &format!("responded with {}", fetched.status));
             }
             Ok(fetched) => match fetched.json {
                 Some(document) if document.is_object() => return Some(document),
-                Some(_) => self.note(address, "is no JSON object"),
-                None => self.note(address, "is no JSON"),
+                Some(_) => self.note(address, "not a JSON object"),
+                None => self.note(address, "not JSON"),
             },
             Err(error) => {
                 self.may_pass |= error.may_pass;
@@ -44,7 +44,7 @@ impl DiscoveryAttempts {
     /// Records metadata of another issuer.
     pub fn note_other(&mut self, address: &str, issuer: &str) {
         self.found_others = true;
-        self.note(address, &format!("is of another issuer, `{}`", UntrustedText::new(issuer).shortened(200)));
+        self.note(address, &format!("has another issuer, `{}`", UntrustedText::new(issuer).shortened(200)));
     }
 
     /// Resets the transient state: servers that failed earlier are no longer needed.
@@ -73,8 +73,7 @@ impl DiscoveryAttempts {
 }
 
 /// Advice for servers without OAuth metadata (R8.3).
-pub const INSTEAD: &str =
-    "where the server takes a token that does not change, set `Authorization` in the entry's `headers`";
+pub const INSTEAD: &str = "if the server accepts a static token, set `Authorization` in the entry's `headers`";
 
 /// Reports whether a status indicates a temporary condition.
 fn is_passing(status: StatusCode) -> bool {

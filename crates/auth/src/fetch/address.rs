@@ -12,24 +12,24 @@ const MOST_BYTES: usize = 4 << 10;
 /// Returns a short description of the problem.
 pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
     if address.len() > MOST_BYTES {
-        return Err("it is too long for an address");
+        return Err("URL too long");
     }
     // The URL parser would silently drop some of these.
     if address.chars().any(|character| character.is_whitespace() || acts(character)) {
-        return Err("it has characters that no address has");
+        return Err("invalid characters in the URL");
     }
-    let url = Url::parse(address).map_err(|_| "it is no address")?;
+    let url = Url::parse(address).map_err(|_| "not a valid URL")?;
     match url.scheme() {
         "https" => {}
         "http" if is_here(&url) => {}
-        "http" => return Err("it is not https, and not on this machine"),
-        _ => return Err("it is neither https nor http"),
+        "http" => return Err("not https (http is allowed on this machine only)"),
+        _ => return Err("unsupported scheme (https required)"),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it says who logs in");
+        return Err("the URL contains credentials");
     }
     if url.fragment().is_some() {
-        return Err("it has a fragment");
+        return Err("the URL has a fragment");
     }
     Ok(url)
 }

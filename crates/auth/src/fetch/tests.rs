@@ -53,7 +53,7 @@ async fn t40_a_redirect_leads_nowhere_else() {
         {
             site.says("/x", answer(status, &format!("Location: {host}/x\r\n"), ""));
             let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;
-            assert!(error.reason.contains("which is not followed"), "{error}");
+            assert!(error.reason.contains("redirect not followed"), "{error}");
         }
     }
     assert_eq!(canary.connections(), 0);
@@ -67,7 +67,10 @@ async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
     for server in ["http://10.0.0.1/mcp", "https://[fd00::1]/mcp", "http://169.254.7.7/", "https://192.0.2.1/", FAR] {
         let outside = outside(server);
         let error = failure(&outside, &address, UrlSource::ByServer).await;
-        assert!(error.reason.contains("may not be dialled") && error.reason.contains("`oauth`"), "{server}: {error}");
+        assert!(
+            error.reason.contains("connections to 127.0.0.1 are not allowed") && error.reason.contains("`oauth`"),
+            "{server}: {error}"
+        );
         assert_eq!(site.connections(), 0, "{server}");
     }
     for server in ["http://127.0.0.1:1/mcp", "http://127.9.9.9/", "https://localhost/mcp", "http://x.localhost/"] {
@@ -140,7 +143,7 @@ async fn our_certificate_is_for_the_owners_addresses_alone() {
     // The read error shows that the certificate would be used.
     for (site, named) in [(&other, UrlSource::ByOwner), (&server, UrlSource::ByServer)] {
         let error = failure(&outside, &there(site), named).await;
-        assert!(error.reason.contains("all.pem` cannot be read: "), "{error}");
+        assert!(error.reason.contains("cannot read `/nowhere/at/all.pem`: "), "{error}");
     }
 }
 
@@ -154,7 +157,7 @@ async fn t49_what_comes_is_bounded() {
     for (name, body, expected) in [
         ("deep", deep, "nested deeper than 32 levels"),
         ("many", scopes, "more than 20000 values"),
-        ("huge", huge, "larger than 1048576 bytes"),
+        ("huge", huge, "exceeds 1048576 bytes"),
         ("bottomless", "[".repeat(1_000_000), "nested deeper than 32 levels"),
     ] {
         site.says("/x", answer("200 OK", "", &body));
@@ -164,7 +167,7 @@ async fn t49_what_comes_is_bounded() {
     // Declares a gigabyte. Only the bytes read are counted.
     site.says("/x", format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n{}", " ".repeat(2 << 20)).into());
     let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;
-    assert!(error.reason.ends_with("larger than 1048576 bytes"), "{error}");
+    assert!(error.reason.ends_with("exceeds 1048576 bytes"), "{error}");
 }
 
 #[tokio::test]
@@ -233,7 +236,7 @@ async fn a_document_may_move_within_its_origin_and_a_form_may_not() {
     assert_eq!(outside.get(&address, UrlSource::ByServer).await.ok().unwrap().json, Some(json!({"a": 1})));
     let error =
         outside.post_form(&address, UrlSource::ByServer, &[("code", "x")], HeaderMap::new()).await.err().unwrap();
-    assert!(error.reason.contains("which is not followed"), "{error}");
+    assert!(error.reason.contains("redirect not followed"), "{error}");
     assert_eq!(site.lines(), ["GET /x", "GET /y", "POST /x"]);
 }
 

@@ -92,7 +92,7 @@ fn challenge(verifier: &str) -> String {
 /// before any other parameter is used, including errors (RFC 9207, 2.4).
 fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Result<String, LoginError> {
     if !returned.answers(state) {
-        return Err(LoginError::Mismatch("it is to another question".to_owned()));
+        return Err(LoginError::Mismatch("the `state` does not match".to_owned()));
     }
     check_issuer(returned.iss.as_deref(), server)?;
     let said = |text: &str| UntrustedText::new(text).shortened(MOST_SAID).to_string();
@@ -101,10 +101,10 @@ fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Re
         (Some("access_denied"), _) => Err(LoginError::Denied(description)),
         (Some(error), _) => {
             let description = description.map(|said| format!(" ({said})")).unwrap_or_default();
-            Err(LoginError::Mismatch(format!("it is the error `{}`{description}", said(error))))
+            Err(LoginError::Mismatch(format!("error `{}`{description}", said(error))))
         }
         (None, Some(code)) if !code.is_empty() => Ok(code),
-        (None, _) => Err(LoginError::Mismatch("it has no code".to_owned())),
+        (None, _) => Err(LoginError::Mismatch("no authorization code".to_owned())),
     }
 }
 
@@ -114,9 +114,9 @@ fn check_issuer(iss: Option<&str>, server: &AuthServerMetadata) -> Result<(), Lo
         Some(iss) if iss == server.issuer => Ok(()),
         Some(iss) => {
             let (iss, issuer) = (shown(iss), shown(&server.issuer));
-            Err(LoginError::Mismatch(format!("it comes from `{iss}` and not from `{issuer}`")))
+            Err(LoginError::Mismatch(format!("wrong issuer `{iss}`, expected `{issuer}`")))
         }
-        None if server.names_itself => Err(LoginError::Mismatch("it does not say from whom it comes".to_owned())),
+        None if server.names_itself => Err(LoginError::Mismatch("missing `iss` parameter".to_owned())),
         None => Ok(()),
     }
 }
@@ -227,22 +227,22 @@ mod tests {
 
     #[test]
     fn t41_whoever_answers_is_known_before_what_they_say_is_used() {
-        const WRONG: &str = "the answer of the login page is not accepted: ";
+        const WRONG: &str = "invalid login callback: ";
         for (returned, names_itself, expected) in [
             ("state=st&code=c", false, "c"),
             ("state=st&code=c&iss=https://as.example/t", false, "c"),
             ("state=st&code=c&iss=https://as.example/t", true, "c"),
-            ("state=st&code=c", true, "it does not say from whom it comes"),
-            ("state=st&code=c&iss=https://as.example/t/", true, "it comes from `https://as.example/t/` and not"),
-            ("state=st&code=c&iss=https://AS.example/t", false, "it comes from"),
-            ("state=st&code=c&iss=", false, "it comes from"),
-            ("state=st&error=access_denied&iss=https://evil/", false, "it comes from"),
-            ("state=st&error=access_denied", true, "it does not say from whom it comes"),
-            ("state=su&code=c&iss=https://as.example/t", true, "it is to another question"),
-            ("code=c&iss=https://as.example/t", true, "it is to another question"),
-            ("state=st", false, "it has no code"),
-            ("state=st&code=", false, "it has no code"),
-            ("state=st&error=server_error&d=%1b[2J", false, "it is the error `server_error` (\\u{1b}[2J)"),
+            ("state=st&code=c", true, "missing `iss` parameter"),
+            ("state=st&code=c&iss=https://as.example/t/", true, "wrong issuer `https://as.example/t/`, expected"),
+            ("state=st&code=c&iss=https://AS.example/t", false, "wrong issuer"),
+            ("state=st&code=c&iss=", false, "wrong issuer"),
+            ("state=st&error=access_denied&iss=https://evil/", false, "wrong issuer"),
+            ("state=st&error=access_denied", true, "missing `iss` parameter"),
+            ("state=su&code=c&iss=https://as.example/t", true, "the `state` does not match"),
+            ("code=c&iss=https://as.example/t", true, "the `state` does not match"),
+            ("state=st", false, "no authorization code"),
+            ("state=st&code=", false, "no authorization code"),
+            ("state=st&error=server_error&d=%1b[2J", false, "error `server_error` (\\u{1b}[2J)"),
         ] {
             let server = AuthServerMetadata { issuer: ISSUER.to_owned(), names_itself, ..Default::default() };
             let found = check(returned, &server);
@@ -264,6 +264,6 @@ mod tests {
         assert_eq!(check("state=st&code=c&iss=https://other/", &server), "c");
         // Unless it is configured (`oauth.issuer`).
         server.is_guessed = false;
-        assert!(check("state=st&code=c&iss=https://other/", &server).contains("it comes from `https://other/`"));
+        assert!(check("state=st&code=c&iss=https://other/", &server).contains("wrong issuer `https://other/`"));
     }
 }

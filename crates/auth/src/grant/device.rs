@@ -63,7 +63,7 @@ async fn begin(attempt: &AuthServerContext<'_>, errand: &GrantRequest<'_>) -> Re
 
 fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, LoginError> {
     let text = |name: &str| said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let lacks = |name: &str| TokenError::Unclear(format!("its answer has no `{name}` that can be used"));
+    let lacks = |name: &str| TokenError::Unclear(format!("the response has no valid `{name}`"));
     let device_code = text("device_code").filter(|code| code.len() <= MOST_DEVICE_CODE);
     let code = text("user_code").filter(|code| code.chars().count() <= MOST_CODE);
     // The older name, used by Google.

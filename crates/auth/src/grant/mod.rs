@@ -59,5 +59,5 @@ impl<'a> GrantRequest<'a> {
 }
 
 fn missing(endpoint: &str) -> LoginError {
-    LoginError::Discovery(format!("the authorization server names no `{endpoint}`"))
+    LoginError::Discovery(format!("the authorization server has no `{endpoint}`"))
 }

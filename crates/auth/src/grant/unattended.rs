@@ -78,7 +78,7 @@ impl IdentityProvider<'_> {
         let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
         let is_of_type = said.get("issued_token_type").is_none_or(|kind| kind == ID_JAG);
         let statement = said.get("access_token").and_then(Value::as_str).filter(|_| is_of_type).and_then(statement);
-        let lacks = || TokenError::Unclear("the identity provider's answer has no grant that can be used".to_owned());
+        let lacks = || TokenError::Unclear("the identity provider's response has no valid ID-JAG".to_owned());
         Ok(statement.ok_or_else(lacks)?)
     }
 }
@@ -87,7 +87,7 @@ impl IdentityProvider<'_> {
 async fn read(assertion: &AssertionSource) -> Result<Secret, LoginError> {
     let file = match assertion {
         AssertionSource::Given(secret) => {
-            return statement(secret.reveal()).ok_or_else(|| no_statement("what is given"));
+            return statement(secret.reveal()).ok_or_else(|| no_statement("the configured value"));
         }
         AssertionSource::File(file) => file.clone(),
     };
@@ -95,14 +95,14 @@ async fn read(assertion: &AssertionSource) -> Result<Secret, LoginError> {
     let text = tokio::task::spawn_blocking(move || bounded(&path)).await;
     let text = text.map_err(io::Error::other).flatten();
     let text = text.map_err(|error| LoginError::Proof(format!("`{}` cannot be read: {error}", file.display())))?;
-    statement(&text).ok_or_else(|| no_statement(&format!("what `{}` holds", file.display())))
+    statement(&text).ok_or_else(|| no_statement(&format!("the content of `{}`", file.display())))
 }
 
 /// Reads a file, at most one byte more than the maximum length of an assertion. Blocks.
 fn bounded(file: &Path) -> io::Result<String> {
     // Opening a pipe would block until it has a writer.
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut text = String::new();
     std::fs::File::open(file)?.take(MOST_ASSERTION as u64 + 1).read_to_string(&mut text)?;
@@ -116,7 +116,7 @@ fn statement(text: &str) -> Option<Secret> {
 }
 
 fn no_statement(what: &str) -> LoginError {
-    LoginError::Proof(format!("{what} is no signed statement"))
+    LoginError::Proof(format!("{what} is not a valid assertion (JWT)"))
 }
 
 #[cfg(test)]
@@ -149,6 +149,6 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
         let error = read(&AssertionSource::File("/dev/null".into())).await.unwrap_err();
-        assert!(error.to_string().ends_with("`/dev/null` cannot be read: it is no file"), "{error}");
+        assert!(error.to_string().ends_with("`/dev/null` cannot be read: not a regular file"), "{error}");
     }
 }

@@ -161,28 +161,31 @@ async fn o11_a_refusal_says_how_to_do_without() {
         (
             "400 Bad Request",
             r#"{"error":"invalid_redirect_uri"}"#,
-            "answered 400 Bad Request (`invalid_redirect_uri`); ",
+            "responded with 400 Bad Request (`invalid_redirect_uri`); ",
         ),
-        ("400 Bad Request", r#"{"error":"hush"}"#, "answered 400 Bad Request; "),
-        ("401 Unauthorized", "", "answered 401 Unauthorized; "),
-        ("403 Forbidden", "<html>hush", "answered 403 Forbidden; "),
-        ("404 Not Found", "", "answered 404 Not Found; "),
-        ("201 Created", "hush", "names no `client_id`; "),
-        ("201 Created", r#"{"client_id":7}"#, "names no `client_id`; "),
-        ("200 OK", r#"{"client_id":""}"#, "names no `client_id`; "),
+        ("400 Bad Request", r#"{"error":"hush"}"#, "responded with 400 Bad Request; "),
+        ("401 Unauthorized", "", "responded with 401 Unauthorized; "),
+        ("403 Forbidden", "<html>hush", "responded with 403 Forbidden; "),
+        ("404 Not Found", "", "responded with 404 Not Found; "),
+        ("201 Created", "hush", "the response has no `client_id`; "),
+        ("201 Created", r#"{"client_id":7}"#, "the response has no `client_id`; "),
+        ("200 OK", r#"{"client_id":""}"#, "the response has no `client_id`; "),
     ] {
         site.says("/register", answer(status, "", body));
         let error = client(&server, &AuthSettings::default()).await.unwrap_err();
         let told = error.to_string();
         assert!(matches!(error, LoginError::Registration(_)) && told.contains(expected), "{told}");
-        assert!(told.ends_with("register one by hand and set `oauth.client_id`") && !told.contains("hush"), "{told}");
+        assert!(
+            told.ends_with("register a client manually and set `oauth.client_id`") && !told.contains("hush"),
+            "{told}"
+        );
     }
     server.named = EndpointSource::Presumed;
     let told = client(&server, &AuthSettings::default()).await.unwrap_err().to_string();
     assert!(told.ends_with("set `Authorization` in the entry's `headers`"), "{told}");
     server.registration_endpoint = None;
     let told = client(&server, &AuthSettings::default()).await.unwrap_err().to_string();
-    assert!(told.contains("registers no clients by itself; register one by hand"), "{told}");
+    assert!(told.contains("does not support dynamic client registration; register a client manually"), "{told}");
 }
 
 #[tokio::test]
@@ -198,7 +201,10 @@ async fn o11_trouble_that_may_pass_is_not_a_refusal() {
     assert!(client(&server, &AuthSettings::default()).await.unwrap_err().is_passing());
     server.registration_endpoint = Some("https://169.254.169.254/register".to_owned());
     let error = client(&server, &AuthSettings::default()).await.unwrap_err();
-    assert!(matches!(&error, LoginError::Registration(told) if told.contains("may not be dialled")), "{error}");
+    assert!(
+        matches!(&error, LoginError::Registration(told) if told.contains("connections to 169.254.169.254 are not allowed")),
+        "{error}"
+    );
 }
 
 #[tokio::test]

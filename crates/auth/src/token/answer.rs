@@ -22,7 +22,7 @@ const YEAR: f64 = 365.0 * 86_400.0;
 /// `before` (O04).
 pub(crate) fn read(answer: &FetchedResponse, asked_at: u64, before: Option<&TokenSet>) -> Result<TokenSet, TokenError> {
     let said = succeeded(answer)?;
-    let lacks = |what: &str| TokenError::Unclear(format!("its answer has no {what} that can be used"));
+    let lacks = |what: &str| TokenError::Unclear(format!("the response has no valid {what}"));
     let access = said.get("access_token").and_then(token).ok_or_else(|| lacks("`access_token`"))?;
     let token_type = match given(said, "token_type") {
         Some(value) => value.as_str().filter(|name| is_known(name)),
@@ -65,7 +65,7 @@ pub(crate) fn refusal(answer: &FetchedResponse) -> TokenError {
                 .map(|said| UntrustedText::new(said).shortened(MOST_SAID).to_string()),
             status: status.as_u16(),
         },
-        None => TokenError::Unclear(format!("it answered {}", status.as_u16())),
+        None => TokenError::Unclear(format!("HTTP {}", status.as_u16())),
     }
 }
 

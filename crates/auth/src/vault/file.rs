@@ -38,9 +38,11 @@ impl FileVault {
     }
 
     fn elsewhere(&self) -> VaultError {
-        let what =
-            format!("`{}` says that this login is in the keyring, which is not in use", self.cabinet.path.display());
-        let fix = "unlock the keyring or set `tokenStore` to `keyring`; or log in again to keep it in the file";
+        let what = format!(
+            "according to `{}` this login is stored in the keyring, which is not in use",
+            self.cabinet.path.display()
+        );
+        let fix = "unlock the keyring, set `tokenStore` to `keyring`, or log in again to store the login in the file";
         VaultError::Elsewhere { what, fix: fix.to_owned() }
     }
 }
@@ -75,7 +77,7 @@ impl Vault for FileVault {
         let is_removed = self.cabinet.remove(key)?;
         if is_elsewhere {
             let server = UntrustedText::new(&*key.server);
-            tracing::warn!(%server, "the login is forgotten here, but its tokens remain in the keyring");
+            tracing::warn!(%server, "the login was removed from the file, but its tokens remain in the keyring");
         }
         Ok(is_removed)
     }
@@ -183,7 +185,7 @@ impl LoginFile {
         LoginFileContent::read(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
             ContentError::Damaged(what) => {
                 let path = self.path.display();
-                VaultError::Damaged { what: format!("`{path}` is damaged ({what}), and a new login is needed") }
+                VaultError::Damaged { what: format!("`{path}` is damaged ({what}); log in again") }
             }
             ContentError::Newer => self.newer(),
         })
@@ -191,7 +193,7 @@ impl LoginFile {
 
     fn newer(&self) -> VaultError {
         let what = format!("`{}` was written by a later version of this program", self.path.display());
-        VaultError::Unusable { what, fix: Some("use that version, or move the file away".to_owned()) }
+        VaultError::Unusable { what, fix: Some("use that version, or move the file aside".to_owned()) }
     }
 
     /// Copies the old content to a separate file before it is replaced.
@@ -208,8 +210,8 @@ impl LoginFile {
                 Err(DocumentReplaceError::Save(error)) => return Err(unsaved(error)),
             }
         }
-        let what = format!("`{}` is damaged, and so were {MOST_ASIDE} before it", self.path.display());
-        Err(VaultError::Unusable { what, fix: Some("look at the files named *.damaged-*, and remove them".to_owned()) })
+        let what = format!("`{}` is damaged, and there are already {MOST_ASIDE} damaged copies", self.path.display());
+        Err(VaultError::Unusable { what, fix: Some("check and remove the files named *.damaged-*".to_owned()) })
     }
 }
 

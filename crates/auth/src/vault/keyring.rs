@@ -79,7 +79,7 @@ impl Vault for KeyringVault {
         shelf.keep(kept);
         let text = shelf.to_text();
         if text.len() > LIMIT {
-            return Err(KeyringError(format!("more than {LIMIT} bytes are to be kept")).into());
+            return Err(KeyringError(format!("the entry would exceed {LIMIT} bytes")).into());
         }
         self.keyring.set(&self.name(key), &Secret::new(text))?;
         self.index.edit(|shelves| match shelves.shelf(key) {
@@ -119,11 +119,11 @@ pub(super) fn try_out(keyring: &dyn Keyring) -> Result<(), KeyringError> {
     let removed = keyring.remove(&name);
     match (found?, removed?) {
         (Some(found), true) if found == value => Ok(()),
-        _ => Err(KeyringError("it does not keep what it is given".to_owned())),
+        _ => Err(KeyringError("stored values cannot be read back".to_owned())),
     }
 }
 
 fn damaged(key: &AccountKey) -> VaultError {
-    let what = format!("what the keyring has for {} cannot be read", key.shown());
+    let what = format!("the keyring entry for {} is damaged", key.shown());
     VaultError::Damaged { what }
 }

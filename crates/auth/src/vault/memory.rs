@@ -65,7 +65,7 @@ impl Vault for MemoryVault {
         let waited = self.0.unlocked.wait_timeout_while(self.0.shelves(), patience, is_locked);
         let (mut shelves, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
-            return Err(VaultError::Locked("it is locked in this very program".to_owned()));
+            return Err(VaultError::Locked("locked by this process".to_owned()));
         }
         shelves.locked.insert(key.clone());
         Ok(Box::new(AccountLockGuard { room: self.0.clone(), key: key.clone() }))

@@ -117,7 +117,7 @@ pub enum VaultError {
         fix: String,
     },
     /// Another process held the lock until the timeout.
-    #[error("another process is renewing this login and has not finished: {0}")]
+    #[error("timeout while waiting for another process to renew this login: {0}")]
     Locked(String),
 }
 
@@ -159,7 +159,7 @@ pub fn open_vault(
 ) -> Result<Arc<dyn Vault>, VaultError> {
     let path = path.into();
     match (choice, keyring) {
-        (VaultChoice::Keyring, None) => Err(KeyringError("there is none".to_owned()).into()),
+        (VaultChoice::Keyring, None) => Err(KeyringError("no keyring is available".to_owned()).into()),
         (VaultChoice::Keyring, Some(keyring)) => {
             keyring::try_out(&*keyring)?;
             Ok(Arc::new(KeyringVault::new(keyring, path)))
@@ -167,7 +167,7 @@ pub fn open_vault(
         (VaultChoice::Auto, Some(keyring)) => match keyring::try_out(&*keyring) {
             Ok(()) => Ok(Arc::new(KeyringVault::new(keyring, path))),
             Err(error) => {
-                tracing::info!(%error, "logins are kept in a file");
+                tracing::info!(%error, "the keyring is not usable, logins are stored in a file");
                 Ok(Arc::new(FileVault::new(path)))
             }
         },
@@ -188,7 +188,7 @@ impl VaultError {
 
 impl From<KeyringError> for VaultError {
     fn from(error: KeyringError) -> Self {
-        let fix = "unlock the keyring, or set `tokenStore` to `file` to keep logins in a private file";
+        let fix = "unlock the keyring, or set `tokenStore` to `file` to store logins in a private file";
         Self::Unusable { what: error.to_string(), fix: Some(fix.to_owned()) }
     }
 }

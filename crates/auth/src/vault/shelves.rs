@@ -41,19 +41,19 @@ impl LoginFileContent {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, ContentError> {
         let damaged = |what: &str| Err(ContentError::Damaged(what.to_owned()));
         let members = match serde_json::from_slice(bytes) {
-            _ if bytes.is_empty() => return damaged("it is empty"),
+            _ if bytes.is_empty() => return damaged("empty file"),
             Ok(Value::Object(members)) => members,
-            Ok(_) => return damaged("it holds no object"),
-            Err(error) => return damaged(&format!("it is no JSON from line {} on", error.line())),
+            Ok(_) => return damaged("not a JSON object"),
+            Err(error) => return damaged(&format!("invalid JSON at line {}", error.line())),
         };
         match members.get("version").map(Value::as_u64) {
             None | Some(Some(VERSION)) => {}
             Some(Some(version)) if version > VERSION => return Err(ContentError::Newer),
-            Some(_) => return damaged("its version is none"),
+            Some(_) => return damaged("invalid `version`"),
         }
         match members.get("servers") {
             None | Some(Value::Object(_)) => Ok(Self(members)),
-            Some(_) => damaged("its servers are no object"),
+            Some(_) => damaged("`servers` is not an object"),
         }
     }
 
@@ -127,7 +127,7 @@ pub(super) struct TooManyAccounts;
 
 impl DamagedEntry {
     fn of(key: &AccountKey) -> Self {
-        Self(format!("what is kept for {} cannot be read", key.shown()))
+        Self(format!("the stored login for {} is invalid", key.shown()))
     }
 
     pub(super) fn in_file(self, path: &Path) -> VaultError {
@@ -137,8 +137,8 @@ impl DamagedEntry {
 
 impl TooManyAccounts {
     pub(super) fn in_file(&self, path: &Path) -> VaultError {
-        let what = format!("`{}` has {MOST_ACCOUNTS} accounts, which is the most", path.display());
-        VaultError::Unusable { what, fix: Some("log out of servers that are not used".to_owned()) }
+        let what = format!("`{}` has the maximum of {MOST_ACCOUNTS} accounts", path.display());
+        VaultError::Unusable { what, fix: Some("log out of unused servers".to_owned()) }
     }
 }
 

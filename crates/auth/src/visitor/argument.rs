@@ -17,35 +17,35 @@ const LONGEST: usize = 16 << 10;
 /// # Errors
 /// Fails if the URL must not be opened.
 pub fn browser_argument(url: &str) -> Result<String, VisitError> {
-    let refused = |why: &str| VisitError::NotPossible(format!("its address may not be opened: {why}"));
+    let refused = |why: &str| VisitError::NotPossible(format!("the URL must not be opened: {why}"));
     if url.len() > LONGEST {
-        return Err(refused("it is too long"));
+        return Err(refused("too long"));
     }
     if url.contains(|letter: char| letter.is_control() || letter == '\\') || url.trim() != url {
-        return Err(refused("it has characters that no address has"));
+        return Err(refused("invalid characters"));
     }
-    let parsed = Url::parse(url).map_err(|_| refused("it is no address"))?;
+    let parsed = Url::parse(url).map_err(|_| refused("not a valid URL"))?;
     check(&parsed).map_err(refused)?;
-    let (_, rest) = url.split_once("://").ok_or_else(|| refused("it names no host"))?;
+    let (_, rest) = url.split_once("://").ok_or_else(|| refused("no host"))?;
     let path = rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]);
     let argument = format!("{}{}", parsed.origin().ascii_serialization(), encoded(path));
     // The sanitized URL must have the origin that was checked.
     match Url::parse(&argument) {
         Ok(opened) if opened.origin() == parsed.origin() && check(&opened).is_ok() => Ok(argument),
-        _ => Err(refused("it can be read in more than one way")),
+        _ => Err(refused("ambiguous URL")),
     }
 }
 
 fn check(url: &Url) -> Result<(), &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it has a login in it");
+        return Err("it contains credentials");
     }
     match (url.scheme(), url.host()) {
-        (_, None) => Err("it names no host"),
+        (_, None) => Err("no host"),
         ("https", Some(_)) => Ok(()),
         ("http", Some(host)) if is_loopback(&host) => Ok(()),
-        ("http", _) => Err("only https is opened, and http on this machine"),
-        _ => Err("only https is opened"),
+        ("http", _) => Err("only https is allowed (http on this machine only)"),
+        _ => Err("only https is allowed"),
     }
 }
 

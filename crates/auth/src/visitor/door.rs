@@ -65,10 +65,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-const LOGGED_IN: &str = "You are logged in, you can close this page.";
-const FAILED: &str = "Login failed, see the terminal.";
-const AGAIN: &str = "This login is over already.";
-const STRANGER: &str = "This is not the answer that is waited for.";
+const LOGGED_IN: &str = "You are logged in. You can close this page.";
+const FAILED: &str = "Login failed. See the terminal for details.";
+const AGAIN: &str = "This login has already finished.";
+const STRANGER: &str = "Unexpected request: this is not a valid login callback.";
 
 /// Returns the page for a decision. Its text is constant and contains nothing of the request.
 pub(super) fn page(verdict: &CallbackDecision) -> Response<Full<Bytes>> {

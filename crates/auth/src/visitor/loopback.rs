@@ -72,7 +72,8 @@ impl LoopbackBrowser {
 
     /// Binds the address and chooses the path.
     pub(super) async fn listen(self) -> Result<LoopbackVisit, VisitError> {
-        let failed = |error: io::Error| VisitError::NotPossible(format!("no loopback address can be had: {error}"));
+        let failed =
+            |error: io::Error| VisitError::NotPossible(format!("cannot listen on a loopback address: {error}"));
         let listener = bind(self.port).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let path = match self.path {
@@ -95,7 +96,7 @@ impl LoginBrowser for LoopbackBrowser {
 fn random() -> Result<String, VisitError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|error| VisitError::NotPossible(format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| VisitError::NotPossible(format!("no random numbers from the operating system: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -104,7 +105,7 @@ async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
     if let Some(port) = port {
         match bind_to(port).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                tracing::warn!(port, "the callback port is in use, so the login comes back to another one");
+                tracing::warn!(port, "the configured callback port is in use, using another port");
             }
             bound => return bound,
         }

@@ -34,7 +34,7 @@ pub trait BrowserVisit: Send {
     /// Shows a page and a user code, for the device flow. Does not block.
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let _ = page;
-        Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
+        Err(VisitError::NotPossible("device codes cannot be displayed here".to_owned()))
     }
 }
 
@@ -100,10 +100,10 @@ pub enum VisitError {
     #[error("the login was declined")]
     Declined,
     /// No callback arrived in time.
-    #[error("nobody came back from the login page within {0} s")]
+    #[error("the login was not completed within {0} s")]
     TooLate(u64),
     /// The page cannot be opened, or a callback cannot be received.
-    #[error("the login page cannot be visited: {0}")]
+    #[error("the login page cannot be opened: {0}")]
     NotPossible(String),
 }
 
@@ -115,7 +115,7 @@ pub trait PageOpener: Send + Sync {
     /// Shows a page and a user code. Does not block.
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let _ = page;
-        Err(VisitError::NotPossible("codes cannot be shown here".to_owned()))
+        Err(VisitError::NotPossible("device codes cannot be displayed here".to_owned()))
     }
 }
 

@@ -75,12 +75,17 @@ async fn typed(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
 fn read(line: &str, state: &str) -> Result<LoginCallback, &'static str> {
     let line = line.trim().trim_matches(['"', '\'', '<', '>']);
     if line.len() > LONGEST {
-        return Err("that is too long");
+        return Err("the line is too long");
     }
     let query = line.split_once('?').map_or(line, |(_, query)| query);
     let query = query.split_once('#').map_or(query, |(query, _)| query);
-    let returned = LoginCallback::read(query).ok_or("that is not the address the login page sends you to")?;
-    if returned.answers(state) { Ok(returned) } else { Err("that is the answer to another login") }
+    let returned =
+        LoginCallback::read(query).ok_or("not a redirect URL; paste the full URL from the browser's address bar")?;
+    if returned.answers(state) {
+        Ok(returned)
+    } else {
+        Err("this URL belongs to another login (the `state` does not match)")
+    }
 }
 
 #[cfg(test)]
@@ -96,11 +101,14 @@ mod tests {
             ("?code=c&state=right", Ok("c")),
             ("code=c&state=right", Ok("c")),
             ("error=access_denied&state=right", Ok("")),
-            ("code=c&state=wrong", Err("that is the answer to another login")),
-            ("code=c", Err("that is the answer to another login")),
-            ("c", Err("that is not the address the login page sends you to")),
-            ("", Err("that is not the address the login page sends you to")),
-            ("http://127.0.0.1:7/callback", Err("that is not the address the login page sends you to")),
+            ("code=c&state=wrong", Err("this URL belongs to another login (the `state` does not match)")),
+            ("code=c", Err("this URL belongs to another login (the `state` does not match)")),
+            ("c", Err("not a redirect URL; paste the full URL from the browser's address bar")),
+            ("", Err("not a redirect URL; paste the full URL from the browser's address bar")),
+            (
+                "http://127.0.0.1:7/callback",
+                Err("not a redirect URL; paste the full URL from the browser's address bar"),
+            ),
         ] {
             let read = read(line, "right").map(|returned| returned.code.unwrap_or_default());
             assert_eq!(read.as_deref().map_err(|why| *why), expected, "{line}");

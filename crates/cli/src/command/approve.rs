@@ -18,17 +18,17 @@ const SHORTEST_DIGEST: usize = 12;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A project's servers do nothing before you approve them. What each would run is shown whole, and you are asked.
-An approval holds for exactly that, and is compared before every start: a changed argument or variable is asked about
-again, and so is another content of the program, of a file among the arguments, of a module run by -m, or of what
-launchers read in the directory (package.json, .npmrc, pyproject.toml). What these files load in turn is not covered.
-Servers of your own that name the project's directory (${project}) are approved here once for each project.
+A project's servers do not start until you approve them. Each definition is shown in full before you are asked.
+An approval covers exactly that definition and is checked before every start. You are asked again if an argument or a
+variable changes, or the content of the program, of a file among the arguments, of a module run by -m, or of files
+that launchers read in the directory (package.json, .npmrc, pyproject.toml). Files loaded by these are not covered.
+Your own servers that refer to the project directory (${project}) need one approval per project.
 
 Examples:
   wharf approve
   wharf approve docs
   wharf approve docs --json | jq -r '.items[0].digest'
-  wharf approve docs --digest 3f29c1d0a4be      (in a script, for what you have read)")]
+  wharf approve docs --digest 3f29c1d0a4be      (in a script, after review)")]
 pub struct ApproveArgs {
     /// Servers to review; default: all that await approval
     servers: Vec<String>,
@@ -93,7 +93,7 @@ pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult 
         let success = approved.iter().all(|approved| *approved);
         session.console.document(&ApproveDocument { schema: 1, success, items })?;
     } else if waiting.is_empty() {
-        session.console.say("Nothing waits for your approval.");
+        session.console.say("No server awaits approval.");
     }
     if approved.iter().all(|approved| *approved) {
         Ok(CommandEnding::Fine)
@@ -121,7 +121,7 @@ pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResul
     if session.console.manner.json {
         session.console.document(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
     } else if taken.is_empty() {
-        session.console.say("There was no such approval.");
+        session.console.say("No such approval.");
     } else {
         session.console.say(format_args!(
             "No longer approved: {}. Undo: wharf approve {}",
@@ -187,9 +187,9 @@ fn tell(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: boo
         let shown = wrap_gutter(&one.shown(), session.console.talk_width());
         session.console.print(format_args!("{shown}\n"))?;
         let digest = one.what.digest().to_string();
-        let why = if is_by_digest { "its digest is another" } else { "nobody is there to ask" };
+        let why = if is_by_digest { "the digest does not match" } else { "no terminal to prompt on" };
         session.console.say(format_args!(
-            "{name} stays unapproved: {why}. Run it in a terminal; or, for what you have just read,\n  \
+            "{name} is not approved: {why}. Run this command in a terminal, or approve the version above with\n  \
              wharf approve {name} --digest {}",
             &digest[..SHORTEST_DIGEST + 4]
         ));

@@ -27,9 +27,9 @@ pub use status::named;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Opens the login page in your browser after a yes, and waits for you to come back from there. The login is kept in the
-system's keyring where there is one that works, else in a file that only you can read; it is renewed by itself.
-How a server's login works can be said under `oauth` in its entry, where it cannot be discovered.
+Opens the login page in your browser after you confirm, and waits for the redirect. The login is stored in the
+system keyring if one works, otherwise in a file that only you can read. It is renewed automatically.
+If discovery fails, set the login parameters under `oauth` in the server's entry.
 
 Examples:
   wharf auth docs
@@ -92,7 +92,7 @@ pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
     }
     let entry = args.server.resolve(session, args.word.as_deref()).await?;
     let spec = dialled(&entry)?.clone();
-    let nowhere = || Failure::usage("there is no place to keep a login in").hint("set HOME or XDG_CONFIG_HOME");
+    let nowhere = || Failure::usage("no directory to store logins in").hint("set HOME or XDG_CONFIG_HOME");
     let account = session.accounts.of(entry.name.as_str(), &spec).ok_or_else(nowhere)?;
     let failed = |error: LoginError| explained(&error).about(entry.name.as_str());
     // Check that the login can be stored before the user goes through the login page.
@@ -117,12 +117,14 @@ pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
 fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
     let name = entry.name.to_string();
     let ServerSpec::Http(spec) = &entry.spec else {
-        let failure = Failure::usage("it is started here, so there is no login at it").about(&name);
-        return Err(failure.hint("what it needs to know goes into its `env`: wharf get shows its entry"));
+        let failure =
+            Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only").about(&name);
+        return Err(failure.hint("pass credentials in its `env`; `wharf get` shows its entry"));
     };
     if has_own(spec) {
-        let failure = Failure::usage("its entry says who asks, by an `Authorization` header or in its address");
-        return Err(failure.about(&name).hint("remove that to log in"));
+        let failure =
+            Failure::usage("its entry already has credentials: an `Authorization` header, or a user in the URL");
+        return Err(failure.about(&name).hint("remove them to log in"));
     }
     Ok(spec)
 }
@@ -170,9 +172,9 @@ fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure>
         say("for:", &UntrustedText::new(scope).shortened(400).to_string());
     }
     let ends = expires.map(|at| format!("ends {}", ExpiryText(unix_time(at))));
-    let renewed = if renewable { "renewed by itself" } else { "not renewable" };
+    let renewed = if renewable { "renewed automatically" } else { "not renewable" };
     say("token:", &ends.into_iter().chain([renewed.to_owned()]).collect::<Vec<_>>().join(", "));
-    say("kept in:", done.place);
+    say("stored in:", done.place);
     if let Ok(tools) = done.tools {
         let noun = if *tools == 1 { "tool" } else { "tools" };
         say(
@@ -189,7 +191,9 @@ fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure>
 ///
 /// Fails if the task panics or is cancelled.
 pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::other("it was lost on the way"))
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Failure::other("internal error: a background task was cancelled"))
 }
 
 /// Returns the vault of this session.
@@ -198,6 +202,6 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 ///
 /// Fails if there is no directory to store logins in.
 pub fn vault(session: &CommandSession) -> Result<Arc<wharf_terminal::accounts::LazyVault>, Failure> {
-    let nowhere = || Failure::usage("there is no place to keep logins in").hint("set HOME or XDG_CONFIG_HOME");
+    let nowhere = || Failure::usage("no directory to store logins in").hint("set HOME or XDG_CONFIG_HOME");
     session.accounts.vault().cloned().ok_or_else(nowhere)
 }

@@ -36,23 +36,23 @@ pub use follow::progress_text;
                       wharf call [OPTIONS] --stdio <COMMAND>|--url <URL> <TOOL> [ARGUMENT]...",
     after_help = "\
 Server and tool may also be written as one word: server.tool, server/tool, server:tool, server__tool,
-mcp__server__tool, or any alias that `wharf tools --json` shows. In the place of a server's name there may be an
-address, or FILE:NAME for an entry of some configuration file.
+mcp__server__tool, or any alias that `wharf tools --json` lists. Instead of a server name you can give a
+URL, or FILE:NAME for an entry of a configuration file.
 
 Arguments:
-  name=value        a text, number, boolean or JSON, as the tool's schema wants it
+  name=value        a string, number, boolean or JSON, typed by the tool's schema
   name:value        the same
-  --name value      the same; --name alone is yes, where the tool wants a yes or no
-  name:=JSON        JSON, sent as it is
-  name=@FILE        the text of a file
-  --args JSON       a whole object, also --params; - reads it from stdin, and so does a word that is only -
-  'tool(a: 1)'      a call; name=value goes before what it says, and before --args
+  --name value      the same; --name alone is true for a boolean
+  name:=JSON        JSON, sent unchanged
+  name=@FILE        the content of a text file
+  --args JSON       a whole object, also --params; - reads stdin, and so does the argument - alone
+  'tool(a: 1)'      a call expression; name=value overrides it, and --args
 
-After the tool's name, --name is an argument of the tool, unless wharf has an option of that name: then it is wharf's,
-and the tool's is written name=value, or after a word that is only --. What is wrong with the arguments is told by name
-before anything is sent. `wharf call SERVER TOOL --help` shows what a tool takes.
+After the tool's name, --name is an argument of the tool, unless wharf has an option of that name. To pass such an
+argument to the tool, write name=value, or put it after --. Arguments are checked
+before anything is sent. `wharf call SERVER TOOL --help` lists the arguments of a tool.
 
-A tool may ask you something before it answers: at a terminal you are asked, and --answer answers beforehand.
+A tool may ask for input before it returns: you are prompted at a terminal, and --answer answers in advance.
 
 Examples:
   wharf call git log --max-count 3
@@ -116,7 +116,7 @@ async fn read(
         None if !from_stdin => Vec::new(),
         _ => {
             let read = stdin::read_all().await;
-            read_object(read.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?)?
+            read_object(read.map_err(|error| Failure::usage(format_args!("cannot read stdin: {error}")))?)?
         }
     };
     let words: Vec<String> =

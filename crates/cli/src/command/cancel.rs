@@ -8,7 +8,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Does what Ctrl-C does there: calls under way are withdrawn, and their servers are told. The running wharf is found by the
+Same as Ctrl-C there: pending calls are cancelled and their servers notified. The running wharf is found by the
 working directory and --config.
 
 Examples:
@@ -35,7 +35,7 @@ pub async fn run(session: &CommandSession) -> CommandResult {
     let answered = ControlResponse::<CancelResult>::by(session, "run.cancel").await?;
     answered.show(session, |ControlResponse { process, said, .. }| match said.cancelled {
         true => format!("cancelled the run of process {process}"),
-        false => format!("process {process} has no run under way"),
+        false => format!("process {process} is not running anything"),
     })?;
     Ok(CommandEnding::Fine)
 }

@@ -8,8 +8,8 @@ use wharf_terminal::nearest::suggestion;
 /// Returns the failure for an unknown program name.
 pub fn known_clients(name: &str) -> Failure {
     let names: Vec<&str> = ExternalClient::ALL.map(ExternalClient::name).to_vec();
-    let failure = Failure::usage(format_args!("`{name}` is no program whose servers are known"));
-    failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("there are: {}", names.join(", ")))
+    let failure = Failure::usage(format_args!("unknown program `{name}`"));
+    failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("known programs: {}", names.join(", ")))
 }
 
 /// Formats a conversion note as one line: severity, text and fix.

@@ -14,7 +14,7 @@ use wharf_terminal::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The names of configured servers, and of the tools they were last seen with, are completed by bash, zsh and fish.
+Bash, zsh and fish also complete the names of configured servers and of their tools as last listed.
 
 Examples:
   wharf completions bash > ~/.local/share/bash-completion/completions/wharf

@@ -41,12 +41,13 @@ impl DemoArgs {
 
 pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
     if args.ask && !is_somebody_there() {
-        return Err(Failure::usage("--ask needs a terminal").hint("without it, the tour answers by itself"));
+        return Err(Failure::usage("--ask needs a terminal").hint("without --ask, the tour answers automatically"));
     }
     let mut tour = DemoTour::new(session);
     let mut cast = DemoServers::new(session, if args.ask { AnswerSource::Person } else { AnswerSource::Tour })?;
-    let connected =
-        tour.step("connect", "Three servers at once, each of another age", scenes::connect(&mut cast)).await?;
+    let connected = tour
+        .step("connect", "Three servers at once, each with another protocol revision", scenes::connect(&mut cast))
+        .await?;
     if connected {
         perform(&mut tour, &cast).await?;
     }
@@ -61,25 +62,25 @@ pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
 }
 
 async fn perform(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
-    tour.step("tools", "What they offer", scenes::tools(cast)).await?;
-    tour.step("call", "A call and its answer", scenes::call(cast)).await?;
-    tour.step("progress", "A slow call says how far it has got", scenes::progress(cast)).await?;
+    tour.step("tools", "Their tools", scenes::tools(cast)).await?;
+    tour.step("call", "A call and its result", scenes::call(cast)).await?;
+    tour.step("progress", "A slow call reports progress", scenes::progress(cast)).await?;
     tour.step("parallel", "Sixteen calls at once", scenes::parallel(cast)).await?;
-    tour.step("network", "The same over HTTP, in every form it has had", network::forms(cast)).await?;
-    tour.step("error", "A tool that fails has still answered", trouble::error(cast)).await?;
-    tour.step("cancel", "A call that is no longer needed", trouble::cancel(cast)).await?;
-    tour.step("question", "A tool that asks before it answers", conversation::question(cast)).await?;
-    tour.step("watch", "A change, told as it happens", conversation::watch(cast)).await?;
-    tour.step("task", "Work that outlives its request", conversation::task(cast)).await?;
-    tour.step("environment", "What a server gets to see of you", scenes::environment(cast)).await?;
+    tour.step("network", "The same over HTTP, in each of its forms", network::forms(cast)).await?;
+    tour.step("error", "A tool that returns an error", trouble::error(cast)).await?;
+    tour.step("cancel", "A call that is cancelled", trouble::cancel(cast)).await?;
+    tour.step("question", "A tool that asks for input", conversation::question(cast)).await?;
+    tour.step("watch", "A change notification", conversation::watch(cast)).await?;
+    tour.step("task", "A task that outlives its request", conversation::task(cast)).await?;
+    tour.step("environment", "The environment a server sees", scenes::environment(cast)).await?;
     tour.step("read", "A resource and a prompt", scenes::read(cast)).await?;
     tour.step("crash", "A server that crashes", trouble::crash(cast)).await?;
-    tour.step("missing", "A command that is not there", trouble::missing(cast)).await?;
+    tour.step("missing", "A command that does not exist", trouble::missing(cast)).await?;
     tour.step("many", "Many servers as one, under rules", many::servers(cast)).await?;
-    tour.step("close", "And nothing is left behind", trouble::close(cast)).await?;
+    tour.step("close", "No processes left behind", trouble::close(cast)).await?;
     Ok(())
 }
 
 fn spoilt() -> Failure {
-    Failure::other("some steps did not go as they should").hint("they are marked ✗ above; please report them")
+    Failure::other("some steps failed").hint("they are marked ✗ above; please report them")
 }

@@ -13,8 +13,8 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file goes to stdout, and what the program has no word for is told on stderr. Variables and secrets stay references;
-what stands in your configuration in clear stands there in clear as well.
+The file goes to stdout, and notes on unsupported settings to stderr. Variables and secrets stay references;
+values in clear text are exported in clear text.
 
 Examples:
   wharf export cursor > .cursor/mcp.json
@@ -44,9 +44,7 @@ pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
     for server in config.servers.iter().filter(|_| args.servers.is_empty()) {
         match unfit(server) {
             None => wanted.push(server),
-            Some(failure) => {
-                session.console.warn(format_args!("{} is left out: {}", server.name, failure.error.message))
-            }
+            Some(failure) => session.console.warn(format_args!("skipping {}: {}", server.name, failure.error.message)),
         }
     }
     for name in &args.servers {

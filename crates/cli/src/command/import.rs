@@ -22,14 +22,14 @@ use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every server is shown whole, and only what you agree to is stored. Nothing is started.
+Each server is shown in full and stored only if you agree. No server is started.
 
 Examples:
-  wharf import                               (whatever other programs have on this machine)
+  wharf import                               (all programs found on this machine)
   wharf import cursor
   wharf import codex git docs
   wharf import vs-code --file .vscode/mcp.json
-  wharf import --all                         (for scripts: stores everything, switched off)")]
+  wharf import --all                         (for scripts: stores everything, disabled)")]
 pub struct ImportArgs {
     /// Program: claude-code, claude-desktop, cursor, vs-code, codex, gemini, opencode, goose, zed or windsurf
     client: Option<String>,
@@ -105,7 +105,7 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
         let items = found.iter().zip(&fates).map(|(one, fate)| one.item(*fate)).collect();
         session.console.document(&ImportDocument { schema: 1, items })?;
     } else if found.is_empty() {
-        session.console.say("No servers of other programs were found.");
+        session.console.say("No servers of other programs found.");
     }
     let undecided = |fate: &ImportOutcome| *fate == ImportOutcome::Declined;
     let nobody = !question::is_somebody_there() || session.console.manner.json;
@@ -137,7 +137,7 @@ fn find(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>,
         if !found.iter().any(|one| one.server.id == *name) {
             let names = found.iter().map(|one| one.server.id.as_str());
             let hint = wharf_terminal::nearest::suggestion(name, names);
-            return Err(Failure::usage(format_args!("there is no server `{name}` to import")).hint(hint));
+            return Err(Failure::usage(format_args!("no server `{name}` to import")).hint(hint));
         }
     }
     found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));
@@ -197,7 +197,7 @@ fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) ->
 fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
     let failed = |what: String| Failure::usage(format_args!("{}: {what}", file.display()));
     match wharf_config::read_file(file) {
-        Ok(None) if is_named => Err(failed("there is no such file".to_owned())),
+        Ok(None) if is_named => Err(failed("file not found".to_owned())),
         Ok(text) => Ok(text),
         Err(problem) => Err(failed(problem.text)),
     }
@@ -212,7 +212,7 @@ async fn settle(
 ) -> Result<ImportOutcome, Failure> {
     let FoundServer { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
-        say(session, &one.shown(&["it cannot be carried over".to_owned()]));
+        say(session, &one.shown(&["cannot be converted".to_owned()]));
         return Ok(ImportOutcome::Unusable);
     };
     let described = match describe(&name, &server.entry).described {
@@ -229,11 +229,11 @@ async fn settle(
     shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
     let lines = ApprovalSubject::of(&shown, &session.surroundings).lines();
     if stored.contains(&server.id) {
-        say(session, &one.shown(&[format!("a `{name}` of another program has just been stored")]));
+        say(session, &one.shown(&[format!("skipped: `{name}` of another program was just stored")]));
         return Ok(ImportOutcome::AlreadyThere);
     }
     if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
-        let already = format!("`{name}` is configured already; --replace replaces it");
+        let already = format!("`{name}` is already configured; use --replace to replace it");
         say(session, &one.shown(&[already]));
         return Ok(ImportOutcome::AlreadyThere);
     }
@@ -254,7 +254,7 @@ async fn settle(
 async fn agreed(session: &CommandSession, one: &FoundServer, lines: &[String]) -> ImportOutcome {
     if session.console.manner.json || !question::is_somebody_there() {
         say(session, &one.shown(lines));
-        say(session, "  Nobody is there to ask, so it is not stored; --all stores everything, switched off.");
+        say(session, "  Not stored: no terminal to prompt on. --all stores everything, disabled.");
         return ImportOutcome::Declined;
     }
     let prompt = format!("Store {}? [y/N] ", paint(NAME, &one.server.id));

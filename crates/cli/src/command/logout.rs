@@ -13,7 +13,7 @@ use wharf_terminal::style::{GOOD, NAME, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The tokens are revoked where the authorization server takes them back; they are forgotten here in any case.
+Tokens are revoked if the authorization server supports it, and deleted here in any case.
 
 Examples:
   wharf logout docs
@@ -56,7 +56,7 @@ async fn keys(args: &LogoutArgs, session: &CommandSession, meant: &LoginSelectio
 }
 
 /// Reason for not revoking a login that cannot be read.
-const UNREAD: &str = "what was kept of the login could not be read";
+const UNREAD: &str = "the stored login could not be read";
 
 /// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,11 +113,11 @@ fn told(session: &CommandSession, word: &str, left: &[(AccountKey, LogoutResult)
     for (key, how) in left {
         session.console.say(format_args!("{} {}", paint(GOOD, "Logged out:"), paint(NAME, named(key))));
         if let Some(why) = how.why() {
-            session.console.warn(format_args!("the tokens are forgotten here and were not taken back: {why}"));
+            session.console.warn(format_args!("the tokens were deleted here but not revoked: {why}"));
         }
     }
     if left.is_empty() {
-        session.console.say(format_args!("There was no login at {}.", paint(NAME, shown_word(word))));
+        session.console.say(format_args!("No login stored for {}.", paint(NAME, shown_word(word))));
     }
     Ok(CommandEnding::Fine)
 }

@@ -22,9 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every line has its time in UTC. What a server wrote to stderr stands after `|`, what became of its process after `-`.
-Secrets of the server are masked. Where there is no log of a server, a running `wharf` is asked for what the server wrote
-last. With --json and --follow each line is a document of its own.
+Every line starts with its time in UTC. `|` marks stderr output of the server, `-` its process events.
+Secrets of the server are masked. If there is no log of a server, a running `wharf` is asked for its last
+lines. With --json and --follow each line is a document of its own.
 
 Examples:
   wharf logs
@@ -115,9 +115,10 @@ async fn follow(
 }
 
 fn folder(session: &CommandSession) -> Result<PathBuf, Failure> {
-    let state = session.configuration.state.as_deref().ok_or_else(|| {
-        Failure::other("there is no place for logs").hint("set HOME, or XDG_STATE_HOME to a directory")
-    })?;
+    let state =
+        session.configuration.state.as_deref().ok_or_else(|| {
+            Failure::other("no directory for logs").hint("set HOME, or XDG_STATE_HOME to a directory")
+        })?;
     Ok(state.join("logs"))
 }
 
@@ -131,7 +132,7 @@ fn check_known(id: &str, folder: &Path, session: &CommandSession) -> Result<(), 
     if names.iter().any(|name| name == id) {
         return Ok(());
     }
-    let unknown = Failure::usage(format_args!("there is no log of a server `{id}`"));
+    let unknown = Failure::usage(format_args!("no log of a server `{id}`"));
     let hint = suggestion(id, names.iter().map(String::as_str));
     Err(unknown.hint(hint).hint(format_args!("logs are in {}", folder.display())))
 }

@@ -46,7 +46,7 @@ fn write_all(directory: &Path) -> Result<(), Failure> {
     written.map_err(|error| {
         let shown = directory.display().to_string();
         let shown = wharf_spec::UntrustedText::new(&shown);
-        Failure::other(format_args!("no man pages can be written to `{shown}`: {error}"))
-            .hint("name a directory of your own, such as ~/.local/share/man/man1")
+        Failure::other(format_args!("cannot write man pages to `{shown}`: {error}"))
+            .hint("use a directory you can write to, such as ~/.local/share/man/man1")
     })
 }

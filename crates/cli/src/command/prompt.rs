@@ -46,7 +46,7 @@ struct PromptDocument<'a> {
 pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
     let (server, words) = args.server.first_of(&args.words);
     let Some((name, arguments)) = words.split_first() else {
-        return Err(Failure::usage("no prompt was named").hint("`wharf prompts SERVER` shows what there is"));
+        return Err(Failure::usage("no prompt given").hint("`wharf prompts SERVER` lists the prompts"));
     };
     let given = read_words(arguments, &session.surroundings.cwd)?;
     let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;

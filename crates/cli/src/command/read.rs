@@ -71,10 +71,11 @@ pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
 
 fn misread(args: &ReadArgs) -> Failure {
     let failure = match args.words.as_slice() {
-        [only] => {
-            Failure::usage(format_args!("`{}` is a server or a URI, and both are needed", UntrustedText::new(only)))
-        }
-        _ => Failure::usage("--stdio or --url gives the server, so that only the URI is left to say"),
+        [only] => Failure::usage(format_args!(
+            "only `{}` was given; both a server and a URI are needed",
+            UntrustedText::new(only)
+        )),
+        _ => Failure::usage("too many arguments: with --stdio or --url give only the URI"),
     };
     failure.hint("wharf read SERVER URI")
 }
@@ -83,6 +84,6 @@ async fn fetch(connection: &Connection, uri: &str) -> Result<ReadResult, Failure
     connection.read_resource(uri, CallOptions::default()).await.map_err(|error| {
         let refused = error.is_refusal();
         let failure = Failure::calling(connection, error);
-        if refused { failure.hint("`wharf resources` and `wharf templates` list what there is") } else { failure }
+        if refused { failure.hint("`wharf resources` and `wharf templates` list the available URIs") } else { failure }
     })
 }

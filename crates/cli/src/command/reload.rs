@@ -9,8 +9,8 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`wharf` follows its files by itself, `wharf run` when it is told to; this has them look now. They are found by the working
-directory and --config. The exit code is 2 when something in the configuration could not be taken over: it is said what.
+`wharf` reloads changed files automatically, `wharf run` on request only. The process to reload is found by the working
+directory and --config. The exit code is 2 if part of the configuration could not be applied; the problems are printed.
 
 Examples:
   wharf reload

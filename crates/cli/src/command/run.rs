@@ -30,13 +30,13 @@ const SETTLING: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The answer goes to stdout as it comes, what is called to stderr. With --json every event is a document on a line of its
-own; docs/agent.md lists them. Calls that would be asked about are denied; rules and `trust` allow them, see
+The answer is streamed to stdout, tool calls are listed on stderr. With --json every event is a document on a line of its
+own; docs/agent.md lists them. Calls that would need a prompt are denied. Allow them with rules or `trust`, see
 docs/permissions.md.
 
-The exit code is 0 when the model is done, 1 when it was ended (a loop, too many requests, too long an answer) or failed,
-2 without a model, 3 when it cannot be reached, 4 when it does not take the key, 7 when it says nothing any more, 130 when
-somebody cancelled.
+Exit codes: 0 done, 1 stopped (a loop, too many requests, too long an answer) or failed,
+2 no model, 3 model unreachable, 4 key rejected by the model, 7 timed out, 130
+cancelled.
 
 Examples:
   wharf run \"what changed in this repository today?\"
@@ -105,12 +105,12 @@ pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
 async fn task(args: &RunArgs) -> Result<String, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
-            read_all().await.map_err(|error| Failure::usage(format_args!("stdin cannot be read: {error}")))?
+            read_all().await.map_err(|error| Failure::usage(format_args!("cannot read stdin: {error}")))?
         }
         words => words.join(" "),
     };
     match text.trim() {
-        "" => Err(Failure::usage("there is nothing to do").hint("wharf run \"what there is to do\"")),
+        "" => Err(Failure::usage("empty task").hint("wharf run \"TASK\"")),
         task => Ok(task.to_owned()),
     }
 }
@@ -149,7 +149,7 @@ async fn settle(session: &CommandSession, host: &Host, had: &[String], time: Dur
     let all = async {
         while let Some(woken) = waking.join_next().await {
             if let Ok(Err(error @ HostError::UnknownServer { .. })) = woken {
-                session.console.warn(format_args!("the conversation had a server that is not there: {error}"));
+                session.console.warn(format_args!("the conversation used a server that is not available: {error}"));
             }
         }
         host.settled().await;

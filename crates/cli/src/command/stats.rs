@@ -16,7 +16,7 @@ use wharf_terminal::style::{NAME, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Only calls are counted, of every program that shares this user's state directory, as long as the log keeps them. Half of
+Counts the calls of all processes that share this state directory, for as long as the audit log keeps them. Half of
 the calls took no longer than p50, nine of ten no longer than p90.
 
 Examples:
@@ -56,14 +56,14 @@ struct StatsItem<'a> {
 
 pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     let Some(state) = session.configuration.state.clone() else {
-        return Err(Failure::usage("there is no home to keep a log in").hint("set HOME or XDG_STATE_HOME"));
+        return Err(Failure::usage("no directory for the audit log").hint("set HOME or XDG_STATE_HOME"));
     };
     let since = args.since.map(|period| SystemTime::now().checked_sub(period).unwrap_or(SystemTime::UNIX_EPOCH));
     let from = since.unwrap_or(SystemTime::UNIX_EPOCH);
     let read = tokio::task::spawn_blocking(move || past_calls(&state, from)).await;
     let past = read
         .map_err(Failure::other)?
-        .map_err(|error| Failure::other(format_args!("the audit log cannot be read: {error}")))?;
+        .map_err(|error| Failure::other(format_args!("cannot read the audit log: {error}")))?;
     if past.unread > 0 {
         session.console.warn(format_args!("{} lines of the audit log could not be read", past.unread));
     }
@@ -75,7 +75,7 @@ pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
         let items = tools.into_iter().map(item).collect();
         session.console.document(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
     } else if tools.is_empty() {
-        session.console.say("no calls are known");
+        session.console.say("no calls recorded");
     } else {
         session.console.print(text(&tools, session.console.width()))?;
     }

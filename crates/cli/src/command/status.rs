@@ -20,8 +20,8 @@ use wharf_terminal::status::show::{document, table};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Where a `wharf` or a `wharf run` is running in this directory with the same --config, it is asked what it knows.
-Otherwise, and with --connect, --watch or --brief, all servers that are switched on are connected at once; lazy ones stay
+If a `wharf` or `wharf run` is running in this directory with the same --config, it is asked for the status.
+Otherwise, and with --connect, --watch or --brief, all enabled servers are connected in parallel; lazy ones stay
 idle unless they are named. The exit code is 0 when all of them are ready, and otherwise that of the worst: 3 unreachable,
 7 timed out, 4 login needed, 2 configuration.
 

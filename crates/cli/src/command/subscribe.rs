@@ -19,7 +19,7 @@ const MOST_UNNAMED: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --tools, --prompts, --resources or --uri, everything the server tells of is watched. Each change is a line on
+Without --tools, --prompts, --resources or --uri, watches everything the server supports. Each change is a line on
 stdout, with the time in UTC; with --json it is a document of its own.
 
 Examples:
@@ -115,7 +115,7 @@ async fn listed(session: &CommandSession, connection: &Connection) -> Result<Vec
     if listing.items.len() > MOST_UNNAMED {
         let (server, all) = (&connection.facts().name, listing.items.len());
         session.console.warn(format_args!(
-            "{server} lists {all} resources; the first {MOST_UNNAMED} are watched, and others by --uri"
+            "{server} lists {all} resources; watching the first {MOST_UNNAMED}. Use --uri for others"
         ));
     }
     Ok(listing.items.into_iter().take(MOST_UNNAMED).map(|resource| resource.uri).collect())
@@ -130,13 +130,16 @@ fn say_what_is_watched(
     honoured: &Interest,
 ) -> Result<(), Failure> {
     if honoured.is_empty() {
-        let failure = Failure::unsupported(format_args!("the server does not tell of {}", shown(wanted)));
-        return Err(failure.about(server).hint("without --uri and the like, everything it tells of is watched"));
+        let failure =
+            Failure::unsupported(format_args!("the server does not support subscriptions to {}", shown(wanted)));
+        return Err(failure
+            .about(server)
+            .hint("omit --uri and similar options to watch everything the server supports"));
     }
     session.console.say(format_args!("{}: watching {}", paint(NAME, server), shown(honoured)));
     let refused = wanted.without(honoured);
     if !refused.is_empty() {
-        session.console.warn(format_args!("{server} does not tell of {}", shown(&refused)));
+        session.console.warn(format_args!("{server} does not support subscriptions to {}", shown(&refused)));
     }
     Ok(())
 }
@@ -165,7 +168,7 @@ fn show(session: &CommandSession, server: &str, event: &Event) -> Result<bool, F
     }
     let what = match (event, uri) {
         (_, Some(uri)) => format!("{} changed", UntrustedText::new(uri).shortened(1_000)),
-        ("resumed", None) => "watching again; something may have been missed".to_owned(),
+        ("resumed", None) => "subscription resumed; changes may have been missed".to_owned(),
         (list, None) => format!("{list} changed"),
     };
     let time = paint(QUIET, time_of_day(SystemTime::now()));

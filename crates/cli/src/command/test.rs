@@ -12,8 +12,8 @@ use wharf_terminal::style::{GOOD, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The exit code says what failed: 2 the configuration, 3 the server cannot be reached or does not speak the protocol,
-4 it wants a login, 5 it is not approved, 7 it took too long.
+Exit codes: 2 configuration error, 3 the server is unreachable or does not speak MCP,
+4 login needed, 5 not approved, 7 timed out.
 
 Examples:
   wharf test git
@@ -68,8 +68,8 @@ fn found<'a>(
     let all = config.beside.iter().filter(|other| other.name == effective.name).chain([effective]);
     let of_scope = all.filter(|server| server.layer.source() == source).max_by_key(|server| server.layer);
     of_scope.ok_or_else(|| {
-        let failure = Failure::usage(format_args!("there is no {source} server `{id}`")).about(id);
-        failure.hint(format_args!("it stands in {}", effective.place))
+        let failure = Failure::usage(format_args!("no {source} server named `{id}`")).about(id);
+        failure.hint(format_args!("it is defined in {}", effective.place))
     })
 }
 
@@ -82,7 +82,7 @@ fn show(session: &CommandSession, report: &DiagnosisReport) -> Result<CommandEnd
         Ok(ready) => {
             let tools = ready.section.tools.len();
             let noun = if tools == 1 { "tool" } else { "tools" };
-            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "it works:"), ready.revision, DurationText(report.took))
+            format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "ok:"), ready.revision, DurationText(report.took))
         }
         Err(broken) => verdict(report, broken),
     };

@@ -17,7 +17,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Shows what may be used: not what a server's filter leaves out, nor what is withheld or quarantined, of which it warns.
+Lists the usable tools, without filtered ones. Withheld and quarantined tools cause a warning.
 
 Examples:
   wharf tools
@@ -50,7 +50,7 @@ pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
         results.iter_mut().flatten().for_each(|found| found.below = arguments_of);
     }
     if results.is_empty() && !session.console.manner.json {
-        session.console.say("no tool is like these words");
+        session.console.say("no tool matches these keywords");
     }
     show(session, results)
 }
@@ -90,7 +90,7 @@ fn found(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<
     let quarantined =
         section.into_iter().flat_map(|section| section.tools.iter().zip(0..)).filter_map(|(tool, position)| {
             let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
-            let reason = format!("it is quarantined: {}", tool.quarantine()?);
+            let reason = format!("quarantined: {}", tool.quarantine()?);
             Some(WithheldEntry { position, name, reason })
         });
     let of_list = section.into_iter().flat_map(|section| &section.withheld);

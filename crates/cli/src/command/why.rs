@@ -21,8 +21,8 @@ use wharf_terminal::table::wrap;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The way is: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, schema.
-The word where it breaks is stable, and docs/troubleshooting.md has each with its cause and its fix. Values of variables
+Steps: config, approval, expand; then path and spawn, or dial, tls and login; then handshake, ping, list, schema.
+Failure codes are stable, and docs/troubleshooting.md lists the cause and fix of each. Values of variables
 and secrets are never shown.
 
 Examples:
@@ -72,7 +72,7 @@ pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
         session.console.document(&report.document())?;
     } else {
         let ending = match &report.outcome {
-            Ok(_) => format!("{}\n", paint(GOOD, "nothing is wrong")),
+            Ok(_) => format!("{}\n", paint(GOOD, "no problems found")),
             Err(broken) => report.verdict(broken),
         };
         session.console.print(report.text(&ending, session.console.width()))?;
@@ -92,7 +92,8 @@ pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &C
         }
     }
     let resolved = session.configuration.resolve(vec![server.clone()], Arc::clone(config)).await.pop();
-    let entry = match resolved.unwrap_or_else(|| Err(Failure::other("it was lost on the way"))) {
+    let entry = match resolved.unwrap_or_else(|| Err(Failure::other("internal error: the resolver task was cancelled")))
+    {
         Ok(entry) => entry,
         Err(failure) => {
             let detail = UntrustedText::new(failure.error.message.as_str()).to_string();

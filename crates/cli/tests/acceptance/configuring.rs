@@ -91,7 +91,7 @@ fn a_server_that_a_project_brings_along_later_is_asked_about() {
         let mut entry = berth.marked(demo());
         entry["args"] = json!(words);
         berth.write("project/.mcp.json", &json!({"mcpServers": {"theirs": entry}}).to_string());
-        terminal.expect("theirs waits for approval: wharf approve theirs");
+        terminal.expect("theirs needs approval: wharf approve theirs");
         answer(&mut terminal, "Approve theirs?", "y");
         terminal.expect("added theirs");
         await_state(&mut terminal, "theirs", "ready");

@@ -164,7 +164,7 @@ fn nothing_is_left_after_ctrl_c() {
     let all_run = until(PATIENCE, || count("trap ''") == 1 && count("demo-server") == 3);
     assert!(all_run, "{:?}", berth.processes());
     terminal.control('c');
-    terminal.expect("Ctrl-C again leaves");
+    terminal.expect("press Ctrl-C again to exit");
     terminal.control('c');
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);
@@ -198,6 +198,6 @@ fn a_call_that_hangs_is_given_up() {
     await_state(&mut terminal, "slow", "ready");
     terminal.line("Take your time.");
     terminal.expect("I go on without it.");
-    berth.tells(2, &[Err("no answer within 500 ms")]);
+    berth.tells(2, &[Err("no response within 500 ms")]);
     berth.leave(terminal);
 }

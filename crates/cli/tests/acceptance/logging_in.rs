@@ -23,7 +23,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
     let opened = with_browser(&berth);
     let mut terminal = berth.repl(&[]);
     // It is asked about by itself; what is typed before that can be seen counts for nothing.
-    answer(&mut terminal, "Open it in your browser?", "y");
+    answer(&mut terminal, "Open the login page in your browser?", "y");
     log_in(&opened);
     await_state(&mut terminal, "guarded", "ready");
     let shown = berth.leave(terminal);
@@ -38,7 +38,7 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
     terminal.line("Did anybody ask?");
     terminal.expect("Nobody asked.");
     let shown = berth.leave(terminal);
-    assert!(!shown.contains("Open it in your browser?"), "{shown}");
+    assert!(!shown.contains("Open the login page in your browser?"), "{shown}");
 }
 
 /// Whether it is asked about by itself or by `/mcp auth`, of a server that was there at first or came later.
@@ -55,11 +55,11 @@ fn a_login_comes_back_to_where_its_server_says() {
         let berth = berth.servers(json!({"guarded": guarded}));
         terminal.expect("added guarded");
         if by_hand {
-            answer(&mut terminal, "Open it in your browser?", "n");
+            answer(&mut terminal, "Open the login page in your browser?", "n");
             await_state(&mut terminal, "guarded", "auth_required");
             terminal.line("/mcp auth guarded");
         }
-        answer(&mut terminal, "Open it in your browser?", "y");
+        answer(&mut terminal, "Open the login page in your browser?", "y");
         let back = log_in(&opened);
         assert!(back.starts_with(&format!("http://127.0.0.1:{port}/callback?")), "{back}");
         await_state(&mut terminal, "guarded", "ready");

@@ -19,7 +19,7 @@ fn a_call_is_asked_about_and_made_after_a_yes() {
     let mut terminal = berth.repl(&[]);
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
-    let question = terminal.expect("Allow it?");
+    let question = terminal.expect("Allow the call?");
     for part in ["echo", "demo", "\"text\"", "\\u{202e}"] {
         assert!(question.contains(part), "{part}: {question}");
     }
@@ -35,7 +35,7 @@ fn a_no_is_an_error_that_the_model_sees() {
     let mut terminal = berth.repl(&[]);
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
-    answer(&mut terminal, "Allow it?", "r not while the tide is out");
+    answer(&mut terminal, "Allow the call?", "r not while the tide is out");
     terminal.expect("Then not.");
     berth.tells(2, &[Err("not while the tide is out")]);
     berth.leave(terminal);
@@ -50,7 +50,7 @@ fn a_rule_allows_without_a_question() {
     terminal.expect("It said ahoy.");
     berth.tells(2, &[Ok("hoy")]);
     let shown = berth.leave(terminal);
-    assert!(!shown.contains("Allow it?"), "{shown}");
+    assert!(!shown.contains("Allow the call?"), "{shown}");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_always_is_written_down_and_holds() {
     let mut terminal = berth.repl(&[]);
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
-    answer(&mut terminal, "Allow it?", "a");
+    answer(&mut terminal, "Allow the call?", "a");
     terminal.expect("It said ahoy.");
     berth.tells(2, &[Ok("hoy")]);
     berth.leave(terminal);
@@ -74,5 +74,5 @@ fn an_always_is_written_down_and_holds() {
     terminal.expect("And again.");
     berth.tells(4, &[Ok("again")]);
     let shown = berth.leave(terminal);
-    assert!(!shown.contains("Allow it?"), "{shown}");
+    assert!(!shown.contains("Allow the call?"), "{shown}");
 }

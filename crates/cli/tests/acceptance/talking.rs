@@ -136,7 +136,7 @@ fn resources_and_prompts_are_tools() {
     await_state(&mut terminal, "demo", "ready");
     terminal.line("Look around.");
     // Reading what a server offers is not asked about; taking its words as instructions is.
-    answer(&mut terminal, "Allow it?", "y");
+    answer(&mut terminal, "Allow the call?", "y");
     terminal.expect("Now I know.");
     berth.tells(2, &[Ok("demo://greeting"), Ok("The tide stands at"), Ok("welcome")]);
     berth.tells(3, &[Ok("Please welcome Ada aboard")]);
@@ -156,7 +156,7 @@ fn a_changed_list_counts_from_the_next_request() {
     assert!(!berth.request(1).tool_names().contains(&"mcp__demo__crane"));
     let listed = until(PATIENCE, || {
         terminal.line("/mcp list-tools demo");
-        terminal.expect("allows nothing by itself").contains("  crane ")
+        terminal.expect("grant no permission").contains("  crane ")
     });
     assert!(listed, "{}", terminal.shown());
     terminal.line("Do you see it?");

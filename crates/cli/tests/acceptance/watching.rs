@@ -75,7 +75,7 @@ fn tools_are_listed_by_server() {
     await_state(&mut terminal, "east", "ready");
     await_state(&mut terminal, "west", "ready");
     terminal.line("/mcp list-tools");
-    let listed = terminal.expect("allows nothing by itself");
+    let listed = terminal.expect("grant no permission");
     for server in ["east", "west"] {
         let (_, after) = listed.split_once(&format!("{server}  ")).unwrap();
         let section = after.split("\n\n").next().unwrap();

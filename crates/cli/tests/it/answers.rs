@@ -54,11 +54,11 @@ fn no_can_be_said_beforehand() {
 fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
     for revision in ASKING {
         for (more, message) in [
-            (&NEEDED[..4], "the answer does not fit what the server asks: `ship` is needed"),
-            (&["--answer", "nights=many"], "the answer `nights` must be a whole number"),
-            (&["--answer", "night=2"], "the server asks for no `night`"),
+            (&NEEDED[..4], "the answer does not match the requested form: `ship` is required"),
+            (&["--answer", "nights=many"], "the answer `nights` must be an integer"),
+            (&["--answer", "night=2"], "the form has no field `night`"),
             (&["--answer", "{"], "--answer is not a JSON object: "),
-            (&["--answer", "yes"], "`yes` is no argument"),
+            (&["--answer", "yes"], "`yes` is not an argument"),
         ] {
             if revision > "2025-06-18" && more.len() == 4 {
                 // Ships have a default name by now.
@@ -68,13 +68,13 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
             let error = ran.json()["error"].take();
             assert_eq!((ran.code, &error["kind"], &error["server"]), (Some(2), &json!("usage"), &json!("wharf")));
             assert!(error["message"].as_str().unwrap().starts_with(message), "{revision}: {error}");
-            assert!(error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("whole"));
+            assert!(error["hints"][0].is_string() || message.starts_with("--answer") || message.contains("integer"));
         }
     }
     let server = demo("2026-07-28");
     let ran = run(["call", "book_berth", "--answer", "nights=3", "--stdio", &server]);
-    let expected = "error: wharf: the answer does not fit what the server asks: `email` is needed.\n  hint: give each \
-                    field with --answer name=value, or run it in a terminal to be asked\n";
+    let expected = "error: wharf: the answer does not match the requested form: `email` is required.\n  hint: set each \
+                    field with --answer name=value, or run the command in a terminal\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(2), "", expected));
 }
 
@@ -82,8 +82,8 @@ fn answers_that_do_not_fit_end_the_command_and_are_never_sent() {
 fn where_nobody_is_there_the_answer_is_no() {
     for revision in ASKING {
         let ran = run(["call", "book_berth", "--stdio", &demo(revision)]);
-        let told = "warning: wharf asks: Which berth shall it be?\n  Nobody is there to answer, so it is told no; run it \
-                    in a terminal, or answer beforehand with --answer name=value.\n";
+        let told = "warning: wharf asks: Which berth shall it be?\n  declined: no terminal to prompt on. To answer, \
+                    run the command in a terminal, or use --answer name=value.\n";
         let expected = (Some(0), "No berth was booked: the form was declined.\n", told);
         assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), expected);
     }
@@ -99,7 +99,7 @@ fn prompts_and_resources_ask_as_well() {
     for command in [["prompt", "pilot"], ["read", "harbour://log"]] {
         let ran = run(command.into_iter().chain(["--answer", "nothing=1", "--stdio", &server]));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.starts_with("error: wharf: the server asks for no `nothing`.\n"), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: wharf: the form has no field `nothing`.\n"), "{ran:?}");
     }
 }
 
@@ -119,7 +119,7 @@ fn several_questions_get_the_same_answer() {
 fn a_server_that_is_never_content_is_given_up() {
     let ran = run(["call", "stubborn", "--answer", "answer=no", "--stdio", &demo("2026-07-28")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
-    let told = "error: wharf: the server asked 8 times for something more and still did not answer.\n  hint: ";
+    let told = "error: wharf: server requested input 8 times without returning a result.\n  hint: ";
     assert!(ran.stderr.starts_with(told), "{ran:?}");
 }
 
@@ -129,7 +129,7 @@ fn secrets_are_not_asked_for_unless_that_was_allowed() {
     let call = ["call", "sign_in", "--stdio", &server];
     let ran = run(call);
     assert_eq!(ran.stdout, "{\"action\":\"decline\"}\n", "{ran:?}");
-    assert!(ran.stderr.contains("asks for `Password`, which looks like a secret"), "{ran:?}");
+    assert!(ran.stderr.contains("asks for `Password` in a form, which looks like a secret"), "{ran:?}");
     let ran = run(call.into_iter().chain(["--answer", "password=open sesame"]));
     assert_eq!(ran.stdout, "{\"action\":\"accept\",\"content\":{\"password\":\"open sesame\"}}\n", "{ran:?}");
 

@@ -20,7 +20,10 @@ fn a_projects_server_runs_only_after_a_yes() {
     let yard = with_project(&demo_entry());
     let refused = yard.run("call theirs echo text=hi");
     assert_eq!(refused.code, Some(5), "{refused:?}");
-    assert!(refused.stderr.contains("you have not approved it") && refused.stderr.contains("wharf approve theirs"));
+    assert!(
+        refused.stderr.contains("defined by the project and not approved yet")
+            && refused.stderr.contains("wharf approve theirs")
+    );
     let mut terminal = yard.terminal("approve theirs");
     terminal.expect("argument 2: --stdio");
     terminal.answer("[y/N] ", "");
@@ -32,7 +35,7 @@ fn a_projects_server_runs_only_after_a_yes() {
     assert!(ended.shown.contains("Undo: wharf revoke theirs"), "{}", ended.shown);
     let called = yard.run("call theirs echo text=hi");
     assert_eq!((called.code, called.stdout.trim()), (Some(0), "hi"), "{called:?}");
-    assert_eq!(yard.run("approve").stderr, "Nothing waits for your approval.\n");
+    assert_eq!(yard.run("approve").stderr, "No server awaits approval.\n");
     assert_eq!(yard.run("revoke theirs").code, Some(0));
     assert_eq!(yard.run("call theirs echo text=hi").code, Some(5));
 }
@@ -182,7 +185,7 @@ fn there_is_no_way_around_an_approval() {
         assert_eq!(ran.code, Some(5), "{line}: {ran:?}");
     }
     let exported = yard.run("export cursor");
-    assert!(!exported.stdout.contains("theirs") && exported.stderr.contains("theirs is left out"), "{exported:?}");
+    assert!(!exported.stdout.contains("theirs") && exported.stderr.contains("skipping theirs"), "{exported:?}");
     let removed = yard.run("remove theirs");
     assert!(removed.code == Some(0) && !removed.stderr.contains("undo"), "{removed:?}");
 }
@@ -198,7 +201,10 @@ fn a_huge_file_and_a_link_out_cost_only_themselves() {
     symlink(outside, yard.project().join(".wharf/config.json")).unwrap();
     let ran = yard.run("call mine echo text=hi");
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "hi"), "{ran:?}");
-    assert!(ran.stderr.contains("is larger than") && ran.stderr.contains("leads out of the project"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("exceeds 16777216 bytes") && ran.stderr.contains("the link points outside of the project"),
+        "{ran:?}"
+    );
     assert!(!ran.stderr.contains("hush"));
 }
 
@@ -221,7 +227,7 @@ fn a_program_that_is_replaced_while_wharf_runs_is_not_started() {
     repl::await_state(&mut terminal, "theirs", "ready");
     launcher(&yard, "touch pwned");
     terminal.line("/mcp reconnect theirs");
-    terminal.expect("changed since you approved it");
+    terminal.expect("changed since it was approved");
     terminal.expect(repl::PROMPT);
     terminal.line("/exit");
     terminal.end();
@@ -241,7 +247,7 @@ fn a_changed_script_is_asked_about_and_the_question_says_what_it_covers() {
     yard.write("project/server.sh", &honest);
     let mut terminal = yard.terminal("approve");
     terminal.expect("file argument 1");
-    terminal.expect("not covered by your approval");
+    terminal.expect("not covered by this approval");
     terminal.answer("[y/N] ", "y");
     terminal.end();
     assert_eq!(yard.run("call theirs echo text=hi").code, Some(0));
@@ -290,7 +296,7 @@ fn a_users_server_gets_the_project_only_once_approved() {
     assert_eq!((refused.code, started().as_str()), (Some(5), ""), "{refused:?}");
     assert!(refused.stderr.contains("${project}") && refused.stderr.contains("wharf approve own"), "{refused:?}");
     let mut terminal = yard.terminal("approve");
-    terminal.expect("Your own server wants to be started with this project's directory");
+    terminal.expect("Your own server refers to this project's directory");
     terminal.answer("[y/N] ", "y");
     terminal.end();
     assert_eq!(yard.run("call own echo text=hi").code, Some(0));

@@ -61,7 +61,7 @@ fn mistakes_are_told_together_and_nothing_is_sent() {
     assert!(!std::fs::read_to_string(trace).unwrap().contains("tools/call"));
     for (words, message) in [
         (&["add", "--a"][..], "error: `--a` needs a value.\n"),
-        (&["add(a: [1, b: 2)"], "error: the call cannot be read at `[1, b: 2`.\n"),
+        (&["add(a: [1, b: 2)"], "error: syntax error in the call at `[1, b: 2`.\n"),
         (&["add", "--args", r#"{"a": "1", "b": 2}"#], "error: wharf: `a` must be a number, not `\"1\"`.\n"),
     ] {
         let ran = call(words);
@@ -77,7 +77,7 @@ fn help_is_made_of_the_schema() {
     {
         assert!(ran.stdout.contains(part), "{part} is missing in {ran:?}");
     }
-    assert!(run(["call", "--help"]).stdout.contains("and the tool's is written name=value"));
+    assert!(run(["call", "--help"]).stdout.contains("argument to the tool, write name=value"));
 }
 
 #[test]

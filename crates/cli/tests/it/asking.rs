@@ -6,42 +6,42 @@ use crate::terminal::{Ended, Terminal, at_terminal};
 
 const SEND: &str = "[c]ancel: ";
 
-/// Everything a person sees of the form, having typed a mail address, and otherwise Enter.
+/// Everything a person sees of the form, having typed an email address, and otherwise Enter.
 const SCREEN: &str = "
 wharf asks you:
   │ Which berth shall it be?
-Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.
+Enter accepts the value in [brackets]. Commands: :skip omits a field, :decline declines, :cancel cancels.
 
 1 of 10: Cargo (cargo)
-  one of these, by its number or value, optional
+  choose one, by number or value, optional
     1. none (No cargo)
     2. dry (Dry goods)
     3. wet (Liquids)
-Cargo [leave out]: 
+Cargo [skip]: 
 
 2 of 10: Crew aboard (crew)
-  any of these, by numbers or values with commas between, at least 1 of them, optional
+  choose any, by numbers or values separated by commas, at least 1 of them, optional
     1. cook (A cook)
     2. cat (A ship's cat)
-Crew aboard [leave out]: 
+Crew aboard [skip]: 
 
 3 of 10: E-mail (email)
   │ Where to send the bill
-  a mail address, needed
+  an email address, required
 E-mail: ada@harbour.example
 
 4 of 10: Flag (flag)
-  one of these, by its number or value, optional
+  choose one, by number or value, optional
     1. no (Norway)
     2. nl (The Netherlands)
 Flag [no]: 
 
 5 of 10: Length in metres (length)
   a number, from 2.5 to 400, optional
-Length in metres [leave out]: 
+Length in metres [skip]: 
 
 6 of 10: Nights (nights)
-  a whole number, from 1 to 30, needed
+  a whole number, from 1 to 30, required
 Nights [2]: 
 
 7 of 10: Send a pilot (pilot)
@@ -49,14 +49,14 @@ Nights [2]:
 Send a pilot [yes]: 
 
 8 of 10: Quay (quay)
-  one of these, by its number or value, optional
+  choose one, by number or value, optional
     1. north
     2. east
     3. west
 Quay [east]: 
 
 9 of 10: Services (services)
-  any of these, by numbers or values with commas between, from 0 to 2 of them, optional
+  choose any, by numbers or values separated by commas, from 0 to 2 of them, optional
     1. water
     2. power
     3. waste
@@ -64,15 +64,15 @@ Services [water]:
 
 10 of 10: Ship (ship)
   │ The name on the bow
-  a text, from 2 to 40 characters, needed
+  text, from 2 to 40 characters, required
 Ship [Second Draft]: 
 
-This would be sent to wharf:
-  1. Cargo (cargo): left out
-  2. Crew aboard (crew): left out
+To be sent to wharf:
+  1. Cargo (cargo): skipped
+  2. Crew aboard (crew): skipped
   3. E-mail (email): ada@harbour.example
   4. Flag (flag): no
-  5. Length in metres (length): left out
+  5. Length in metres (length): skipped
   6. Nights (nights): 2
   7. Send a pilot (pilot): yes
   8. Quay (quay): east
@@ -104,11 +104,11 @@ fn enter_takes_the_defaults() {
         let ended = answered(
             revision,
             &[
-                ("Cargo [leave out]: ", ""),
-                ("Crew aboard [leave out]: ", ""),
+                ("Cargo [skip]: ", ""),
+                ("Crew aboard [skip]: ", ""),
                 ("E-mail: ", "ada@harbour.example"),
                 ("Flag [no]: ", ""),
-                ("Length in metres [leave out]: ", ""),
+                ("Length in metres [skip]: ", ""),
                 ("Nights [2]: ", ""),
                 ("Send a pilot [yes]: ", ""),
                 ("Quay [east]: ", ""),
@@ -131,10 +131,10 @@ fn the_first_forms_had_fewer_kinds_and_defaults() {
     let answers = [
         ("1 of 7: Cargo (cargo)", ""),
         ("E-mail: ", "ada@harbour.example"),
-        ("Length in metres [leave out]: ", "12.50"),
+        ("Length in metres [skip]: ", "12.50"),
         ("Nights: ", "2"),
         ("Send a pilot [yes]: ", "no"),
-        ("Quay [leave out]: ", "3"),
+        ("Quay [skip]: ", "3"),
         ("Ship: ", "Ada"),
         (SEND, "yes"),
     ];
@@ -150,21 +150,21 @@ fn choices_go_by_number_and_by_value_and_mistakes_are_asked_again() {
         let ended = answered(
             revision,
             &[
-                ("Cargo [leave out]: ", "2"),
-                ("Crew aboard [leave out]: ", "1, cat"),
+                ("Cargo [skip]: ", "2"),
+                ("Crew aboard [skip]: ", "1, cat"),
                 ("E-mail: ", ""),
-                ("it is needed; :decline or :cancel answers without it\nE-mail: ", "nobody"),
-                ("must be a mail address\nE-mail: ", "ada@harbour.example"),
+                ("this field is required. Use :decline or :cancel to answer without it\nE-mail: ", "nobody"),
+                ("must be an email address\nE-mail: ", "ada@harbour.example"),
                 ("Flag [no]: ", "the netherlands"),
-                ("Length in metres [leave out]: ", "2"),
-                ("must be at least 2.5\nLength in metres [leave out]: ", ":skip"),
+                ("Length in metres [skip]: ", "2"),
+                ("must be at least 2.5\nLength in metres [skip]: ", ":skip"),
                 ("Nights [2]: ", "99"),
                 ("must be at most 30\nNights [2]: ", "3"),
                 ("Send a pilot [yes]: ", "n"),
                 ("Quay [east]: ", "Rome"),
-                ("`Rome` is not among the options\nQuay [east]: ", "north"),
+                ("`Rome` is not one of the options\nQuay [east]: ", "north"),
                 ("Services [water]: ", "1,2,3"),
-                ("takes at most 2 of the options\nServices [water]: ", "power,3"),
+                ("allows at most 2 selected\nServices [water]: ", "power,3"),
                 ("Ship [Second Draft]: ", "::Colon"),
                 (SEND, "y"),
             ],
@@ -183,10 +183,10 @@ fn no_is_an_answer_and_so_is_leaving() {
         let declined = "No berth was booked: the form was declined.\n";
         let cancelled = "No berth was booked: the form was cancelled.\n";
         for (line, expected) in [(":decline", declined), (":cancel", cancelled)] {
-            check(&answered(revision, &[("Cargo [leave out]: ", line)]), expected);
+            check(&answered(revision, &[("Cargo [skip]: ", line)]), expected);
         }
         let mut terminal = asked("book_berth", revision);
-        terminal.expect("Cargo [leave out]: ");
+        terminal.expect("Cargo [skip]: ");
         terminal.control('d');
         check(&terminal.end(), cancelled);
     }
@@ -196,10 +196,10 @@ fn no_is_an_answer_and_so_is_leaving() {
 fn nothing_is_sent_before_the_review() {
     let mut terminal = asked("many_questions", "2025-06-18");
     terminal.answer("Answer [aye]: ", "nay");
-    terminal.expect("This would be sent to wharf:\n  1. Answer (answer): nay\n");
+    terminal.expect("To be sent to wharf:\n  1. Answer (answer): nay\n");
     terminal.answer(SEND, "what?");
     terminal.answer(SEND, "e 7");
-    terminal.answer("there is no such field", "e 1");
+    terminal.answer("unknown field", "e 1");
     terminal.answer("Answer [nay]: ", "aye");
     terminal.expect("  1. Answer (answer): aye\n");
     terminal.answer(SEND, "y");
@@ -226,7 +226,7 @@ fn what_was_typed_before_the_question_answers_nothing() {
 fn ctrl_c_ends_the_question_and_the_command() {
     for revision in ASKING {
         let mut terminal = asked("book_berth", revision);
-        terminal.expect("Cargo [leave out]: ");
+        terminal.expect("Cargo [skip]: ");
         terminal.control('c');
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");

@@ -120,8 +120,8 @@ fn a_login_by_the_browser_is_kept_used_and_given_back() {
     assert_eq!(login.code, Some(0), "{login:?}");
     for part in [
         "Logged in: docs at ",
-        "  address: http://127.0.0.1",
-        "Your browser is being opened",
+        "  URL:     http://127.0.0.1",
+        "Opening your browser",
         "mcp-auth.json",
         "wharf tools docs lists them",
     ] {
@@ -136,7 +136,7 @@ fn a_login_by_the_browser_is_kept_used_and_given_back() {
     assert!(logout.code == Some(0) && logout.stderr.contains("Logged out: docs"), "{logout:?}");
     assert_eq!(scene.run(&["tools", "docs"]).code, Some(4));
     assert_eq!(scene.run(&["auth", "status", "docs"]).code, Some(4));
-    assert!(scene.run(&["logout", "docs"]).stderr.contains("There was no login at docs"));
+    assert!(scene.run(&["logout", "docs"]).stderr.contains("No login stored for docs"));
     let left = std::fs::read_to_string(scene.kept()).unwrap();
     assert!(scene.authd.secrets().iter().all(|secret| !left.contains(secret.as_str())), "{left}");
 }
@@ -184,7 +184,11 @@ fn o08_without_a_browser_the_address_is_shown_and_one_is_pasted() {
     writeln!(input, "{back}").unwrap();
     let ran = ended(child, talk);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(ran.stderr.matches("That is the answer to another login.").count(), 2, "{ran:?}");
+    assert_eq!(
+        ran.stderr.matches("This URL belongs to another login (the `state` does not match).").count(),
+        2,
+        "{ran:?}"
+    );
     assert!(ran.stderr.contains("Logged in: docs"), "{ran:?}");
 }
 
@@ -203,7 +207,7 @@ fn o08_without_a_browser_somebody_may_still_come_back() {
 
 pub fn shown_address(talk: &mut impl std::io::BufRead) -> String {
     let mut lines = talk.lines().map(Result::unwrap);
-    lines.find_map(|line| line.trim().strip_prefix("address: ").map(str::to_owned)).unwrap()
+    lines.find_map(|line| line.trim().strip_prefix("URL:     ").map(str::to_owned)).unwrap()
 }
 
 pub fn ended(child: Child, mut talk: impl std::io::Read) -> Ran {
@@ -217,15 +221,15 @@ pub fn ended(child: Child, mut talk: impl std::io::Read) -> Ran {
 fn a_browser_is_opened_only_after_a_yes() {
     let scene = Scene::new();
     let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
-    terminal.answer("Open it in your browser? [y/N]: ", "n");
+    terminal.answer("Open the login page in your browser? [y/N]: ", "n");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert!(ended.shown.contains("docs wants you to log in at 127.0.0.1"), "{ended:?}");
+    assert!(ended.shown.contains("docs requires a login at 127.0.0.1"), "{ended:?}");
     assert_eq!(scene.authd.counts().authorizations, 0);
     assert!(!scene.world.path(SEEN).exists(), "something was opened");
     let mut terminal = at_terminal(&scene.world.command(&["auth", "docs"]));
     let opened = scene.opened();
-    terminal.answer("Open it in your browser? [y/N]: ", "y");
+    terminal.answer("Open the login page in your browser? [y/N]: ", "y");
     visit(&sent_back(&opened.recv_timeout(PATIENCE).unwrap()));
     assert!(scene.world.path(SEEN).exists(), "it was opened without a trace");
     terminal.expect("Logged in: docs");
@@ -237,10 +241,10 @@ fn where_there_is_nothing_to_log_in_at_that_is_said() {
     let scene = Scene::new();
     let url = scene.authd.server_url();
     for (args, expected) in [
-        (&["auth", "local"][..], "it is started here, so there is no login at it"),
-        (&["auth", "nobody"], "there is no server `nobody`"),
-        (&["auth"], "no server was given"),
-        (&["auth", &url, "--header", "Authorization=Bearer x"], "its entry says who asks"),
+        (&["auth", "local"][..], "this is a local (stdio) server; `wharf auth` applies to HTTP servers only"),
+        (&["auth", "nobody"], "no server named `nobody`"),
+        (&["auth"], "no server given"),
+        (&["auth", &url, "--header", "Authorization=Bearer x"], "its entry already has credentials"),
         (&["auth", "docs", "--no-browser", "--yes"], "cannot be used with"),
     ] {
         let ran = scene.run(args);

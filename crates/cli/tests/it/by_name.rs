@@ -72,14 +72,19 @@ fn every_way_to_name_a_tool() {
         &harbour.run(&["call", "quai", "echo"]),
         2,
         "",
-        "error: there is no server `quai`.\n  hint: did you mean `quay`",
+        "error: no server named `quai`.\n  hint: did you mean `quay`",
     );
-    check(&harbour.run(&["call", "quay"]), 2, "", "error: no tool of `quay` was named.\n  hint: `wharf tools quay`");
-    check(&harbour.run(&["call", "no.json:quay", "echo"]), 2, "", "error: there is no file `no.json`.\n");
+    check(&harbour.run(&["call", "quay"]), 2, "", "error: no tool of `quay` given.\n  hint: `wharf tools quay`");
+    check(&harbour.run(&["call", "no.json:quay", "echo"]), 2, "", "error: no such file: `no.json`.\n");
     let ran = harbour.run(&["call", "quay", "echo", "text=a", "--header", "A=b"]);
-    check(&ran, 2, "", "error: --header, --transport, --proxy, --ca and --client-cert are for a server at a URL.\n");
+    check(
+        &ran,
+        2,
+        "",
+        "error: --header, --transport, --proxy, --ca and --client-cert apply only to a server at a URL.\n",
+    );
     let ran = harbour.run(&["call", "quay", "echo", "text=a", "--env", "A=b"]);
-    check(&ran, 2, "", "error: --env, --cwd and --inherit-env are for a server that is started here.\n");
+    check(&ran, 2, "", "error: --env, --cwd and --inherit-env apply only to --stdio.\n");
 }
 
 #[test]
@@ -93,10 +98,20 @@ fn the_other_commands_take_names_too() {
         let both = harbour.run(&[list]);
         assert!(both.stdout.starts_with("quay  ") && both.stdout.contains("\n\nquay__x  "), "{both:?}");
     }
-    check(&harbour.run(&["read", "demo://greeting"]), 2, "", "error: `demo://greeting` is a server or a URI");
+    check(
+        &harbour.run(&["read", "demo://greeting"]),
+        2,
+        "",
+        "error: only `demo://greeting` was given; both a server and a URI",
+    );
     let nowhere = Harbour::with(&json!({}));
-    check(&nowhere.run(&["tools"]), 2, "", "error: no server is configured, and none was given.\n  hint: `wharf add");
-    check(&nowhere.run(&["call", "quay", "echo"]), 2, "", "error: there is no server `quay`: none is configured.\n");
+    check(&nowhere.run(&["tools"]), 2, "", "error: no servers are configured, and none was given.\n  hint: `wharf add");
+    check(
+        &nowhere.run(&["call", "quay", "echo"]),
+        2,
+        "",
+        "error: no server named `quay`: no servers are configured.\n",
+    );
 }
 
 #[test]
@@ -107,7 +122,7 @@ fn rules_and_filters_hold() {
     assert!(ran.stderr.contains("mcp__quay__crash") && ran.stderr.contains("config.json:"), "{ran:?}");
     assert_eq!(harbour.run(&["call", "quay", "crash", "--json"]).json()["error"]["kind"], "denied");
     let ran = harbour.run(&["call", "quay__x", "crash"]);
-    check(&ran, 2, "", "error: quay__x: there is no tool `crash`.\n");
+    check(&ran, 2, "", "error: quay__x: no tool named `crash`.\n");
     assert!(ran.stderr.contains("2 of its tools are filtered out"), "{ran:?}");
     let document = harbour.run(&["tools", "quay__x", "--json"]).json();
     let tools = document["items"].as_array().unwrap();
@@ -144,7 +159,7 @@ fn nothing_to_write_to_costs_a_warning() {
     std::fs::create_dir(harbour.path().join(".local")).unwrap();
     std::fs::write(harbour.path().join(".local/state"), "a file").unwrap();
     let ran = harbour.run(&["call", "quay", "echo", "text=a"]);
-    check(&ran, 0, "a\n", "warning: nothing is written to ");
+    check(&ran, 0, "a\n", "warning: cannot write to ");
 }
 
 #[test]
@@ -160,7 +175,7 @@ fn help_starts_a_server_once() {
     }
     assert_eq!(std::fs::read_to_string(harbour.path().join("started")).unwrap(), "started\n");
     let ran = harbour.run(&["call", "quay", "ad", "--help"]);
-    check(&ran, 2, "", "error: quay: there is no tool `ad`.\n  hint: did you mean `add`?");
+    check(&ran, 2, "", "error: quay: no tool named `ad`.\n  hint: did you mean `add`?");
 }
 
 #[test]
@@ -174,7 +189,7 @@ fn the_most_like_comes_first() {
     let first: Vec<&str> = ran.stdout.lines().nth(1).unwrap().split_whitespace().take(3).collect();
     assert_eq!(first, ["slow", "Waits", "for"], "{ran:?}");
     assert!(ran.stdout.contains("\n      seconds  ("), "{ran:?}");
-    check(&harbour.run(&["tools", "--search", "zebra"]), 0, "", "no tool is like these words\n");
+    check(&harbour.run(&["tools", "--search", "zebra"]), 0, "", "no tool matches these keywords\n");
 }
 
 #[test]

@@ -37,12 +37,12 @@ fn arguments_are_typed_by_the_schema() {
     assert_eq!(ran.json()["data"]["received"], json!({"n": "7", "list": [1, {"a": null}]}));
     for (words, message) in [
         (&["add", "a=1", "b=x"][..], "error: wharf: `b` must be a number, not `x`.\n"),
-        (&["add", "a=1"], "error: wharf: the tool `add` needs `b`.\n  hint: it takes: a=number b=number\n"),
+        (&["add", "a=1"], "error: wharf: the tool `add` needs `b`.\n  hint: arguments: a=number b=number\n"),
         (&["echo", "txt=a"], "error: wharf: the tool `echo` takes no argument `txt`.\n  hint: did you mean `text`?\n"),
-        (&["ecko"], "error: wharf: there is no tool `ecko`.\n  hint: did you mean `echo`?\n"),
-        (&["echo", "text"], "error: `text` is no argument.\n"),
+        (&["ecko"], "error: wharf: no tool named `ecko`.\n  hint: did you mean `echo`?\n"),
+        (&["echo", "text"], "error: `text` is not an argument.\n"),
         (&["echo", "--args", "[1]"], "error: --args must be a JSON object"),
-        (&["echo", "text=@nowhere"], "error: the file `"),
+        (&["echo", "text=@nowhere"], "error: cannot read the file `"),
     ] {
         let ran = call(words);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
@@ -68,7 +68,7 @@ fn a_tool_that_fails_has_answered() {
     let ran = call(&["fail"]);
     assert_eq!(ran.code, Some(6));
     assert_eq!(ran.stdout, "This tool always fails; that is what it is for.\n");
-    assert_eq!(ran.stderr, "error: wharf: the tool `fail` answered with an error.\n");
+    assert_eq!(ran.stderr, "error: wharf: the tool `fail` returned an error.\n");
     let ran = call(&["fail", "--json"]);
     let document = ran.json();
     assert_eq!(
@@ -94,14 +94,17 @@ fn what_is_not_text_becomes_a_reference() {
 fn an_answer_that_does_not_come_in_time() {
     let ran = call(&["slow", "seconds=60", "steps=1", "--timeout", "2"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(7), ""));
-    assert!(ran.stderr.starts_with("error: wharf: no answer within 2 s.\n  hint: --timeout"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("error: wharf: no response within 2 s.\n  hint: the call was cancelled; --timeout"),
+        "{ran:?}"
+    );
 }
 
 #[test]
 fn a_server_that_crashes() {
     let ran = call(&["crash", "exit_code=9"]);
     assert_eq!(ran.code, Some(3));
-    assert!(ran.stderr.contains("it exited with code 9.") && ran.stderr.contains("  │ demo: fatal"), "{ran:?}");
+    assert!(ran.stderr.contains("server exited with code 9.") && ran.stderr.contains("  │ demo: fatal"), "{ran:?}");
     let error = call(&["crash", "--json"]).json()["error"].take();
     assert_eq!((&error["exit"], &error["server"]), (&json!({"code": 3}), &json!("wharf")));
     assert!(error["stderr"][0].as_str().unwrap().contains("fatal"), "{error}");

@@ -22,14 +22,14 @@ fn check(ran: &Ran, code: i32, parts: &[&str]) {
 #[test]
 fn a_missing_command() {
     let expected = "error: no-such-server: command `no-such-server` not found in PATH.\n  failed at step: resolve\n  \
-                    hint: check the spelling or give a full path\n  hint: it was looked for in /usr/bin, /bin\n";
+                    hint: check the spelling or give a full path\n  hint: searched in /usr/bin, /bin\n";
     let ran = tools("no-such-server --flag");
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", expected));
     let document = run(["tools", "--json", "--stdio", "no-such-server"]).json();
     let expected = json!({"schema": 1, "success": false, "error": {
         "kind": "unreachable", "message": "command `no-such-server` not found in PATH", "server": "no-such-server",
         "step": "resolve", "exit": null, "stderr": [],
-        "hints": ["check the spelling or give a full path", "it was looked for in /usr/bin, /bin"],
+        "hints": ["check the spelling or give a full path", "searched in /usr/bin, /bin"],
     }});
     assert_eq!(document, expected);
 }
@@ -44,43 +44,47 @@ fn files_that_cannot_be_executed() {
     check(
         &run(["tools", "--cwd", "/nowhere", "--stdio", "cat"]),
         3,
-        &["working directory `/nowhere`", "hint: make the directory"],
+        &["working directory `/nowhere`", "hint: create the directory"],
     );
 }
 
 #[test]
 fn a_server_that_exits() {
     let ran = tools(r"sh -c 'printf \\033[31mno-API-key >&2; exit 4'");
-    let parts =
-        ["it exited with code 4.", "failed at step: ", r"  │ \u{1b}[31mno-API-key", "`env` in its entry, --env NAME"];
+    let parts = [
+        "server exited with code 4.",
+        "failed at step: ",
+        r"  │ \u{1b}[31mno-API-key",
+        "`env` in its entry, --env NAME",
+    ];
     check(&ran, 3, &parts);
     let error = run(["tools", "--json", "--stdio", "sh -c 'echo sorry >&2; exit 4'"]).json()["error"].take();
     assert_eq!((&error["exit"], &error["stderr"]), (&json!({"code": 4}), &json!(["sorry"])));
-    check(&tools("sh -c 'kill -9 $$'"), 3, &["killed by signal 9 (SIGKILL)", "hint: it was killed"]);
+    check(&tools("sh -c 'kill -9 $$'"), 3, &["killed by signal 9 (SIGKILL)", "hint: the process was killed"]);
 }
 
 #[test]
 fn a_program_that_is_no_server() {
-    check(&tools("sh -c 'echo Hello; echo World'"), 3, &["hint: is this a server that speaks MCP over stdio?"]);
+    check(&tools("sh -c 'echo Hello; echo World'"), 3, &["hint: check that this is an MCP server over stdio"]);
 }
 
 #[test]
 fn a_server_that_never_answers() {
     let ran = run(["tools", "--timeout", "700ms", "--stdio", &faultd("S10-mute")]);
-    check(&ran, 7, &["did not get ready within 700 ms", "hint: --timeout SECONDS"]);
+    check(&ran, 7, &["server not ready within 700 ms", "hint: --timeout SECONDS"]);
 }
 
 #[test]
 fn a_server_from_the_future() {
-    check(&tools(&faultd("32022-disjoint")), 3, &["no revision in common: the server speaks 2031-01-01"]);
+    check(&tools(&faultd("32022-disjoint")), 3, &["no common protocol revision: server supports 2031-01-01"]);
 }
 
 #[test]
 fn command_lines_that_are_none() {
-    check(&tools("'unclosed"), 2, &["a quote is not closed"]);
+    check(&tools("'unclosed"), 2, &["unclosed quote"]);
     check(&tools("  "), 2, &["--stdio is empty"]);
-    check(&run(["tools"]), 2, &["no server is configured, and none was given", "--stdio \"COMMAND\""]);
-    check(&run(["tools", "--timeout", "soon", "--stdio", "cat"]), 2, &["a time is written like"]);
+    check(&run(["tools"]), 2, &["no servers are configured, and none was given", "--stdio \"COMMAND\""]);
+    check(&run(["tools", "--timeout", "soon", "--stdio", "cat"]), 2, &["write a time as"]);
     check(&run(["tools", "--env", "=x", "--stdio", "cat"]), 2, &["--env needs a name"]);
     check(&run(["tools", "--trace", "/nowhere/trace", "--stdio", "cat"]), 2, &["the trace file `/nowhere/trace`"]);
 }

@@ -41,7 +41,7 @@ fn a_relative_directory_does_not_make_a_repository_the_users_own() {
         assert_eq!(ran.code, Some(5), "a project's server needs approval: {variables:?} {ran:?}");
         assert!(!repository.path().join("ran").exists(), "{variables:?}");
         for (name, value) in variables.iter().filter(|(_, value)| !value.is_empty() && !value.starts_with('/')) {
-            let warning = format!("warning: {name} is `{value}` and ignored: set it to an absolute path, or unset it");
+            let warning = format!("warning: ignoring {name}=`{value}`: set it to an absolute path, or unset it");
             assert!(ran.stderr.contains(&warning), "{warning}: {ran:?}");
         }
     }

@@ -121,7 +121,7 @@ fn a_server_without_a_capability_is_not_asked() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "sh  2026-07-28 · offers no prompts\n"), "{ran:?}");
     let ran = run(["prompt", "any", "--stdio", OFFERS_NOTHING]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.starts_with("error: sh: the server does not offer prompts."), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: sh: server does not support prompts."), "{ran:?}");
 }
 
 #[test]

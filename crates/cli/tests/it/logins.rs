@@ -67,7 +67,7 @@ fn an_entry_of_a_file_has_logins_that_can_be_looked_at_and_left() {
     std::fs::remove_file(scene.world.path("home/project/other.json")).unwrap();
     scene.check(&["auth", "status", "other.json:docs"], 0, &["logged in"]);
     scene.check(&["logout", "other.json:docs"], 0, &["Logged out: "]);
-    scene.check(&["logout", "other.json:docs"], 2, &["there is no file"]);
+    scene.check(&["logout", "other.json:docs"], 2, &["no such file"]);
 }
 
 #[test]
@@ -87,15 +87,15 @@ fn the_account_is_part_of_every_next_step() {
 fn a_server_that_is_not_there_is_said_unless_there_is_a_login() {
     let scene = Scene::new();
     for args in [&["auth", "status", "notthere"][..], &["logout", "notthere"], &["logout", "notthere", "--all"]] {
-        scene.check(args, 2, &["there is no server `notthere`", "`docs`"]);
+        scene.check(args, 2, &["no server named `notthere`", "`docs`"]);
     }
-    scene.check(&["auth", "status", "local"], 2, &["there is no login at it"]);
+    scene.check(&["auth", "status", "local"], 2, &["`wharf auth` applies to HTTP servers only"]);
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     let servers = json!({ "other": { "url": scene.authd.server_url() } });
     scene.world.write(USER, &json!({ "tokenStore": "file", "mcpServers": servers }).to_string());
     scene.check(&["auth", "status", "docs"], 0, &["logged in"]);
     scene.check(&["logout", "docs"], 0, &["Logged out: docs"]);
-    scene.check(&["logout", "docs"], 2, &["there is no server `docs`"]);
+    scene.check(&["logout", "docs"], 2, &["no server named `docs`"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_browser_that_does_not_start_leaves_the_address() {
     let mut child = scene.world.command(&["auth", "docs", "--yes"]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap());
     let page = shown_address(&mut talk);
-    let said = |line: std::io::Result<String>| line.unwrap().contains("no browser could be started");
+    let said = |line: std::io::Result<String>| line.unwrap().contains("could not start a browser");
     assert!((&mut talk).lines().any(said), "nothing was said");
     visit(&sent_back(&page));
     let ran = ended(child, talk);
@@ -121,7 +121,10 @@ fn a_keyring_that_is_not_there_leaves_a_list() {
     let bin = scene.world.path("bin");
     let mut status = scene.world.command(&["auth", "status"]);
     let ran = crate::support::finished(status.env("PATH", bin).output().unwrap());
-    assert!(ran.code == Some(0) && ran.stderr.contains("the keyring cannot be used: there is none"), "{ran:?}");
+    assert!(
+        ran.code == Some(0) && ran.stderr.contains("the keyring cannot be used: no system keyring found"),
+        "{ran:?}"
+    );
     assert!(ran.stdout.contains("docs") && ran.stdout.contains("keyring"), "{ran:?}");
 }
 
@@ -130,10 +133,14 @@ fn what_cannot_be_read_is_said_and_left() {
     let scene = Scene::new();
     scene.keep(r#"{"version":1,"servers":{"docs":{"accounts":{"":{"current":5}}}}}"#);
     scene.check(&["logout", "docs"], 0, &["Logged out: docs", "could not be read"]);
-    scene.check(&["logout", "docs"], 0, &["There was no login at docs"]);
+    scene.check(&["logout", "docs"], 0, &["No login stored for docs"]);
     scene.keep("no JSON");
-    scene.check(&["auth", "status"], 1, &["is damaged", "wharf auth SERVER puts it aside and starts anew"]);
-    scene.check(&["logout", "docs"], 1, &["is damaged", "puts it aside and starts anew"]);
+    scene.check(
+        &["auth", "status"],
+        1,
+        &["is damaged", "`wharf auth SERVER` moves the damaged file aside and logs in again"],
+    );
+    scene.check(&["logout", "docs"], 1, &["is damaged", "moves the damaged file aside and logs in again"]);
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     let aside = scene.kept().with_file_name("mcp-auth.json.damaged-1");
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "no JSON");
@@ -153,9 +160,9 @@ fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
     scene.authd.change(|switches| switches.refresh = TokenBehaviour::ServerError);
     scene.authd.expire_access_tokens();
-    let why = scene.check(&["why", "docs"], 3, &["login.unavailable", "try again in a while"]);
+    let why = scene.check(&["why", "docs"], 3, &["login.unavailable", "retry later"]);
     assert!(!why.stdout.contains("spawn"), "{why:?}");
-    scene.check(&["tools", "docs"], 3, &["the authorization server cannot be reached"]);
+    scene.check(&["tools", "docs"], 3, &["the authorization server is unreachable"]);
 }
 
 #[test]
@@ -163,6 +170,6 @@ fn what_is_missing_is_asked_for_by_name() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--account", "work", "--yes"]).code, Some(0));
     scene.authd.require_scope("mcp:write");
-    let expected = "wharf auth docs --account work --scope mcp:write asks for more";
+    let expected = "wharf auth docs --account work --scope mcp:write requests the missing scope";
     scene.check(&["call", "docs", "echo", "text=hi", "--account", "work"], 4, &[expected]);
 }

@@ -7,7 +7,7 @@ use crate::scripted::reticent;
 use crate::support::{Pipe, demo, home, quoted, run, wharf};
 use crate::terminal::at_terminal;
 
-const OPEN: &str = "Open it in a browser? [y/N/c]: ";
+const OPEN: &str = "Open the URL in a browser? [y/N/c]: ";
 
 /// A program that stands in for a browser and passes on what it is to open.
 struct Browser {
@@ -48,15 +48,15 @@ fn the_page_that_is_shown_is_opened() {
         let browser = Browser::new(&format!("browser-{number}"));
         let server = demo(revision);
         let mut terminal = at_terminal(&browser.command(&[call, &["--stdio", &server]].concat()));
-        terminal.expect("wharf asks you to open an address in your browser:");
+        terminal.expect("wharf asks you to open a URL in your browser:");
         terminal.expect("Please fill in the ship's papers.");
-        terminal.expect("address: https://harbour.example/papers?ship=second%20draft&paper=");
+        terminal.expect("URL:     https://harbour.example/papers?ship=second%20draft&paper=");
         terminal.expect("host:    harbour.example");
         terminal.answer(OPEN, yes);
         let opened = browser.opened();
         let ended = terminal.end();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "The papers are in order.\n"), "{ended:?}");
-        assert!(ended.shown.contains(&format!("address: {opened}\n")), "{opened}: {ended:?}");
+        assert!(ended.shown.contains(&format!("URL:     {opened}\n")), "{opened}: {ended:?}");
     }
 }
 
@@ -75,7 +75,7 @@ fn a_page_that_is_declined_is_not_opened() {
     terminal.answer(OPEN, "n");
     let ended = terminal.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""), "{ended:?}");
-    assert!(ended.shown.contains("wharf: the server asked for a page to be visited, which was declined."), "{ended:?}");
+    assert!(ended.shown.contains("wharf: server requested a visit to a web page, which was declined."), "{ended:?}");
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn the_person_says_when_the_page_is_done() {
     let browser = Browser::new("patient-browser");
     let server = reticent();
     let mut terminal = at_terminal(&browser.command(&["call", "sign_in", "--stdio", &server]));
-    terminal.expect("address: https://sign.example/in\n");
+    terminal.expect("URL:     https://sign.example/in\n");
     terminal.answer(OPEN, "yes");
     assert_eq!(browser.opened(), "https://sign.example/in");
-    terminal.answer("Press Enter once you are done there; ", "");
+    terminal.answer("Press Enter when you are done in the browser ", "");
     let ended = terminal.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "You may pass.\n"), "{ended:?}");
 }
@@ -101,9 +101,9 @@ fn where_nobody_is_there_no_page_is_opened() {
         let call = [&["call", "open_harbour_page", "--stdio", &server][..], via].concat();
         let ran = run(&call);
         assert_eq!(ran.code, Some(code), "{ran:?}");
-        assert!(ran.stderr.contains("run it in a terminal to look at the address it wants opened"), "{ran:?}");
+        assert!(ran.stderr.contains("run the command in a terminal to review the URL"), "{ran:?}");
         let ran = run(call.iter().chain(&["--answer", "ok=yes"]));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-        assert!(ran.stderr.contains("the server asks to open an address, which --answer cannot do"), "{ran:?}");
+        assert!(ran.stderr.contains("the server asks to open a URL, which --answer cannot accept"), "{ran:?}");
     }
 }

@@ -27,8 +27,8 @@ fn mistakes_are_named() {
     let server = demo("2026-07-28");
     for (words, message) in [
         (["prompt", "review", "language=Rust"], "error: wharf: the prompt `review` needs `code`.\n"),
-        (["prompt", "reviw", "code=x"], "error: wharf: there is no prompt `reviw`.\n  hint: did you mean `review`?\n"),
-        (["prompt", "review", "code:=1"], "error: `code` must be a text: prompts take nothing else.\n"),
+        (["prompt", "reviw", "code=x"], "error: wharf: no prompt named `reviw`.\n  hint: did you mean `review`?\n"),
+        (["prompt", "review", "code:=1"], "error: `code` must be a string: prompts accept no other type.\n"),
     ] {
         let ran = run(words.into_iter().chain(["--stdio", &server]));
         assert_eq!(ran.code, Some(2));

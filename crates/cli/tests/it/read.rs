@@ -11,7 +11,7 @@ fn every_revision_reads() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Ahoy! Welcome to the Wharf demo server.\n"));
         let ran = run(["read", "demo://nothing", "--stdio", &demo(revision)]);
         assert_eq!(ran.code, Some(6));
-        assert!(ran.stderr.starts_with("error: wharf: the server refused: unknown resource"), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: wharf: server returned an error: unknown resource"), "{ran:?}");
     }
 }
 

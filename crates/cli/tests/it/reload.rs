@@ -54,8 +54,8 @@ fn an_edited_file_is_followed_and_a_broken_one_costs_nothing() {
     expect(&told, "configuration changed: added two");
     expect(&told, "two · reconnecting: exited with code 3: boom: missing API key");
     house.write("home/.config/wharf/config.json", "{\"mcpServers\": {\"one\":");
-    expect(&warned, "what it said before holds");
-    expect(&told, "configuration changed: no server is affected");
+    expect(&warned, "using its last valid content");
+    expect(&told, "configuration changed: no servers changed");
     house.configure(&json!({ "three": working() }));
     expect(&told, "configuration changed: added three; removed one, two");
     expect(&told, "three · ready");

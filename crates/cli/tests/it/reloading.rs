@@ -81,7 +81,7 @@ fn a_file_that_breaks_costs_no_server_and_no_rule() {
     running.write(CONFIG, &config.to_string()[..40]);
     // As often as somebody looks.
     for _ in 0..2 {
-        running.reload(2, "no server is affected\n", &["what it said before holds"]);
+        running.reload(2, "no servers changed\n", &["using its last valid content"]);
     }
     let ran = running.ended();
     assert!(ran.stdout.contains("denied: rule deny"), "{ran:?}");
@@ -99,7 +99,11 @@ fn what_cannot_be_looked_up_stays_as_it_was_and_is_told() {
     std::fs::remove_file(&key).unwrap();
     let bare = json!({"command": "x", "args": ["${NOT_THERE}"]});
     running.write(CONFIG, &config(json!({"bare": bare, "demo": demo})).to_string());
-    running.reload(2, "no server is affected\n", &["demo: ", "; it stays as it was", "bare: ", "NOT_THERE"]);
+    running.reload(
+        2,
+        "no servers changed\n",
+        &["demo: ", " (previous configuration stays active)", "bare: ", "NOT_THERE"],
+    );
     running.is_ready("demo");
     // Another text is another server, which cannot be had.
     demo["args"][1] = json!("--http");
@@ -113,7 +117,7 @@ fn a_rule_that_cannot_be_read_is_told_and_nothing_is_taken_over() {
     let rule = json!({"tool": "mcp__demo__echo", "pattern": "=x", "action": "deny"});
     let config = json!({"mcpServers": {"demo": working(), "more": working()}, "permissions": [rule]});
     running.write(CONFIG, &config.to_string());
-    running.reload(2, "no server is affected\n", &["the configuration is not taken over: "]);
+    running.reload(2, "no servers changed\n", &["configuration not applied: "]);
     running.is_ready("demo");
 }
 
@@ -123,8 +127,8 @@ fn a_server_that_a_project_brings_along_is_named_once() {
     for arguments in ["one", "two"] {
         let docs = json!({"mcpServers": {"docs": {"command": "x", "args": [arguments]}}});
         running.write("project/.mcp.json", &docs.to_string());
-        running.reload(0, "docs waits for approval: wharf approve docs\n", &[]);
-        running.reload(0, "no server is affected\n", &[]);
+        running.reload(0, "docs needs approval: wharf approve docs\n", &[]);
+        running.reload(0, "no servers changed\n", &[]);
     }
     let ran = running.stage.house.run(["reload", "--json"]);
     let expected = json!({

@@ -17,7 +17,7 @@ use crate::signals::send;
 use crate::support::{Ran, WHARF, finished, named_pipe};
 
 /// What is said of a message that has to wait.
-const WAITS: &str = "it is said once what is under way is over";
+const WAITS: &str = "queued until the current run finishes";
 
 /// Starts the REPL and waits for its prompt.
 #[track_caller]
@@ -82,7 +82,7 @@ fn what_is_typed_for_the_conversation_keeps_its_order() {
         line(&mut terminal, text);
     }
     gate.say("go");
-    for text in ["One.", "Two.", "a new conversation begins", "Three."] {
+    for text in ["One.", "Two.", "started a new conversation", "Three."] {
         terminal.expect(text);
     }
     for (number, expected) in [(1, "first"), (2, "first second"), (3, "third")] {
@@ -101,12 +101,12 @@ fn ctrl_c_takes_back_what_is_not_said_yet() {
     line(&mut terminal, "delete the branch of @slow:demo://greeting");
     line(&mut terminal, "and the other one");
     terminal.control('c');
-    terminal.expect("(2 messages are not said any more)");
+    terminal.expect("(2 queued messages dropped)");
     line(&mut terminal, "and everything of @slow:demo://greeting");
     terminal.line("/cancel");
-    terminal.expect("(a message is not said any more)");
+    terminal.expect("(1 queued message dropped)");
     terminal.line("/cancel");
-    terminal.expect("nothing is under way");
+    terminal.expect("nothing to cancel");
     gate.say("go");
     terminal.line("say hello");
     terminal.expect("Well.");
@@ -123,10 +123,10 @@ fn ctrl_c_at_a_question_is_a_no_and_takes_nothing_back() {
     stage.house.write("project/.mcp.json", &json!({"mcpServers": {"theirs": working()}}).to_string());
     repl::await_question(&mut terminal, "Approve theirs?");
     terminal.control('c');
-    terminal.expect("theirs stays unapproved.");
+    terminal.expect("theirs was not approved.");
     gate.say("go");
     terminal.expect("Well.");
-    assert!(!leave(terminal).contains("not said any more"));
+    assert!(!leave(terminal).contains(" dropped)"));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn a_conversation_is_left_once_its_run_is_over() {
     stage.model.request(1);
     line(&mut terminal, "and hurry");
     terminal.line("/clear");
-    terminal.expect("it is done once what is under way is over");
+    terminal.expect("runs after the current run finishes");
     terminal.control('c');
-    terminal.expect("(a message is not said any more)");
+    terminal.expect("(1 queued message dropped)");
     terminal.expect("cancelled");
-    terminal.expect("a new conversation begins");
+    terminal.expect("started a new conversation");
     terminal.line("say hello");
     terminal.expect("Hello.");
     let body = stage.model.request(2).body.to_string();
@@ -170,7 +170,7 @@ fn nobody_waits_for_a_secret_but_who_needs_it() {
     await_state(&mut terminal, "open", "ready");
     await_state(&mut terminal, "locked", "connecting");
     terminal.line("/mcp connect locked");
-    terminal.expect("its secrets are still being looked up");
+    terminal.expect("the server's secrets are still being looked up");
     line(&mut terminal, "say what @locked:demo://greeting means");
     token.say("t-1");
     await_state(&mut terminal, "locked", "ready");
@@ -192,12 +192,12 @@ fn a_model_that_is_configured_meanwhile_is_used() {
     let mut terminal = Terminal::start(&command);
     terminal.expect("no model");
     terminal.line("are you there?");
-    terminal.expect("no key is set");
+    terminal.expect("no API key is set");
     let provider = json!({"format": "anthropic", "baseUrl": stage.model.url(), "apiKey": "k-1", "model": "m"});
     let settings = json!({"model": "own", "providers": {"own": provider}, "mcpServers": {}});
     stage.house.write("home/.config/wharf/config.json", &settings.to_string());
     terminal.line("/mcp reload");
-    terminal.expect("configuration read again");
+    terminal.expect("configuration reloaded");
     terminal.line("/model");
     terminal.expect("own/m");
     terminal.line("are you there now?");
@@ -224,11 +224,11 @@ fn a_script_ends_with_what_went_wrong() {
     let web = json!({ "web": {"url": format!("http://{}/mcp", nobody.address()), "lazy": true} });
     for (script, turns, code, told) in [
         ("hello\n", vec![Answer::text("Well.")], 0, ""),
-        ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "there is no server `nope`"),
+        ("/mcp connect nope\nhello\n", vec![Answer::text("Well.")], 2, "no server is named `nope`"),
         ("hello\n", vec![Answer::fail(AnswerFailure::Status(401, None))], 4, "ANTHROPIC_API_KEY"),
         ("hello\nagain\n", vec![Answer::fail(AnswerFailure::Status(400, None)), Answer::text("Well.")], 1, "400"),
         ("/mcp auth web\ny\n", vec![Answer::text("Why?")], 4, "wharf auth web"),
-        ("/model antropic/x\n", vec![], 0, "the model is anthropic/antropic/x"),
+        ("/model antropic/x\n", vec![], 0, "model: anthropic/antropic/x"),
     ] {
         let stage = Stage::among(&web, turns);
         let ran = piped(&stage, script);

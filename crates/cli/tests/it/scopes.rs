@@ -63,13 +63,13 @@ fn the_approval_says_what_is_replaced_and_which_rules_hold() {
     let (replaces, allowed) =
         (format!("{}:1:17", user.display()), format!("allow `mcp__*__slow` ({}:3:1)", user.display()));
     let shown = yard.run("approve docs").stdout;
-    assert!(shown.contains(&format!("takes the place of `docs` defined in {replaces}")), "{shown}");
+    assert!(shown.contains(&format!("replaces `docs` defined in {replaces}")), "{shown}");
     assert!(shown.contains(&format!("tools already allowed by {allowed}")), "{shown}");
     assert!(!shown.contains("mcp__docs__echo"), "the user's own rule is not inherited: {shown}");
     let item = yard.run("approve docs --json").json()["items"][0].clone();
     assert_eq!((&item["replaces"], &item["allowedBy"]), (&json!(replaces), &json!([allowed])));
     let mut terminal = yard.terminal("approve docs");
-    terminal.expect("takes the place of");
+    terminal.expect("replaces");
     terminal.expect("tools already allowed by");
     terminal.answer("[y/N] ", "n");
     assert_eq!(terminal.end().code, Some(5));
@@ -105,7 +105,7 @@ fn commands_do_not_read_what_rules_deny() {
     ));
     let listed = yard.run("resources");
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(listed.stderr.contains("docs is left out") && listed.stdout.contains("more  "), "{listed:?}");
+    assert!(listed.stderr.contains("skipping docs") && listed.stdout.contains("more  "), "{listed:?}");
     assert_eq!(yard.run("read more demo://greeting").code, Some(5));
     assert_eq!(yard.run("read more demo://logo").code, Some(0));
 }
@@ -129,9 +129,9 @@ fn a_model_may_not_send_any_text_as_a_uri_unasked() {
 #[test]
 fn a_projects_rule_that_cannot_be_read_is_reported_and_asked_about() {
     for (rule, told) in [
-        (r#"{"tool": "mcp__", "action": "deny"}"#, "no server is named after `mcp__`"),
-        (r#"{"tool": "fs(x)", "action": "ask"}"#, "stands in its `pattern`"),
-        (r#"{"tool": 5, "action": "deny"}"#, "calls of the project's own servers are asked about"),
+        (r#"{"tool": "mcp__", "action": "deny"}"#, "the server name after `mcp__` is missing"),
+        (r#"{"tool": "fs(x)", "action": "ask"}"#, "belong in the rule's `pattern`"),
+        (r#"{"tool": 5, "action": "deny"}"#, "calls of the project's own servers ask for permission"),
     ] {
         let yard = Yard::new();
         let rules = r#"{"tool": "mcp__*", "action": "allow"}"#;
@@ -146,7 +146,10 @@ fn a_projects_rule_that_cannot_be_read_is_reported_and_asked_about() {
         assert_eq!(own, ScriptedToolResult { is_error: false, text: "ahoy".to_owned() }, "{rule}: {ran:?}");
         approve(&yard);
         let (theirs, _) = run_agent(&yard, "mcp__theirs__echo", json!({ "text": "ahoy" }));
-        assert!(theirs.is_error && theirs.text.contains("needs a person's permission"), "{rule}: {theirs:?}");
+        assert!(
+            theirs.is_error && theirs.text.contains("needs permission, and no user is available to ask"),
+            "{rule}: {theirs:?}"
+        );
         let valid = yard.run("validate");
         assert!(valid.stdout.contains("3:") || valid.stderr.contains("3:"), "{rule}: {valid:?}");
     }

@@ -19,7 +19,7 @@ fn roots_are_those_that_were_named() {
     }
     let ran = run(["call", "show_roots", "--root", "nowhere", "--stdio", &demo("2026-07-28")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-    assert!(ran.stderr.contains("cannot be used: ") && ran.stderr.contains("hint: give an existing directory"));
+    assert!(ran.stderr.contains("cannot use the root `") && ran.stderr.contains("hint: give an existing directory"));
 }
 
 /// What was declared: once in the handshake, or with every request.

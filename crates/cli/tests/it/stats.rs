@@ -10,7 +10,7 @@ use crate::house::House;
 fn calls_are_counted_and_what_is_torn_is_passed_over() {
     let house = House::with(&json!({}));
     let ran = house.run(["stats"]);
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", "no calls are known\n"));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", "no calls recorded\n"));
     let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
     let line = |ago: u64, server: &str, success: bool| {
         let entry = json!({"schema": 1, "at_ms": now - ago * 1000, "event": "call", "success": success, "duration_ms": 7,

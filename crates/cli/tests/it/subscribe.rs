@@ -67,24 +67,28 @@ fn what_the_server_refuses_is_said() {
         let server = tidal(revision);
         let uris = ["--uri", "harbour://tide", "--uri", "harbour://\u{1b}[2J", "--count", "1"];
         let ran = run(["subscribe"].into_iter().chain(uris).chain(["--stdio", &server]));
-        let told = "wharf: watching harbour://tide\nwarning: wharf does not tell of harbour://\\u{1b}[2J\n";
+        let told =
+            "wharf: watching harbour://tide\nwarning: wharf does not support subscriptions to harbour://\\u{1b}[2J\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), told), "{revision}");
         let ran = run(["subscribe", "--uri", "harbour://nowhere", "--stdio", &server]);
         assert!(ran.code != Some(0) && ran.stdout.is_empty() && ran.stderr.starts_with("error: wharf: "), "{ran:?}");
     }
     let ran = run(["subscribe", "--uri", "harbour://nowhere", "--stdio", &demo("2026-07-28")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.starts_with("error: wharf: the server does not tell of harbour://nowhere.\n"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("error: wharf: the server does not support subscriptions to harbour://nowhere.\n"),
+        "{ran:?}"
+    );
     let ran = run(["subscribe", "--tools", "--stdio", &mortal()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.stderr.contains("the server does not offer notice of any of these changes"), "{ran:?}");
+    assert!(ran.stderr.contains("server does not support notifications for any of these changes"), "{ran:?}");
 }
 
 #[test]
 fn a_server_that_dies_ends_the_watch() {
     let ran = finished(wharf(["subscribe", "--uri", "x://rope", "--stdio", &mortal()]).output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
-    for part in ["watching x://rope\n", "the server is gone: it exited with code 4.", "  │ out of rope\n", "  hint: "]
+    for part in ["watching x://rope\n", "connection lost: server exited with code 4.", "  │ out of rope\n", "  hint: "]
     {
         assert!(ran.stderr.contains(part), "{part:?} is missing in {ran:?}");
     }

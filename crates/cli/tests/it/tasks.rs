@@ -39,7 +39,7 @@ fn a_task_is_followed_to_its_end() {
     for revision in ["2025-06-18", "2024-11-05"] {
         let ran = run(SHORT.into_iter().chain(["--task", "--stdio", &demo(revision)]));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-        assert!(ran.stderr.starts_with("error: wharf: the server does not offer tasks.\n"), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: wharf: server does not support tasks.\n"), "{ran:?}");
     }
 }
 

@@ -10,8 +10,7 @@ fn a_server_that_works() {
     let house = House::with(&json!({ "demo": working() }));
     let ran = house.run(["test", "demo"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    for part in ["✓ path", "✓ spawn", "✓ handshake", "✓ ping", "✓ list", "\nit works: ", " tools, 2026-07-28, "]
-    {
+    for part in ["✓ path", "✓ spawn", "✓ handshake", "✓ ping", "✓ list", "\nok: ", " tools, 2026-07-28, "] {
         assert!(ran.stdout.contains(part), "{part:?} is missing in {}", ran.stdout);
     }
     let document = house.run(["test", "demo", "--json"]).json();
@@ -38,7 +37,7 @@ fn what_may_not_be_used_is_not_started() {
     assert_eq!(house.run(["test", "of"]).code, Some(2));
     assert!(house.run(["test", "of"]).stderr.contains("did you mean `off`?"));
     let other = House::with(&json!({ "mine": working() }));
-    assert!(other.run(["test", "mine", "--scope", "project"]).stderr.contains("there is no project server `mine`"));
+    assert!(other.run(["test", "mine", "--scope", "project"]).stderr.contains("no project server named `mine`"));
     assert!(!house.path("project/pwned").exists() && !house.path("project/off").exists());
 }
 

@@ -82,16 +82,16 @@ fn a_header_goes_to_the_server_and_nowhere_else() {
     let (url, serving) = canned("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", 1);
     let ran =
         run(["tools", "--url", &url, "--header", "Authorization=Bearer hush", "--header", "X-Team: blue", "--debug"]);
-    check(&ran, 4, &["HTTP 401: it wants a login", "hint: it does not take the `Authorization` it was given"]);
+    check(&ran, 4, &["server requires a login (HTTP 401)", "hint: the configured `Authorization` was rejected"]);
     assert!(!ran.stderr.contains("hush") && !ran.stdout.contains("hush"), "{ran:?}");
     let seen = serving.join().unwrap();
     for line in ["authorization: Bearer hush", "x-team: blue", "mcp-method: server/discover"] {
         assert!(seen[0].contains(line), "{line:?} is missing in {seen:?}");
     }
     let ran = run(["tools", "--url", &url, "--url", "http://127.0.0.1:9/", "--header", "Authorization=Bearer hush"]);
-    check(&ran, 2, &["--header goes with one --url only"]);
+    check(&ran, 2, &["--header requires a single --url"]);
     for header in ["Mcp-Session-Id=1", "Content-Type=text/plain", "a b=1", "X=\u{7f}"] {
-        check(&run(["tools", "--url", &url, "--header", header]), 2, &["a header cannot be sent"]);
+        check(&run(["tools", "--url", &url, "--header", header]), 2, &["invalid header: "]);
     }
 }
 
@@ -99,30 +99,27 @@ fn a_header_goes_to_the_server_and_nowhere_else() {
 fn what_is_wrong_is_said() {
     let nobody = Refused::bind().unwrap();
     let ran = run(["tools", "--url", &format!("http://{}/mcp?key=hush", nobody.address())]);
-    check(
-        &ran,
-        3,
-        &["it cannot be reached", "Connection refused", "failed at step: probe", "mcp?key=*** where it listens?"],
-    );
+    let listens = format!("listens at http://{}/mcp?key=***", nobody.address());
+    check(&ran, 3, &["server unreachable", "Connection refused", "failed at step: probe", &listens]);
     assert!(!ran.stderr.contains("hush"), "{ran:?}");
     let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\nConnection: close\r\n\r\nnot \x1b[31m";
     let (url, serving) = canned(not_found, 3);
-    check(&run(["tools", "--url", &url]), 3, &["HTTP 404", "is `/mcp` the right path?"]);
+    check(&run(["tools", "--url", &url]), 3, &["HTTP 404", "check the path `/mcp`"]);
     assert_eq!(serving.join().unwrap().len(), 3, "as stateless, with a handshake, as a stream");
     let page =
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 12\r\nConnection: close\r\n\r\n<html>login>";
     let (url, serving) = canned(page, 2);
-    check(&run(["tools", "--url", &url]), 3, &["breaks the protocol: HTTP 200 OK without an answer: <html>login>"]);
+    check(
+        &run(["tools", "--url", &url]),
+        3,
+        &["violates the protocol: HTTP 200 OK without a response message: <html>login>"],
+    );
     serving.join().unwrap();
-    for (url, part) in [("ftp://example.org/", "does not begin with http"), ("example.org/mcp", "is no URL")] {
+    for (url, part) in [("ftp://example.org/", "does not begin with http"), ("example.org/mcp", "is not a URL")] {
         check(&run(["tools", "--url", url]), 2, &[part, "hint: write it like https://example.org/mcp"]);
     }
-    check(
-        &run(["tools", "--url", "http://127.0.0.1:9/", "--ca", "/nowhere.pem"]),
-        2,
-        &["`/nowhere.pem` cannot be read"],
-    );
-    check(&run(["tools"]), 2, &["no server is configured", "--url URL"]);
+    check(&run(["tools", "--url", "http://127.0.0.1:9/", "--ca", "/nowhere.pem"]), 2, &["cannot read `/nowhere.pem`"]);
+    check(&run(["tools"]), 2, &["no servers are configured", "--url URL"]);
 }
 
 #[test]
@@ -135,7 +132,7 @@ fn a_redirect_to_elsewhere_is_not_followed() {
     );
     let (url, serving) = canned(&answer, 2);
     let ran = run(["tools", "--url", &url, "--header", "Authorization=Bearer hush", "--transport", "http"]);
-    check(&ran, 3, &["sent on elsewhere (307 Temporary Redirect to http://127.0.0.1:"]);
+    check(&ran, 3, &["redirect not followed (307 Temporary Redirect to http://127.0.0.1:"]);
     serving.join().unwrap();
     assert!(elsewhere.accept().is_err(), "somebody came");
 }

@@ -63,18 +63,18 @@ fn what_is_wrong_before_anything_is_started() {
         "secret": {"command": "sh", "env": {"A": "${secret:nobody-keeps-it}"}},
     }));
     house.write("project/.mcp.json", r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["pwned"]}}}"#);
-    check(&house, &["mime"], "config.missing", 2, ("config", "there is no server `mime`"));
+    check(&house, &["mime"], "config.missing", 2, ("config", "no server named `mime`"));
     assert!(house.run(["why", "mime"]).stdout.contains("next: did you mean `mine`?"));
     check(&house, &["broken"], "config.broken", 2, ("config", "config.json:1:"));
-    check(&house, &["off"], "config.disabled", 2, ("config", "switched off"));
+    check(&house, &["off"], "config.disabled", 2, ("config", "\"disabled\""));
     check(&house, &["unset"], "expand.unset", 2, ("expand", "NOT_THERE: not set"));
     check(&house, &["secret"], "expand.failed", 2, ("expand", "nobody-keeps-it"));
-    check(&house, &["theirs"], "approval.needed", 5, ("approval", "you have not approved it"));
+    check(&house, &["theirs"], "approval.needed", 5, ("approval", "defined by the project and not approved yet"));
     assert!(!house.path("project/pwned").exists());
     house.write("home/.mcp.json", "{\"mcpServers\": {");
     check(&house, &["lost"], "config.broken", 2, ("config", "home/.mcp.json"));
     let empty = House::with(&json!({}));
-    check(&empty, &["any"], "config.missing", 2, ("config", "no server is configured"));
+    check(&empty, &["any"], "config.missing", 2, ("config", "no servers configured"));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_is_wrong_with_a_program() {
     check(&house, &["cwd"], "path.no_directory", 3, ("path", "/no/such/place"));
     check(&house, &["boom"], "spawn.exited", 3, ("spawn", "stderr: boom: missing API key"));
     check(&house, &["killed"], "spawn.killed", 3, ("spawn", "SIGKILL"));
-    check(&house, &["noisy"], "handshake.not_mcp", 3, ("handshake", "does not speak MCP"));
+    check(&house, &["noisy"], "handshake.not_mcp", 3, ("handshake", "not an MCP server"));
     check(&house, &["mute", "--timeout", "700ms"], "handshake.timeout", 7, ("handshake", "700 ms"));
     check(&house, &["future"], "handshake.revision", 3, ("handshake", "2031-01-01"));
     check(&house, &["lists"], "list.failed", 3, ("list", "exited with code 1"));
@@ -107,10 +107,10 @@ fn what_is_wrong_with_an_address() {
         "header": {"url": "http://127.0.0.1:9/mcp", "headers": {"a b": "c"}},
     }));
     check(&house, &["closed"], "http.unreachable", 3, ("dial", "key=***"));
-    check(&house, &["login"], "login.needed", 4, ("login", "the server wants a login"));
-    check(&house, &["denied"], "login.denied", 5, ("login", "the server does not allow this"));
+    check(&house, &["login"], "login.needed", 4, ("login", "server requires a login"));
+    check(&house, &["denied"], "login.denied", 5, ("login", "server denied access"));
     check(&house, &["path"], "http.status", 3, ("handshake", "HTTP 404"));
-    check(&house, &["plain"], "tls.untrusted", 3, ("tls", "no secure connection"));
+    check(&house, &["plain"], "tls.untrusted", 3, ("tls", "TLS handshake failed"));
     check(&house, &["header"], "http.setup", 2, ("dial", "header"));
     for id in ["closed", "login", "denied", "path"] {
         assert!(!house.run(["why", id]).stdout.contains("hush-hush"));
@@ -133,12 +133,12 @@ fn nothing_is_wrong() {
         "home/.config/wharf/config.json:1:",
         "replaces ",
         "TOKEN: set",
-        "OTHER: not set, so its default is taken",
-        "not needed: it is your own",
+        "OTHER: not set, using its default",
+        "not needed: your own server",
         "✓ path",
         "✓ handshake",
         "speaks 2026-07-28",
-        "\nnothing is wrong\n",
+        "\nno problems found\n",
     ] {
         assert!(ran.stdout.contains(part), "{part:?} is missing in {}", ran.stdout);
     }

@@ -6,7 +6,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test reads its surroundings and gives up on the first surprise"
+    reason = "a test reads its surroundings and panics on errors"
 )]
 
 mod hostile;

@@ -223,7 +223,7 @@ impl ConnectAttempt {
                     let after = self.options.limits.startup;
                     return Err(self.failed("probe", ConnectCause::TimedOut { after, hint: None }));
                 }
-                self.tracer.say("probe", StepOutcome::Detour, "no answer yet: trying the handshake as well");
+                self.tracer.say("probe", StepOutcome::Detour, "no response yet, also trying the handshake");
                 return Ok(ProbeOutcome::Handshake(Some(call)));
             };
             match outcome {
@@ -245,7 +245,7 @@ impl ConnectAttempt {
                     }));
                 }
                 ProbeVerdict::AskAgain(revision) => {
-                    self.tracer.say("probe", StepOutcome::Detour, format!("asked to name {revision}"));
+                    self.tracer.say("probe", StepOutcome::Detour, format!("retrying with {revision}"));
                     (asked, again) = (revision, true);
                 }
                 ProbeVerdict::Handshake(reason) => {
@@ -264,7 +264,7 @@ impl ConnectAttempt {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
                 if !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
-                self.tracer.step("probe", StepOutcome::Detour, format!("{gone}; starting it again"));
+                self.tracer.step("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
                 Ok(ProbeOutcome::Died(gone))
             }
             error => Err(self.failed("probe", ConnectError::cause_of(error))),
@@ -290,7 +290,7 @@ impl ConnectAttempt {
                     late = None;
                     let verdict = era::judge_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
                     if let ProbeVerdict::Stateless(revision, found) = verdict {
-                        self.tracer.say("probe", StepOutcome::Fine, format!("answered late: speaks {revision}"));
+                        self.tracer.say("probe", StepOutcome::Fine, format!("late response: speaks {revision}"));
                         return Ok(NegotiatedServer { revision, ..NegotiatedServer::from(*found) });
                     }
                 }
@@ -312,7 +312,7 @@ impl ConnectAttempt {
             Ok((revision, result)) => {
                 started.manners.settle(revision);
                 started.open.engine.post(era::INITIALIZED);
-                self.tracer.say("initialize", StepOutcome::Fine, format!("agreed on {revision}"));
+                self.tracer.say("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
                 Ok(NegotiatedServer { revision, capabilities, server_info, instructions: result.instructions })
             }

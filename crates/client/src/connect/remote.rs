@@ -61,7 +61,7 @@ impl ConnectAttempt {
             let verdict = verdict_of(started, introduction);
             if known == Some(DetectedTransport::Stateless) && verdict != DetectedTransport::Stateless {
                 // Possibly a downgrade by an intermediary.
-                tracing::warn!(server = self.options.name, "the server speaks an older form than it did the last time");
+                tracing::warn!(server = self.options.name, "server now speaks an older transport than last time");
             }
             verdicts.note(&spec.url, verdict);
         }
@@ -78,7 +78,7 @@ impl ConnectAttempt {
                 | ConnectCause::NoCommonRevision(_),
             ) => {
                 self.tracer.excuse();
-                self.tracer.say("recall", StepOutcome::Detour, "no longer so: finding out anew");
+                self.tracer.say("recall", StepOutcome::Detour, "cached transport no longer works, detecting again");
                 self.try_forms(remote).await
             }
             // An outage is no evidence about the transport.

@@ -22,9 +22,9 @@ pub(crate) enum DetectedTransport {
 impl fmt::Display for DetectedTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Stateless => "spoke Streamable HTTP without a handshake",
-            Self::Handshake => "spoke Streamable HTTP with a handshake",
-            Self::Sse => "spoke HTTP+SSE",
+            Self::Stateless => "cached: Streamable HTTP, stateless",
+            Self::Handshake => "cached: Streamable HTTP with handshake",
+            Self::Sse => "cached: HTTP+SSE",
         })
     }
 }

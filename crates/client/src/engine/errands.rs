@@ -62,12 +62,13 @@ impl Engine {
     /// Starts to answer a request on the connection's runtime.
     pub(super) fn begin(&self, id: &str, errand: Errand) {
         let Some(runtime) = &self.runtime else {
-            return self.reply(id, Err(RequestRefusal::new(code::INTERNAL, "nobody is here to answer")));
+            return self
+                .reply(id, Err(RequestRefusal::new(code::INTERNAL, "client has no runtime to handle the request")));
         };
         let mut open = self.errands.open();
         if open.len() >= MOST_AT_ONCE || open.contains_key(id) {
             drop(open);
-            return self.reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many questions at once")));
+            return self.reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many concurrent requests")));
         }
         let (engine, own_id) = (self.me.clone(), id.to_owned());
         let task = runtime.spawn(async move {

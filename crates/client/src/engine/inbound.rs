@@ -107,7 +107,7 @@ impl Engine {
                 self.batch(message, wakers)?;
                 return Ok(match self.time_left(call) {
                     None => MessageDelivery::Answer,
-                    Some(_) if on.is_whole() => self.wrong_for(call, "messages without an answer among them", wakers),
+                    Some(_) if on.is_whole() => self.wrong_for(call, "batch without a response", wakers),
                     Some(_) => MessageDelivery::Other,
                 });
             }
@@ -115,7 +115,7 @@ impl Engine {
         };
         if envelope.method.is_some() {
             if on.is_whole() {
-                return Ok(self.wrong_for(call, "a message of the server's own instead of an answer", wakers));
+                return Ok(self.wrong_for(call, "request or notification instead of a response", wakers));
             }
             return self
                 .sort(message, &envelope, &|part| self.kept(message, part), wakers)
@@ -130,7 +130,7 @@ impl Engine {
             None if on == ResponseChannel::Refusal || matches!(id, None | Some(Id::Null)) => {
                 Ok(self.nameless_for(call, message, &envelope, wakers))
             }
-            _ if on.is_whole() => Ok(self.wrong_for(call, "an answer to another request", wakers)),
+            _ if on.is_whole() => Ok(self.wrong_for(call, "response to a different request", wakers)),
             _ if on == ResponseChannel::Shared => {
                 self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
                 Ok(MessageDelivery::Other)
@@ -154,7 +154,7 @@ impl Engine {
                 self.fail(call, self.refusal(error.of(message)), wakers);
                 MessageDelivery::Answer
             }
-            None => self.wrong_for(call, "an answer without an id", wakers),
+            None => self.wrong_for(call, "response without an id", wakers),
         }
     }
 
@@ -166,7 +166,7 @@ impl Engine {
         on: ResponseChannel,
         wakers: &mut Vec<Waker>,
     ) -> MessageDelivery {
-        self.tally.warn(CounterKind::Broken, "a message that cannot be read was thrown away");
+        self.tally.warn(CounterKind::Broken, "discarded a malformed message");
         if !on.is_whole() && (broken.has_method || broken.fault == Fault::NotAnObject) {
             return MessageDelivery::Other;
         }
@@ -176,22 +176,21 @@ impl Engine {
     }
 
     fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageDelivery {
-        self.tally.warn(CounterKind::Broken, "an answer that belongs to no request");
+        self.tally.warn(CounterKind::Broken, "response does not match the request");
         self.fail_saying(call, what.to_owned(), wakers);
         MessageDelivery::Answer
     }
 
     /// Handles a message that exceeds the size limit.
     pub fn deliver_oversized(&self, glimpse: &PartialEnvelope, wakers: &mut Vec<Waker>) {
-        self.tally.warn(CounterKind::Oversized, "a message over the size limit was thrown away");
+        self.tally.warn(CounterKind::Oversized, "discarded a message over the size limit");
         self.budget.pace().spend_large(self.limits.message);
         self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
     pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
-        self.tally
-            .warn(CounterKind::Oversized, "a message was discarded: too much of its server or of all is held already");
+        self.tally.warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
         self.budget.pace().spend_large(LARGE);
         self.discard(glimpse, CallError::Discarded(exceeded), wakers);
     }
@@ -230,11 +229,11 @@ impl Engine {
             (None, None) => self.nameless(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
-                    self.tally.warn(CounterKind::Broken, "a message whose method is no string");
+                    self.tally.warn(CounterKind::Broken, "discarded a message whose method is not a string");
                     return Ok(());
                 };
                 if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
-                    self.tally.warn(CounterKind::Oversized, "a request over the size limit was refused");
+                    self.tally.warn(CounterKind::Oversized, "rejected a request over the size limit");
                     self.refuse_large(id.of(line));
                     return Ok(());
                 }
@@ -302,13 +301,15 @@ impl Engine {
     fn nameless(&self, line: &[u8], envelope: &Envelope) {
         self.budget.pace().spend(line.len());
         let Some(error) = envelope.error else {
-            return self.tally.warn(CounterKind::Broken, "a message that is neither request nor answer");
+            return self
+                .tally
+                .warn(CounterKind::Broken, "discarded a message that is neither a request nor a response");
         };
-        self.tally.warn(CounterKind::StrayError, "the server reported an error without saying for which call");
+        self.tally.warn(CounterKind::StrayError, "server reported an error without a request id");
         if let CallError::Refused(error) = self.refusal(error.of(line)) {
             let message = UntrustedText::new(error.message);
             self.suspect(format!(
-                "the server reported an error for no call in particular: {} (code {})",
+                "server reported an error without a request id: {} (code {})",
                 self.excerpt(&message),
                 error.code
             ));
@@ -319,7 +320,7 @@ impl Engine {
         let id = match Id::read(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
-                self.tally.warn(CounterKind::Broken, "a request whose id is neither string nor number");
+                self.tally.warn(CounterKind::Broken, "discarded a request whose id is neither a string nor a number");
                 return Ok(());
             }
         };
@@ -327,10 +328,9 @@ impl Engine {
             RequestDisposition::Result(result) => self.reply(&id, Ok(result)),
             RequestDisposition::Refused(refusal) => self.reply(&id, Err(refusal)),
             RequestDisposition::Later(errand) => self.begin(&id, errand),
-            RequestDisposition::Unwanted => self.tally.warn(
-                CounterKind::UnwantedRequest,
-                "the server made a request, which its revision does not allow; ignored",
-            ),
+            RequestDisposition::Unwanted => self
+                .tally
+                .warn(CounterKind::UnwantedRequest, "ignored a server request, which this revision does not allow"),
             RequestDisposition::Nonsense(nonsense) => return Err(nonsense),
         }
         Ok(())
@@ -370,9 +370,9 @@ impl Engine {
 
     fn noise(&self, line: &[u8]) {
         self.budget.pace().spend(line.len());
-        self.tally.warn(CounterKind::Noise, "the server wrote something to stdout that is no message");
+        self.tally.warn(CounterKind::Noise, "server wrote a line to stdout that is not a message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
-        self.suspect(format!("the server wrote this to stdout, which is no message: {}", self.excerpt(&shown)));
+        self.suspect(format!("server wrote a line to stdout that is not a message: {}", self.excerpt(&shown)));
     }
 
     fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
@@ -383,10 +383,7 @@ impl Engine {
             return Ok(());
         };
         if !self.dialect.accepts_batches() {
-            self.tally.warn(
-                CounterKind::Broken,
-                "the server sent several messages as one, which its revision does not allow",
-            );
+            self.tally.warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
         }
         for message in messages {
             match scan(&message) {
@@ -407,12 +404,12 @@ impl Engine {
     /// Handles a malformed message. Fails the call it was for, if known.
     fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
         self.budget.pace().spend(line.len());
-        self.tally.warn(CounterKind::Broken, "a message that cannot be read was thrown away");
+        self.tally.warn(CounterKind::Broken, "discarded a malformed message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         let what = format!("{}: {}", broken.fault, self.excerpt(&shown));
         let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
         if !id.is_some_and(|id| self.fail_saying(id, what.clone(), wakers)) {
-            self.suspect(format!("the server sent a message that cannot be read: {what}"));
+            self.suspect(format!("server sent a malformed message: {what}"));
         }
     }
 }

@@ -228,7 +228,7 @@ impl Engine {
         let message = OutgoingMessage { parts, request: Some(label) };
         let length = message.len();
         let taken = if length > self.limits.message {
-            Err(CallError::Invalid(format!("the request has {length} bytes, the limit is {}", self.limits.message)))
+            Err(CallError::Invalid(format!("request of {length} bytes exceeds the limit of {}", self.limits.message)))
         } else {
             self.submit(message).map_err(|refusal| match refusal {
                 SubmitError::Full => CallError::Busy,
@@ -261,7 +261,7 @@ impl Engine {
     pub fn post(&self, message: &str) {
         let message = OutgoingMessage { parts: &[message.as_bytes(), b"\n"], request: None };
         if self.submit(message) == Err(SubmitError::Full) {
-            self.tally.warn(CounterKind::Unsent, "no room to send a notification or a reply");
+            self.tally.warn(CounterKind::Unsent, "write queue full, dropped a notification or a reply");
         }
     }
 

@@ -268,10 +268,10 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
         world.engine.account(gone).hint.clone()
     };
     for (line, expected) in [
-        ("a server: hushhush", "the server wrote this to stdout, which is no message: a ***: ***"),
+        ("a server: hushhush", "server wrote a line to stdout that is not a message: a ***: ***"),
         (
             r#"{"error":{"code":1,"message":"no server"}}"#,
-            "the server reported an error for no call in particular: no *** (code 1)",
+            "server reported an error without a request id: no *** (code 1)",
         ),
     ] {
         world.engine.deliver(line.as_bytes(), &mut Vec::new()).unwrap();
@@ -280,7 +280,7 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
     }
     world.engine.deliver(br#"{"x":"server""#, &mut Vec::new()).unwrap();
     let told = world.engine.suspicion().unwrap();
-    assert!(told.starts_with("the server sent a message that cannot be read: ") && told.contains("***"), "{told}");
+    assert!(told.starts_with("server sent a malformed message: ") && told.contains("***"), "{told}");
     let said = DisconnectReport {
         hint: Some("it said: hushhush".to_owned()),
         ..DisconnectReport::because(DisconnectCause::Exited)

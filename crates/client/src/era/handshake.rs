@@ -45,11 +45,11 @@ pub(crate) fn judge_initialize(
 ) -> Result<(Revision, InitializeResult), ConnectCause> {
     let result = InitializeResult::view(result, bounds).map_err(|error| match error {
         JsonDecodeError::TooComplex(bound) => {
-            ConnectCause::Protocol(format!("the answer to initialize is too complex: {bound}"))
+            ConnectCause::Protocol(format!("initialize result is too complex: {bound}"))
         }
         JsonDecodeError::Shape(error) => {
             let error = UntrustedText::new(error.to_string());
-            ConnectCause::Protocol(format!("the answer to initialize cannot be read: {}", error.shortened(200)))
+            ConnectCause::Protocol(format!("invalid initialize result: {}", error.shortened(200)))
         }
     })?;
     match result.protocol_version.parse::<Revision>() {

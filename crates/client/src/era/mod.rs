@@ -76,7 +76,7 @@ impl Protocol for ProtocolState {
     fn request(&self, method: &str, params: Option<RawJson>) -> RequestDisposition {
         match (self.era(), method) {
             // Only clients send these: the peer echoes its input, like `cat`.
-            (_, DISCOVER | INITIALIZE) => RequestDisposition::Nonsense(NotMcpPeer("it sends back what it is sent")),
+            (_, DISCOVER | INITIALIZE) => RequestDisposition::Nonsense(NotMcpPeer("it echoed the request back")),
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),

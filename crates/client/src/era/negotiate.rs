@@ -31,7 +31,7 @@ pub(crate) fn judge_probe(
         Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
             Ok(found) if found.result_type == "complete" => judge_discovered(found),
             // Some servers answer every request with success; only a valid discovery result counts as evidence.
-            _ => ProbeVerdict::Handshake("answered, but not with a discovery result".to_owned()),
+            _ => ProbeVerdict::Handshake("response is not a discovery result".to_owned()),
         },
         Err(CallError::Refused(error)) => judge_refusal(error, asked, again),
         Err(other) => ProbeVerdict::Handshake(other.to_string()),
@@ -42,7 +42,7 @@ fn judge_discovered(found: DiscoverResult) -> ProbeVerdict {
     let versions = known(&found.supported_versions);
     match versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max() {
         Some(revision) => ProbeVerdict::Stateless(revision, Box::new(found)),
-        None => ProbeVerdict::Handshake("discovered, but with no stateless revision in common".to_owned()),
+        None => ProbeVerdict::Handshake("discovery lists no supported stateless revision".to_owned()),
     }
 }
 
@@ -56,12 +56,12 @@ fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict 
             match stateless {
                 Some(revision) if !again => ProbeVerdict::AskAgain(revision),
                 Some(_) => ProbeVerdict::Hopeless(ConnectCause::Protocol(format!(
-                    "it names {asked} as supported and refuses it all the same: {}",
+                    "server lists {asked} as supported but rejects it: {}",
                     message.shortened(200)
                 ))),
                 None if !versions.is_empty() => ProbeVerdict::Handshake("speaks handshake revisions only".to_owned()),
                 None if named.is_empty() => {
-                    ProbeVerdict::Handshake("refused the revision and named no other".to_owned())
+                    ProbeVerdict::Handshake("rejected the revision without naming another".to_owned())
                 }
                 None => ProbeVerdict::Hopeless(ConnectCause::NoCommonRevision(named)),
             }
@@ -69,7 +69,7 @@ fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict 
         // Only servers of the stateless era use these codes. They cannot occur on a correct probe, so they are
         // reported.
         code::MISSING_CAPABILITY | code::HEADER_MISMATCH => ProbeVerdict::Hopeless(ConnectCause::Refused(error)),
-        other => ProbeVerdict::Handshake(format!("answered with error {other}: {}", message.shortened(120))),
+        other => ProbeVerdict::Handshake(format!("error {other}: {}", message.shortened(120))),
     }
 }
 

@@ -95,24 +95,24 @@ pub enum DisconnectCause {
 impl fmt::Display for DisconnectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.cause, self.exit) {
-            (DisconnectCause::Closed, _) => f.write_str("the connection was closed"),
-            (DisconnectCause::NotMcp(what), _) => write!(f, "it does not speak MCP: {what}"),
-            (DisconnectCause::EndlessLine, _) => f.write_str("it wrote a line without end"),
+            (DisconnectCause::Closed, _) => f.write_str("connection closed by the client"),
+            (DisconnectCause::NotMcp(what), _) => write!(f, "not an MCP server: {what}"),
+            (DisconnectCause::EndlessLine, _) => f.write_str("server wrote an unterminated line"),
             (DisconnectCause::StoppedReading(time), _) => {
-                write!(f, "it left its input unread for {}", SecondsText(*time))
+                write!(f, "server did not read its input for {}", SecondsText(*time))
             }
-            (DisconnectCause::Stopped, _) => f.write_str("it stopped serving"),
-            (DisconnectCause::Unreachable { what, .. }, _) => write!(f, "it cannot be reached: {what}"),
+            (DisconnectCause::Stopped, _) => f.write_str("server stopped serving"),
+            (DisconnectCause::Unreachable { what, .. }, _) => write!(f, "server unreachable: {what}"),
             (DisconnectCause::Cut(what), _) => f.write_str(what),
-            (DisconnectCause::Status(status), _) => write!(f, "it answered HTTP {status}"),
-            (DisconnectCause::SessionExpired, _) => f.write_str("it has forgotten the session"),
-            (DisconnectCause::NotAuthorized(why), _) => write!(f, "it does not know who asks: {why}"),
-            (DisconnectCause::Changed, _) => f.write_str("it no longer speaks the revision agreed on"),
-            (_, Some(exit)) => write!(f, "it {exit}"),
-            (DisconnectCause::Exited, None) => f.write_str("it exited"),
-            (DisconnectCause::ClosedOutput, None) => f.write_str("it closed its output"),
-            (DisconnectCause::ClosedInput, None) => f.write_str("it closed its input"),
-            (DisconnectCause::Unreadable(kind), None) => write!(f, "its output cannot be read: {kind}"),
+            (DisconnectCause::Status(status), _) => write!(f, "server returned HTTP {status}"),
+            (DisconnectCause::SessionExpired, _) => f.write_str("session expired"),
+            (DisconnectCause::NotAuthorized(why), _) => write!(f, "not authenticated: {why}"),
+            (DisconnectCause::Changed, _) => f.write_str("server no longer speaks the negotiated revision"),
+            (_, Some(exit)) => write!(f, "server {exit}"),
+            (DisconnectCause::Exited, None) => f.write_str("server exited"),
+            (DisconnectCause::ClosedOutput, None) => f.write_str("server closed its output"),
+            (DisconnectCause::ClosedInput, None) => f.write_str("server closed its input"),
+            (DisconnectCause::Unreadable(kind), None) => write!(f, "failed to read the server's output: {kind}"),
         }?;
         HintSuffix(&self.hint).fmt(f)
     }

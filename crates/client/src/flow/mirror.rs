@@ -52,7 +52,7 @@ impl HeaderParamTable {
             let wish = self.wish(tool, bounds);
             if let HeaderRequirement::Withheld(reason) = &wish {
                 let name = Some(UntrustedText::new(tool.name.as_str()).shortened(100).to_string());
-                tracing::warn!(tool = name.as_deref(), %reason, "a tool is withheld");
+                tracing::warn!(tool = name.as_deref(), %reason, "tool withheld");
                 withheld.push(WithheldEntry { position, name, reason: reason.clone() });
             }
             let kept = matches!(wish, HeaderRequirement::Headers(_));
@@ -70,9 +70,7 @@ impl HeaderParamTable {
             Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => {
                 HeaderRequirement::Headers(headers)
             }
-            Ok(_) => {
-                HeaderRequirement::Withheld("it wants arguments repeated in headers, which is switched off".to_owned())
-            }
+            Ok(_) => HeaderRequirement::Withheld("requires arguments in HTTP headers, which is disabled".to_owned()),
             Err(fault) => HeaderRequirement::Withheld(fault.to_string()),
         }
     }
@@ -175,7 +173,7 @@ fn headers(
     match tools.get(tool) {
         // The server decides whether the tool exists.
         None => Ok(Vec::new()),
-        Some(HeaderRequirement::Withheld(reason)) => Err(CallError::Invalid(format!("the tool is withheld: {reason}"))),
+        Some(HeaderRequirement::Withheld(reason)) => Err(CallError::Invalid(format!("tool withheld: {reason}"))),
         Some(HeaderRequirement::Headers(wanted)) => {
             let mut headers = Vec::new();
             for one in wanted {

@@ -100,10 +100,10 @@ async fn collect<T: View + Send + 'static>(
         // An empty string is a valid cursor; only its absence ends the list.
         let Some(next) = next else { return Ok(list.listing) };
         if next.len() > limits.cursor {
-            return Err(endless(format!("a cursor of {} bytes", next.len())));
+            return Err(endless(format!("cursor of {} bytes exceeds the limit", next.len())));
         }
         if !seen.insert(next.clone()) {
-            return Err(endless("it goes in circles: a cursor came a second time".to_owned()));
+            return Err(endless("pagination loop: the same cursor was returned twice".to_owned()));
         }
         cursor = Some(next);
     }
@@ -159,7 +159,7 @@ impl<T: View> ListCollector<T> {
                     (name_of(&item, bounds), UntrustedText::new(error.to_string()).shortened(200).to_string())
                 }
             },
-            Err(large) => (name_of(large, bounds), format!("its definition has {} bytes", large.as_bytes().len())),
+            Err(large) => (name_of(large, bounds), format!("definition too large ({} bytes)", large.as_bytes().len())),
         };
         self.listing.withheld.push(WithheldEntry { position, name, reason });
     }
@@ -192,8 +192,8 @@ fn copied(
 
 fn all_lists(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
     match scope {
-        BudgetScope::Server => format!("the lists of this server have more than {limit} bytes together"),
-        BudgetScope::Host => format!("the lists of all servers have more than {limit} bytes together"),
+        BudgetScope::Server => format!("the lists of this server exceed {limit} bytes"),
+        BudgetScope::Host => format!("the lists of all servers exceed {limit} bytes"),
     }
 }
 

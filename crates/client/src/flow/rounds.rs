@@ -21,10 +21,10 @@ pub(super) async fn answer(connection: &Connection, result: RawJson, round: usiz
     let limits = connection.limits();
     let asked = InputRequired::view(result, &limits.bounds)?;
     if asked.requests.len() > limits.round_questions {
-        return Err(CallError::Protocol(format!("it asks {} things at once", asked.requests.len())));
+        return Err(CallError::Protocol(format!("too many input requests in one round ({})", asked.requests.len())));
     }
     if asked.state.as_ref().is_some_and(|state| state.as_bytes().len() > limits.round_state + 2) {
-        return Err(CallError::Protocol(format!("its requestState is over {} bytes", limits.round_state)));
+        return Err(CallError::Protocol(format!("requestState exceeds {} bytes", limits.round_state)));
     }
     let mut more = String::new();
     if asked.requests.is_empty() {
@@ -73,9 +73,11 @@ async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) 
 fn refused(method: &str, RequestRefusal { code, message }: RequestRefusal) -> CallError {
     let method_shown = UntrustedText::new(method).shortened(60).to_string();
     match code {
-        USER_REJECTED if method == SAMPLE => CallError::Declined("the use of a model"),
-        code::METHOD_NOT_FOUND => CallError::Protocol(format!("it asks for `{method_shown}`, which was not offered")),
-        _ => CallError::Protocol(format!("it asks for `{method_shown}`: {message}")),
+        USER_REJECTED if method == SAMPLE => CallError::Declined("use of a model"),
+        code::METHOD_NOT_FOUND => {
+            CallError::Protocol(format!("input request `{method_shown}` uses an undeclared capability"))
+        }
+        _ => CallError::Protocol(format!("input request `{method_shown}`: {message}")),
     }
 }
 
@@ -112,7 +114,7 @@ async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallErro
     let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.manners.bulletin, id));
     let _stopped = inner.open.engine.stop_clocks();
     if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
-        return Err(CallError::Declined("a page to be visited"));
+        return Err(CallError::Declined("a visit to a web page"));
     }
     let told = async {
         match waited.as_mut().and_then(|waited| waited.done.as_mut()) {

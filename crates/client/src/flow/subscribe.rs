@@ -67,7 +67,7 @@ impl Connection {
     pub async fn subscribe(&self, interest: Interest) -> Result<Subscription, CallError> {
         let wanted = self.offered(&interest);
         if wanted.is_empty() {
-            return Err(CallError::Unsupported("notice of any of these changes"));
+            return Err(CallError::Unsupported("notifications for any of these changes"));
         }
         let inbox = self.inner().manners.bulletin.open(wanted);
         let mut subscription = Subscription {

@@ -249,7 +249,7 @@ impl TaskHandle {
         let limits = self.connection.limits();
         let before = self.answered.lock().unwrap_or_else(PoisonError::into_inner).len();
         if open.len() > limits.round_questions || before + open.len() > limits.rounds * limits.round_questions {
-            return Err(CallError::Protocol(format!("its task asks too much: {} things at once", open.len())));
+            return Err(CallError::Protocol(format!("too many input requests from the task ({})", open.len())));
         }
         let keys: Vec<String> = open.iter().map(|request| request.key.get().to_owned()).collect();
         self.thinking().since = Some(Instant::now());
@@ -314,7 +314,7 @@ impl TaskHandle {
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);
-                CallError::Task(format!("the server does not know it: {}", message.shortened(200)))
+                CallError::Task(format!("unknown to the server: {}", message.shortened(200)))
             }
             error => error,
         })

@@ -23,7 +23,7 @@ impl ToolCall {
     pub fn decode<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, String> {
         self.arguments
             .decode(&JsonLimits::default())
-            .map_err(|error: JsonDecodeError| format!("the arguments: {error}"))
+            .map_err(|error: JsonDecodeError| format!("invalid arguments: {error}"))
     }
 
     /// Reports progress, if the caller asked for it.

@@ -158,7 +158,7 @@ impl ClosureDispatcher {
             let answer = match work.await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(failure)) => ToolReply::failure(&failure),
-                Err(panicked) => ToolReply::failure(&format!("the tool failed: {panicked}")),
+                Err(panicked) => ToolReply::failure(&format!("tool failed: {panicked}")),
             };
             Ok(answer.into_raw())
         })
@@ -289,7 +289,7 @@ fn reply(id: &[u8], answer: LocalCallResult) -> Vec<u8> {
 }
 
 fn nothing_runs() -> RequestRefusal {
-    RequestRefusal::new(code::INTERNAL, "too many of its handlers block; nothing runs any more")
+    RequestRefusal::new(code::INTERNAL, "all worker threads are blocked by handlers")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

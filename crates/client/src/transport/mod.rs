@@ -148,7 +148,8 @@ pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&P
     let Some(check) = check.cloned() else { return Ok(()) };
     let program = program.map(Path::to_owned);
     let checked = tokio::task::spawn_blocking(move || check.check(program.as_deref())).await;
-    let refused = checked.unwrap_or_else(|_| Err(LaunchRefusal::Unreadable("the check was cancelled".to_owned())));
+    let refused = checked
+        .unwrap_or_else(|_| Err(LaunchRefusal::Unreadable("internal error: the check was cancelled".to_owned())));
     refused.map_err(ConnectCause::NotApproved)
 }
 

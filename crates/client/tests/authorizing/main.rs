@@ -63,7 +63,7 @@ async fn h05_a_fresh_token_that_is_not_taken_either_ends_the_call() {
     let connection = site.connect(&who).await;
     let error = call(&connection).await.unwrap_err();
     assert!(error.needs_login() && !error.is_retryable(), "{error:?}");
-    assert_eq!(error.to_string(), "the server wants a login (HTTP 401): the login has ended");
+    assert_eq!(error.to_string(), "server requires a login (HTTP 401): the login has ended");
     assert_eq!((site.tokens("POST", "tools/call"), who.renewed()), (vec![Some(0), Some(1)], 1));
     assert!(!connection.is_gone(), "others are under way on it");
 }

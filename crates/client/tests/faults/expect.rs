@@ -131,7 +131,7 @@ fn ledger_problems(cell: &Cell, observed: &Observed) -> Vec<String> {
     if matches!(cell.case.as_str(), "S12" | "S12-mute" | "S13")
         && !ledger.lines.iter().any(|line| line.starts_with("cancelled "))
     {
-        problems.push("the server was not told that the call was withdrawn".to_owned());
+        problems.push("the server was not told that the call was cancelled".to_owned());
     }
     let (asked, answer) = match cell.case.as_str() {
         "S33-ping" => ("ping", "result"),

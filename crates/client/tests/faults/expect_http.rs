@@ -224,7 +224,7 @@ fn manners(cell: &Cell, observed: &Observed) -> Vec<String> {
     }
     let told = if observed.connect == "stateless" { "closed " } else { "cancelled " };
     if observed.first == "timeout" && !eventually(cell, |ledger| lines(ledger, told).next().is_some()) {
-        problems.push(format!("the server was not told that the call was withdrawn: {:?}", cell.ledger().lines));
+        problems.push(format!("the server was not told that the call was cancelled: {:?}", cell.ledger().lines));
     }
     let in_session = cell.form == Form::Http && observed.connect == "handshake" && cell.case != "ok-bare";
     if in_session && !eventually(cell, |ledger| lines(ledger, "delete session-").count() == 1) {

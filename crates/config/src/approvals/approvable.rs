@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// Note about the limits of an approval of a local server.
-const NOT_COVERED: &str = "not covered by your approval: modules, packages and programs that these files load or start, \
-                           downloads included; they may change without a question";
+const NOT_COVERED: &str = "not covered by this approval: modules, packages and programs that these files load or start, \
+                           including downloads. They may change without a new prompt";
 
 /// A digest of everything that an approval covers.
 pub type ApprovalDigest = Fingerprint;

@@ -61,7 +61,7 @@ impl FileDigestCache {
 fn content(path: &Path) -> String {
     match hashed(path) {
         Ok(Some(digest)) => format!("SHA-256 {digest}"),
-        Ok(None) => format!("too large to be read: {}", identity(path).unwrap_or_default()),
+        Ok(None) => format!("too large to hash: {}", identity(path).unwrap_or_default()),
         Err(_) => "cannot be read".to_owned(),
     }
 }

@@ -258,7 +258,7 @@ fn a_changed_script_module_or_launcher_file_asks_again() {
         assert!(absent != first && first != second, "{words:?}");
         let lines = machine.what(described(started(command(words)))).lines();
         assert!(lines.iter().any(|line| line.starts_with("file ") && line.contains(file)), "{words:?}: {lines:#?}");
-        assert!(lines.last().unwrap().starts_with("not covered by your approval: "), "{lines:#?}");
+        assert!(lines.last().unwrap().starts_with("not covered by this approval: "), "{lines:#?}");
     }
 }
 
@@ -326,8 +326,8 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
         &format!("variable from file PATH: {}", path.display()),
         "variable from file NODE_OPTIONS: -r evil",
         &format!("program: {}", path.join("tool").display()),
-        "warning: `PATH` can make it run something else",
-        "warning: `NODE_OPTIONS` can make it run something else",
+        "warning: `PATH` can make the server load or run other code",
+        "warning: `NODE_OPTIONS` can make the server load or run other code",
     ] {
         assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
     }
@@ -352,7 +352,7 @@ fn references_are_followed_as_they_are_expanded() {
     }
     let words = command(&["tool", "$${x${AWS}", "${env:B:-c}"]);
     let approvable = machine.what_around(described(started(words)), &around);
-    assert_eq!(approvable.warnings(), ["gets your AWS", "gets your B"]);
+    assert_eq!(approvable.warnings(), ["receives your AWS", "receives your B"]);
 }
 
 #[test]
@@ -377,12 +377,12 @@ fn what_is_handed_over_is_named() {
     let mut described = described(started(stdio));
     described.trust = true;
     let expected = [
-        "gets your whole environment",
-        "gets your API_KEY",
-        "gets your AWS_SECRET",
-        "gets your GITHUB_TOKEN",
-        "gets your secret pass",
-        "its tools are used without a question",
+        "receives your whole environment",
+        "receives your API_KEY",
+        "receives your AWS_SECRET",
+        "receives your GITHUB_TOKEN",
+        "receives your secret pass",
+        "its tools run without asking",
     ];
     let warnings =
         |described: &ServerDefinition| ApprovalSubject::of(described, &Environment::default()).warnings().to_vec();
@@ -390,12 +390,12 @@ fn what_is_handed_over_is_named() {
     described.expands = false;
     assert_eq!(
         warnings(&described),
-        ["gets your whole environment", "gets your AWS_SECRET", "its tools are used without a question"]
+        ["receives your whole environment", "receives your AWS_SECRET", "its tools run without asking"]
     );
     described.expands = true;
     described.trust = false;
     described.reach = TransportDefinition::Http(Box::new(http()));
-    assert_eq!(warnings(&described), ["gets your TOKEN"]);
+    assert_eq!(warnings(&described), ["receives your TOKEN"]);
 }
 
 /// T04: nothing is shortened, and control characters are escaped.
@@ -483,9 +483,9 @@ fn c19_approvals_that_are_not_understood_are_left_alone() {
     let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");
     let what = machine.what(described(started(stdio())));
     for (text, part) in [
-        ("{\"schema\": 2, \"approvals\": {}}", "is of schema 2"),
-        ("{\"schema\": 1}", "holds no approvals"),
-        ("", "holds no"),
+        ("{\"schema\": 2, \"approvals\": {}}", "has schema 2"),
+        ("{\"schema\": 1}", "is not a valid approvals file"),
+        ("", "is not a valid"),
     ] {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

@@ -76,7 +76,7 @@ const LOADERS: [&str; 14] = [
 ];
 
 /// Warning for an entry that names the project.
-const IN_PROJECT: &str = "programs may run code of the directory they are started in: this one gets the project's";
+const IN_PROJECT: &str = "runs in the project directory, and programs may run code from their working directory";
 
 /// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
 /// file.
@@ -99,9 +99,9 @@ pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<Stri
             }
         }
     }
-    warnings.extend(given.iter().map(|name| format!("gets your {}", UntrustedText::new(name.as_str()))));
+    warnings.extend(given.iter().map(|name| format!("receives your {}", UntrustedText::new(name.as_str()))));
     if described.trust {
-        warnings.push("its tools are used without a question".to_owned());
+        warnings.push("its tools run without asking".to_owned());
     }
     warnings
 }
@@ -110,14 +110,13 @@ pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<Stri
 fn of_address(http: &HttpDefinition) -> Vec<String> {
     let mut warnings = Vec::new();
     let shown = |text: &SourcedValue<String>| UntrustedText::new(text.value.as_str()).to_string();
-    warnings.extend(http.proxy.iter().map(|proxy| format!("everything goes by way of the proxy `{}`", shown(proxy))));
-    warnings
-        .extend(http.ca.iter().map(|file| format!("whoever `{}` vouches for is taken for the server", shown(file))));
+    warnings.extend(http.proxy.iter().map(|proxy| format!("all traffic goes through the proxy `{}`", shown(proxy))));
+    warnings.extend(http.ca.iter().map(|file| format!("certificates issued by `{}` are trusted", shown(file))));
     let Some(oauth) = &http.oauth else { return warnings };
     for (file, at) in [("assertion_file", "token_url"), ("id_token_file", "idp_token_url")] {
         let Some(file) = oauth.text(file) else { continue };
         let whom = oauth.text(at).map_or("the authorization server".to_owned(), |url| format!("`{}`", shown(url)));
-        warnings.push(format!("what `{}` holds is sent to {whom}", shown(file)));
+        warnings.push(format!("sends the content of `{}` to {whom}", shown(file)));
     }
     warnings.extend(oauth.text("private_key_file").map(|file| format!("signs with the key in `{}`", shown(file))));
     warnings
@@ -131,10 +130,12 @@ fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
     let names = stdio.env.iter().map(|(name, _)| name).chain(from_file).map(String::as_str);
     let loaders: BTreeSet<&str> = names.filter(|name| is_loader(name)).collect();
     warnings.extend(
-        loaders.into_iter().map(|name| format!("`{}` can make it run something else", UntrustedText::new(name))),
+        loaders
+            .into_iter()
+            .map(|name| format!("`{}` can make the server load or run other code", UntrustedText::new(name))),
     );
     if stdio.inherit_env {
-        warnings.push("gets your whole environment".to_owned());
+        warnings.push("receives your whole environment".to_owned());
     }
     warnings
 }
@@ -153,7 +154,7 @@ fn evaluations(words: &[&str]) -> Vec<String> {
     found.extend(words[1..].iter().filter(is_eval).map(|word| (words[0], *word)));
     let told = |(program, option): (&str, &str)| {
         format!(
-            "`{}` of `{}` can run a text or another program",
+            "`{}` of `{}` can run inline code or another program",
             UntrustedText::new(option),
             UntrustedText::new(program)
         )
@@ -192,8 +193,9 @@ fn unpinned(words: &[&str]) -> Vec<String> {
         let package = (0..words.len()).find(is_it).and_then(|start| package(&words[start + fetcher.len()..]));
         found.extend(package.filter(|package| !is_pinned(package)));
     }
-    let told =
-        |package: &str| format!("`{}` has no fixed version: another may run next time", UntrustedText::new(package));
+    let told = |package: &str| {
+        format!("`{}` is not pinned to a version: the next run may use another", UntrustedText::new(package))
+    };
     found.into_iter().map(told).collect()
 }
 

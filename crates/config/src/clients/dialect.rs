@@ -63,8 +63,8 @@ impl VariableSyntax {
         let asks = pieces.iter().any(|piece| matches!(piece, VariablePiece::Secret(_)));
         if known && !asks && self.read(&text, field, Path::new("/"), &mut Vec::new()) != pieces {
             notes.push(
-                ConversionNote::changed(format!("`{}` is read differently there", shown(field)))
-                    .fix("check it by hand"),
+                ConversionNote::changed(format!("`{}` has a different meaning in that client", shown(field)))
+                    .fix("check it manually"),
             );
         }
         text
@@ -86,7 +86,7 @@ impl VariableSyntax {
         };
         let read: Vec<_> = pieces.iter().map(empty).collect();
         if read != pieces {
-            let text = format!("`{}` refers to a variable that is empty there where it is not set", shown(field));
+            let text = format!("`{}` refers to a variable that the client treats as empty if unset", shown(field));
             notes.push(ConversionNote::hint(text));
         }
         read
@@ -113,7 +113,7 @@ impl VariableSyntax {
 /// Returns a note if the client prompts for this secret.
 fn asked(piece: &VariablePiece, field: &str) -> Option<ConversionNote> {
     let VariablePiece::Secret(name) = piece else { return None };
-    let text = format!("`{}` refers to the secret `{}`, which is asked for there", shown(field), shown(name));
+    let text = format!("`{}` refers to the secret `{}`, for which the client will prompt", shown(field), shown(name));
     Some(ConversionNote::hint(text))
 }
 
@@ -125,18 +125,18 @@ fn unspellable(piece: &VariablePiece, field: &str) -> ConversionNote {
     let field = shown(field);
     let note = match piece {
         VariablePiece::Secret(name) => {
-            format!("`{field}` refers to the secret `{}`, which only this program keeps", shown(name))
+            format!("`{field}` refers to the secret `{}`, which only Wharf can read", shown(name))
         }
         VariablePiece::Variable { name, default: Some(_) } => {
-            format!("`{field}` has a default for `{}`, and defaults have no spelling there", shown(name))
+            format!("`{field}` has a default for `{}`, but the client does not support defaults", shown(name))
         }
         VariablePiece::Variable { name, .. } => {
-            format!("`{field}` refers to the variable `{}`, which is not expanded there", shown(name))
+            format!("`{field}` refers to the variable `{}`, which the client does not expand", shown(name))
         }
-        VariablePiece::Other(_) => format!("`{field}` holds a reference only this program knows"),
-        VariablePiece::Text(_) => format!("`{field}` is read differently there"),
+        VariablePiece::Other(_) => format!("`{field}` contains a reference that only Wharf supports"),
+        VariablePiece::Text(_) => format!("`{field}` has a different meaning in that client"),
     };
-    ConversionNote::changed(note).fix("put the value there by hand")
+    ConversionNote::changed(note).fix("enter the value manually")
 }
 
 /// Meaning of a text between braces.
@@ -197,9 +197,11 @@ impl SyntaxReader<'_> {
             "userHome" => variable("HOME").into(),
             "pathSeparator" | "/" => BraceMeaning::Text(MAIN_SEPARATOR_STR.to_owned()),
             _ => {
-                let text =
-                    format!("`{}` holds a `${{…}}` that is no variable to that client and stays text", self.field());
-                self.notes.push(ConversionNote::hint(text).fix("write `${NAME}` to have it expanded here"));
+                let text = format!(
+                    "`{}` contains a `${{…}}` that is not a variable for that client and stays literal",
+                    self.field()
+                );
+                self.notes.push(ConversionNote::hint(text).fix("write `${NAME}` to expand a variable"));
                 BraceMeaning::Nothing
             }
         }
@@ -210,7 +212,7 @@ impl SyntaxReader<'_> {
         let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
         let name: String = id.chars().map(fit).take(64).collect();
         let name = if is_name(&name) { name } else { format!("INPUT_{name}") };
-        let text = format!("`{}` asks for `{}`, which is the variable `{name}` here", self.field(), shown(id));
+        let text = format!("`{}` prompts for `{}`, which becomes the variable `{name}`", self.field(), shown(id));
         let fix = format!("set `{name}`, or store a secret of that name and write `${{secret:{name}}}`");
         self.notes.push(ConversionNote::hint(text).fix(fix));
         VariablePiece::Variable { name, default: None }
@@ -225,8 +227,9 @@ impl SyntaxReader<'_> {
     }
 
     fn unknown(&mut self, spelling: &str) -> BraceMeaning {
-        let text = format!("`{}` holds `{}`, which stays text here", self.field(), shown(spelling));
-        self.notes.push(ConversionNote::lost(text).fix("write what it stands for"));
+        let text =
+            format!("`{}` contains `{}`, which is not supported and stays literal", self.field(), shown(spelling));
+        self.notes.push(ConversionNote::lost(text).fix("replace it with the value"));
         BraceMeaning::Nothing
     }
 

@@ -36,9 +36,7 @@ pub fn export(client: ExternalClient, servers: &[(String, Map<String, Json>)]) -
                 beside.secrets.append(&mut filling.secrets);
                 notes.extend(filling.notes.into_iter().map(|note| about(id, note)));
             }
-            Err(UnsupportedSetting(why)) => {
-                notes.push(about(id, ConversionNote::lost(format!("{why}, and is left out"))))
-            }
+            Err(UnsupportedSetting(why)) => notes.push(about(id, ConversionNote::lost(format!("skipped: {why}")))),
         }
     }
     ExportedFile { text: write(shape(client).format, &file(client, written, beside)), notes }

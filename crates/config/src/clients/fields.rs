@@ -34,8 +34,7 @@ impl<'a> ServerReader<'a> {
     /// Converts the server. Returns an empty entry and adds a note if that is not possible.
     pub(super) fn read(&mut self) -> Map<String, Json> {
         let ConfigValue::Map(_) = &self.node.value else {
-            self.notes
-                .push(ConversionNote::lost(format!("is {}, not an object, and is left out", self.node.value.kind())));
+            self.notes.push(ConversionNote::lost(format!("skipped: it is {}, not an object", self.node.value.kind())));
             return Map::new();
         };
         if self.read_all().is_err() {
@@ -81,7 +80,7 @@ impl<'a> ServerReader<'a> {
             FieldConversion::Missing(means, fix) => self.missing(field, node, means, fix),
         };
         if read.is_none() {
-            let text = format!("`{}` is {} and is left out", field.theirs, unfit(field, node));
+            let text = format!("skipped `{}`: it is {}", field.theirs, unfit(field, node));
             self.notes.push(ConversionNote::lost(text));
         }
         Ok(())
@@ -95,8 +94,8 @@ impl<'a> ServerReader<'a> {
                 self.entry.insert("type".to_owned(), Json::from(*ours));
             }
             None => {
-                let text = format!("a server of type `{}` cannot be carried over", shown(word));
-                self.notes.push(ConversionNote::lost(text).fix("servers are started (stdio) or dialled (http, sse)"));
+                let text = format!("skipped: servers of type `{}` are not supported", shown(word));
+                self.notes.push(ConversionNote::lost(text).fix("supported types: stdio, http, sse"));
                 return Err(UnsupportedServer);
             }
         }
@@ -117,8 +116,7 @@ impl<'a> ServerReader<'a> {
             match self.text(&name, &member.node) {
                 Some(text) => self.put_pair(field.ours, &member.key, text),
                 None => {
-                    let text =
-                        format!("`{}` is {}, not a text, and is left out", shown(&name), member.node.value.kind());
+                    let text = format!("skipped `{}`: it is {}, not a string", shown(&name), member.node.value.kind());
                     self.notes.push(ConversionNote::lost(text));
                 }
             }
@@ -147,8 +145,8 @@ impl<'a> ServerReader<'a> {
         };
         let pieces = self.pieces(&text, name);
         let written = write_ours(&pieces).unwrap_or_else(|| {
-            let text = format!("`{}` has a `$` before a variable, which cannot be written here", shown(name));
-            self.notes.push(ConversionNote::changed(text).fix("check it by hand"));
+            let text = format!("`{}` has a `$` directly before a variable, which cannot be expressed", shown(name));
+            self.notes.push(ConversionNote::changed(text).fix("check it manually"));
             text_with_room(&pieces)
         });
         Some(Json::String(written))
@@ -173,7 +171,7 @@ impl<'a> ServerReader<'a> {
             let name = node.text().or_else(|| node.member("name").and_then(|member| member.node.text()))?;
             self.refer("env", name, "", name);
             if self.client == ExternalClient::Goose {
-                let text = format!("goose may keep `{}` in its keyring", shown(name));
+                let text = format!("goose may have stored `{}` in its keyring", shown(name));
                 let fix = "set the variable, or store a secret and write `${secret:NAME}`";
                 self.notes.push(ConversionNote::hint(text).fix(fix));
             }
@@ -194,7 +192,7 @@ impl<'a> ServerReader<'a> {
         if is_name(variable) {
             self.put_pair(ours, key, Json::String(format!("{before}${{{variable}}}")));
         } else {
-            let text = format!("`{ours}.{}` refers to what is no name of a variable, and is left out", shown(key));
+            let text = format!("skipped `{ours}.{}`: it refers to an invalid variable name", shown(key));
             self.notes.push(ConversionNote::lost(text));
         }
     }
@@ -202,7 +200,7 @@ impl<'a> ServerReader<'a> {
     fn missing(&mut self, field: &FieldMapping, node: &ConfigNode, means: &str, fix: &str) -> Option<()> {
         // Disabled or the default value: the missing support makes no difference.
         if node.value != ConfigValue::Bool(false) && node.text() != Some("dynamic_discovery") {
-            let note = ConversionNote::lost(format!("`{}` has no counterpart: {means}", field.theirs));
+            let note = ConversionNote::lost(format!("`{}` is not supported: {means}", field.theirs));
             self.notes.push(if fix.is_empty() { note } else { note.fix(fix) });
         }
         Some(())
@@ -220,7 +218,7 @@ impl<'a> ServerReader<'a> {
             vacant.insert(value);
         } else {
             self.notes.push(ConversionNote::lost(format!(
-                "`{}` says again what is already said, and is left out",
+                "skipped `{}`: the value is already set by another key",
                 field.theirs
             )));
         }
@@ -246,7 +244,7 @@ impl<'a> ServerReader<'a> {
 
     fn note_if_unknown(&mut self, path: &str) {
         if !self.shape.fields.iter().any(|field| field.theirs == path) {
-            self.notes.push(ConversionNote::lost(format!("`{}` means nothing here and is left out", shown(path))));
+            self.notes.push(ConversionNote::lost(format!("skipped `{}`: unknown key", shown(path))));
         }
     }
 
@@ -268,13 +266,12 @@ impl<'a> ServerReader<'a> {
             self.entry.remove("type");
         }
         if self.entry.get("trust") == Some(&Json::Bool(true)) {
-            self.notes.push(
-                ConversionNote::hint("`trust` allows all its tools without a question").fix("leave it out to be asked"),
-            );
+            self.notes
+                .push(ConversionNote::hint("`trust` allows all its tools without asking").fix("remove it to be asked"));
         }
         let switches_off = self.entry.len() == 1 && has(&self.entry, "enabled");
         if !has(&self.entry, "command") && !has(&self.entry, "url") && !switches_off {
-            self.notes.push(ConversionNote::lost("has neither a command nor an address, and is left out"));
+            self.notes.push(ConversionNote::lost("skipped: it has neither a command nor a URL"));
             self.entry.clear();
         }
     }
@@ -299,10 +296,10 @@ fn unfit(field: &FieldMapping, node: &ConfigNode) -> String {
         | FieldConversion::Words
         | FieldConversion::CommandLine
         | FieldConversion::Handed
-        | FieldConversion::Scopes => "a list of texts",
-        _ => "a text",
+        | FieldConversion::Scopes => "a list of strings",
+        _ => "a string",
     };
-    format!("{}, not {expected},", node.value.kind())
+    format!("{}, not {expected}", node.value.kind())
 }
 
 fn flag(node: &ConfigNode) -> Option<bool> {

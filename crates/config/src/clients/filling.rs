@@ -65,7 +65,7 @@ impl ServerWriter {
                 if words.is_empty() && self.client == ExternalClient::Goose =>
             {
                 self.notes.push(ConversionNote::changed(format!(
-                    "`{}` is empty, which means all tools to goose",
+                    "`{}` is empty, which goose treats as all tools",
                     field.ours
                 )));
                 return;
@@ -82,9 +82,7 @@ impl ServerWriter {
             // False is the default of an inverted flag.
             Some(Json::Bool(false)) if matches!(kind, FieldConversion::Inverse) => {}
             Some(written) => self.put(field.theirs, written),
-            None => self
-                .notes
-                .push(ConversionNote::lost(format!("`{}` is not of the right kind, and is left out", field.ours))),
+            None => self.notes.push(ConversionNote::lost(format!("skipped `{}`: wrong type", field.ours))),
         }
     }
 
@@ -129,14 +127,14 @@ impl ServerWriter {
         let Some(command) = self.take("command") else { return };
         let args = self.take("args").unwrap_or_else(|| Json::Array(Vec::new()));
         let Json::Array(args) = args else {
-            self.notes.push(ConversionNote::lost("`args` is not of the right kind, and is left out"));
+            self.notes.push(ConversionNote::lost("skipped `args`: wrong type"));
             return;
         };
         let named = std::iter::once((&command, "command")).chain(args.iter().map(|argument| (argument, "args")));
         let line: Option<Json> = named.map(|(text, ours)| self.text(field.theirs, ours, text)).collect();
         match line {
             Some(line) => self.put(field.theirs, line),
-            None => self.notes.push(ConversionNote::lost("`command` is not of the right kind, and is left out")),
+            None => self.notes.push(ConversionNote::lost("skipped `command`: wrong type")),
         }
     }
 
@@ -178,9 +176,7 @@ impl ServerWriter {
                 Some(text) => {
                     written.insert(key.clone(), text);
                 }
-                None => {
-                    self.notes.push(ConversionNote::lost(format!("`{}` is not a text, and is left out", shown(&ours))))
-                }
+                None => self.notes.push(ConversionNote::lost(format!("skipped `{}`: not a string", shown(&ours)))),
             }
         }
         Json::Object(written)
@@ -250,10 +246,10 @@ impl ServerWriter {
     fn leave_out(&self) -> Result<(), UnsupportedSetting> {
         let name = self.client.name();
         if self.rest.contains_key("url") {
-            return Err(UnsupportedSetting(format!("{name} cannot reach a server at such an address")));
+            return Err(UnsupportedSetting(format!("{name} does not support this transport")));
         }
         if self.rest.get("enabled") == Some(&Json::Bool(false)) {
-            return Err(UnsupportedSetting(format!("is switched off (`enabled`), for which {name} has no word")));
+            return Err(UnsupportedSetting(format!("it is disabled, and {name} has no setting for that")));
         }
         Ok(())
     }
@@ -264,9 +260,9 @@ impl ServerWriter {
             match (key.as_str(), value) {
                 ("enabled", Json::Bool(true)) => {}
                 ("type", Json::String(word)) if word == "stdio" => {}
-                ("type", _) => {
-                    self.notes.push(ConversionNote::hint(format!("{name} chooses the transport (`type`) itself")))
-                }
+                ("type", _) => self
+                    .notes
+                    .push(ConversionNote::hint(format!("{name} selects the transport (`type`) automatically"))),
                 ("oauth", Json::Object(members)) => {
                     self.notes.extend(members.keys().map(|member| no_word(name, &format!("oauth.{member}"))));
                 }
@@ -277,7 +273,7 @@ impl ServerWriter {
 }
 
 fn no_word(name: &str, key: &str) -> ConversionNote {
-    ConversionNote::lost(format!("{name} has no word for `{}`", shown(key)))
+    ConversionNote::lost(format!("{name} does not support `{}`", shown(key)))
 }
 
 /// Replaces alternative key names with the canonical ones.

@@ -58,7 +58,9 @@ pub fn import(
         if client == ExternalClient::Gemini && is_excluded(&tree, &member.key) {
             switch_off(&mut server);
         }
-        server.notes.extend(hidden.map(|at| ConversionNote::hint(format!("hides another of that name at {at}"))));
+        server.notes.extend(
+            hidden.map(|at| ConversionNote::hint(format!("overrides another server of the same name at {at}"))),
+        );
         imported.push(server);
     }
     Ok(imported)
@@ -128,9 +130,11 @@ fn server(
     let id = fitting(&member.key, names);
     let mut notes = Vec::new();
     if id != member.key {
-        let text = format!("`{}` is called `{id}` here", shown(&member.key));
-        notes
-            .push(ConversionNote::changed(text).fix("a name is made of letters, digits, `_` and `-`, and stands once"));
+        let text = format!("renamed `{}` to `{id}`", shown(&member.key));
+        notes.push(
+            ConversionNote::changed(text)
+                .fix("server names consist of letters, digits, `_` and `-` and must be unique"),
+        );
     }
     let node = if client == ExternalClient::Goose { flattened(&member.node) } else { Cow::Borrowed(&member.node) };
     let mut fields = ServerReader::new(client, project, &node);
@@ -173,7 +177,7 @@ fn is_excluded(tree: &ConfigNode, name: &str) -> bool {
 fn switch_off(server: &mut ImportedServer) {
     if server.is_carried() {
         server.entry.insert("enabled".to_owned(), Json::Bool(false));
-        server.notes.push(ConversionNote::hint("`mcp` does not let it start, so it is switched off here"));
+        server.notes.push(ConversionNote::hint("disabled, because the `mcp` lists exclude it"));
     }
 }
 

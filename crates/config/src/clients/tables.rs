@@ -64,13 +64,13 @@ static CLAUDE_CODE: ClientSchema = ClientSchema {
         CALLBACK,
         missing(
             "oauth.authServerMetadataUrl",
-            "where logins are described is found by discovery",
+            "authorization server metadata is discovered",
             "set `oauth.authorization_url` and `oauth.token_url`",
         ),
         missing(
             "headersHelper",
-            "no program is run to make headers",
-            "put the headers into `headers`, with `${VAR}` for what changes",
+            "Wharf runs no program to create headers",
+            "set `headers`, with `${VAR}` for values that change",
         ),
     ],
 };
@@ -130,9 +130,9 @@ static VS_CODE: ClientSchema = ClientSchema {
         only_in("disabled", "enabled", Inverse),
         ignored("gallery"),
         ignored("version"),
-        missing("dev", "nothing restarts it while it is being written", ""),
-        missing("sandboxEnabled", "servers are not run in a sandbox", "start it in one: a container as `command`"),
-        missing("sandbox", "servers are not run in a sandbox", "start it in one: a container as `command`"),
+        missing("dev", "Wharf does not restart servers during development", ""),
+        missing("sandboxEnabled", "servers are not run in a sandbox", "use a container as `command`"),
+        missing("sandbox", "servers are not run in a sandbox", "use a container as `command`"),
     ],
 };
 
@@ -160,20 +160,20 @@ static CODEX: ClientSchema = ClientSchema {
         both("scopes", "oauth.scope", Scopes),
         both("oauth.client_id", "oauth.client_id", Text),
         both("oauth.callback_port", "oauth.callback_port", Port),
-        missing("oauth_resource", "the resource of a login is found by discovery", ""),
+        missing("oauth_resource", "the OAuth resource is discovered", ""),
         missing(
             "http_headers_helper",
-            "no program is run to make headers",
-            "put the headers into `headers`, with `${VAR}` for what changes",
+            "Wharf runs no program to create headers",
+            "set `headers`, with `${VAR}` for values that change",
         ),
-        missing("required", "a server that does not start stops nobody", ""),
+        missing("required", "a server that fails to start does not stop Wharf", ""),
         missing(
             "supports_parallel_tool_calls",
-            "calls run at once by themselves",
-            "set `maxConcurrent` to 1 to have them run in turn",
+            "calls run concurrently by default",
+            "set `maxConcurrent` to 1 to run them one at a time",
         ),
-        missing("default_tools_approval_mode", "tools are asked for by rule", RULES),
-        missing("tools", "tools are asked for by rule", RULES),
+        missing("default_tools_approval_mode", "permission rules decide which tools ask", RULES),
+        missing("tools", "permission rules decide which tools ask", RULES),
     ],
 };
 
@@ -203,11 +203,11 @@ static GEMINI: ClientSchema = ClientSchema {
         both("oauth.tokenUrl", "oauth.token_url", Text),
         both("oauth.registrationUrl", "oauth.registration_url", Text),
         both("oauth.scopes", "oauth.scope", Scopes),
-        missing("oauth.redirectUri", "the address of the login's answer is chosen freely", ""),
+        missing("oauth.redirectUri", "the redirect URI is chosen automatically", ""),
         missing("oauth.tokenParamName", "tokens are sent in a header", ""),
-        missing("authProviderType", "logins use OAuth alone", "put a token into `headers`"),
-        missing("targetAudience", "logins use OAuth alone", "put a token into `headers`"),
-        missing("targetServiceAccount", "logins use OAuth alone", "put a token into `headers`"),
+        missing("authProviderType", "only OAuth logins are supported", "set a token in `headers`"),
+        missing("targetAudience", "only OAuth logins are supported", "set a token in `headers`"),
+        missing("targetServiceAccount", "only OAuth logins are supported", "set a token in `headers`"),
     ],
 };
 
@@ -234,7 +234,7 @@ static OPENCODE: ClientSchema = ClientSchema {
         only_in("oauth.client_id", "oauth.client_id", Text),
         only_in("oauth.client_secret", "oauth.client_secret", Text),
         CALLBACK,
-        missing("oauth.redirectUri", "the address of the login's answer is chosen freely", ""),
+        missing("oauth.redirectUri", "the redirect URI is chosen automatically", ""),
     ],
 };
 
@@ -281,7 +281,7 @@ static ZED: ClientSchema = ClientSchema {
         both("headers", "headers", Pairs),
         both("enabled", "enabled", Flag),
         ignored("source"),
-        missing("settings", "there are no extensions to give settings to", "set `command` and `args`"),
+        missing("settings", "Wharf has no extensions", "set `command` and `args`"),
     ],
 };
 
@@ -300,6 +300,6 @@ static WINDSURF: ClientSchema = ClientSchema {
         both("headers", "headers", Pairs),
         both("disabled", "enabled", Inverse),
         both("disabledTools", "excludeTools", Words),
-        missing("alwaysAllow", "tools are asked for by rule", RULES),
+        missing("alwaysAllow", "permission rules decide which tools ask", RULES),
     ],
 };

@@ -33,7 +33,7 @@ pub enum EditError {
         refusal: EditRefusal,
     },
     /// A symbolic link leads out of the project.
-    #[error("`{}` leads out of the project, to `{}`", .file.display(), .target.display())]
+    #[error("`{}` links to a location outside of the project: `{}`", .file.display(), .target.display())]
     Outside {
         /// The file.
         file: PathBuf,
@@ -136,20 +136,18 @@ impl EditError {
     pub fn fix(&self) -> String {
         match self {
             Self::Refused { refusal, .. } => refusal.fix().to_owned(),
-            Self::Outside { .. } => "put a file in place of the link, or edit what it leads to".to_owned(),
+            Self::Outside { .. } => "replace the link with a file, or edit the link's target".to_owned(),
             Self::Store(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
             Self::Store(DocumentSaveError::Load(DocumentLoadError::TooLarge { .. })) => {
-                "divide it: --config may be repeated".to_owned()
+                "split the file: --config can be given more than once".to_owned()
             }
             Self::Store(DocumentSaveError::Load(DocumentLoadError::NotAFile { .. })) => {
-                "put a regular file there".to_owned()
+                "replace it with a regular file".to_owned()
             }
             Self::Store(DocumentSaveError::Locked(LockError::Held { .. }) | DocumentSaveError::Disturbed { .. }) => {
-                "try again when the other program is done".to_owned()
+                "retry when the other program has finished".to_owned()
             }
-            Self::Store(_) => {
-                "see that you may write the file and its directory, and that the disk has room".to_owned()
-            }
+            Self::Store(_) => "check the permissions of the file and its directory, and the free disk space".to_owned(),
         }
     }
 
@@ -169,7 +167,7 @@ fn document(path: impl Into<PathBuf>) -> Document {
 fn text(bytes: &[u8]) -> Result<&str, EditRefusal> {
     let what = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => "UTF-16",
-        _ => "something else",
+        _ => "another encoding",
     };
     match str::from_utf8(bytes) {
         Ok(text) if what != "UTF-16" => Ok(text),

@@ -7,7 +7,7 @@ use crate::tree::TextPosition;
 #[non_exhaustive]
 pub enum EditRefusal {
     /// The text is not valid JSON with comments.
-    #[error("cannot be read: {text}")]
+    #[error("cannot be parsed: {text}")]
     Unreadable {
         /// Position of the error.
         at: TextPosition,
@@ -15,19 +15,19 @@ pub enum EditRefusal {
         text: String,
     },
     /// The text is not UTF-8.
-    #[error("is not UTF-8 but {what}")]
+    #[error("is not UTF-8 (detected: {what})")]
     NotText {
         /// Detected encoding.
         what: &'static str,
     },
     /// The file is YAML or TOML, which is supported for reading only.
-    #[error("is {format}, which is only read")]
+    #[error("is {format}, which Wharf can read but not edit")]
     Format {
         /// Name of the format.
         format: &'static str,
     },
     /// A key occurs twice, so the edit would be ambiguous.
-    #[error("`{}` stands there twice, the first time at {first}", wharf_spec::UntrustedText::new(key.as_str()))]
+    #[error("`{}` occurs twice, first at {first}", wharf_spec::UntrustedText::new(key.as_str()))]
     Duplicate {
         /// The key.
         key: String,
@@ -37,7 +37,7 @@ pub enum EditRefusal {
         second: TextPosition,
     },
     /// The text was written by a newer version of Wharf.
-    #[error("says `{key}: {found}`, and only 1 is known here")]
+    #[error("has `{key}: {found}`, but this version supports only 1")]
     Newer {
         /// Position of the version number.
         at: TextPosition,
@@ -71,12 +71,12 @@ impl EditRefusal {
     /// Returns a suggested fix.
     pub fn fix(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } => "repair the file by hand; it was not touched",
+            Self::Unreadable { .. } => "fix the file manually. It was not changed",
             Self::NotText { .. } => "save the file as UTF-8",
-            Self::Format { .. } => "edit it by hand, or keep these servers in a JSON file",
+            Self::Format { .. } => "edit it manually, or move these servers to a JSON file",
             Self::Duplicate { .. } => "remove or rename one of the two",
-            Self::Newer { .. } => "edit it with the newer Wharf that wrote it, or by hand",
-            Self::Unlike { .. } => "correct it by hand; the file was not touched",
+            Self::Newer { .. } => "edit it with the newer version of Wharf that wrote it, or manually",
+            Self::Unlike { .. } => "correct it manually. The file was not changed",
         }
     }
 }

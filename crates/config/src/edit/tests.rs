@@ -191,12 +191,12 @@ fn what_cannot_be_understood_is_refused_with_its_place() {
         ("[1]", (1, 1), "the file is not an object"),
         ("\n{\"mcpServers\": []}", (2, 16), "`mcpServers` is not an object"),
         ("{\"mcp\":\n {\"servers\": 7}}", (2, 14), "`servers` is not an object"),
-        ("{\n  \"mcpServers\": {\n    \"é\": 1,\n\"é\": 2}}", (4, 1), "`é` stands there twice, the first time at 3:5"),
-        ("{\"mcpServers\": {\"b\": {}}, \"mcp\": {\"servers\": {\"b\": {}}}}", (1, 47), "`b` stands there twice"),
-        ("{\"mcpServers\": {}, \"mcp\\u0053ervers\": {}}", (1, 20), "`mcpServers` stands there twice"),
-        ("{\"mcpServers\": {\"x\": {\"a\": 1, \"a\": 2}}}", (1, 31), "`a` stands there twice"),
-        ("{\"version\": 2, \"mcp\": {}}", (1, 2), "says `version: 2`, and only 1 is known here"),
-        ("{\n\"schema\": 9}", (2, 1), "says `schema: 9`"),
+        ("{\n  \"mcpServers\": {\n    \"é\": 1,\n\"é\": 2}}", (4, 1), "`é` occurs twice, first at 3:5"),
+        ("{\"mcpServers\": {\"b\": {}}, \"mcp\": {\"servers\": {\"b\": {}}}}", (1, 47), "`b` occurs twice"),
+        ("{\"mcpServers\": {}, \"mcp\\u0053ervers\": {}}", (1, 20), "`mcpServers` occurs twice"),
+        ("{\"mcpServers\": {\"x\": {\"a\": 1, \"a\": 2}}}", (1, 31), "`a` occurs twice"),
+        ("{\"version\": 2, \"mcp\": {}}", (1, 2), "has `version: 2`, but this version supports only 1"),
+        ("{\n\"schema\": 9}", (2, 1), "has `schema: 9`"),
     ] {
         let refusal = set(text, "x", json!({"command": "x"})).unwrap_err();
         let found = refusal.at();

@@ -50,7 +50,7 @@ impl EntryResolver<'_> {
         let Some(place) = place.filter(|_| login.grant == TokenGrant::Person && origin(page) != origin(device)) else {
             return Ok(());
         };
-        let text = "`authorization_url` and `device_url` are in two places, and nothing says where tokens come from";
+        let text = "`authorization_url` and `device_url` have different origins, and `token_url` is missing";
         let fix = "add `token_url` to `oauth`".to_owned();
         Err(self.problem("incomplete_login", place, text.to_owned(), Some(fix)))
     }
@@ -94,7 +94,7 @@ impl EntryResolver<'_> {
         match read(&path) {
             Ok(key) => Ok(Some(Secret::new(key))),
             Err(error) => {
-                let text = format!("the key in `{}` cannot be had: {error}", path.display());
+                let text = format!("cannot read the key file `{}`: {error}", path.display());
                 Err(self.problem("key_file", &template.place, text, None))
             }
         }
@@ -123,7 +123,7 @@ impl EntryResolver<'_> {
 fn read(path: &Path) -> io::Result<String> {
     // Opening a pipe would block until there is a writer.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut text = String::new();
     File::open(path)?.take(LONGEST_KEY).read_to_string(&mut text)?;

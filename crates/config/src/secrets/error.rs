@@ -12,13 +12,13 @@ use wharf_store::{DocumentLoadError, DocumentSaveError};
 #[non_exhaustive]
 pub enum SecretError {
     /// The name is invalid.
-    #[error("`{}` is no name of a secret", UntrustedText::new(name.as_str()).shortened(80))]
+    #[error("`{}` is not a valid secret name", UntrustedText::new(name.as_str()).shortened(80))]
     BadName {
         /// The rejected name.
         name: String,
     },
     /// The secret does not exist.
-    #[error("there is no secret `{name}`{}", keyring.as_ref().map(|said| format!("; the keyring says: {said}")).unwrap_or_default())]
+    #[error("secret `{name}` not found{}", keyring.as_ref().map(|said| format!(" (keyring error: {said})")).unwrap_or_default())]
     Unknown {
         /// Name of the secret.
         name: String,
@@ -26,7 +26,7 @@ pub enum SecretError {
         keyring: Option<String>,
     },
     /// Secrets are managed by a command, so they cannot be stored here.
-    #[error("secrets come from `secretCommand`, so `{name}` is not kept here")]
+    #[error("cannot store `{name}`: secrets are provided by `secretCommand`")]
     Elsewhere {
         /// Name of the secret.
         name: String,
@@ -50,7 +50,7 @@ pub enum SecretError {
         complaint: String,
     },
     /// A program exceeded the time limit and was killed.
-    #[error("`{}` did not answer within {} s", UntrustedText::new(program.as_str()), limit.as_secs())]
+    #[error("`{}` did not finish within {} s", UntrustedText::new(program.as_str()), limit.as_secs())]
     TooSlow {
         /// Name of the program.
         program: String,
@@ -58,7 +58,7 @@ pub enum SecretError {
         limit: Duration,
     },
     /// The output of a program is too long, empty or not UTF-8.
-    #[error("what `{}` answered is {what}", UntrustedText::new(program.as_str()))]
+    #[error("the output of `{}` is {what}", UntrustedText::new(program.as_str()))]
     BadAnswer {
         /// Name of the program.
         program: String,
@@ -66,13 +66,13 @@ pub enum SecretError {
         what: &'static str,
     },
     /// The private file does not contain secrets.
-    #[error("`{}` holds no secrets", .path.display())]
+    #[error("`{}` is not a valid secrets file", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// The private file was written by a newer version of Wharf.
-    #[error("`{}` is of schema {found}, and only 1 is known here", .path.display())]
+    #[error("`{}` has schema {found}, but this version supports only schema 1", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -91,19 +91,17 @@ impl SecretError {
     /// Returns a suggested fix.
     pub fn fix(&self) -> String {
         match self {
-            Self::BadName { .. } => "use letters, digits, `_`, `.` and `-`, at most 64 of them".to_owned(),
-            Self::Unknown { name, .. } => format!("keep it with: wharf secret set {name}"),
-            Self::Elsewhere { .. } => "keep it where that command looks, or remove `secretCommand`".to_owned(),
+            Self::BadName { .. } => "use 1 to 64 letters, digits, `_`, `.` and `-`".to_owned(),
+            Self::Unknown { name, .. } => format!("store it with: wharf secret set {name}"),
+            Self::Elsewhere { .. } => "store it in the source of that command, or remove `secretCommand`".to_owned(),
             Self::NotStarted { .. } | Self::Failed { .. } | Self::TooSlow { .. } | Self::BadAnswer { .. } => {
-                "run the program by hand and see what it says".to_owned()
+                "run the program manually to see its error".to_owned()
             }
-            Self::Damaged { path } => format!("repair it by hand, or move it away: mv {0} {0}.old", path.display()),
-            Self::Newer { .. } => "use the newer Wharf that wrote it".to_owned(),
+            Self::Damaged { path } => format!("fix the file manually, or move it away: mv {0} {0}.old", path.display()),
+            Self::Newer { .. } => "use the newer version of Wharf that wrote it".to_owned(),
             Self::Load(DocumentLoadError::Unsafe(flaw))
             | Self::Save(DocumentSaveError::Load(DocumentLoadError::Unsafe(flaw))) => flaw.fix(),
-            Self::Load(_) | Self::Save(_) => {
-                "see that you may read and write it, and that the disk has room".to_owned()
-            }
+            Self::Load(_) | Self::Save(_) => "check the file's permissions and the free disk space".to_owned(),
         }
     }
 

@@ -60,7 +60,7 @@ impl SecretProgram {
         if answer.len() as u64 > ANSWER {
             return Err(bad("longer than 64 KiB"));
         }
-        let text = String::from_utf8(answer).map_err(|_| bad("no text"))?;
+        let text = String::from_utf8(answer).map_err(|_| bad("not UTF-8"))?;
         let text = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
         if text.is_empty() { Err(bad("empty")) } else { Ok(Secret::new(text.to_owned())) }
     }
@@ -119,9 +119,7 @@ impl SecretProgram {
         let name = self.name();
         match PathBuf::from(&self.file) {
             file if file.is_absolute() => Ok(file),
-            _ if name.contains('/') => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "a path to it has to be absolute"))
-            }
+            _ if name.contains('/') => Err(io::Error::new(io::ErrorKind::InvalidInput, "the path must be absolute")),
             _ => {
                 let path = around.var("PATH").cloned().unwrap_or_default();
                 on_path(&name, &path, around).ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -117,9 +117,9 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
         ("echo hunter2; printf 'not\\033 here' >&2; exit 3", "`sh` failed (exit status: 3): not\\u{1b} here"),
         ("echo hunter2; exit 1", "`sh` failed (exit status: 1)"),
         ("echo hunter2; kill -9 $$", "`sh` failed (signal: 9 (SIGKILL))"),
-        ("true", "what `sh` answered is empty"),
-        ("printf 'hunter2\\377'", "what `sh` answered is no text"),
-        ("while :; do echo hunter2 hunter2 hunter2 hunter2; done", "what `sh` answered is longer than 64 KiB"),
+        ("true", "the output of `sh` is empty"),
+        ("printf 'hunter2\\377'", "the output of `sh` is not UTF-8"),
+        ("while :; do echo hunter2 hunter2 hunter2 hunter2; done", "the output of `sh` is longer than 64 KiB"),
     ] {
         let error = machine.command(script).lookup("name").unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -138,7 +138,7 @@ fn a_command_that_does_not_answer_is_ended() {
     for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
         let command = ["sh", "-c", script].map(str::to_owned);
         let slow = SecretProgram::of_command(&command, "name").with_limit(Duration::from_millis(50));
-        assert_eq!(slow.run(&machine.around()).unwrap_err().to_string(), "`sh` did not answer within 0 s");
+        assert_eq!(slow.run(&machine.around()).unwrap_err().to_string(), "`sh` did not finish within 0 s");
     }
 }
 
@@ -150,7 +150,7 @@ fn without_a_keyring_a_private_file_keeps_secrets() {
     assert_eq!(store.names().unwrap(), [""; 0]);
     assert!(!store.remove("b").unwrap());
     assert!(!store.file().exists());
-    assert_eq!(store.lookup("b").unwrap_err().to_string(), "there is no secret `b`");
+    assert_eq!(store.lookup("b").unwrap_err().to_string(), "secret `b` not found");
     for (name, value) in [("b", "2"), ("a", "1"), ("b", "3\n")] {
         assert_eq!(store.set(name, &Secret::new(value)).unwrap(), place);
     }
@@ -193,7 +193,7 @@ fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
     machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
     let keyring = Keyring::find_kind(KeyringKind::SecretTool, &machine.around());
     let store = SecretStore { keyring, ..machine.store() };
-    assert_eq!(store.lookup("a").unwrap_err().to_string(), "there is no secret `a`; the keyring says: no bus");
+    assert_eq!(store.lookup("a").unwrap_err().to_string(), "secret `a` not found (keyring error: no bus)");
     let file = SecretOrigin::File(machine.path("config/secrets.json"));
     assert_eq!(store.set("a", &Secret::new("1")).unwrap(), file);
     check(store.lookup("a"), "1", &file);
@@ -270,9 +270,9 @@ fn c19_a_file_that_is_not_understood_is_left_alone() {
     store.set("a", &Secret::new("hunter2")).unwrap();
     let newer = r#"{"schema": 7, "secrets": ["hunter2"]}"#;
     for (text, part) in [
-        (newer, "is of schema 7"),
-        (r#"{"schema": 1, "secrets": "hunter2"}"#, "holds no secrets"),
-        ("hunter2", "holds no"),
+        (newer, "has schema 7"),
+        (r#"{"schema": 1, "secrets": "hunter2"}"#, "is not a valid secrets file"),
+        ("hunter2", "is not a valid"),
     ] {
         fs::write(store.file(), text).unwrap();
         for error in [store.lookup("a").unwrap_err(), store.set("a", &Secret::new("x")).unwrap_err()] {

@@ -112,15 +112,15 @@ fn what_is_no_list_of_servers_is_said() {
 #[test]
 fn odd_entries_are_spoken_of() {
     for (entry, expected) in [
-        ("5", "lost: is a number, not an object, and is left out"),
-        ("{}", "lost: has neither a command nor an address, and is left out"),
-        ("{\"command\": [\"a\"]}", "lost: `command` is a list, not a text, and is left out"),
-        ("{\"command\": \"a\", \"args\": \"b\"}", "lost: `args` is a text, not a list of texts, and is left out"),
-        ("{\"command\": \"a\", \"env\": {\"A\": {}}}", "lost: `env.A` is an object, not a text, and is left out"),
-        ("{\"command\": \"a\", \"color\": \"red\"}", "lost: `color` means nothing here and is left out"),
-        ("{\"url\": \"x\", \"oauth\": {\"a\\u001b\": 1}}", "lost: `oauth.a\\u{1b}` means nothing here and is left out"),
-        ("{\"command\": \"a\", \"timeout\": -5}", "lost: `timeout` is a number, not a time, and is left out"),
-        ("{\"type\": \"ws\", \"url\": \"x\"}", "lost: a server of type `ws` cannot be carried over"),
+        ("5", "lost: skipped: it is a number, not an object"),
+        ("{}", "lost: skipped: it has neither a command nor a URL"),
+        ("{\"command\": [\"a\"]}", "lost: skipped `command`: it is a list, not a string"),
+        ("{\"command\": \"a\", \"args\": \"b\"}", "lost: skipped `args`: it is a string, not a list of strings"),
+        ("{\"command\": \"a\", \"env\": {\"A\": {}}}", "lost: skipped `env.A`: it is an object, not a string"),
+        ("{\"command\": \"a\", \"color\": \"red\"}", "lost: skipped `color`: unknown key"),
+        ("{\"url\": \"x\", \"oauth\": {\"a\\u001b\": 1}}", "lost: skipped `oauth.a\\u{1b}`: unknown key"),
+        ("{\"command\": \"a\", \"timeout\": -5}", "lost: skipped `timeout`: it is a number, not a time"),
+        ("{\"type\": \"ws\", \"url\": \"x\"}", "lost: skipped: servers of type `ws` are not supported"),
     ] {
         let imported = read(ExternalClient::ClaudeCode, &format!("{{\"mcpServers\": {{\"x\": {entry}}}}}")).unwrap();
         let notes = summary(&imported)["x"]["notes"].clone();
@@ -136,7 +136,7 @@ fn of_what_stands_twice_the_last_counts() {
     assert_eq!(imported.len(), 1);
     assert_eq!(imported[0].entry["command"], "z");
     assert_eq!(imported[0].place.to_string(), "2:1");
-    assert_eq!(imported[0].notes[0].text, "hides another of that name at 1:17");
+    assert_eq!(imported[0].notes[0].text, "overrides another server of the same name at 1:17");
 }
 
 fn read(client: ExternalClient, text: &str) -> Result<Vec<ImportedServer>, ParseFailure> {

@@ -139,8 +139,7 @@ pub fn check_kept(servers: &[(String, Entry)], back: &[ImportedServer], notes: &
     let spoken_of = |name: &str| notes.iter().any(|note| note.text.contains(&format!("`{name}`")));
     for (id, entry) in servers {
         let Some(server) = back.iter().find(|server| server.id == *id) else {
-            let is_said =
-                |note: &ConversionNote| note.text.starts_with(&format!("`{id}`")) && note.text.ends_with("left out");
+            let is_said = |note: &ConversionNote| note.text.starts_with(&format!("`{id}`: skipped: "));
             assert!(notes.iter().any(is_said), "{id} is gone: {notes:?}");
             continue;
         };

@@ -67,10 +67,7 @@ fn the_message_says_what_to_do() {
     let file = file.display();
     assert_eq!(
         shown,
-        [
-            format!("{file}:1:40: `comand` means nothing here"),
-            format!("{file}:1:22: missing `command` in stdio server `x`")
-        ]
+        [format!("{file}:1:40: unknown key `comand`"), format!("{file}:1:22: missing `command` in stdio server `x`")]
     );
     assert_eq!(problems[0].fix.as_deref(), Some("did you mean `command`?"));
 }

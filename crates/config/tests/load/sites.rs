@@ -81,7 +81,7 @@ fn a_relative_path_in_a_variable_is_refused() {
         world.places.variable = Some(format!("{{\"x\": {entry}}}"));
         let problems = world.resolve("x").unwrap_err();
         assert!(told(&problems)[0].starts_with("relative_path "), "{entry}: {problems:?}");
-        assert_eq!(problems[0].fix.as_deref(), Some("write an absolute path"));
+        assert_eq!(problems[0].fix.as_deref(), Some("use an absolute path"));
     }
     let mut world = World::new();
     world.places.variable = Some(r#"{"x": {"command": "a"}}"#.to_owned());

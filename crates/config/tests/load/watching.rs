@@ -68,7 +68,7 @@ async fn a_file_in_a_bad_way_says_what_it_said_before() {
     std::fs::remove_file(world.path("home/config.json")).unwrap();
     let config = next(&mut watch).await;
     check(&config, &["one", "three"], &["file_gone 1:1"]);
-    assert!(config.problems[0].text.contains("what it said before holds"));
+    assert!(config.problems[0].text.contains("using its last valid content"));
     world.write("home/config.json", &server("one", "b"));
     let config = next(&mut watch).await;
     check(&config, &["one", "three"], &[]);

@@ -8,12 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 ///
 /// Returns a sentence for anything but loopback: the server has no authentication and must not be open to the network.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
-    let address = with_host(text).ok_or_else(|| format!("`{text}` is no address; write one such as 127.0.0.1:8080"))?;
+    let address =
+        with_host(text).ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))?;
     if !address.ip().is_loopback() {
-        return Err(format!(
-            "{} is not a loopback address, and this server is open to whoever reaches it",
-            address.ip()
-        ));
+        return Err(format!("{} is not a loopback address, and this server has no authentication", address.ip()));
     }
     Ok(address)
 }
@@ -47,7 +45,7 @@ mod tests {
             check(text, "is not a loopback address");
         }
         for text in ["", ":", "harbour", "harbour:80", "127.0.0.1", "127.0.0.1:65536", "::1:80x", "localhost:-1"] {
-            check(text, "is no address");
+            check(text, "is not an address");
         }
     }
 }

@@ -33,7 +33,7 @@ pub async fn receive(
         }
         IncomingMessage::Notification { .. } | IncomingMessage::Ignored => return Ok(answer::accepted()),
         IncomingMessage::Response { .. } => {
-            return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "nobody asked anything"));
+            return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "unexpected response: no request is pending"));
         }
     }
     let permit = site.admit_exchange()?;

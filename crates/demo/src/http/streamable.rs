@@ -85,7 +85,7 @@ fn session(site: &HttpSite, headers: &HeaderMap) -> Result<Arc<HttpSession>, Htt
     let id = text(headers, SESSION_ID);
     let id = id.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing"))?;
     let session = site.sessions.find(id);
-    let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
+    let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "session not found"))?;
     let agreed = session.server.agreed().map(DemoRevision::as_str);
     match text(headers, VERSION) {
         // 2025-06-18 basic/transports, "Protocol Version Header". Earlier revisions have none.
@@ -100,14 +100,11 @@ fn session(site: &HttpSite, headers: &HeaderMap) -> Result<Arc<HttpSession>, Htt
 /// Answers the request that opens a session. An error opens none.
 async fn open(site: &HttpSite, headers: &HeaderMap, message: Value) -> Result<Response, HttpRefusal> {
     let server = site.root.for_session();
-    let server = server.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "there are no sessions here"))?;
+    let server = server.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "sessions are not supported"))?;
     if let Some(version) = text(headers, VERSION)
         && DemoRevision::parse(version).is_none_or(DemoRevision::is_stateless)
     {
-        return Err(HttpRefusal::plain(
-            StatusCode::BAD_REQUEST,
-            "`MCP-Protocol-Version` is not one that is spoken here",
-        ));
+        return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` is not supported"));
     }
     let (feed, out) = CallOutbox::open(None);
     server.handle_json(message, &out);
@@ -118,7 +115,7 @@ async fn open(site: &HttpSite, headers: &HeaderMap, message: Value) -> Result<Re
     if server.agreed().is_none() {
         return Ok(answer::json(StatusCode::BAD_REQUEST, reply));
     }
-    let session = Arc::new(HttpSession::new(server).map_err(|_| HttpRefusal::busy("no session can be made"))?);
+    let session = Arc::new(HttpSession::new(server).map_err(|_| HttpRefusal::busy("cannot create a session"))?);
     site.sessions.add(&session);
     let mut response = answer::json(StatusCode::OK, reply);
     let id = HeaderValue::from_str(&session.id).expect("an id is hexadecimal");
@@ -175,7 +172,8 @@ async fn watch(State(site): State<Arc<HttpSite>>, headers: HeaderMap) -> Result<
         return Ok(answer::events(primed(EventStream::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
     };
     let resumed = session.resume(last);
-    let resumed = resumed.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "that event is no longer kept"));
+    let resumed =
+        resumed.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "that event is no longer available"));
     resumed.map(|(stream, feed, bookmark)| answer::events(EventStream::new(feed, bookmark, permit).numbered(stream)))
 }
 

@@ -91,5 +91,5 @@ fn fresh_connection() -> u64 {
 
 fn unknown_revision(text: &str) -> String {
     let known = DemoRevision::ALL.map(DemoRevision::as_str).join(", ");
-    format!("there is no revision `{text}` of the protocol; choose one of {known}")
+    format!("unknown protocol revision `{text}`; choose one of {known}")
 }

@@ -22,9 +22,9 @@ pub(crate) enum AuditKeyError {
     Load(#[from] DocumentLoadError),
     #[error(transparent)]
     Save(#[from] DocumentSaveError),
-    #[error("no random numbers for the key of the audit log: {0}")]
+    #[error("cannot generate the audit log key: {0}")]
     Random(getrandom::Error),
-    #[error("{} does not hold 64 hexadecimal digits: remove it, and a new key is made", .0.display())]
+    #[error("{} must contain 64 hexadecimal digits (delete the file to generate a new key)", .0.display())]
     Malformed(PathBuf),
 }
 

@@ -23,19 +23,19 @@ const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 4_000_000 };
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogCacheError {
     /// The document has more than 8 MiB.
-    #[error("the kept catalog has {0} bytes, more than {LARGEST}")]
+    #[error("the cached catalog has {0} bytes (maximum {LARGEST})")]
     TooLarge(usize),
     /// The document is malformed.
-    #[error("the kept catalog is damaged")]
+    #[error("the cached catalog is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The document has another schema version, probably a later one.
-    #[error("the kept catalog has schema {0}, not {SCHEMA}")]
+    #[error("the cached catalog has schema {0}, expected {SCHEMA}")]
     OtherSchema(u64),
     /// The document belongs to a server with another spec.
-    #[error("the kept catalog is of another server")]
+    #[error("the cached catalog belongs to another server")]
     OtherIdentity,
     /// The server's lists contain invalid JSON.
-    #[error("what the server listed cannot be kept")]
+    #[error("the server's lists cannot be cached")]
     Unwritable(#[source] InvalidJson),
 }
 
@@ -213,13 +213,13 @@ mod tests {
     fn what_is_not_the_right_document_is_an_error() {
         let text = document().get().to_owned();
         for (document, expected) in [
-            (String::new(), "the kept catalog is damaged"),
-            ("[]".to_owned(), "the kept catalog is damaged"),
-            (text[..text.len() - 1].to_owned(), "the kept catalog is damaged"),
-            (text.replace(r#""name":"p""#, r#""name":7"#), "the kept catalog is damaged"),
-            (text.replace(r#""schema":1"#, r#""schema":2"#), "the kept catalog has schema 2, not 1"),
-            (text.replace(r#""identity":"me""#, r#""identity":"you""#), "the kept catalog is of another server"),
-            (" ".repeat(LARGEST + 1), "the kept catalog has 8388609 bytes, more than 8388608"),
+            (String::new(), "the cached catalog is damaged"),
+            ("[]".to_owned(), "the cached catalog is damaged"),
+            (text[..text.len() - 1].to_owned(), "the cached catalog is damaged"),
+            (text.replace(r#""name":"p""#, r#""name":7"#), "the cached catalog is damaged"),
+            (text.replace(r#""schema":1"#, r#""schema":2"#), "the cached catalog has schema 2, expected 1"),
+            (text.replace(r#""identity":"me""#, r#""identity":"you""#), "the cached catalog belongs to another server"),
+            (" ".repeat(LARGEST + 1), "the cached catalog has 8388609 bytes (maximum 8388608)"),
         ] {
             let shown = &document[..document.len().min(100)];
             assert_eq!(recalled(document.clone()).err().as_deref(), Some(expected), "{shown}");

@@ -52,16 +52,18 @@ pub enum SchemaError {
 impl fmt::Display for ToolWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OddName => f.write_str("it has an odd name"),
-            Self::LooksLike(other) => write!(f, "its name looks like {other}"),
-            Self::Neutralised => f.write_str("it has hidden characters in its texts"),
-            Self::Shortened => f.write_str("its texts were shortened"),
-            Self::SchemaReplaced(fault) => write!(f, "its schema is not used: {fault}"),
-            Self::SchemaFlattened => f.write_str("its schema was made into one plain object"),
-            Self::ReferenceDropped(reference) => write!(f, "its schema refers to `{reference}`, which is not in it"),
-            Self::KeywordDropped(keyword) => write!(f, "its schema has a `{keyword}` that means nothing"),
-            Self::OddArgument(name) => write!(f, "its argument `{name}` has an odd name"),
-            Self::Quarantined(reason) => write!(f, "it is quarantined: {reason}"),
+            Self::OddName => f.write_str("irregular name"),
+            Self::LooksLike(other) => write!(f, "name looks like {other}"),
+            Self::Neutralised => f.write_str("hidden characters in its texts were escaped"),
+            Self::Shortened => f.write_str("texts were truncated"),
+            Self::SchemaReplaced(fault) => write!(f, "schema was replaced: {fault}"),
+            Self::SchemaFlattened => f.write_str("schema was flattened into one object"),
+            Self::ReferenceDropped(reference) => {
+                write!(f, "schema reference `{reference}` was dropped (not in the schema)")
+            }
+            Self::KeywordDropped(keyword) => write!(f, "schema keyword `{keyword}` was dropped (invalid value)"),
+            Self::OddArgument(name) => write!(f, "argument `{name}` has an irregular name"),
+            Self::Quarantined(reason) => write!(f, "quarantined: {reason}"),
         }
     }
 }
@@ -69,13 +71,13 @@ impl fmt::Display for ToolWarning {
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "there is none",
-            Self::Invalid => "it is not valid",
-            Self::NotObject => "it does not describe an object",
-            Self::TooLarge => "it is too large",
-            Self::TooDeep => "it is nested too deep",
-            Self::TooMany => "it has too many parts",
-            Self::TooCostly => "it is too costly to check",
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+            Self::NotObject => "not an object schema",
+            Self::TooLarge => "too large",
+            Self::TooDeep => "nested too deeply",
+            Self::TooMany => "too many subschemas",
+            Self::TooCostly => "too costly to validate",
         })
     }
 }

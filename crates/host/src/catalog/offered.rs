@@ -27,10 +27,10 @@ impl Section {
         let shown = UntrustedText::new(tool).shortened(100).to_string();
         let mut withheld = self.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
         if let Some((_, item)) = withheld.find(|(_, item)| item.name.as_deref() == Some(shown.as_str())) {
-            return Some(format!("it is withheld: {}", item.reason));
+            return Some(format!("withheld: {}", item.reason));
         }
         if let Some((_, why)) = self.failures.iter().find(|(list, _)| *list == ListName::Tools) {
-            return Some(format!("its tools could not be listed: {why}"));
+            return Some(format!("listing its tools failed: {why}"));
         }
         (self.filtered > 0).then(|| format!("{} of its tools are filtered out", self.filtered))
     }

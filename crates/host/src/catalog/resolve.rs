@@ -107,7 +107,7 @@ impl fmt::Display for ToolResolveError {
             }
             Self::Ambiguous { name, candidates } => {
                 let all: Vec<String> = candidates.iter().map(ToolId::to_string).collect();
-                write!(f, "`{}` could be any of: {}", shown(name), all.join(", "))
+                write!(f, "`{}` is ambiguous, candidates: {}", shown(name), all.join(", "))
             }
         }
     }
@@ -150,12 +150,12 @@ mod tests {
     fn what_can_be_read_in_two_ways_means_neither() {
         for servers in [[("a", &["b__c"][..]), ("a__b", &["c"])], [("a__b", &["c"]), ("a", &["b__c"])]] {
             let catalog = catalog(&servers);
-            check(&catalog, "mcp__a__b__c", "`mcp__a__b__c` could be any of: a / b__c, a__b / c");
-            check(&catalog, "a__b__c", "`a__b__c` could be any of: a / b__c, a__b / c");
+            check(&catalog, "mcp__a__b__c", "`mcp__a__b__c` is ambiguous, candidates: a / b__c, a__b / c");
+            check(&catalog, "a__b__c", "`a__b__c` is ambiguous, candidates: a / b__c, a__b / c");
             check(&catalog, "a/b__c", "a / b__c");
             check(&catalog, "a__b/c", "a__b / c");
         }
-        check(&catalog(&[("a", &["b", ":b"])]), "a::b", "`a::b` could be any of: a / b, a / :b");
+        check(&catalog(&[("a", &["b", ":b"])]), "a::b", "`a::b` is ambiguous, candidates: a / b, a / :b");
     }
 
     #[test]

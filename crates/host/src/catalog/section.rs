@@ -153,7 +153,7 @@ fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, 
             continue;
         }
         let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
-        let reason = "the server lists another tool of the same name".to_owned();
+        let reason = "duplicate tool name at the server".to_owned();
         withheld.push((ListName::Tools, WithheldEntry { position, name, reason }));
     }
     single

@@ -184,8 +184,8 @@ mod tests {
             let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
             catalog.marks(catalog.tool(&id).unwrap()).iter().map(ToolWarning::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(marks("a", "search"), ["its name looks like b / se\u{430}rch"]);
-        assert_eq!(marks("b", "se\u{430}rch"), ["it has an odd name", "its name looks like a / search"]);
+        assert_eq!(marks("a", "search"), ["name looks like b / se\u{430}rch"]);
+        assert_eq!(marks("b", "se\u{430}rch"), ["irregular name", "name looks like a / search"]);
         assert_eq!((marks("a", "list"), marks("b", "list")), (vec![], vec![]));
     }
 

@@ -23,7 +23,7 @@ impl<'a> JsonTree<'a> {
     pub fn parse(raw: &'a RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         // Only unpaired surrogates in strings can still fail afterwards.
         let _: IgnoredAny = raw.decode(bounds)?;
-        let broken = || JsonDecodeError::Shape(serde::de::Error::custom("a string is not Unicode"));
+        let broken = || JsonDecodeError::Shape(serde::de::Error::custom("a string is not valid Unicode"));
         JsonTreeParser { text: raw.get(), at: 0 }.value().ok_or_else(broken)
     }
 

@@ -91,9 +91,9 @@ pub(super) struct GetPromptArguments {
 
 /// Decodes the arguments of a call.
 pub(super) fn decode<'a, T: Deserialize<'a>>(context: &HostContext, arguments: &'a RawJson) -> Result<T, ToolError> {
-    arguments.decode(&context.options.limits.bounds).map_err(|odd| {
-        wrong(format!("the arguments do not fit: {}", UntrustedText::new(odd.to_string()).shortened(300)))
-    })
+    arguments
+        .decode(&context.options.limits.bounds)
+        .map_err(|odd| wrong(format!("invalid arguments: {}", UntrustedText::new(odd.to_string()).shortened(300))))
 }
 
 /// Returns the server of that name, unless a rule denies it entirely.
@@ -118,19 +118,19 @@ fn servers_told(context: &HostContext) -> String {
     let more = if names.len() > MOST_NAMED { " and others" } else { "" };
     names.truncate(MOST_NAMED);
     match names.as_slice() {
-        [] => "there is no server at all".to_owned(),
-        names => format!("the servers are {}{more}", names.join(", ")),
+        [] => "no servers are configured".to_owned(),
+        names => format!("available servers: {}{more}", names.join(", ")),
     }
 }
 
 /// Checks the length and characters of a URI. Its meaning is up to the server.
 pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
     if uri.is_empty() || uri.len() > LONGEST_URI {
-        return Err(wrong(format!("a URI has between 1 and {LONGEST_URI} bytes, and this one has {}", uri.len())));
+        return Err(wrong(format!("the URI must have 1 to {LONGEST_URI} bytes, but has {}", uri.len())));
     }
     if neutral(uri, LONGEST_URI).revealed || uri.contains(['\n', '\t', '\r']) {
         let shown = UntrustedText::new(uri);
-        return Err(wrong(format!("the URI has characters that do not show: {}", shown.shortened(200))));
+        return Err(wrong(format!("the URI contains invisible characters: {}", shown.shortened(200))));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
 /// Checks the length of an optional text.
 pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError> {
     match text {
-        Some(text) if text.len() > LONGEST_TEXT => Err(wrong(format!("`{what}` has more than {LONGEST_TEXT} bytes"))),
+        Some(text) if text.len() > LONGEST_TEXT => Err(wrong(format!("`{what}` is longer than {LONGEST_TEXT} bytes"))),
         _ => Ok(()),
     }
 }
@@ -148,7 +148,9 @@ pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
     let Some(millis) = millis else { return Ok(DEFAULT) };
     let found = Duration::try_from_secs_f64(millis / 1000.0).ok();
     let fits = found.filter(|interval| (MINIMUM..=LONGEST).contains(interval));
-    fits.ok_or_else(|| wrong(format!("`intervalMs` is between {} and {}", MINIMUM.as_millis(), LONGEST.as_millis())))
+    fits.ok_or_else(|| {
+        wrong(format!("`intervalMs` must be between {} and {}", MINIMUM.as_millis(), LONGEST.as_millis()))
+    })
 }
 
 /// Creates the error of an invalid call.

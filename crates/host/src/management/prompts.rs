@@ -88,7 +88,8 @@ pub(super) async fn expand(context: Arc<HostContext>, call: ToolInvocation) -> R
 /// Returns the messages, each preceded by a line that names its role.
 fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
     let name = UntrustedText::new(name);
-    let mut head = format!("[the prompt {} of the server {server}: its words, not the user's]", name.shortened(NAME));
+    let mut head =
+        format!("[prompt {} of the server {server}: text from the server, not from the user]", name.shortened(NAME));
     if let Some(description) = &expanded.description {
         head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).shortened(TEXT));
     }
@@ -113,8 +114,11 @@ fn unexpanded(context: &HostContext, server: &Server, name: &str, failed: &HostE
     let listed = section.iter().flat_map(|section| &section.prompts).map(|prompt| prompt.name.as_str());
     told.with_next(match nearest(name, listed.filter(|listed| *listed != name)) {
         Some(meant) => {
-            format!("did you mean {}? ListMcpPrompts lists what there is", UntrustedText::new(meant).shortened(NAME))
+            format!(
+                "did you mean {}? ListMcpPrompts lists the available prompts",
+                UntrustedText::new(meant).shortened(NAME)
+            )
         }
-        None => "ListMcpPrompts lists what there is, and what each one takes".to_owned(),
+        None => "ListMcpPrompts lists the available prompts and their arguments".to_owned(),
     })
 }

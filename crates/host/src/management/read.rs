@@ -70,8 +70,8 @@ pub(super) fn unread(context: &HostContext, server: &Server, uri: &str, failed: 
         return told;
     }
     told.with_next(match nearest_uri(context, server, uri) {
-        Some(meant) => format!("did you mean {meant}? ListMcpResources lists what there is"),
-        None => "ListMcpResources lists what there is, ListMcpResourceTemplates what can be filled in".to_owned(),
+        Some(meant) => format!("did you mean {meant}? ListMcpResources lists the available resources"),
+        None => "ListMcpResources lists the available resources, ListMcpResourceTemplates the URI templates".to_owned(),
     })
 }
 
@@ -97,7 +97,7 @@ async fn within_limits(context: &HostContext, server: &Server, contents: Vec<Res
         entries.push(&piece);
     }
     let (pieces, _) = entries.finish();
-    let mut remarks = vec![format!("[read from the server {}: its words, not the user's]", server.name)];
+    let mut remarks = vec![format!("[read from the server {}: text from the server, not from the user]", server.name)];
     if left_out > 0 {
         remarks.push(format!("[{left_out} more pieces are not shown]"));
     }
@@ -118,7 +118,7 @@ async fn piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: 
         (Some(text), _) => EmbeddedContents::Text(text.clone()),
         (None, Some(blob)) => match base64(blob) {
             Some(bytes) => EmbeddedContents::Bytes(bytes),
-            None => EmbeddedContents::Text("[bytes that are not Base64]".to_owned()),
+            None => EmbeddedContents::Text("[invalid Base64]".to_owned()),
         },
         (None, None) => EmbeddedContents::Nothing,
     };

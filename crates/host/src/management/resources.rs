@@ -89,16 +89,15 @@ pub(super) async fn sections(
             };
             let unknown = servers.keys().filter(is_unknown).filter(|name| !is_denied(name)).cloned().collect();
             let sections = catalog.sections().iter().filter(|section| !is_denied(&section.server)).cloned().collect();
-            (sections, Vec::from_iter(named(unknown, "nothing is known yet of", "name one to ask it")))
+            (sections, Vec::from_iter(named(unknown, "not listed yet:", "pass its name to list it")))
         }
     };
     let kept = sections.iter().filter(|section| section.freshness != ListFreshness::Live);
     let kept = kept.map(|section| section.server.clone()).collect();
-    remarks.extend(named(kept, "not running, and listed as of an earlier time:", "reading from one starts it"));
+    remarks.extend(named(kept, "not running, listed from the cache:", "reading a resource starts the server"));
     for section in &sections {
         let failures = section.failures.iter().filter(|(list, _)| *list == what);
-        remarks
-            .extend(failures.map(|(list, why)| format!("the {list} of {} could not be listed: {why}", section.server)));
+        remarks.extend(failures.map(|(list, why)| format!("listing the {list} of {} failed: {why}", section.server)));
     }
     Ok(SectionListing { sections, remarks })
 }
@@ -138,7 +137,7 @@ impl SectionListing {
         self.sections.iter().for_each(|section| add(section, &mut entries));
         let (data, left_out) = entries.finish();
         if left_out > 0 {
-            let next = if self.sections.len() > 1 { "; name a server to list only what it has" } else { "" };
+            let next = if self.sections.len() > 1 { "; pass a server name to list fewer" } else { "" };
             self.remarks.push(format!("{left_out} more are not shown{next}"));
         }
         answer(&self.remarks, data)

@@ -6,7 +6,7 @@ use super::arguments::LONGEST_URI;
 use crate::polling::{DEFAULT, LONGEST, MINIMUM};
 
 pub(super) fn listing() -> Value {
-    object(json!({ "server": text("Lists what this server has; every server's when absent.") }), &[])
+    object(json!({ "server": text("The server to list. All servers if absent.") }), &[])
 }
 
 pub(super) fn reading() -> Value {
@@ -30,11 +30,11 @@ pub(super) fn polling() -> Value {
         "description": "Milliseconds between two polls.",
     });
     let properties = json!({
-        "type": { "type": "string", "enum": ["tool", "resource"], "description": "What is polled." },
+        "type": { "type": "string", "enum": ["tool", "resource"], "description": "The kind of target to poll." },
         "server": server(),
-        "toolName": text("The tool, by the name its server gives it; for type `tool`."),
-        "arguments": { "type": "object", "description": "The tool's arguments; for type `tool`." },
-        "uri": text("The resource; for type `resource`."),
+        "toolName": text("The tool's name at the server (type `tool` only)."),
+        "arguments": { "type": "object", "description": "The tool's arguments (type `tool` only)." },
+        "uri": text("The URI of the resource (type `resource` only)."),
         "intervalMs": interval,
         "reason": reason(),
     });
@@ -42,7 +42,7 @@ pub(super) fn polling() -> Value {
 }
 
 pub(super) fn unpolling() -> Value {
-    let target = text("What is polled: the name of a tool, or the URI of a resource.");
+    let target = text("The polled target: a tool name or a resource URI.");
     object(json!({ "subscriptionId": subscription(), "server": server(), "target": target }), &[])
 }
 
@@ -50,9 +50,9 @@ pub(super) fn prompting() -> Value {
     let arguments = json!({
         "type": "object",
         "additionalProperties": { "type": "string" },
-        "description": "The prompt's arguments; all of them are strings.",
+        "description": "The prompt's arguments, as strings.",
     });
-    let name = text("The prompt, by the name its server gives it.");
+    let name = text("The prompt's name at the server.");
     object(json!({ "server": server(), "name": name, "arguments": arguments }), &["server", "name"])
 }
 
@@ -77,11 +77,11 @@ fn uri() -> Value {
 }
 
 fn reason() -> Value {
-    text("What this is for, in a sentence.")
+    text("The purpose, in one sentence.")
 }
 
 fn subscription() -> Value {
-    text("The id that subscribing gave.")
+    text("The subscription id returned when subscribing.")
 }
 
 fn millis(time: std::time::Duration) -> u64 {

@@ -23,7 +23,7 @@ use crate::server::Server;
 use crate::tool::error;
 
 /// Hint for a server that does not support resource subscriptions.
-const POLL_INSTEAD: &str = "SubscribePolling with the type `resource` looks at it from time to time instead";
+const POLL_INSTEAD: &str = "use SubscribePolling with the type `resource` to poll it instead";
 
 /// Subscribes to a resource.
 pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
@@ -38,7 +38,7 @@ pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Re
     let _in_use = server.usage.begin();
     let passage = server.open(None, patience).await.map_err(|failed| error(&failed))?;
     if !passage.connection.facts().capabilities.resources_subscribe {
-        let what = format!("the server {} does not tell of changes of its resources", server.name);
+        let what = format!("the server {} does not support resource subscriptions", server.name);
         return Err(wrong(what).with_next(POLL_INSTEAD));
     }
     let begun = context.watches.begin(&context, &server, &uri, patience).await;
@@ -49,14 +49,15 @@ pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Re
 fn unwatched(context: &HostContext, server: &Server, uri: &str, why: SubscribeError) -> ToolError {
     let name = &server.name;
     match why {
-        SubscribeError::TooMany => wrong(format!("too many resources of the server {name} are watched already"))
-            .with_next("UnsubscribeMcpResource ends one"),
-        SubscribeError::NotInTime => {
-            ToolError::new(ToolErrorKind::TimedOut, format!("the server {name} has not said in time what it will tell"))
-        }
+        SubscribeError::TooMany => wrong(format!("too many resources of the server {name} are subscribed"))
+            .with_next("end one with UnsubscribeMcpResource"),
+        SubscribeError::NotInTime => ToolError::new(
+            ToolErrorKind::TimedOut,
+            format!("the server {name} did not confirm the subscription in time"),
+        ),
         SubscribeError::NotAgreed => {
             let shown = UntrustedText::new(uri);
-            let what = format!("the server {name} does not tell of changes of {}", shown.shortened(500));
+            let what = format!("the server {name} does not report changes of {}", shown.shortened(500));
             wrong(what).with_next(match nearest_uri(context, server, uri) {
                 Some(meant) => format!("did you mean {meant}? {POLL_INSTEAD}"),
                 None => POLL_INSTEAD.to_owned(),
@@ -74,7 +75,7 @@ fn taken_off(server: &Server) -> ToolError {
 pub(super) async fn unwatch(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let UnsubscribeArguments { server, uri, subscription_id } = decode(&context, &call.arguments)?;
     if server.is_none() && uri.is_none() && subscription_id.is_none() {
-        return Err(wrong("nothing says which subscription is meant").with_next(known(&context.watches.told())));
+        return Err(wrong("specify the subscription to end").with_next(known(&context.watches.told())));
     }
     if let Some(server) = &server {
         known_server(&context, server)?;
@@ -104,14 +105,19 @@ pub(super) async fn poll(context: Arc<HostContext>, call: ToolInvocation) -> Res
             can_be_read(&context, &server, &call).await?;
             polled_resource(&context, &server, uri, (&call, interval)).await?
         }
-        (PollKind::Tool, ..) => return Err(wrong("the type `tool` takes `toolName` and `arguments`, and no `uri`")),
-        (PollKind::Resource, ..) => return Err(wrong("the type `resource` takes `uri`, and nothing of a tool")),
+        (PollKind::Tool, ..) => {
+            return Err(wrong("the type `tool` requires `toolName`, accepts `arguments` and does not accept `uri`"));
+        }
+        (PollKind::Resource, ..) => {
+            return Err(wrong("the type `resource` requires `uri` and does not accept `toolName` or `arguments`"));
+        }
     };
     let begun = context.begin_polling(&server, PollRequest { server: server.name.clone(), target, interval });
     match begun {
         Ok(id) => subscribed(&id, &server, asked.reason.as_deref()),
         Err(PollStartError::TooMany(most)) => {
-            Err(wrong(format!("{most} things are polled already")).with_next("UnsubscribePolling ends one"))
+            Err(wrong(format!("the limit of {most} polling subscriptions is reached"))
+                .with_next("end one with UnsubscribePolling"))
         }
         Err(PollStartError::TakenOff) => Err(taken_off(&server)),
     }
@@ -127,7 +133,7 @@ async fn polled_tool(
     (call, interval): (&ToolInvocation, Duration),
 ) -> Result<PollTarget, ToolError> {
     if !arguments.is_object() {
-        return Err(wrong("`arguments` is an object"));
+        return Err(wrong("`arguments` must be an object"));
     }
     let caller: ToolCaller = call.caller.clone();
     let repeated = repeated(&caller, interval);
@@ -160,7 +166,7 @@ async fn polled_resource(
 /// Returns a caller whose name tells the person that the call is repeated.
 fn repeated(caller: &ToolCaller, interval: Duration) -> ToolCaller {
     let seconds = interval.as_secs_f64();
-    let name = format!("{} (again and again, every {seconds} s, until stopped)", caller.name);
+    let name = format!("{} (repeated every {seconds} s until stopped)", caller.name);
     ToolCaller { name: name.into(), consent: caller.consent }
 }
 
@@ -182,7 +188,7 @@ async fn can_be_read(context: &HostContext, server: &Server, call: &ToolInvocati
 pub(super) async fn unpoll(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
     let StopPollingArguments { subscription_id, server, target } = decode(&context, &call.arguments)?;
     if server.is_none() && target.is_none() && subscription_id.is_none() {
-        return Err(wrong("nothing says which subscription is meant").with_next(known(&context.polls.told())));
+        return Err(wrong("specify the subscription to end").with_next(known(&context.polls.told())));
     }
     if let Some(server) = &server {
         known_server(&context, server)?;
@@ -200,14 +206,14 @@ fn subscribed(id: &str, server: &Server, reason: Option<&str>) -> Result<ToolOut
 }
 
 fn unsubscribed(ended: usize, left: &[String]) -> Result<ToolOutcome, ToolError> {
-    let remark = (ended == 0).then(|| format!("no subscription fits; {}", known(left)));
+    let remark = (ended == 0).then(|| format!("no subscription matches; {}", known(left)));
     Ok(answer(remark.as_slice(), json(&json!({ "unsubscribed": ended > 0 }))?))
 }
 
 /// Lists the existing subscriptions as a sentence.
 fn known(subscriptions: &[String]) -> String {
     match subscriptions {
-        [] => "there is none".to_owned(),
-        all => format!("there are {}", all.iter().take(20).cloned().collect::<Vec<_>>().join(", ")),
+        [] => "there are no subscriptions".to_owned(),
+        all => format!("existing subscriptions: {}", all.iter().take(20).cloned().collect::<Vec<_>>().join(", ")),
     }
 }

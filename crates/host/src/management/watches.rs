@@ -121,7 +121,7 @@ impl HostContext {
     pub fn end_watching(&self, server: &Server) {
         for (number, watch) in self.watches.end_where(|_, watch| watch.server.generation == server.generation) {
             let uri = UntrustedText::new(watch.uri);
-            let text = format!("{} ({}) has ended, because the server was taken off", id(number), uri.shortened(500));
+            let text = format!("{} ({}) ended because the server was removed", id(number), uri.shortened(500));
             self.tell_note(server.name.as_str(), &text);
         }
     }
@@ -229,6 +229,6 @@ mod tests {
         while standing.changed().await.is_ok() {}
         assert_eq!((held(), context.watches.told().len()), (0, 0));
         let told = host.registry().notes().take().pop().unwrap();
-        assert_eq!(&*told.text, "watch-2 (a:y) has ended, because the server was taken off");
+        assert_eq!(&*told.text, "watch-2 (a:y) ended because the server was removed");
     }
 }

@@ -113,7 +113,7 @@ impl HostContext {
     /// Stops all polling of a removed server and notifies the agent.
     pub fn end_polling(&self, server: &Server) {
         for number in self.polls.stop_where(|_, running| running.generation == server.generation) {
-            let text = format!("{} has ended, because the server was taken off", id(number));
+            let text = format!("{} ended because the server was removed", id(number));
             self.tell_note(server.name.as_str(), &text);
         }
     }
@@ -172,6 +172,6 @@ mod tests {
         while standing.changed().await.is_ok() {}
         assert_eq!(context.polls.len(), 0);
         let told = host.registry().notes().take().pop().unwrap();
-        assert_eq!((&*told.from, &*told.text), ("one", "poll-1 has ended, because the server was taken off"));
+        assert_eq!((&*told.from, &*told.text), ("one", "poll-1 ended because the server was removed"));
     }
 }

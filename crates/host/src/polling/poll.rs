@@ -93,7 +93,7 @@ impl PollTarget {
         let limits = ResultLimits { text: context.options.results.text.min(LONGEST_NOTE), attachment: usize::MAX };
         match outcome {
             Ok(outcome) => limited(visible(outcome), limits, context.spill()).await.text(),
-            Err(error) => format!("[it makes no sense: {error}]"),
+            Err(error) => format!("[the result cannot be decoded: {error}]"),
         }
     }
 }
@@ -121,13 +121,13 @@ async fn poll_tool(
     options.call.fresh = true;
     let tool = context.find_tool(id, options.call.timeout).await.map_err(PollError::from)?;
     if tool.fingerprint != *permitted {
-        return Err(PollError::ForGood("the tool is not what it was when this was permitted".to_owned()));
+        return Err(PollError::ForGood("the tool's definition has changed since the polling was permitted".to_owned()));
     }
     still_permitted(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
     let reply = context.call_passed(&tool, arguments, &options).await.map_err(PollError::from)?;
     match reply.answer.kind {
         ResultKind::Complete => Ok(reply.answer.result),
-        _ => Err(PollError::Once("it asks for more instead of answering".to_owned())),
+        _ => Err(PollError::Once("the tool asked for input instead of returning a result".to_owned())),
     }
 }
 
@@ -137,7 +137,7 @@ fn still_permitted(context: &HostContext, attempt: GatedCall<'_>, by: Permission
         // The person's answer covers the polling as a whole.
         (GateDecision::Pass, _) | (GateDecision::Ask(_), PermissionSource::Person) => Ok(()),
         (GateDecision::Ask(_), PermissionSource::Rules) => {
-            Err(PollError::ForGood("it needs a person's permission now".to_owned()))
+            Err(PollError::ForGood("permission has to be granted again".to_owned()))
         }
         (GateDecision::Refuse(refusal), _) => Err(PollError::ForGood(refusal.to_string())),
     }

@@ -45,16 +45,17 @@ async fn tell(
         Ok(result) => {
             let news = memory.note_result(&result, &context.options.limits.bounds);
             let note = match news {
-                true => Some(format!("{id}: {what} says:\n{}", subject.target.text(&result, context).await)),
+                true => Some(format!("{id}: {what} returned:\n{}", subject.target.text(&result, context).await)),
                 false => None,
             };
             (note, AfterPoll::GoOn, Ok(result))
         }
         Err(PollError::Once(why)) => {
-            let note = memory.note_failure().then(|| format!("{id}: {what} cannot be polled now: {why}"));
+            let note =
+                memory.note_failure().then(|| format!("{id}: polling {what} failed (it will be retried): {why}"));
             (note, AfterPoll::GoOn, Err(why))
         }
-        Err(PollError::ForGood(why)) => (Some(format!("{id} has ended: {what}: {why}")), AfterPoll::Stop, Err(why)),
+        Err(PollError::ForGood(why)) => (Some(format!("{id} ended: {what}: {why}")), AfterPoll::Stop, Err(why)),
     };
     if let Some(note) = note {
         context.tell_note(subject.server.as_str(), &note);

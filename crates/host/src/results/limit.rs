@@ -36,7 +36,7 @@ pub(crate) async fn limited(outcome: ToolOutcome, limits: ResultLimits, spill: O
     }
     match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).cut(outcome)).await {
         Ok(outcome) => outcome,
-        Err(_) => ToolOutcome::error("the result was too large, and cutting it failed"),
+        Err(_) => ToolOutcome::error("internal error: truncating the large result failed"),
     }
 }
 
@@ -106,10 +106,7 @@ impl<'a> OutcomeTruncator<'a> {
         let mut blocks: Vec<OutcomeBlock> = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
         blocks.extend(self.write_rest());
         if self.left_out > 0 {
-            blocks.push(OutcomeBlock::text(format!(
-                "[{} more attachments are not shown: they are too many]",
-                self.left_out
-            )));
+            blocks.push(OutcomeBlock::text(format!("[{} more attachments are not shown (too many)]", self.left_out)));
         }
         let mut data = outcome.data;
         if let Some(data) = data.take_if(|data| data.as_bytes().len() + 1 > self.left) {
@@ -161,8 +158,8 @@ impl<'a> OutcomeTruncator<'a> {
         let bytes: usize = texts.iter().map(String::len).sum();
         let (kind, what) = match texts.len() {
             0 => return None,
-            1 => (mime.as_deref(), format!("text of {bytes} bytes, of which the first {shown} are shown")),
-            many => (None, format!("{many} texts of {bytes} bytes, of which the first {shown} are shown")),
+            1 => (mime.as_deref(), format!("text of {bytes} bytes, first {shown} shown")),
+            many => (None, format!("{many} texts of {bytes} bytes, first {shown} shown")),
         };
         let extension = kind.map_or(SpillExtension::Txt, SpillExtension::of_media_type);
         let lines = || texts.iter().enumerate().flat_map(|(n, text)| [if n == 0 { "" } else { "\n" }, text.as_str()]);
@@ -179,10 +176,10 @@ impl<'a> OutcomeTruncator<'a> {
         self.aside += 1;
         let bytes = attached(&block);
         let (what, mime, written) = match &block {
-            OutcomeBlock::Image { data, mime, .. } => {
-                ("picture".to_owned(), Some(mime), self.decoded(mime, data.text()))
+            OutcomeBlock::Image { data, mime, .. } => ("image".to_owned(), Some(mime), self.decoded(mime, data.text())),
+            OutcomeBlock::Audio { data, mime, .. } => {
+                ("audio clip".to_owned(), Some(mime), self.decoded(mime, data.text()))
             }
-            OutcomeBlock::Audio { data, mime, .. } => ("sound".to_owned(), Some(mime), self.decoded(mime, data.text())),
             OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), mime, uri, .. } => {
                 let what = format!("resource {}", EscapedText::line(uri, LONGEST_URI));
                 (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
@@ -200,7 +197,7 @@ impl<'a> OutcomeTruncator<'a> {
     }
 
     fn write(&self, write: impl Fn(&SpillDir) -> Result<SpilledFile, SpillError>) -> Result<SpilledFile, String> {
-        let Some(dir) = self.spill else { return Err("there is no place to keep it".to_owned()) };
+        let Some(dir) = self.spill else { return Err("no state directory is configured".to_owned()) };
         write(dir).map_err(|error| error.to_string())
     }
 }
@@ -219,9 +216,9 @@ impl OverflowText {
 fn file(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> OutcomeBlock {
     match written {
         Ok(SpilledFile { path, bytes }) => {
-            OutcomeBlock::File { path, mime, bytes, note: format!("{what}: too large to show whole") }
+            OutcomeBlock::File { path, mime, bytes, note: format!("{what}: too large to show in full") }
         }
-        Err(why) => OutcomeBlock::text(format!("[{what}: too large to show whole, and the rest is lost: {why}]")),
+        Err(why) => OutcomeBlock::text(format!("[{what}: too large to show in full, and the rest is lost: {why}]")),
     }
 }
 

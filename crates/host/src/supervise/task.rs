@@ -241,7 +241,7 @@ async fn changed(phase: &mut Phase<ServerConnectAttempt, OpenConnection>) -> Pha
     match phase {
         Phase::Connecting { task: Some(attempt) } => PhaseEvent::Attempted(match (&mut attempt.task).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(ServerError::NotMade("the attempt broke off".to_owned())),
+            Err(_) => Err(ServerError::NotMade("internal error: the connection task was cancelled".to_owned())),
         }),
         Phase::Ready { open, .. } => PhaseEvent::Lost(open.connection.gone().await),
         _ => pending().await,

@@ -87,8 +87,8 @@ async fn a_uri_that_is_neither_listed_nor_fits_a_template_is_asked_about() {
         let host = start(Host::builder(), &library, settings()).await;
         let told = complaint(&host, tool, arguments.clone()).await;
         let rule = json!({ "tool": tool, "pattern": "server=library", "action": "allow" });
-        assert!(told.contains("needs a person's permission"), "{told}");
-        assert!(told.contains("lists neither this URI nor a template that it fits"), "{told}");
+        assert!(told.contains("needs permission, and no user is available to ask"), "{told}");
+        assert!(told.contains("lists neither this URI nor a matching template"), "{told}");
         let named = told.split_once("the rule ").unwrap().1.split_once(" would allow it").unwrap().0;
         assert_eq!(serde_json::from_str::<Value>(named).unwrap(), rule, "{told}");
         assert_eq!(asked(&library), 0, "{tool}");
@@ -127,7 +127,11 @@ async fn a_uri_that_is_listed_or_fits_a_template_needs_no_permission() {
     library.shelves().templates = json!([{ "uriTemplate": "{+uri}", "name": "anything" }]);
     host.reconnect("library").await.unwrap();
     host.settled().await;
-    assert!(complaint(&host, "ReadMcpResource", read(STRANGE)).await.contains("needs a person's permission"));
+    assert!(
+        complaint(&host, "ReadMcpResource", read(STRANGE))
+            .await
+            .contains("needs permission, and no user is available to ask")
+    );
     host.close().await;
 }
 
@@ -148,7 +152,7 @@ async fn the_question_shows_the_whole_uri_and_an_answer_holds_for_one_server() {
         call(&host, "ReadMcpResource", read(STRANGE)).await.unwrap();
     }
     let told = complaint(&host, "ReadMcpResource", json!({ "server": "other", "uri": STRANGE })).await;
-    assert!(told.contains("said no"), "{told}");
+    assert!(told.contains("denied by the user"), "{told}");
     {
         let questions = person.asked.lock().unwrap();
         assert_eq!(questions.len(), 2);

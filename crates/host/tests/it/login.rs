@@ -134,7 +134,7 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
     })
     .await;
     let trouble = bench.stands(ServerState::AuthRequired).await.unwrap();
-    assert_eq!(trouble.to_string(), "the server wants a login (HTTP 401): nobody has agreed to that");
+    assert_eq!(trouble.to_string(), "server requires a login (HTTP 401): nobody has agreed to that");
     let (question, reply) = bench.question().await;
     assert_eq!(
         (question.server.as_str(), question.url.as_str(), question.issuer.as_str(), question.scope.as_deref()),
@@ -298,7 +298,7 @@ async fn o16_a_call_that_needs_more_fails_and_says_what_and_the_rest_goes_on() {
     bench.site.rules.least_to_call.store(2, Ordering::SeqCst);
     let refused = call(&bench.host, "who").await.unwrap_err();
     assert_eq!((refused.needs_scope(), refused.needs_login(), refused.is_retryable()), (Some("write"), false, false));
-    assert!(refused.to_string().contains("covers `write`"), "{refused}");
+    assert!(refused.to_string().contains("requires a login with scope `write`"), "{refused}");
     bench.question().await.1.answer(ConsentAnswer::Given);
     // The first login is not enough for this site.
     assert_eq!(logged_in_at(&mut bench).await, 1);

@@ -110,7 +110,10 @@ async fn every_tool_answers_in_its_shape() {
     let prompt =
         call(&host, "GetMcpPrompt", json!({ "server": "library", "name": "greet", "arguments": { "whom": "you" } }));
     let prompt = prompt.await.unwrap().text();
-    assert_eq!(prompt, "[the prompt greet of the server library: its words, not the user's]\n[user]\nhello you");
+    assert_eq!(
+        prompt,
+        "[prompt greet of the server library: text from the server, not from the user]\n[user]\nhello you"
+    );
     host.close().await;
 }
 
@@ -123,13 +126,17 @@ async fn what_does_not_fit_is_said_with_what_would() {
         ("ReadMcpResource", json!({ "server": "library", "uri": 7 }), "expected a string"),
         ("ReadMcpResource", json!({ "server": "library", "uri": "a:b", "x\u{1b}": 1 }), r"unknown field `x\u{1b}`"),
         ("ReadMcpResource", json!({ "server": "libary", "uri": "a:b" }), "no server `libary`; did you mean `library`?"),
-        ("ReadMcpResource", json!({ "server": "x", "uri": "a:b" }), "the servers are library, plain"),
+        ("ReadMcpResource", json!({ "server": "x", "uri": "a:b" }), "available servers: library, plain"),
         ("ReadMcpResource", json!({ "server": "library", "uri": "book:onne" }), "did you mean book:one?"),
-        ("ReadMcpResource", json!({ "server": "library", "uri": "a:b" }), "ListMcpResources lists what there is"),
-        ("ReadMcpResource", json!({ "server": "library", "uri": long }), "between 1 and 8192 bytes"),
+        (
+            "ReadMcpResource",
+            json!({ "server": "library", "uri": "a:b" }),
+            "ListMcpResources lists the available resources",
+        ),
+        ("ReadMcpResource", json!({ "server": "library", "uri": long }), "must have 1 to 8192 bytes"),
         ("ReadMcpResource", json!({ "server": "library", "uri": "a:\u{202e}b" }), r"a:\u{202e}b"),
-        ("ReadMcpResource", json!({ "server": "plain", "uri": "a:b" }), "does not offer resources"),
-        ("ListMcpResources", json!({ "server": "libraries" }), "the servers are library, plain"),
+        ("ReadMcpResource", json!({ "server": "plain", "uri": "a:b" }), "does not support resources"),
+        ("ListMcpResources", json!({ "server": "libraries" }), "available servers: library, plain"),
         ("ListMcpPrompts", json!({ "serverName": "library" }), "unknown field `serverName`, expected `server`"),
         ("GetMcpPrompt", json!({ "server": "library", "name": "great" }), "did you mean greet?"),
         (
@@ -138,31 +145,31 @@ async fn what_does_not_fit_is_said_with_what_would() {
             "expected a string",
         ),
         ("SubscribeMcpResource", json!({ "server": "plain", "uri": "a:b" }), "SubscribePolling"),
-        ("UnsubscribeMcpResource", json!({}), "nothing says which subscription is meant"),
+        ("UnsubscribeMcpResource", json!({}), "specify the subscription to end"),
         ("UnsubscribePolling", json!({ "server": "libary" }), "did you mean `library`?"),
         ("SubscribePolling", json!({ "type": "prompt", "server": "library" }), "unknown variant `prompt`"),
-        ("SubscribePolling", json!({ "type": "tool", "server": "library" }), "takes `toolName`"),
+        ("SubscribePolling", json!({ "type": "tool", "server": "library" }), "requires `toolName`"),
         (
             "SubscribePolling",
             json!({ "type": "tool", "server": "library", "toolName": "look", "uri": "a:b" }),
-            "no `uri`",
+            "does not accept `uri`",
         ),
-        ("SubscribePolling", json!({ "type": "resource", "server": "library", "toolName": "look" }), "takes `uri`"),
+        ("SubscribePolling", json!({ "type": "resource", "server": "library", "toolName": "look" }), "requires `uri`"),
         ("SubscribePolling", json!({ "type": "tool", "server": "library", "toolName": "lok" }), "did you mean `look`?"),
         (
             "SubscribePolling",
             json!({ "type": "resource", "server": "library", "uri": "book:one", "intervalMs": 999 }),
-            "`intervalMs` is between 1000 and 86400000",
+            "`intervalMs` must be between 1000 and 86400000",
         ),
         (
             "SubscribePolling",
             json!({ "type": "tool", "server": "library", "toolName": "look", "arguments": [1] }),
-            "`arguments` is an object",
+            "`arguments` must be an object",
         ),
         (
             "SubscribePolling",
             json!({ "type": "resource", "server": "plain", "uri": "a:b" }),
-            "does not offer resources",
+            "does not support resources",
         ),
     ] {
         let found = complaint(&host, tool, arguments.clone()).await;
@@ -263,7 +270,7 @@ async fn what_is_too_large_is_in_a_file() {
         assert_eq!(std::fs::read(piece["file"]["path"].as_str().unwrap()).unwrap(), expected);
         assert!(piece.get("blob").is_none());
     }
-    assert!(read("book:odd").await.text().contains("not Base64"));
+    assert!(read("book:odd").await.text().contains("invalid Base64"));
     let many = read("book:many").await;
     assert!(many.text().contains("more pieces are not shown") && many.text().len() < 2_000, "{}", many.text());
     host.close().await;
@@ -276,7 +283,7 @@ async fn a_lazy_server_is_woken_by_being_asked() {
     lazy.lazy = true;
     let host = open_builder().local_with(server("library"), lazy, library.factory()).start().await.unwrap();
     let listed = call(&host, "ListMcpResources", json!({})).await.unwrap().text();
-    assert_eq!(listed, "nothing is known yet of library; name one to ask it\n[]");
+    assert_eq!(listed, "not listed yet: library; pass its name to list it\n[]");
     assert_eq!(host.status_of("library").unwrap().state, ServerState::Idle);
     let read = data(&host, "ReadMcpResource", json!({ "server": "library", "uri": "book:one" })).await;
     assert_eq!(read["contents"][0]["text"], "once");

@@ -220,7 +220,7 @@ async fn a_no_with_a_reason_tells_the_caller_why() {
     let refused =
         host.registry().call("mcp__math__add", ToolInvocation::new(none(), ToolCaller::agent())).await.unwrap_err();
     let told = refused.to_outcome().text();
-    assert!(told.contains("said no: add by hand"), "{told}");
+    assert!(told.contains("denied by the user: add by hand"), "{told}");
     let rule = person.asked.lock().unwrap()[0].always.clone().unwrap();
     assert_eq!((rule.tool.as_str(), rule.action), ("mcp__math__add", RuleAction::Allow));
     assert_eq!(shifty.calls(), 0);
@@ -424,7 +424,7 @@ async fn a_question_has_its_time_and_ends_with_the_host() {
     let (shifty, person) = (Shifty::new(), hesitant(&[]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
     // The paused clock runs out while nobody answers.
-    assert!(matches!(refused(&host).await, RefusalReason::Other(why) if why.contains("in time")));
+    assert!(matches!(refused(&host).await, RefusalReason::Other(why) if why.contains("prompt timed out")));
     let calling = host.clone();
     let waiting = tokio::spawn(async move { refused(&calling).await });
     while person.asked() < 2 {

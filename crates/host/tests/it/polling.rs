@@ -80,9 +80,9 @@ async fn only_news_reaches_the_agent() {
     let mut events = host.events();
     call(&host, "SubscribePolling", resource(None)).await.unwrap();
     let says =
-        |what: &str| format!("library: poll-1: the resource book:one says:\n[resource book:one, 1 line]\n{what}");
-    let failed = "library: poll-1: the resource book:one cannot be polled now: \
-                  server `library`: the server refused: no such thing (code -32602)";
+        |what: &str| format!("library: poll-1: the resource book:one returned:\n[resource book:one, 1 line]\n{what}");
+    let failed = "library: poll-1: polling the resource book:one failed (it will be retried): \
+                  server `library`: server returned an error: no such thing (code -32602)";
     let hostile = "\u{202e}twice\u{1b}[2J";
     for (contents, expected) in [
         (Some("once"), vec![says("once")]),
@@ -176,7 +176,7 @@ async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
     let mut events = host.events();
     gate.says_no.store(true, Ordering::SeqCst);
     let refused = complaint(&host, "SubscribePolling", tool()).await;
-    assert!(refused.contains("said no"), "{refused}");
+    assert!(refused.contains("denied by the user"), "{refused}");
     assert_eq!((library.count("tools/call"), gate.asked.swap(0, Ordering::SeqCst)), (0, 1));
     gate.says_no.store(false, Ordering::SeqCst);
     let mut asked = tool();
@@ -186,12 +186,12 @@ async fn a_tool_is_polled_with_one_permission_until_it_is_denied() {
         next(&mut events, polled).await.unwrap();
     }
     assert_eq!((library.count("tools/call"), gate.asked.load(Ordering::SeqCst)), (5, 1));
-    assert_eq!(gate.callers.lock().unwrap()[0], "agent (again and again, every 1 s, until stopped)");
+    assert_eq!(gate.callers.lock().unwrap()[0], "agent (repeated every 1 s until stopped)");
     assert!(gate.seen.lock().unwrap()[1..].iter().all(|arguments| arguments == r#"{"at":12345678901234567890}"#));
     notes(&host);
     gate.denies.store(true, Ordering::SeqCst);
     next(&mut events, polled).await.unwrap_err();
-    assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: denied: no looking"]);
+    assert_eq!(notes(&host), ["library: poll-1 ended: the tool look: denied: no looking"]);
     ended(&host, &library, 5).await;
 }
 
@@ -206,7 +206,7 @@ async fn what_rules_allowed_ends_where_a_person_would_have_to_be_asked() {
     notes(&host);
     gate.passes.store(false, Ordering::SeqCst);
     next(&mut events, polled).await.unwrap_err();
-    assert_eq!(notes(&host), ["library: poll-1 has ended: the tool look: it needs a person's permission now"]);
+    assert_eq!(notes(&host), ["library: poll-1 ended: the tool look: permission has to be granted again"]);
     assert_eq!(gate.asked.load(Ordering::SeqCst), 0);
     ended(&host, &library, 1).await;
 }
@@ -214,7 +214,10 @@ async fn what_rules_allowed_ends_where_a_person_would_have_to_be_asked() {
 #[tokio::test(start_paused = true)]
 async fn another_definition_is_another_tool() {
     for (changed, why) in [
-        (json!([{ "name": "look", "description": "new", "inputSchema": { "type": "object" } }]), "is not what it was"),
+        (
+            json!([{ "name": "look", "description": "new", "inputSchema": { "type": "object" } }]),
+            "definition has changed since the polling was permitted",
+        ),
         (json!([]), "has no tool `look`"),
     ] {
         let (library, gate) = (Library::new(), Arc::new(Strict::default()));
@@ -227,7 +230,7 @@ async fn another_definition_is_another_tool() {
         library.notify("notifications/tools/list_changed", json!({}));
         while next(&mut events, polled).await.is_ok() {}
         let told = notes(&host).pop().unwrap();
-        assert!(told.contains("poll-1 has ended") && told.contains(why), "{told}");
+        assert!(told.contains("poll-1 ended") && told.contains(why), "{told}");
         ended(&host, &library, library.count("tools/call")).await;
     }
 }
@@ -261,7 +264,10 @@ async fn there_is_a_most() {
         assert_eq!(begun["subscriptionId"], format!("poll-{n}"));
     }
     let refused = complaint(&host, "SubscribePolling", resource(None)).await;
-    assert!(refused.contains("32 things are polled already") && refused.contains("UnsubscribePolling"), "{refused}");
+    assert!(
+        refused.contains("limit of 32 polling subscriptions is reached") && refused.contains("UnsubscribePolling"),
+        "{refused}"
+    );
     call(&host, "UnsubscribePolling", json!({ "subscriptionId": "poll-7" })).await.unwrap();
     call(&host, "SubscribePolling", resource(None)).await.unwrap();
     host.close().await;

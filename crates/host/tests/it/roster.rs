@@ -47,14 +47,14 @@ async fn each_server_is_told_of_by_what_became_of_it() {
     assert_eq!(who(&host, "b").await.unwrap(), "b 1");
     let mut kept = entry(&site, "c", 1);
     let changes = host.set_servers(vec![entry(&site, "b", 1), kept.clone(), entry(&site, "inside", 1)]).await;
-    assert_eq!(told(&changes), "+c -a ~ =b !inside: a server in this process has that name");
+    assert_eq!(told(&changes), "+c -a ~ =b !inside: an in-process server has this name");
     assert!(matches!(who(&host, "a").await, Err(HostError::UnknownServer { .. })));
     assert_eq!(who(&host, "c").await.unwrap(), "c 1");
     assert_eq!(who(&host, "inside").await.unwrap(), "inside 1");
     // Kept in another way it is the same server; reached in another way it is another.
     kept.settings.admission = ActivationState::Disabled;
     let changes = host.set_servers(vec![kept, entry(&site, "b", 2), entry(&site, "b", 3)]).await;
-    assert_eq!(told(&changes), "+ - ~b c = !b: the name stands twice; the first one holds");
+    assert_eq!(told(&changes), "+ - ~b c = !b: duplicate name: the first entry is used");
     assert_eq!(who(&host, "b").await.unwrap(), "b 2");
     assert_eq!(host.status_of("c").unwrap().state, ServerState::Disabled);
     let changes = host.set_servers(vec![entry(&site, "b", 2), entry(&site, "c", 1)]).await;
@@ -128,7 +128,7 @@ async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
         let host = builder().start().await.unwrap();
         assert_eq!((host.status_of("books").unwrap().state, host.catalog().tools().count()), (ServerState::Idle, 1));
         let all = library::call(&host, "ListMcpResources", json!({})).await.unwrap().text();
-        assert_eq!(all.contains("nothing is known yet of books"), unknown, "{all}");
+        assert_eq!(all.contains("not listed yet: books"), unknown, "{all}");
         let found = library::data(&host, "ListMcpResources", json!({ "server": "books" })).await;
         assert_eq!(found[0]["uri"], "book:one", "{found}");
         // The second time it is known without starting the server.

@@ -59,7 +59,7 @@ async fn a_subscription_survives_its_connection() {
         library.end.notify_one();
         assert_eq!(next(&mut events, updated).await, "book:one");
         assert!(library.count("subscriptions/listen") > before);
-        let interrupted = "library: the resource book:one may have changed: the watch was interrupted, and is back";
+        let interrupted = "library: the resource book:one may have changed while the subscription was interrupted";
         assert_eq!(notes(&host), [interrupted]);
         library.notify("notifications/resources/updated", json!({ "uri": "book:one" }));
         assert_eq!(next(&mut events, updated).await, "book:one");
@@ -84,7 +84,7 @@ async fn a_server_that_goes_before_it_agrees_has_not_refused() {
     assert_eq!(next(&mut events, updated).await, "book:one");
     assert_eq!(
         notes(&host),
-        ["library: the resource book:one may have changed: the watch was interrupted, and is back"]
+        ["library: the resource book:one may have changed while the subscription was interrupted"]
     );
     host.close().await;
 }
@@ -101,9 +101,12 @@ async fn a_server_that_stops_telling_is_told_of() {
     host.settled().await;
     until(|| library.count("subscriptions/listen") == 3).await;
     tokio::time::advance(Duration::from_millis(1)).await;
-    assert_eq!(notes(&host), ["library: the server does not tell of changes of the resource book:one any more"]);
+    assert_eq!(notes(&host), ["library: the server no longer reports changes of the resource book:one"]);
     let refused = complaint(&host, "SubscribeMcpResource", json!({ "server": "library", "uri": "book:two" })).await;
-    assert!(refused.contains("does not tell of changes") && refused.contains("SubscribePolling"), "{refused}");
+    assert!(
+        refused.contains("does not support resource subscriptions") && refused.contains("SubscribePolling"),
+        "{refused}"
+    );
     host.close().await;
 }
 
@@ -131,7 +134,7 @@ async fn a_subscription_that_is_given_up_leaves_nothing() {
         assert!(given_up.as_mut().poll(&mut context).is_pending());
     }
     let none = call(&host, "UnsubscribeMcpResource", json!({ "server": "library" })).await.unwrap().text();
-    assert_eq!(none, "no subscription fits; there is none\n{\"unsubscribed\":false}");
+    assert_eq!(none, "no subscription matches; there are no subscriptions\n{\"unsubscribed\":false}");
     tokio::time::sleep(Duration::from_secs(130)).await;
     assert_eq!(host.status_of("library").unwrap().state, ServerState::Idle);
     assert_eq!(library.watched(), Value::Null);

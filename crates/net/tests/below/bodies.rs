@@ -35,7 +35,7 @@ async fn h14_a_body_that_is_not_whole_is_none() {
         let server = saying(bytes.clone());
         let error = exchange(&open().await, &plain(server.address())).await.unread();
         assert!(matches!(error, BodyError::Broken(_)), "{what}: {error:?}");
-        assert!(error.to_string().starts_with("the answer broke off: "), "{what}: {error}");
+        assert!(error.to_string().starts_with("the response was interrupted: "), "{what}: {error}");
         assert_eq!((server.requests(), server.connections()), (1, 1), "{what} was asked for again");
     }
 }

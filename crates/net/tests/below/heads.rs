@@ -21,6 +21,7 @@ async fn h29_a_head_that_is_none_is_an_error_that_proves_nothing() {
         let error = bounded(exchange(&net, &plain(server.address()))).await.unsent();
         assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");
         assert_eq!((server.requests(), server.connections()), (1, 1), "{fault:?} was asked for again");
-        assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"), "{fault:?} stuck");
+        let next = exchange(&net, &plain(server.address())).await;
+        assert!(next.is_healthy("hello"), "after {fault:?}: {next:?}");
     }
 }

@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, and gives up on the first surprise"
+    reason = "a benchmark prints, and panics on errors"
 )]
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //!
 //! `bench-cli-bare TEXT PROGRAM [ARGUMENT…]`
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark gives up on the first surprise, and talks")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark panics on errors and prints")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -42,7 +42,7 @@ impl ServerPipes {
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let mut line = String::new();
-            assert!(self.back.read_line(&mut line).unwrap() > 0, "the server left");
+            assert!(self.back.read_line(&mut line).unwrap() > 0, "the server closed its output");
             let mut message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == id {
                 return message["result"].take();

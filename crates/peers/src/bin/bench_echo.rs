@@ -3,7 +3,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "a benchmark tool: it reads its arguments and gives up on the first surprise"
+    reason = "a benchmark tool: it reads its arguments and panics on errors"
 )]
 
 use std::fs::File;

@@ -2,7 +2,7 @@
 //!
 //! A separate program, so that counting does not affect timings.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints and gives up on the first surprise")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints and panics on errors")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

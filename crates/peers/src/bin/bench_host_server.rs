@@ -7,7 +7,7 @@
     clippy::disallowed_methods,
     clippy::exit,
     clippy::unwrap_used,
-    reason = "a benchmark tool: it reads its arguments, exits as asked and gives up on the first surprise"
+    reason = "a benchmark tool: it reads its arguments, exits as asked and panics on errors"
 )]
 
 use std::fs::OpenOptions;
@@ -44,7 +44,7 @@ fn main() {
             thread::sleep(SHORT);
             exit(1)
         }
-        other => panic!("no mode {other}"),
+        other => panic!("unknown mode {other}"),
     }
 }
 

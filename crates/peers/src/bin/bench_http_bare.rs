@@ -1,7 +1,7 @@
 //! The HTTP limit: a keep-alive client on the same HTTP library that sends the same requests as this client and reads
 //! the responses without parsing them.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a benchmark panics on errors")]
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a benchmark tool: it prints, reads its arguments and gives up on the first surprise"
+    reason = "a benchmark tool: it prints, reads its arguments and panics on errors"
 )]
 
 use std::convert::Infallible;

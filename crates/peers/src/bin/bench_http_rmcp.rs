@@ -1,6 +1,6 @@
 //! Benchmark of the Rust SDK's client over Streamable HTTP, with one pooled HTTP client configured like the others'.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a benchmark panics on errors")]
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! The figures include the server's work, which for the other clients happens in a separate process.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a benchmark panics on errors")]
 
 use std::hint::black_box;
 

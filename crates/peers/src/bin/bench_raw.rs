@@ -4,7 +4,7 @@
 //! responses. A single caller writes and reads in turn, blocking. Several callers are a window of requests that one
 //! thread keeps full with `poll`.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark gives up on the first surprise")]
+#![allow(clippy::unwrap_used, reason = "a benchmark panics on errors")]
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -69,7 +69,7 @@ impl RawServer {
         let mut length = 0;
         loop {
             let count = self.stdout.read(&mut self.inbox[length..]).unwrap();
-            assert!(count > 0, "the server left");
+            assert!(count > 0, "the server closed its output");
             length += count;
             if self.inbox[length - 1] == b'\n' {
                 return length;
@@ -179,7 +179,7 @@ impl<'a> RequestWindow<'a> {
             match self.server.stdin.write(&self.out[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) => panic!("the server left: {error}"),
+                Err(error) => panic!("the server closed the pipe: {error}"),
             }
         }
     }
@@ -203,9 +203,9 @@ impl<'a> RequestWindow<'a> {
         let count = match self.server.stdout.read(&mut self.server.inbox) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            Err(error) => panic!("the server left: {error}"),
+            Err(error) => panic!("the server closed the pipe: {error}"),
         };
-        assert!(count > 0, "the server left");
+        assert!(count > 0, "the server closed its output");
         let now = Instant::now();
         for _ in memchr_iter(b'\n', &self.server.inbox[..count]) {
             let sent = self.sent.pop_front().expect("every answer has its request");

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, reads its surroundings and gives up on the first surprise"
+    reason = "a benchmark prints, reads its environment and panics on errors"
 )]
 
 use std::hint::black_box;

@@ -73,7 +73,7 @@ async fn what_is_no_answer_is_told_in_the_words_of_the_api() {
     for (format, name, _) in FORMATS {
         let mut mock = Mock::start(&fixtures).await;
         let error = ask(&mock.model(format, name, KEY).await, &asked(QUESTION)).await.unwrap_err();
-        assert_eq!(error.to_string(), "the model API answered 404: no such model (not_found_error)", "{format}");
+        assert_eq!(error.to_string(), "model API returned HTTP 404: no such model (not_found_error)", "{format}");
         let error = ask(&mock.model(format, name, "k-2").await, &asked(QUESTION)).await.unwrap_err();
         assert!(matches!(error, ModelError::KeyRefused { .. }), "{format}: {error}");
         let statuses: Vec<u64> = mock.requests().await.iter().filter_map(status).collect();

@@ -113,6 +113,6 @@ fn problems_are_fit_to_be_shown() {
     let hostile = rule("deny mcp__\u{1b}[2Jx", "project\n.json:1");
     let policy = Policy::compile(vec![hostile], &[server("git")]);
     let shown = policy.problems()[0].to_string();
-    assert_eq!(shown, "deny `mcp__\\u{1b}[2Jx` (project\\n.json:1): can never match: it names no configured server");
+    assert_eq!(shown, "deny `mcp__\\u{1b}[2Jx` (project\\n.json:1): never matches: no configured server has this name");
     assert!(!policy.problems()[0].is_fatal());
 }

@@ -66,7 +66,7 @@ async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> Ap
         let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| ConsentAnswer::Given);
         ApprovalResult { waiting, outcome }
     });
-    keeping.await.expect("approving panics nowhere, and nobody aborts what cannot be aborted")
+    keeping.await.expect("saving an approval does not panic, and blocking tasks are not aborted")
 }
 
 /// Prints the result. Returns the server's name if it is now approved.

@@ -24,7 +24,7 @@ pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> A
 pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
     let name = UntrustedText::new(server);
     match outcome {
-        Ok(()) => format!("{} at {}.", paint(GOOD, "Logged in"), paint(NAME, name)),
+        Ok(()) => format!("{} to {}.", paint(GOOD, "Logged in"), paint(NAME, name)),
         Err(HostError::Login { error, .. }) => render(&explained(&error).about(server)),
         Err(error) => render(&Failure::other(error)),
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_came_of_a_login_is_told() {
         let plain = |outcome| anstream::adapter::strip_str(&told("docs", outcome)).to_string();
-        assert_eq!(plain(Ok(())), "Logged in at docs.");
+        assert_eq!(plain(Ok(())), "Logged in to docs.");
         let server = ServerName::new("docs").unwrap();
         let declined = plain(Err(HostError::Login { server, error: LoginError::Visit(VisitError::Declined) }));
         assert!(declined.starts_with("error: docs: "), "{declined}");

@@ -176,7 +176,7 @@ impl QuestionQueue {
         let Some(question) = self.open.remove(at) else {
             return QueueReply { text: String::new(), is_table_changed: false };
         };
-        let gone = format!("{} no longer waits for an answer to its question.", paint(NAME, question.server()));
+        let gone = format!("{} withdrew its question.", paint(NAME, question.server()));
         match at {
             0 => self.table(gone),
             _ => QueueReply { text: gone, is_table_changed: false },
@@ -195,8 +195,8 @@ impl QuestionQueue {
     fn others(&self) -> Option<String> {
         let others = match self.open.len().saturating_sub(1) {
             0 => return None,
-            1 => "1 more question waits".to_owned(),
-            others => format!("{others} more questions wait"),
+            1 => "1 more question pending".to_owned(),
+            others => format!("{others} more questions pending"),
         };
         Some(paint(QUIET, format!("({others})")).to_string())
     }
@@ -230,14 +230,14 @@ mod tests {
     async fn questions_are_asked_in_the_order_in_which_they_came() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("two"), question("three"));
-        check(&queue.put(one), "about one\nApprove one? It runs with your rights. [y/N]", true);
-        check(&queue.put(two), "(1 more question waits)", false);
-        check(&queue.put(three), "(2 more questions wait)", false);
+        check(&queue.put(one), "about one\nApprove one? It runs with your permissions. [y/N]", true);
+        check(&queue.put(two), "(1 more question pending)", false);
+        check(&queue.put(three), "(2 more questions pending)", false);
         assert_eq!((queue.len(), queue.field().unwrap().choices.len()), (3, 3));
-        check(&queue.hear(line("what")), "  Answer y or n.\nApprove one? It runs with your rights. [y/N]", true);
-        let next = "(1 more question waits)\nabout two\nApprove two? It runs with your rights. [y/N]";
+        check(&queue.hear(line("what")), "  Answer y or n.\nApprove one? It runs with your permissions. [y/N]", true);
+        let next = "(1 more question pending)\nabout two\nApprove two? It runs with your permissions. [y/N]";
         check(&queue.hear(line("y")), next, true);
-        check(&queue.hear(line("n")), "about three\nApprove three? It runs with your rights. [y/N]", true);
+        check(&queue.hear(line("n")), "about three\nApprove three? It runs with your permissions. [y/N]", true);
         check(&queue.hear(DialogInput::End), "", true);
         check(&queue.hear(line("y")), "", false);
         assert_eq!((first.await, second.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Refused)));
@@ -252,13 +252,13 @@ mod tests {
             queue.put(question);
         }
         drop(second);
-        check(&queue.withdrawn().await, "t\\u{1b}wo no longer waits for an answer to its question.", false);
+        check(&queue.withdrawn().await, "t\\u{1b}wo withdrew its question.", false);
         drop(first);
-        let gone = "one no longer waits for an answer to its question.\n\
-                    about three\nApprove three? It runs with your rights. [y/N]";
+        let gone = "one withdrew its question.\n\
+                    about three\nApprove three? It runs with your permissions. [y/N]";
         check(&queue.withdrawn().await, gone, true);
         drop(third);
-        check(&queue.withdrawn().await, "three no longer waits for an answer to its question.", true);
+        check(&queue.withdrawn().await, "three withdrew its question.", true);
         assert_eq!(queue.len(), 0);
     }
 
@@ -283,8 +283,8 @@ mod tests {
         queue.put(one);
         queue.put(two);
         drop(first);
-        let gone = "one no longer waits for an answer to its question.\n\
-                    about two\nApprove two? It runs with your rights. [y/N]";
+        let gone = "one withdrew its question.\n\
+                    about two\nApprove two? It runs with your permissions. [y/N]";
         check(&queue.hear(line("y")), gone, true);
         assert!(second.try_recv().is_err());
         queue.hear(line("y"));

@@ -45,11 +45,11 @@ struct RuleWrite {
 
 impl RuleWrite {
     fn write(&self) -> Result<ConfigChange, Failure> {
-        let nowhere = || Failure::usage("there is no place for a configuration of your own");
+        let nowhere = || Failure::usage("no user configuration directory is available");
         let file = self.file.as_deref().ok_or_else(nowhere)?;
         let rule: Map<String, Value> = match serde_json::to_value(&self.rule) {
             Ok(Value::Object(rule)) => rule,
-            Ok(_) => return Err(Failure::other("the rule is no object")),
+            Ok(_) => return Err(Failure::other("the rule is not a JSON object")),
             Err(error) => return Err(Failure::other(error)),
         };
         change_file(&self.places, Layer::User, file, |text| add_rule(text, &rule))
@@ -60,7 +60,7 @@ impl RuleWrite {
             Ok(_) => console.say(self.told()),
             Err(failure) => {
                 let why = UntrustedText::new(failure.error.message.as_str());
-                console.warn(format_args!("the rule could not be written, so it holds for this session only: {why}"));
+                console.warn(format_args!("could not write the rule, it applies to this session only: {why}"));
             }
         }
     }
@@ -69,7 +69,7 @@ impl RuleWrite {
         let rule = serde_json::to_string(&self.rule).unwrap_or_default();
         let file = self.file.as_deref().map(|file| shown_path(file, &self.around)).unwrap_or_default();
         format!(
-            "{} {} in {file}\n  {} take it out of `permissions` there",
+            "{} {} in {file}\n  {} remove it from `permissions` in that file",
             paint(GOOD, "Always allowed:"),
             UntrustedText::new(rule),
             paint(QUIET, "undo:")

@@ -60,12 +60,12 @@ async fn answer(
     let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
         let (name, why) = (UntrustedText::new(server), UntrustedText::new(chain(&error)));
-        console.warn(format_args!("the model could not answer {name}: {}", why.shortened(500)));
-        SamplingError::Failed("the model could not be asked".to_owned())
+        console.warn(format_args!("the model request for {name} failed: {}", why.shortened(500)));
+        SamplingError::Failed("the model request failed".to_owned())
     })?;
     agreed(slot.put(server, SamplingDialog::after(server, &answer.text, room())).await)?;
     result(&model.provider().model, &answer)
-        .ok_or_else(|| SamplingError::Failed("the answer cannot be written".to_owned()))
+        .ok_or_else(|| SamplingError::Failed("the response could not be serialized".to_owned()))
 }
 
 fn agreed(consent: Option<ConsentAnswer>) -> Result<(), SamplingError> {
@@ -131,7 +131,7 @@ enum MessageContent {
 fn read(request: &SamplingRequest) -> Result<Conversation, String> {
     let messages: Vec<Message> = request.messages.decode(&JsonLimits::default()).map_err(|error| error.to_string())?;
     if messages.is_empty() {
-        return Err("there are no messages".to_owned());
+        return Err("the request has no messages".to_owned());
     }
     let turns: Result<Vec<ConversationTurn>, String> = messages.into_iter().map(turn).collect();
     Ok(Conversation { system: request.system_prompt.clone(), turns: turns? })
@@ -156,9 +156,9 @@ fn block(block: &Value) -> Result<TurnBlock, String> {
         Some("image") => {
             text("mimeType").zip(text("data")).map(|(media_type, data)| TurnBlock::Image { media_type, data })
         }
-        _ => return Err("the model is given texts and images only".to_owned()),
+        _ => return Err("only text and image content is supported".to_owned()),
     };
-    read.ok_or_else(|| "a block of a message is incomplete".to_owned())
+    read.ok_or_else(|| "a content block is incomplete".to_owned())
 }
 
 /// Formats the full prompt for review. Untrusted.

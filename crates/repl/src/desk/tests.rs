@@ -164,7 +164,7 @@ async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
     desk.lend(None);
     let unlent = sampling(&*asker);
     tokio::select! {
-        answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is set".to_owned())),
+        answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is selected".to_owned())),
         news = desk.next() => panic!("{news:?}"),
     }
 }

@@ -11,7 +11,7 @@ use wharf_terminal::nearest::suggestion;
 #[derive(Debug, Parser)]
 #[command(
     name = "wharf",
-    about = "Commands of the REPL; everything else goes to the agent",
+    about = "REPL commands. Any other input goes to the agent",
     no_binary_name = true,
     disable_help_subcommand = true,
     subcommand_required = true
@@ -24,41 +24,41 @@ struct SlashLine {
 /// The slash commands.
 #[derive(Debug, Subcommand)]
 pub enum SlashCommand {
-    /// Show the MCP servers, and steer them
+    /// Show and control MCP servers
     Mcp(mcp::McpArgs),
-    /// List the tools of servers
+    /// List available tools
     Tools(tools::ToolsCommandArgs),
-    /// List the prompts of servers
+    /// List available prompts
     Prompts(ServerFilterArgs),
-    /// Expand a prompt of a server and say it to the agent
+    /// Expand a server's prompt and send it to the agent
     Prompt(prompt::PromptCommandArgs),
-    /// List the resources of servers; @server:uri in a message attaches one
+    /// List available resources (attach one with @server:uri in a message)
     Resources(ServerFilterArgs),
-    /// Show which rules decide about calls
+    /// Show the permission rules
     Permissions,
-    /// Show which model is used, or use another
+    /// Show the current model, or switch to another
     Model {
         /// The model to use from now on
         #[arg(value_name = "MODEL")]
         model: Option<String>,
     },
-    /// Begin a new conversation
+    /// Start a new conversation
     Clear,
-    /// List the last conversations, or go on with one
+    /// List recent conversations, or resume one
     Resume {
-        /// Its name, or the beginning of it; `last` is the last one
+        /// Conversation id or a prefix of it, or `last`
         #[arg(value_name = "CONVERSATION")]
         conversation: Option<String>,
     },
     /// Cancel the run, as Ctrl-C does
     Cancel,
-    /// Show which commands there are, or how one is used
+    /// List commands, or show how to use one
     Help {
         /// The command
         #[arg(value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Leave, with everything closed
+    /// Close all servers and exit
     #[command(visible_alias = "quit")]
     Exit,
 }
@@ -66,7 +66,7 @@ pub enum SlashCommand {
 /// Arguments of a list command.
 #[derive(Debug, Args)]
 pub struct ServerFilterArgs {
-    /// Only those of this server
+    /// Filter by server
     #[arg(value_name = "SERVER")]
     pub server: Option<String>,
 }
@@ -90,9 +90,8 @@ pub fn grammar() -> clap::Command {
 ///
 /// Returns a usage failure if the line is not a valid command.
 pub fn read(line: &str, width: Option<usize>) -> Result<ParsedLine, Failure> {
-    let words = shlex::split(line).ok_or_else(|| {
-        Failure::usage("a quote is not closed").hint("write a quote that is meant as it is after a backslash")
-    })?;
+    let words = shlex::split(line)
+        .ok_or_else(|| Failure::usage("unclosed quote").hint("escape a literal quote with a backslash"))?;
     match words.is_empty() {
         true => Ok(ParsedLine::Command(SlashCommand::Help { command: words })),
         false => read_words(words, width),
@@ -128,7 +127,7 @@ fn explained(error: &clap::Error, first: &str) -> Result<ParsedLine, Failure> {
 fn unknown(word: &str) -> Failure {
     let wanted = format!("/{word}");
     let names: Vec<String> = grammar().get_subcommands().map(|command| format!("/{}", command.get_name())).collect();
-    Failure::usage(format_args!("there is no command `{wanted}`"))
+    Failure::usage(format_args!("unknown command `{wanted}`"))
         .hint(suggestion(&wanted, names.iter().map(String::as_str)))
 }
 
@@ -172,19 +171,22 @@ mod tests {
     #[test]
     fn lines_are_read() {
         for (line, expected) in [
-            ("mcp", "Mcp(Args { words: [], command: None })"),
-            ("mcp status", "Mcp(Args { words: [], command: Some(Status) })"),
-            ("mcp foo", "Mcp(Args { words: [\"foo\"], command: None })"),
-            ("mcp conect foo", "Mcp(Args { words: [\"conect\", \"foo\"], command: None })"),
-            ("mcp show status", "Mcp(Args { words: [], command: Some(Show(One { server: \"status\" })) })"),
-            ("mcp list-tools", "Mcp(Args { words: [], command: Some(ListTools(OfServer { server: None })) })"),
+            ("mcp", "Mcp(McpArgs { words: [], command: None })"),
+            ("mcp status", "Mcp(McpArgs { words: [], command: Some(Status) })"),
+            ("mcp foo", "Mcp(McpArgs { words: [\"foo\"], command: None })"),
+            ("mcp conect foo", "Mcp(McpArgs { words: [\"conect\", \"foo\"], command: None })"),
+            ("mcp show status", "Mcp(McpArgs { words: [], command: Some(Show(McpServerArg { server: \"status\" })) })"),
+            (
+                "mcp list-tools",
+                "Mcp(McpArgs { words: [], command: Some(ListTools(ServerFilterArgs { server: None })) })",
+            ),
             (
                 "tools --search 'read a file' git",
-                "Tools(Args { server: Some(\"git\"), search: Some(\"read a file\") })",
+                "Tools(ToolsCommandArgs { server: Some(\"git\"), search: Some(\"read a file\") })",
             ),
             (
                 "prompt git review code=--x",
-                "Prompt(Args { server: \"git\", prompt: \"review\", arguments: [\"code=--x\"] })",
+                "Prompt(PromptCommandArgs { server: \"git\", prompt: \"review\", arguments: [\"code=--x\"] })",
             ),
             ("quit", "Exit"),
             ("  ", "Help { command: [] }"),
@@ -197,10 +199,10 @@ mod tests {
     #[test]
     fn mistakes_say_what_to_do_next() {
         for (line, expected) in [
-            ("mcpp", "there is no command `/mcpp`; did you mean `/mcp`?"),
-            ("tolls", "there is no command `/tolls`; did you mean `/tools`?"),
-            ("frobnicate", "there is no command `/frobnicate`; there are: `/mcp`, "),
-            ("model 'x", "a quote is not closed"),
+            ("mcpp", "unknown command `/mcpp`; did you mean `/mcp`?"),
+            ("tolls", "unknown command `/tolls`; did you mean `/tools`?"),
+            ("frobnicate", "unknown command `/frobnicate`; known names: `/mcp`, "),
+            ("model 'x", "unclosed quote"),
             ("mcp connect", "the following required arguments were not provided: <SERVER>; /mcp connect <SERVER>"),
             ("tools --serch x", "unexpected argument '--serch' found; a similar argument exists: '--search'; /tools"),
             ("clear now", "unexpected argument 'now' found; /clear"),

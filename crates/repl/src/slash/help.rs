@@ -7,8 +7,8 @@ use wharf_terminal::style::{HEADING, paint};
 use wharf_terminal::table::{LabelRow, table, wrap};
 
 const BESIDE: &str = "\
-Everything else goes to the agent. @server:uri in a message attaches a resource of a server.
-Ctrl-C cancels the run, twice leaves; Tab completes. /help COMMAND shows more.";
+Any other input goes to the agent. @server:uri in a message attaches a server's resource.
+Ctrl-C cancels the run, pressed twice it exits. Tab completes. See /help COMMAND for details.";
 
 pub fn run(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let text = if words.is_empty() { overview(post.width()) } else { usage(words, post.width())? };
@@ -53,9 +53,9 @@ mod tests {
     fn every_command_is_a_line() {
         let whole = anstream::adapter::strip_str(&overview(None)).to_string();
         for line in [
-            "  /mcp [SERVER]                       Show the MCP servers, and steer them\n",
-            "  /prompt SERVER PROMPT [NAME=VALUE]  Expand a prompt of a server and say it to the agent\n",
-            "  /exit, /quit                        Leave, with everything closed\n",
+            "  /mcp [SERVER]                       Show and control MCP servers\n",
+            "  /prompt SERVER PROMPT [NAME=VALUE]  Expand a server's prompt and send it to the agent\n",
+            "  /exit, /quit                        Close all servers and exit\n",
         ] {
             assert!(whole.contains(line), "{whole}");
         }

@@ -18,7 +18,7 @@ use wharf_terminal::table::{LabelRow, table, wrap};
 pub fn prompts(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
     let text = all(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
-    finish::<PromptDefinition>(text, "/prompt SERVER PROMPT says one to the agent", post)
+    finish::<PromptDefinition>(text, "/prompt SERVER PROMPT sends one to the agent", post)
 }
 
 pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
@@ -30,7 +30,7 @@ pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<R
 /// Prints a list, or a notice if it is empty.
 pub fn finish<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if text.is_empty() {
-        return post.say(format_args!("no server that is connected offers {}", T::NOUNS.1));
+        return post.say(format_args!("no connected server offers {}", T::NOUNS.1));
     }
     post.print(format_args!("{text}{}\n", paint(QUIET, wrap(hint, post.width()))))
 }
@@ -74,7 +74,7 @@ pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<A
 
 fn nothing_known(name: &ServerName, post: &CommandContext<'_>) -> Failure {
     match post.fleet.host.connection(name.as_str()) {
-        Ok(_) => Failure::unsupported("it has not said yet what it offers").about(name.as_str()),
+        Ok(_) => Failure::unsupported("the server has not listed its features yet").about(name.as_str()),
         Err(error) => post.fleet.failure(name, error).hint(format_args!("/mcp connect {name}")),
     }
 }
@@ -99,7 +99,7 @@ fn one<T: ListItem>(section: &Section, list: ListName, items: &[&T], width: Opti
     let rows: Vec<LabelRow> = items.iter().map(|item| item.row()).collect();
     let mut text = format!("{}\n{}", heading::<T>(section, items.len()), table(&rows, width));
     if let Some((_, why)) = failed {
-        let told = format!("  {} the list of {list} cannot be had: {why}", paint(WARNING, "!"));
+        let told = format!("  {} could not list {list}: {why}", paint(WARNING, "!"));
         text.push_str(&format!("{}\n", wrap(&told, width)));
     }
     text
@@ -110,7 +110,7 @@ pub fn heading<T: ListItem>(section: &Section, count: usize) -> String {
     let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {
         ListFreshness::Live => String::new(),
-        ListFreshness::Kept { at } => format!(" · as it was {}", AgeText(at)),
+        ListFreshness::Kept { at } => format!(" · cached {}", AgeText(at)),
     };
     format!("{}  {}", paint(HEADING, &section.server), paint(QUIET, format_args!("{count} {noun}{age}")))
 }

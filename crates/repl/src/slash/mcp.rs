@@ -23,8 +23,8 @@ use wharf_terminal::servers::shown_word;
     args_conflicts_with_subcommands = true,
     override_usage = "mcp [SERVER]\n       /mcp COMMAND",
     after_help = "\
-A server whose name is that of a command is shown by `/mcp show SERVER`. What is switched or connected here holds for
-this session; `wharf enable`, `wharf disable` and the files are for good.
+Use `/mcp show SERVER` for a server named like a command. Changes made here apply to
+this session only. Use `wharf enable`, `wharf disable` or the files for permanent changes.
 
 Examples:
   /mcp
@@ -33,7 +33,7 @@ Examples:
   /mcp reconnect github"
 )]
 pub struct McpArgs {
-    /// The server to show; without it, all of them
+    /// Server to show (default: all)
     #[arg(value_name = "SERVER")]
     words: Vec<String>,
     #[command(subcommand)]
@@ -42,29 +42,29 @@ pub struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// Show all servers and how they are
+    /// Show all servers and their state
     Status,
-    /// Show everything about a server
+    /// Show the details of a server
     Show(McpServerArg),
-    /// List what the servers' tools may do, and what is withheld
+    /// List tools by declared effect, including withheld ones
     ListTools(ServerFilterArgs),
     /// Connect a server
     Connect(McpServerArg),
-    /// Disconnect a server until it is connected again
+    /// Disconnect a server until the next connect
     Disconnect(McpServerArg),
-    /// Disconnect a server and connect it again
+    /// Reconnect a server
     Reconnect(McpServerArg),
-    /// Switch a server on for this session
+    /// Enable a server for this session
     Enable(McpServerArg),
-    /// Switch a server off for this session
+    /// Disable a server for this session
     Disable(McpServerArg),
-    /// Log in at a server
+    /// Log in to a server
     Auth(McpServerArg),
-    /// Look at the configuration again
+    /// Reload the configuration
     Reload,
-    /// Show how often tools were called in this session, and how long that took
+    /// Show call counts and durations for this session
     Stats(ServerFilterArgs),
-    /// Show everything about a server, and how connecting to it went
+    /// Show the details of a server and its connection steps
     Debug(McpServerArg),
 }
 
@@ -109,7 +109,7 @@ fn neither(word: &str, post: &CommandContext<'_>) -> Failure {
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
     let commands = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
     let names: Vec<&str> = servers.chain(commands.map(clap::Command::get_name)).collect();
-    Failure::usage(format_args!("there is no server and no command `{}`", shown_word(word)))
+    Failure::usage(format_args!("unknown server or command `{}`", shown_word(word)))
         .hint(suggestion(word, names.into_iter()))
 }
 
@@ -124,7 +124,7 @@ pub fn known(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failur
     }
     let known = post.fleet.known();
     known.config.server(word).map(|server| server.name.clone()).ok_or_else(|| {
-        let failure = Failure::usage(format_args!("there is no server `{}`", shown_word(word)));
+        let failure = Failure::usage(format_args!("no server is named `{}`", shown_word(word)));
         match &known.config.servers[..] {
             [] => failure.hint(ADD),
             servers => failure.hint(suggestion(word, servers.iter().map(|server| server.name.as_str()))),
@@ -148,9 +148,9 @@ pub fn kept(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure
     }
     let server = known.config.server(name.as_str());
     if server.is_some_and(|server| post.fleet.awaits(server)) {
-        let failure = Failure::of(FailureKind::Unreachable, "its secrets are still being looked up");
+        let failure = Failure::of(FailureKind::Unreachable, "the server's secrets are still being looked up");
         return Err(failure.about(name.as_str()).hint("try again in a moment"));
     }
     let refused = server.and_then(refusal);
-    Err(refused.unwrap_or_else(|| Failure::usage("it is not among the servers of this session").about(name.as_str())))
+    Err(refused.unwrap_or_else(|| Failure::usage("the server is not part of this session").about(name.as_str())))
 }

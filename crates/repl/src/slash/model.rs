@@ -16,18 +16,16 @@ pub fn run(model: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction,
 /// Renders the current model and one line per available model.
 fn text(used: Option<&str>, names: &[String]) -> String {
     let mut text = match used {
-        Some(used) => format!("the model is {}\n", paint(NAME, UntrustedText::new(used))),
-        None => "no model is used: everything but the conversation works\n".to_owned(),
+        Some(used) => format!("current model: {}\n", paint(NAME, UntrustedText::new(used))),
+        None => "no model selected (everything but the conversation works)\n".to_owned(),
     };
     for name in names {
         let mark = if Some(name.as_str()) == used { paint(GOOD, "✓").to_string() } else { " ".to_owned() };
         text.push_str(&format!("  {mark} {}\n", UntrustedText::new(name.as_str())));
     }
     let hint = match names {
-        [] => {
-            "set a key, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or `model` and `providers` in your configuration"
-        }
-        _ => "/model MODEL uses another one from now on",
+        [] => "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or `model` and `providers` in your configuration",
+        _ => "/model MODEL switches to another model",
     };
     text.push_str(&format!("{}\n", paint(QUIET, hint)));
     text
@@ -44,9 +42,9 @@ mod tests {
             (
                 Some("anthropic/big"),
                 &names[..],
-                "the model is anthropic/big\n  ✓ anthropic/big\n    local/small\\u{1b}\n/model MODEL",
+                "current model: anthropic/big\n  ✓ anthropic/big\n    local/small\\u{1b}\n/model MODEL",
             ),
-            (None, &[], "no model is used: everything but the conversation works\nset a key"),
+            (None, &[], "no model selected (everything but the conversation works)\nset ANTHROPIC_API_KEY"),
         ] {
             let shown = anstream::adapter::strip_str(&text(used, names)).to_string();
             assert!(shown.starts_with(expected), "{shown}");

@@ -16,8 +16,8 @@ use wharf_terminal::table::wrap;
 /// Maximum characters shown of a rule's text.
 const LONGEST: usize = 200;
 
-const ORDER: &str = "A deny that matches always decides; then the most precise of the others, ask at a tie; then whether \
-the server is trusted. Where nothing decides, you are asked. What you answered for this session counts beside them.";
+const ORDER: &str = "A matching deny rule always wins. Otherwise the most specific rule wins (ask on a tie), then whether \
+the server is trusted. Without a match you are asked. Answers for this session apply in addition.";
 
 /// Input of the listing.
 struct RuleListing<'a> {
@@ -53,8 +53,8 @@ fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
         text.push_str(&format!("trusted: {}\n", all.trusted.join(", ")));
     }
     let file = shown_path(all.file, all.around);
-    let add = format!("To add one: answer a question with \"always\", or write it under `permissions` in {file}.");
-    let remove = "To take one back: delete it from its file. Files are followed: it holds at once.";
+    let add = format!("To add a rule: answer \"always\" to a question, or add it to `permissions` in {file}.");
+    let remove = "To remove a rule: delete it from its file. Changes apply immediately.";
     for line in [ORDER, &add, remove] {
         text.push_str(&format!("{}\n", paint(QUIET, wrap(line, width))));
     }
@@ -64,7 +64,7 @@ fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
 /// Renders the rules by precedence of their action, each with its problems.
 fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
     if all.rules.is_empty() {
-        return format!("{}\n", paint(HEADING, "There are no rules: you are asked about every call."));
+        return format!("{}\n", paint(HEADING, "No permission rules: you are asked about every call."));
     }
     let mut rules: Vec<(usize, &SourcedRule)> = all.rules.iter().enumerate().collect();
     // Stable: rules with the same action keep their order, which has no meaning.
@@ -74,7 +74,7 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
         RuleAction::Allow => 2,
     });
     let rows: Vec<[String; 4]> = rules.iter().map(|(_, rule)| row(rule, all.around)).collect();
-    let table = columns(left(["  RULE", "TOOL", "ARGUMENTS", "STANDS IN"]), &rows, width, dress);
+    let table = columns(left(["  RULE", "TOOL", "ARGUMENTS", "DEFINED IN"]), &rows, width, dress);
     let mut lines = table.lines();
     let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for ((index, rule), line) in rules.iter().zip(lines) {
@@ -141,13 +141,13 @@ mod tests {
         let text = shown(&rules, &["git".to_owned()], None);
         assert!(
             text.starts_with(
-                "  RULE   TOOL            ARGUMENTS   STANDS IN\n\
+                "  RULE   TOOL            ARGUMENTS   DEFINED IN\n\
                  \x20 deny   mcp__git__push  force=true  ~/.config/wharf/config.json:5:5\n\
                  \x20 ask    mcp__nobody__x              ~/.config/wharf/config.json:4:5\n\
-                 \x20     ! can never match: it names no configured server\n\
+                 \x20     ! never matches: no configured server has this name\n\
                  \x20 allow  mcp__git__log               ~/.config/wharf/config.json:3:5\n\
                  trusted: git\n\
-                 A deny that matches always decides;"
+                 A matching deny rule always wins."
             ),
             "{text}"
         );
@@ -155,6 +155,6 @@ mod tests {
             let text = shown(&rules, &[], Some(width));
             assert!(text.lines().all(|line| line.width() <= width), "{text}");
         }
-        assert!(shown(&[], &[], None).starts_with("There are no rules: you are asked about every call.\n"));
+        assert!(shown(&[], &[], None).starts_with("No permission rules: you are asked about every call.\n"));
     }
 }

@@ -31,7 +31,7 @@ pub struct PromptCommandArgs {
     /// The prompt
     #[arg(value_name = "PROMPT")]
     prompt: String,
-    /// What it takes: name=value or name=@FILE
+    /// Arguments as name=value or name=@FILE
     #[arg(value_name = "NAME=VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -52,10 +52,10 @@ pub async fn run(args: &PromptCommandArgs, post: &CommandContext<'_>) -> Result<
 
 /// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.
 fn shown(blocks: &[TurnBlock]) -> String {
-    let mut text = paint(QUIET, "the agent is told:").to_string();
+    let mut text = paint(QUIET, "sent to the agent:").to_string();
     for block in blocks {
         let said = match block {
-            TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} letters of Base64]", data.len()),
+            TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} bytes of Base64]", data.len()),
             TurnBlock::Text(said) | TurnBlock::Relayed(said) => said.clone(),
             _ => continue,
         };
@@ -137,7 +137,7 @@ mod tests {
             ]
         );
         let shown = shown(&blocks);
-        for said in ["Look\\u{200b} at this.", "> inside\n> User: obey", "[image: image/png, 4 letters of Base64]"] {
+        for said in ["Look\\u{200b} at this.", "> inside\n> User: obey", "[image: image/png, 4 bytes of Base64]"] {
             assert!(shown.contains(said), "{said}: {shown}");
         }
     }

@@ -29,11 +29,13 @@ pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Res
 
 async fn show(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let Some(state) = &post.fleet.session.configuration.state else {
-        return Err(Failure::usage("there is no home to keep conversations in").hint("set HOME or XDG_STATE_HOME"));
+        return Err(
+            Failure::usage("conversations are not saved: no state directory").hint("set HOME or XDG_STATE_HOME")
+        );
     };
     let saved = list(state.join("conversations")).await?;
     if saved.is_empty() {
-        return post.say("no conversation is saved yet");
+        return post.say("no saved conversations");
     }
     let rows: Vec<ConversationRow> = saved.iter().map(ConversationRow::of).collect();
     post.print(text(&rows, post.facts.id.as_deref(), post.width()))
@@ -69,7 +71,7 @@ fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) 
     let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
     let table =
         columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
-    let hint = wrap("/resume last goes on with the newest, /resume CONVERSATION with another", width);
+    let hint = wrap("/resume last resumes the most recent one, /resume CONVERSATION another", width);
     format!("{table}{}\n", paint(QUIET, hint))
 }
 
@@ -100,7 +102,7 @@ mod tests {
             "  CONVERSATION  LAST    TURNS  BEGINS\n\
              * 20261115-a    2h ago      4  What is in the harbour?\n\
              \x20 20261114-b    2h ago     12  Say\\u{1b}[2J it\n\
-             /resume last goes on with the newest, /resume CONVERSATION with another\n"
+             /resume last resumes the most recent one, /resume CONVERSATION another\n"
         );
         for width in [60, 80, 120] {
             assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));

@@ -37,17 +37,17 @@ fn commands_end_in_wishes_or_say_what_is_wrong() {
             ("resume abc", "Resume(Some(\"abc\"))"),
             ("cancel", "Cancel"),
             ("exit", "Leave"),
-            ("mcp harbor", "error: there is no server and no command `harbor`.\n  hint: did you mean `harbour`?"),
+            ("mcp harbor", "error: unknown server or command `harbor`.\n  hint: did you mean `harbour`?"),
+            ("mcp conect harbour", "error: unknown server or command `conect`.\n  hint: did you mean `connect`"),
+            ("mcp connect harbor", "error: no server is named `harbor`.\n  hint: did you mean `harbour`?"),
+            ("mcp connect off", "error: off: disabled.\n  hint: wharf enable off"),
             (
-                "mcp conect harbour",
-                "error: there is no server and no command `conect`.\n  hint: did you mean `connect`",
+                "mcp auth harbour",
+                "error: harbour: local (stdio) servers have no login; /mcp auth applies to HTTP servers only.",
             ),
-            ("mcp connect harbor", "error: there is no server `harbor`.\n  hint: did you mean `harbour`?"),
-            ("mcp connect off", "error: off: it is switched off.\n  hint: wharf enable off"),
-            ("mcp auth harbour", "error: harbour: it is started here, and has no login of its own."),
             ("tools off", "error: off: "),
-            ("prompt harbour welcom name=Ada", "error: harbour: there is no prompt `welcom`.\n  hint: did you mean"),
-            ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: it takes: `name`"),
+            ("prompt harbour welcom name=Ada", "error: harbour: no prompt named `welcom`.\n  hint: did you mean"),
+            ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: arguments: `name`"),
         ] {
             let told = told(line, post).await;
             assert!(told.starts_with(expected), "{line}: {told}");
@@ -125,6 +125,6 @@ fn a_server_that_its_file_switches_off_is_on_for_the_session() {
         let rows = post.fleet.rows();
         assert!(rows[0].enabled && rows[0].state != ServerState::Disabled, "{:?}", rows[0].state);
         let failure = perform("mcp connect off", post).await.unwrap_err();
-        assert!(failure.hints.iter().any(|hint| hint.starts_with("/mcp debug off")), "{failure:?}");
+        assert!(failure.hints.iter().any(|hint| hint.starts_with("see /mcp debug off")), "{failure:?}");
     });
 }

@@ -20,10 +20,10 @@ Examples:
   /tools git
   /tools --search \"create issue\"")]
 pub struct ToolsCommandArgs {
-    /// Only those of this server
+    /// Filter by server
     #[arg(value_name = "SERVER")]
     server: Option<String>,
-    /// Only tools that are like these words, the most like them first
+    /// Filter tools by keywords, best match first
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
 }
@@ -34,13 +34,13 @@ pub fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAct
         return search(&shown, words, post);
     }
     let text = all(&shown, ListName::Tools, |section| section.offered().collect(), post.width());
-    finish::<Arc<CatalogTool>>(text, "/mcp list-tools shows what each may do, and what is withheld", post)
+    finish::<Arc<CatalogTool>>(text, "/mcp list-tools shows declared effects and withheld tools", post)
 }
 
 fn search(sections: &[Arc<Section>], words: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let rows = found(sections, words);
     if rows.is_empty() {
-        return post.say("no tool is like these words");
+        return post.say("no tool matches these keywords");
     }
     post.print(table(&rows, post.width()))
 }

@@ -14,7 +14,7 @@ pub enum DocumentLoadError {
     #[error(transparent)]
     Unsafe(#[from] UnsafePath),
     /// The file exceeds the size limit.
-    #[error("`{}` is larger than {limit} bytes", .path.display())]
+    #[error("`{}` exceeds {limit} bytes", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -47,7 +47,7 @@ pub enum DocumentSaveError {
     #[error(transparent)]
     Locked(LockError),
     /// A process that takes no lock changed the file during every attempt.
-    #[error("`{}` changes faster than it can be edited", .path.display())]
+    #[error("`{}` was changed by another program during every attempt to edit it", .path.display())]
     Disturbed {
         /// The file.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum DocumentUpdateError<E> {
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentReplaceError {
     /// The content no longer matches the stamp.
-    #[error("`{}` has changed meanwhile", .path.display())]
+    #[error("`{}` was changed by another program", .path.display())]
     Conflict {
         /// The file.
         path: PathBuf,

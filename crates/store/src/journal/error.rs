@@ -26,10 +26,10 @@ pub enum JournalOpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum JournalAppendError {
     /// The entry cannot be serialized as JSON.
-    #[error("the entry cannot be written as JSON")]
+    #[error("the entry cannot be serialized as JSON")]
     NotJson(#[source] serde_json::Error),
     /// The entry exceeds the maximum size of a file.
-    #[error("the entry is larger than {limit} bytes")]
+    #[error("the entry exceeds {limit} bytes")]
     TooLarge {
         /// Maximum size of a file in bytes.
         limit: u64,

@@ -39,13 +39,13 @@ pub struct Broken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CorruptionKind {
     /// The line is not a journal line.
-    #[error("it is not a line of a journal")]
+    #[error("not a journal line")]
     Foreign,
     /// The line has no line break.
-    #[error("it is unfinished")]
+    #[error("incomplete line")]
     Torn,
     /// The sequence number is wrong: lines are missing, duplicated or reordered.
-    #[error("entry {expected} should be here, and it is entry {found}")]
+    #[error("expected entry {expected}, found entry {found}")]
     Order {
         /// Expected sequence number.
         expected: u64,
@@ -53,19 +53,19 @@ pub enum CorruptionKind {
         found: u64,
     },
     /// The hash recorded in the next line or in the head does not match.
-    #[error("it was changed after it was written")]
+    #[error("modified after it was written (hash mismatch)")]
     Altered,
     /// The preceding file is missing.
-    #[error("what came before is missing")]
+    #[error("the preceding file is missing")]
     Beginning,
     /// Lines after this one are missing.
-    #[error("it should not be the last: {0} more were written")]
+    #[error("{0} later entries are missing")]
     End(u64),
     /// Lines follow the last line that the head records.
-    #[error("it was not written by the journal")]
+    #[error("not recorded in the head file")]
     Surplus,
     /// The head file is missing, so missing lines at the end cannot be detected.
-    #[error("the record of what was written last is missing")]
+    #[error("the head file is missing")]
     NoHead,
 }
 

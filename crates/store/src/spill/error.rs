@@ -10,7 +10,7 @@ use crate::privacy::UnsafePath;
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
     /// The quota is used up, and no file is old enough to be removed. The caller can still show a shortened result.
-    #[error("the directory for large results is full: {used} of {limit} bytes in {files} files")]
+    #[error("the spill directory is full: {used} of {limit} bytes in {files} files")]
     Full {
         /// Size of all files in bytes.
         used: u64,
@@ -20,13 +20,13 @@ pub enum SpillError {
         limit: u64,
     },
     /// The content exceeds the maximum size of one file.
-    #[error("it is larger than {limit} bytes")]
+    #[error("the content exceeds {limit} bytes")]
     TooLarge {
         /// Maximum size of one file in bytes.
         limit: u64,
     },
     /// The text is not valid base64.
-    #[error("it is not base64")]
+    #[error("invalid base64")]
     NotBase64,
     /// Other users can access the directory. [`Unsafe::fix`] returns the remedy.
     #[error(transparent)]

@@ -87,7 +87,7 @@ impl PageOpener for BrowserLauncher {
         let complete = page.complete_url.as_deref().map(browser_argument).transpose()?;
         let server = asking(&page.server);
         let mut say = format!(
-            "{} wants you to log in. On any device, open\n  {url}\nand type {}",
+            "{} requires a login. On any device, open\n  {url}\nand enter the code {}",
             paint(NAME, server),
             paint(HEADING, UntrustedText::new(page.code.as_str()).shortened(80)),
         );
@@ -124,8 +124,8 @@ impl BrowserLauncher {
         }
         match self.showing {
             LoginPageMode::Address => {}
-            LoginPageMode::Agreed => self.console.say(paint(QUIET, "Waiting for you to come back from there.")),
-            _ => self.console.say(paint(QUIET, "Waiting for you to come back from there; Ctrl-C gives up.")),
+            LoginPageMode::Agreed => self.console.say(paint(QUIET, "Waiting for the login to finish.")),
+            _ => self.console.say(paint(QUIET, "Waiting for the login to finish (Ctrl-C cancels).")),
         }
         Ok(())
     }
@@ -134,18 +134,19 @@ impl BrowserLauncher {
     fn start(&self, url: &str) {
         let console = self.console.clone();
         let failed = move |status| {
-            console
-                .warn(format_args!("no browser could be started ({status}); open it yourself: the address is above"));
+            console.warn(format_args!("could not start a browser ({status}). Open the URL above manually"));
         };
         match self.opener.open(url, failed) {
-            Ok(()) => self.console.say("Your browser is being opened."),
-            Err(error) => self.console.warn(format_args!("no browser could be started ({error}); open it yourself")),
+            Ok(()) => self.console.say("Opening your browser."),
+            Err(error) => {
+                self.console.warn(format_args!("could not start a browser ({error}). Open the URL above manually"))
+            }
         }
     }
 }
 
 fn waiting(lasts: u64) -> String {
-    paint(QUIET, format!("Waiting for you to finish there, for {} min at most; Ctrl-C gives up.", lasts.div_ceil(60)))
+    paint(QUIET, format!("Waiting up to {} min for the login to finish (Ctrl-C cancels).", lasts.div_ceil(60)))
         .to_string()
 }
 
@@ -158,14 +159,14 @@ fn told(page: &LoginPage, url: &str) -> String {
 struct StdinLines(Arc<Console>);
 
 const PASTE: &str = "\
-When you are done there, your browser is sent to an address that begins with http://127.0.0.1. If it cannot open that,
-because it runs on another machine, copy the whole address and paste it here.";
+After the login, the browser is redirected to a URL that begins with http://127.0.0.1. If it cannot open that URL
+because it runs on another machine, copy the whole URL and paste it here.";
 
 impl LineSource for StdinLines {
     fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>> {
         let console = self.0.clone();
         let say = complaint.map_or(PASTE.to_owned(), |complaint| format!("  {}.", capital(complaint)));
-        Box::pin(async move { question::line(&console, &say, "Address: ").await })
+        Box::pin(async move { question::line(&console, &say, "URL: ").await })
     }
 }
 

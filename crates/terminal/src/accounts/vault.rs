@@ -13,7 +13,7 @@ use wharf_spec::{Environment, Secret};
 use crate::configured::ConfigContext;
 
 /// Display name of the keyring.
-const KEYRING: &str = "the system's keyring";
+const KEYRING: &str = "the system keyring";
 
 /// The store selected by `tokenStore`. The keyring is tested before the first write. Reads need no test, since the
 /// private file records which logins are in the keyring.
@@ -52,7 +52,7 @@ impl LazyVault {
     /// keyring.
     pub fn trouble(&self) -> Option<VaultError> {
         let is_missing = self.choice() == VaultChoice::Keyring && self.keyring().is_none();
-        is_missing.then(|| KeyringError("there is none".to_owned()).into())
+        is_missing.then(|| KeyringError("no system keyring found".to_owned()).into())
     }
 
     /// Returns the storage location of an account's login, or `None` without a login. Blocks.

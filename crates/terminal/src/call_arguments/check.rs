@@ -55,7 +55,7 @@ impl<'a> ArgumentChecker<'a> {
         };
         let said = cut(said, SHOWN);
         self.problems.push(format!("`{name}` must be {wanted}, not `{said}`"));
-        self.hints.push(format!("to send other JSON all the same, write {name}:=JSON"));
+        self.hints.push(format!("to send a value unchecked, write {name}:=JSON"));
         None
     }
 
@@ -69,7 +69,7 @@ impl<'a> ArgumentChecker<'a> {
             self.meant.extend(close);
         } else if schema.is_tacit() {
             let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
-            self.warnings.push(format!("the tool `{}` says nothing of an argument `{name}`{meant}", self.tool));
+            self.warnings.push(format!("the tool `{}` does not declare an argument `{name}`{meant}", self.tool));
         }
     }
 

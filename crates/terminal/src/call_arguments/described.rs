@@ -33,7 +33,7 @@ impl ToolHelp<'_> {
         let lines = schema.as_ref().map(InputSchema::lines).unwrap_or_default();
         text.push_str(&format!("\n{}\n", paint(HEADING, "Arguments:")));
         if lines.is_empty() {
-            text.push_str("  none that the tool tells of\n");
+            text.push_str("  none declared\n");
         }
         lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         text.push_str(&format!("\n{}\n", paint(HEADING, "Examples:")));
@@ -53,7 +53,7 @@ impl InputSchema {
 
     fn line(&self, name: &str, is_needed: bool) -> String {
         let types = self.types_of(name).0.join("|");
-        let mut facts = vec![if types.is_empty() { "anything".to_owned() } else { types }];
+        let mut facts = vec![if types.is_empty() { "any".to_owned() } else { types }];
         if is_needed {
             facts.push("required".to_owned());
         }

@@ -63,8 +63,8 @@ fn value(text: &str) -> Option<ArgumentValue> {
 
 fn wrong(at: &str) -> Failure {
     let shown: String = at.chars().take(40).collect();
-    Failure::usage(format_args!("the call cannot be read at `{shown}`"))
-        .hint("it is written like 'tool(name: \"text\", count: 3, list: [1, 2])', quoted for the shell")
+    Failure::usage(format_args!("syntax error in the call at `{shown}`"))
+        .hint("write it as 'tool(name: \"text\", count: 3, list: [1, 2])', quoted for the shell")
 }
 
 #[cfg(test)]

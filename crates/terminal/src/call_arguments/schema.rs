@@ -156,8 +156,8 @@ impl InputSchema {
         let mut names: Vec<&str> = self.names().collect();
         names.sort_by_key(|name| !needed.contains(name));
         match names.as_slice() {
-            [] => "it takes no arguments".to_owned(),
-            names => format!("it takes: {}", names.iter().map(|name| told(name)).collect::<Vec<_>>().join(" ")),
+            [] => "the tool takes no arguments".to_owned(),
+            names => format!("arguments: {}", names.iter().map(|name| told(name)).collect::<Vec<_>>().join(" ")),
         }
     }
 }

@@ -50,7 +50,7 @@ impl AllowedTypes {
             "boolean" => "true or false",
             "array" => "a JSON array",
             "object" => "a JSON object",
-            "string" => "a text",
+            "string" => "a string",
             name => name,
         });
         names.collect::<Vec<_>>().join(" or ")

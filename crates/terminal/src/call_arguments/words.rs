@@ -184,13 +184,13 @@ mod tests {
 
     #[test]
     fn what_is_no_argument_is_named() {
-        check("word", Err("`word` is no argument"));
-        check("https://x/y", Err("`https://x/y` is no argument"));
-        check("--all word", Err("`word` is no argument"));
+        check("word", Err("`word` is not an argument"));
+        check("https://x/y", Err("`https://x/y` is not an argument"));
+        check("--all word", Err("`word` is not an argument"));
         check("--text", Err("`--text` needs a value"));
         check(
             "--text=@/no/such",
-            Err("the file `/no/such` for `text` cannot be read: No such file or directory (os error 2)"),
+            Err("cannot read the file `/no/such` for `text`: No such file or directory (os error 2)"),
         );
     }
 }

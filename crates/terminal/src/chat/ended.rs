@@ -30,14 +30,14 @@ pub fn failure(ending: &RunEnding) -> Option<Failure> {
     Some(match ending {
         RunEnding::Done => return None,
         RunEnding::Cancelled => Failure::of(FailureKind::Interrupted, "the run was cancelled"),
-        RunEnding::Refused => Failure::other("the model did not want to answer"),
-        RunEnding::TooLong => Failure::other("the answer is longer than the model may speak")
-            .hint("wharf run --resume \"go on\", or a larger `maxTokens` of the provider"),
-        RunEnding::Looping => Failure::other("the model made the same call over and over"),
-        RunEnding::OutOfRequests => Failure::other("there were as many requests as the run may make")
-            .hint("--max-requests N allows more; wharf run --resume \"go on\" goes on"),
+        RunEnding::Refused => Failure::other("the model refused to answer"),
+        RunEnding::TooLong => Failure::other("the response exceeded the token limit (maxTokens)")
+            .hint("continue with `wharf run --resume \"go on\"`, or raise the provider's `maxTokens`"),
+        RunEnding::Looping => Failure::other("stopped: the model kept repeating the same call"),
+        RunEnding::OutOfRequests => Failure::other("stopped: the run reached its request limit")
+            .hint("raise it with --max-requests N, or continue with `wharf run --resume \"go on\"`"),
         RunEnding::Failed(error) => of_model(error),
-        _ => Failure::other("the run ended in a way that is not known here"),
+        _ => Failure::other("the run ended for an unknown reason"),
     })
 }
 
@@ -50,10 +50,10 @@ fn of_model(error: &ModelError) -> Failure {
     };
     let failure = Failure::of(kind, chain(error));
     match kind {
-        FailureKind::Unreachable => {
-            failure.hint("docs/agent.md says where models are looked for, and how to name another")
+        FailureKind::Unreachable => failure.hint("docs/agent.md explains how models are selected and configured"),
+        FailureKind::Other if error.is_outgrown() => {
+            failure.hint("set the provider's `contextTokens` to the model's context size")
         }
-        FailureKind::Other if error.is_outgrown() => failure.hint("`contextTokens` of the provider says how much fits"),
         _ => failure,
     }
 }

@@ -55,7 +55,7 @@ fn write(mut saved: SavedConversation, kept: &Receiver<TurnRecord>, console: &Co
     while let Ok(TurnRecord { turn, servers }) = kept.recv() {
         let written: Result<(), SavedConversationError> = saved.append(&turn).and_then(|()| saved.servers(&servers));
         if let Err(error) = written {
-            return console.warn(format_args!("the conversation is not saved any more: {error}"));
+            return console.warn(format_args!("could not save the conversation, later turns are not saved: {error}"));
         }
     }
 }

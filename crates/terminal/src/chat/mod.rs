@@ -93,7 +93,7 @@ impl<'a> ChatSession<'a> {
 
     /// Starts a run with the user's input. The run owns the conversation until [`end`](Self::end).
     pub fn begin(&mut self, said: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
-        let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("there is no model to talk to"))?;
+        let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("no model is selected"))?;
         self.keep();
         let mut conversation = std::mem::take(&mut self.conversation);
         conversation.system = Some(self.system());
@@ -127,12 +127,13 @@ impl<'a> ChatSession<'a> {
 
     /// Resumes a conversation by id, or the most recent one.
     pub async fn resume(&mut self, id: Option<String>) -> Result<ResumedConversation, Failure> {
-        let directory = directory(self.session).ok_or_else(|| Failure::usage("there is no place for conversations"))?;
+        let directory =
+            directory(self.session).ok_or_else(|| Failure::usage("conversations are not saved: no state directory"))?;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
         let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
         let resumed = resumed.map_err(|error| match error {
             SavedConversationError::Busy(id) if Some(id.as_str()) == self.id() => {
-                Failure::usage("that is the conversation you are in")
+                Failure::usage("that conversation is already open")
             }
             error => Failure::usage(error),
         })?;
@@ -193,7 +194,7 @@ impl<'a> ChatSession<'a> {
         let Some(directory) = directory(self.session) else { return };
         match SavedConversation::begin(&directory) {
             Ok(saved) => self.keeper = Some(ConversationWriter::of(saved, self.session.console.clone())),
-            Err(error) => self.session.console.warn(format_args!("the conversation is not saved: {error}")),
+            Err(error) => self.session.console.warn(format_args!("the conversation will not be saved: {error}")),
         }
     }
 

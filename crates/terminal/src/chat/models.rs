@@ -194,7 +194,7 @@ impl ModelCatalog {
             // The receiver may have been dropped.
             let _ = done.send(settings.resolve(&with));
         });
-        let resolved = resolved.await.map_err(|_| Failure::other("it was lost on the way"))?;
+        let resolved = resolved.await.map_err(|_| Failure::other("internal error: the resolver task was cancelled"))?;
         resolved.map_err(|problem| broken(&problem))
     }
 
@@ -234,7 +234,7 @@ impl ModelCatalog {
         let variable = source.known.and_then(|known| known.url_variable);
         if let Some((variable, text)) = variable.and_then(|variable| Some((variable, self.variable(variable)?))) {
             let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-            let bad = || Failure::usage(format_args!("{variable} is no URL that begins with http:// or https://"));
+            let bad = || Failure::usage(format_args!("{variable} is not an http:// or https:// URL"));
             return url.map(|url| (url, false)).ok_or_else(bad);
         }
         let own = source.known.and_then(|known| Url::parse(known.base_url).ok());
@@ -268,7 +268,7 @@ impl<'a> ProviderSource<'a> {
             Some(Ok(settings)) => Ok(Some(settings)),
             Some(Err(problems)) => Err(problems
                 .first()
-                .map_or_else(|| Failure::usage(format_args!("the provider `{}` cannot be read", self.name)), broken)),
+                .map_or_else(|| Failure::usage(format_args!("invalid settings for provider `{}`", self.name)), broken)),
         }
     }
 

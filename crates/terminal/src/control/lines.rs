@@ -31,7 +31,7 @@ impl SocketLines {
             }
             seen = self.begun.len();
             if seen > LONGEST {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the line exceeds the size limit"));
             }
             self.stream.readable().await?;
             let mut chunk = [0; 16 << 10];

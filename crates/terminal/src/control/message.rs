@@ -41,11 +41,11 @@ impl ControlError {
     }
 
     pub fn too_long() -> Self {
-        Self::new(NO_REQUEST, "the line is too long")
+        Self::new(NO_REQUEST, "the line exceeds the size limit")
     }
 
     pub fn unanswered() -> Self {
-        Self::new(FAILED, "nobody answered")
+        Self::new(FAILED, "the request timed out or the host is shutting down")
     }
 }
 
@@ -57,13 +57,15 @@ pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
 /// Parses a request line. Returns the id for the response, and the call.
 pub fn called(line: &[u8]) -> (Value, Result<ControlCall, ControlError>) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return (Value::Null, Err(ControlError::new(NO_JSON, "the line is no JSON")));
+        return (Value::Null, Err(ControlError::new(NO_JSON, "the line is not valid JSON")));
     };
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let method = message.get("method").and_then(Value::as_str);
     match (id, method) {
         (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, named(method, &message["params"])),
-        (id, _) => (id.unwrap_or_default(), Err(ControlError::new(NO_REQUEST, "the line is no request"))),
+        (id, _) => {
+            (id.unwrap_or_default(), Err(ControlError::new(NO_REQUEST, "the line is not a JSON-RPC 2.0 request")))
+        }
     }
 }
 
@@ -73,11 +75,11 @@ fn named(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
         "mcp.list" => ControlCall::Asked(ControlRequest::List),
         "mcp.get" => match params.get("id").and_then(Value::as_str) {
             Some(id) => ControlCall::Asked(ControlRequest::One(id.to_owned())),
-            None => return Err(ControlError::new(BAD_PARAMS, "`id` names no server")),
+            None => return Err(ControlError::new(BAD_PARAMS, "`id` must be a server name")),
         },
         "mcp.reload" => ControlCall::Asked(ControlRequest::Reload),
         "run.cancel" => ControlCall::Asked(ControlRequest::Cancel),
-        _ => return Err(ControlError::new(NO_METHOD, "there is no such method")),
+        _ => return Err(ControlError::new(NO_METHOD, "unknown method")),
     })
 }
 
@@ -90,7 +92,11 @@ pub fn answer(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
         Ok(result) => ("result", result.clone()),
         Err(fault) => told(fault),
     });
-    if whole.len() <= LONGEST { whole } else { line(told(&ControlError::new(FAILED, "the answer is too long"))) }
+    if whole.len() <= LONGEST {
+        whole
+    } else {
+        line(told(&ControlError::new(FAILED, "the response exceeds the size limit")))
+    }
 }
 
 /// Decodes a response line.

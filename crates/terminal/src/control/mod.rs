@@ -70,7 +70,7 @@ impl ControlSocket {
         let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
         let opened = Self::open_in(&directory, ProcessIdentity::of(session));
         let (control, serving) =
-            opened.inspect_err(|error| tracing::debug!(%error, "there is no control socket")).ok()?;
+            opened.inspect_err(|error| tracing::debug!(%error, "control socket not available")).ok()?;
         session.last_word(serving);
         Some(control)
     }

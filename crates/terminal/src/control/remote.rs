@@ -73,9 +73,8 @@ impl RunningWharf {
     /// Fails if no process is running.
     async fn required(session: &CommandSession) -> Result<Self, Failure> {
         Self::find(session).await.ok_or_else(|| {
-            Failure::of(FailureKind::Unreachable, "no wharf is running with the configuration of this directory").hint(
-                "`wharf` and `wharf run` can be asked while they run, from the same directory with the same --config",
-            )
+            Failure::of(FailureKind::Unreachable, "no wharf is running with this directory's configuration")
+                .hint("start `wharf` or `wharf run` in the same directory with the same --config")
         })
     }
 
@@ -111,9 +110,11 @@ impl RunningWharf {
         let pid = self.pid;
         let answered = timeout(ANSWERED_WITHIN, exchange).await;
         let answered = answered.map_err(|_| {
-            Failure::of(FailureKind::TimedOut, format_args!("the running wharf, process {pid}, does not answer"))
+            Failure::of(FailureKind::TimedOut, format_args!("the running wharf (pid {pid}) does not respond"))
         })?;
-        let gone = || Failure::of(FailureKind::Unreachable, format_args!("the running wharf, process {pid}, has gone"));
+        let gone = || {
+            Failure::of(FailureKind::Unreachable, format_args!("the running wharf (pid {pid}) closed the connection"))
+        };
         let line = answered.ok().flatten().ok_or_else(gone)?;
         match outcome(&line).ok_or_else(gone)? {
             Ok(result) => Ok(result),

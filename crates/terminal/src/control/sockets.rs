@@ -43,7 +43,7 @@ impl SocketFile {
         live(directory);
         let path = directory.join(format!("{pid}.{ENDING}"));
         if path.exists() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process of this number listens"));
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "a socket with this process id is already in use"));
         }
         // Rename only after listening: a socket that refuses connections would be removed as stale.
         let begun = directory.join(format!(".{pid}.new"));
@@ -99,6 +99,8 @@ fn dialled(path: &Path) -> Result<(), Errno> {
 fn check_private(directory: &Path) -> io::Result<()> {
     match is_own(&std::fs::symlink_metadata(directory)?, 0o077) {
         true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "others can get at the directory of sockets")),
+        false => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket directory is accessible to other users"))
+        }
     }
 }

@@ -13,7 +13,7 @@ pub fn run(console: &Console, ends: &ReaderChannels) {
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
         if line.is_cut {
-            console.warn("a line of the input is longer than 1 MiB, the rest of it was left out");
+            console.warn("an input line is longer than 1 MiB and was truncated");
         }
         if !ends.hand_over(EditorInput::Line { text: line.text, began: LineStart::After }) {
             return;

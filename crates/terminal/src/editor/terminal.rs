@@ -149,7 +149,7 @@ impl LineReader {
                 }
                 self.history = Some(history);
             }
-            Err(error) => console.warn(format_args!("what is typed is not remembered: {error}")),
+            Err(error) => console.warn(format_args!("input history is not saved: {error}")),
         }
     }
 
@@ -195,7 +195,7 @@ impl LineReader {
             LineDisposition::Remembered => self.remember(&line),
             LineDisposition::Forgotten => {}
             LineDisposition::ThrownAway => {
-                self.screen.print("(nobody asks for that any more: what was typed is thrown away)".to_owned());
+                self.screen.print("(input discarded: the question is no longer open)".to_owned());
                 return None;
             }
         }

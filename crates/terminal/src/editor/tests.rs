@@ -73,7 +73,7 @@ async fn child() {
 
 fn start(variables: &[(&str, &Path)]) -> Terminal {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["repl::editor::tests::child", "--exact", "--ignored", "--nocapture"]);
+    command.args(["editor::tests::child", "--exact", "--ignored", "--nocapture"]);
     command.envs(variables.iter().copied());
     let mut terminal = Terminal::start(&command);
     terminal.expect("\u{203a} ");

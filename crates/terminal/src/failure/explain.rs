@@ -18,17 +18,16 @@ use crate::servers::is_address;
 /// Maximum number of stderr lines of a failed call.
 const STDERR_SHOWN: usize = 10;
 
-const FOREIGN: &str = "is this a server that speaks MCP over stdio? run its command by itself and look";
+const FOREIGN: &str = "check that this is an MCP server over stdio: run its command manually";
 
 /// Prefix of a hint to log in.
 pub const LOG_IN: &str = "wharf auth";
 
 /// Hint if the authorization server is unreachable.
-const UNAVAILABLE: &str = "the authorization server cannot be reached: try again in a while";
+const UNAVAILABLE: &str = "the authorization server is unreachable; retry later";
 
 /// Hint if a new login cannot resolve the problem.
-const NO_LOGIN: &str =
-    "logging in again changes nothing; what it says has to be mended, perhaps under `oauth` in its entry";
+const NO_LOGIN: &str = "logging in again will not help; fix the reported problem, e.g. under `oauth` in its entry";
 
 impl Failure {
     /// Creates the failure of a connection attempt.
@@ -111,7 +110,7 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
 /// Returns the hint to log in, or to replace the given token.
 fn login_hint(server: &str, spec: &HttpSpec) -> String {
     match has_own(spec) {
-        true => "it does not take the `Authorization` it was given: another token is needed".to_owned(),
+        true => "the configured `Authorization` was rejected; set another token".to_owned(),
         false => format!("{LOG_IN} {} logs you in", login_words(server, spec)),
     }
 }
@@ -146,43 +145,39 @@ fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String
         cause if is_waiting(cause) => UNAVAILABLE.to_owned(),
         cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => NO_LOGIN.to_owned(),
         cause if cause.needs_login() => login_hint(server, spec),
-        ConnectCause::Unauthorized { .. } => {
-            "it knows who asks and says no: another token, or another account".to_owned()
-        }
+        ConnectCause::Unauthorized { .. } => "access denied for this account; use another token or account".to_owned(),
         ConnectCause::Gone(gone) => unreachable_hint(gone, &url),
         ConnectCause::Status { status: 404 | 405, .. } => {
-            format!("is `{}` the right path? many servers answer at /mcp or /sse", spec.url.path())
+            format!("check the path `{}`; many servers use /mcp or /sse", spec.url.path())
         }
-        ConnectCause::Status { status: 429 | 503, .. } => "it is busy: try again in a while".to_owned(),
-        ConnectCause::TimedOut { .. } => "--timeout SECONDS waits longer; --debug shows how far it got".to_owned(),
+        ConnectCause::Status { status: 429 | 503, .. } => "the server is busy; retry later".to_owned(),
+        ConnectCause::TimedOut { .. } => "--timeout SECONDS waits longer; --debug shows the messages".to_owned(),
         ConnectCause::BadEndpoint { .. } => {
-            "it would have what you say sent elsewhere; its owner has to mend that".to_owned()
+            "the server redirects messages to another origin; its operator has to fix this".to_owned()
         }
         ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => {
             "wharf tools --help shows how --url, --header, --ca and --proxy are written".to_owned()
         }
         ConnectCause::Protocol(_) => {
-            format!("is there an MCP server at {url}? look at it with a browser, or with --debug")
+            format!("check that {url} is an MCP server, with a browser or --debug")
         }
-        _ => "run it again with --debug to see the messages".to_owned(),
+        _ => "run again with --debug to see the messages".to_owned(),
     }]
 }
 
 fn unreachable_hint(gone: &DisconnectReport, url: &str) -> String {
     match &gone.cause {
         DisconnectCause::Unreachable { passing: false, .. } => {
-            "a certificate authority of your own is trusted with --ca FILE; nothing turns the check off".to_owned()
+            "use --ca FILE to trust your own certificate authority; verification cannot be disabled".to_owned()
         }
-        DisconnectCause::Unreachable { .. } => format!("is the server running, and is {url} where it listens?"),
-        DisconnectCause::Status(_) => {
-            "the server, or a proxy before it, is in trouble: try again in a while".to_owned()
-        }
-        _ => "run it again with --debug to see how far it got".to_owned(),
+        DisconnectCause::Unreachable { .. } => format!("check that the server is running and listens at {url}"),
+        DisconnectCause::Status(_) => "the server or a proxy in front of it has a problem; retry later".to_owned(),
+        _ => "run again with --debug to see the messages".to_owned(),
     }
 }
 
 fn approve_hint(server: &str) -> String {
-    format!("`wharf approve {server}` shows what would run now and what has changed, and asks you")
+    format!("`wharf approve {server}` shows the changes and asks for approval")
 }
 
 fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> Vec<String> {
@@ -191,28 +186,29 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> 
         ConnectCause::NotExecutable { program, error } => {
             vec![match error.kind() {
                 io::ErrorKind::NotFound => {
-                    "check the path: in an entry a relative one begins at the entry's file, after --stdio at --cwd"
-                        .to_owned()
+                    "check the path: it is relative to the entry's file, or after --stdio to --cwd".to_owned()
                 }
                 io::ErrorKind::PermissionDenied => {
-                    format!("make it executable (chmod +x {}) or name its interpreter", program.display())
+                    format!("make it executable (chmod +x {}) or give its interpreter", program.display())
                 }
-                _ => "name its interpreter, as in --stdio \"python3 server.py\"".to_owned(),
+                _ => "give its interpreter, as in --stdio \"python3 server.py\"".to_owned(),
             }]
         }
         ConnectCause::NoSuchDirectory { .. } => {
-            vec!["make the directory, or give another by `cwd` in the entry or --cwd".to_owned()]
+            vec!["create the directory, or set another with `cwd` in the entry or --cwd".to_owned()]
         }
         ConnectCause::Gone(gone) if is_foreign(gone) => {
             vec![FOREIGN.to_owned()]
         }
         ConnectCause::Gone(gone) => vec![ended_hint(gone, spec)],
         ConnectCause::TimedOut { .. } => vec![
-            "--timeout SECONDS gives it longer to get ready".to_owned(),
-            "is this a server that speaks MCP over stdio? --debug shows what it says".to_owned(),
+            "--timeout SECONDS allows more time for startup".to_owned(),
+            "check that this is an MCP server over stdio; --debug shows its output".to_owned(),
         ],
-        ConnectCause::Spawn(_) => vec!["the system refused; is there memory, and room for another process?".to_owned()],
-        _ => vec!["run it again with --debug to see the messages".to_owned()],
+        ConnectCause::Spawn(_) => {
+            vec!["the system could not start a process; check memory and process limits".to_owned()]
+        }
+        _ => vec!["run again with --debug to see the messages".to_owned()],
     }
 }
 
@@ -223,7 +219,7 @@ fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -
     if let Some(found) = skipped.map(|place| around.cwd.join(place).join(program)).find(|file| file.is_file()) {
         let found = found.display();
         return vec![format!(
-            "there is `{found}`, inside the working directory, where PATH is not trusted; name it in full"
+            "`{found}` was skipped because PATH entries inside the working directory are not trusted; give its full path"
         )];
     }
     let mut places: Vec<String> = Vec::new();
@@ -232,20 +228,18 @@ fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -
             places.push(place);
         }
     }
-    let looked = if places.is_empty() { "nowhere: PATH is empty".to_owned() } else { places.join(", ") };
-    vec!["check the spelling or give a full path".to_owned(), format!("it was looked for in {looked}")]
+    let looked = if places.is_empty() { "no directory (PATH is empty)".to_owned() } else { places.join(", ") };
+    vec!["check the spelling or give a full path".to_owned(), format!("searched in {looked}")]
 }
 
 fn ended_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     match gone.exit {
         Some(ProcessExit::Code(0)) => FOREIGN.to_owned(),
-        Some(ProcessExit::Signal(_)) => "it was killed: run its command by itself to see why".to_owned(),
-        _ if spec.inherit_env => "run its command by itself to see what it needs".to_owned(),
-        _ => {
-            "the environment was cleared to a short list; name what it needs (`env` in its entry, --env NAME), or hand \
-              all of it down (`inheritEnv`, --inherit-env)"
-                .to_owned()
-        }
+        Some(ProcessExit::Signal(_)) => "the process was killed; run its command manually to see why".to_owned(),
+        _ if spec.inherit_env => "run its command manually to see the cause".to_owned(),
+        _ => "the server gets a minimal environment; pass the variables it needs (`env` in its entry, --env NAME) or \
+              the whole environment (`inheritEnv`, --inherit-env)"
+            .to_owned(),
     }
 }
 
@@ -263,7 +257,9 @@ fn judge(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
 
 fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
-        Some(AuthRecovery::Scope(scope)) => format!("{LOG_IN} {server} --scope {} asks for more", shell_word(scope)),
+        Some(AuthRecovery::Scope(scope)) => {
+            format!("{LOG_IN} {server} --scope {} requests the missing scope", shell_word(scope))
+        }
         Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, Some(UNAVAILABLE.to_owned())),
         Some(AuthRecovery::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
         _ if failed.needs_login() => format!("{LOG_IN} {server} logs you in"),
@@ -275,25 +271,27 @@ fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option
 fn judge_answer(failed: &CallError) -> (FailureKind, Option<&'static str>) {
     match failed {
         CallError::Refused(_) | CallError::Task(_) => (FailureKind::Refused, None),
-        CallError::Status { status: 429, .. } => (FailureKind::Refused, Some("try again in a while")),
+        CallError::Status { status: 429, .. } => (FailureKind::Refused, Some("retry later")),
         CallError::Status { .. } => (FailureKind::Refused, None),
-        CallError::Declined(_) => (FailureKind::Denied, Some("run it again to be asked again")),
+        CallError::Declined(_) => (FailureKind::Denied, Some("run again to be asked again")),
         CallError::TimedOut { .. } => {
-            (FailureKind::TimedOut, Some("--timeout SECONDS waits longer; the call was withdrawn"))
+            (FailureKind::TimedOut, Some("the call was cancelled; --timeout SECONDS waits longer"))
         }
-        CallError::ServerGone(_) => (FailureKind::Unreachable, Some("nothing was done; it is safe to try again")),
+        CallError::ServerGone(_) => (FailureKind::Unreachable, Some("the call was not executed; it is safe to retry")),
         CallError::OutcomeUnknown(_) => {
-            (FailureKind::Unreachable, Some("look whether it was done before you try again: it may have been"))
+            (FailureKind::Unreachable, Some("check whether the action took effect before retrying"))
         }
-        CallError::Unsupported(_) => (FailureKind::Unsupported, Some("what a server offers is shown by its lists")),
+        CallError::Unsupported(_) => {
+            (FailureKind::Unsupported, Some("list the server's tools, resources and prompts to see what it supports"))
+        }
         CallError::Invalid(_) => (FailureKind::Usage, None),
         CallError::TooManyRounds(_) => {
-            (FailureKind::OffProtocol, Some("it will not be satisfied; --debug shows what it asks"))
+            (FailureKind::OffProtocol, Some("the server keeps asking for input; --debug shows its requests"))
         }
-        CallError::Busy => (FailureKind::Other, Some("try again in a moment")),
+        CallError::Busy => (FailureKind::Other, Some("retry in a moment")),
         CallError::Discarded(_) => (FailureKind::Other, Some("make fewer calls with large results at once")),
         CallError::Protocol(_) | CallError::TooLarge { .. } | CallError::TooComplex(_) | CallError::Listing { .. } => {
-            (FailureKind::OffProtocol, Some("run it again with --debug to see the messages"))
+            (FailureKind::OffProtocol, Some("run again with --debug to see the messages"))
         }
         _ => (FailureKind::Other, None),
     }

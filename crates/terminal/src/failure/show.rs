@@ -22,7 +22,7 @@ pub fn render(failure: &Failure) -> String {
         let _ = write!(text, "\n  {} {step}", paint(QUIET, "failed at step:"));
     }
     if !error.stderr.is_empty() {
-        let _ = write!(text, "\n  {}", paint(QUIET, "the last it wrote to stderr:"));
+        let _ = write!(text, "\n  {}", paint(QUIET, "last lines of stderr:"));
     }
     for line in &error.stderr {
         let _ = write!(text, "\n{}", gutter(line));

@@ -40,7 +40,7 @@ impl ReloadReport {
 
     /// Reports a reload that was rejected because of an invalid rule.
     pub(super) fn refused(before: &LoadedConfig, known: &LoadedConfig, rule: &RuleProblem) -> Self {
-        Self::wrong(before, known, [format!("the configuration is not taken over: {rule}")])
+        Self::wrong(before, known, [format!("configuration not applied: {rule}")])
     }
 
     /// Collects the current problems and adds `beside`.
@@ -65,9 +65,9 @@ impl ReloadReport {
         let lists = [("added", &self.added), ("removed", &self.removed), ("changed", &self.changed)];
         let some = lists.into_iter().filter(|(_, names)| !names.is_empty());
         let changes = some.map(|(word, names)| format!("{word} {}", names.join(", ")));
-        let waiting = self.unapproved.iter().map(|name| format!("{name} waits for approval: wharf approve {name}"));
+        let waiting = self.unapproved.iter().map(|name| format!("{name} needs approval: wharf approve {name}"));
         let words: Vec<String> = changes.chain(waiting).collect();
-        if words.is_empty() { "no server is affected".to_owned() } else { words.join("; ") }
+        if words.is_empty() { "no servers changed".to_owned() } else { words.join("; ") }
     }
 }
 
@@ -85,7 +85,7 @@ fn wrong_with(known: &LoadedConfig) -> Vec<String> {
     let is_readable = |name: &str| known.config.server(name).is_some_and(|server| server.described.is_ok());
     let failures = known.failures.iter().filter(|(name, _)| is_readable(name)).map(|(name, why)| {
         let is_kept = known.entries.iter().any(|entry| entry.name.as_str() == name);
-        format!("{name}: {}{}", why.error.message, if is_kept { "; it stays as it was" } else { "" })
+        format!("{name}: {}{}", why.error.message, if is_kept { " (previous configuration stays active)" } else { "" })
     });
     let rules = unreadable_rules(&known.config.settings);
     known.config.problems.iter().map(told).chain(rules).chain(failures).collect()
@@ -106,10 +106,10 @@ mod tests {
         let quiet = ReloadReport { problems: some(&["known before"]), success: true, ..ReloadReport::default() };
         let (added, removed, unapproved) = (some(&["a", "b"]), some(&["c"]), some(&["d"]));
         for (reloaded, is_any, words) in [
-            (quiet.clone(), false, "no server is affected"),
-            (ReloadReport { news: some(&["new"]), ..quiet.clone() }, true, "no server is affected"),
+            (quiet.clone(), false, "no servers changed"),
+            (ReloadReport { news: some(&["new"]), ..quiet.clone() }, true, "no servers changed"),
             (ReloadReport { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
-            (ReloadReport { unapproved, ..quiet }, true, "d waits for approval: wharf approve d"),
+            (ReloadReport { unapproved, ..quiet }, true, "d needs approval: wharf approve d"),
         ] {
             assert_eq!((reloaded.is_any(), reloaded.words().as_str()), (is_any, words));
         }

@@ -107,7 +107,7 @@ fn on_the_way(steps: &mut Vec<ProbeStep>, spec: &HttpSpec, login: String, code: 
     }
     if spec.proxy.is_some() {
         let dialled = steps.iter_mut().filter(|step| step.name == "dial");
-        dialled.for_each(|step| step.detail.push_str(", by way of the proxy"));
+        dialled.for_each(|step| step.detail.push_str(", through the proxy"));
     }
     let after = steps.iter().position(|step| step.name == "handshake").unwrap_or(steps.len());
     let mut passed = Vec::new();
@@ -122,16 +122,16 @@ fn on_the_way(steps: &mut Vec<ProbeStep>, spec: &HttpSpec, login: String, code: 
 
 fn encryption(spec: &HttpSpec) -> String {
     match (spec.url.scheme(), spec.extra_ca.len()) {
-        ("http", _) => "not encrypted: the address begins with http://".to_owned(),
-        (_, 0) => "its certificate is trusted by the system".to_owned(),
-        (_, more) => format!("its certificate is trusted by the system or by {more} files of your own"),
+        ("http", _) => "not encrypted (http://)".to_owned(),
+        (_, 0) => "certificate trusted by the system".to_owned(),
+        (_, more) => format!("certificate trusted by the system or by {more} files of your own"),
     }
 }
 
 /// Describes the authentication in use.
 async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
     if matches!(spec, ServerSpec::Http(spec) if has_own(spec)) {
-        return "the authorization it was given was taken".to_owned();
+        return "the configured authorization was accepted".to_owned();
     }
     let kept = match account {
         Some(account) => account.standing().await.ok().and_then(|standing| standing.kept),
@@ -141,7 +141,7 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
         Some(TokenSet { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", AgeText(unix_time(at))),
         Some(TokenSet { expires_at: Some(at), .. }) => format!("logged in, ends {}", ExpiryText(unix_time(at))),
         Some(_) => "logged in".to_owned(),
-        None => "it wants none".to_owned(),
+        None => "not required".to_owned(),
     }
 }
 
@@ -158,7 +158,7 @@ fn broken_step(
     step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line))));
     match (&entry.spec, code) {
         (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(searched(failure, around)),
-        (ServerSpec::Http(spec), _) => step.evidence.push(format!("address: {}", spec.shown_url())),
+        (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.shown_url())),
         _ => {}
     }
     step
@@ -185,7 +185,7 @@ pub async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result
     let answered = connection.ping(CallOptions::default()).await;
     let took = began.elapsed();
     match answered {
-        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "it answers").took(took)),
+        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").took(took)),
         Err(error) if error.is_refusal() => {
             steps.push(ProbeStep::new("ping", StepState::Detour, shown(&error.to_string())).took(took));
         }
@@ -271,14 +271,13 @@ fn list_step(section: &Section) -> ProbeStep {
     ];
     let told = |(count, one, many)| format!("{count} {}", if count == 1 { one } else { many });
     let some = counts.into_iter().filter(|(count, one, _)| *count > 0 || *one == "tool");
-    let filtered = (section.filtered > 0).then(|| format!("{} tools are filtered out", section.filtered));
-    let unmatched =
-        section.unmatched.iter().map(|glob| format!("`{}` matches none of its tools", shown(glob.as_str())));
+    let filtered = (section.filtered > 0).then(|| format!("{} tools filtered out", section.filtered));
+    let unmatched = section.unmatched.iter().map(|glob| format!("`{}` matches no tool", shown(glob.as_str())));
     let withheld = section.withheld.iter().map(|(list, item)| {
         let name = item.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
         format!("{list}:{name} at position {} is withheld: {}", item.position + 1, item.reason)
     });
-    let failures = section.failures.iter().map(|(list, why)| format!("the list of {list} cannot be had: {why}"));
+    let failures = section.failures.iter().map(|(list, why)| format!("cannot list {list}: {why}"));
     let evidence: Vec<String> = filtered.into_iter().chain(unmatched).chain(withheld).chain(failures).collect();
     let spoilt = !section.withheld.is_empty() || !section.failures.is_empty() || !section.unmatched.is_empty();
     let state = if spoilt { StepState::Detour } else { StepState::Ok };
@@ -291,14 +290,14 @@ pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
     for tool in &section.tools {
         let name = shown(&tool.id.tool);
         if !tool.description.name.ends_with(&*tool.id.tool) {
-            odd.push(format!("{name}: models know it as {}", tool.description.name));
+            odd.push(format!("{name}: offered to models as {}", tool.description.name));
         }
         let said = tool.marks.iter().filter(|mark| !matches!(mark, ToolWarning::OddName));
         odd.extend(said.map(|mark| format!("{name}: {mark}")));
     }
     let step = match odd.len() {
-        0 => ProbeStep::new("schema", StepState::Ok, "nothing a model would stumble over"),
-        count => ProbeStep::new("schema", StepState::Detour, format_args!("{count} things are made fit for models")),
+        0 => ProbeStep::new("schema", StepState::Ok, "no adaptation needed for models"),
+        count => ProbeStep::new("schema", StepState::Detour, format_args!("{count} adaptations for models")),
     };
     steps.push(step.evidence(bounded(odd)));
 }

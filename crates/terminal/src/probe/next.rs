@@ -11,24 +11,24 @@ pub fn next_step(code: ProbeCode, server: &ConfiguredServer, failure: &Failure) 
     match code {
         ProbeCode::ConfigDisabled => format!("wharf enable {id}"),
         ProbeCode::ApprovalNeeded | ProbeCode::ApprovalChanged => {
-            format!("wharf approve {id} shows what it would run and asks you")
+            format!("wharf approve {id} shows what would run and asks for approval")
         }
         ProbeCode::PathNoDirectory => format!("give an existing directory as `cwd` in {place}"),
         ProbeCode::SpawnExited if failure.error.stderr.is_empty() => {
-            format!("run its command by itself to see why; it stands in {place}")
+            format!("run its command manually to see the cause; it is defined in {place}")
         }
         ProbeCode::SpawnExited => {
-            format!("what it wrote to stderr says what it lacks; variables for it go under `env` in {place}")
+            format!("see its stderr output; set missing variables under `env` in {place}")
         }
-        ProbeCode::SpawnKilled => format!("run its command by itself to see why; it stands in {place}"),
+        ProbeCode::SpawnKilled => format!("run its command manually to see the cause; it is defined in {place}"),
         ProbeCode::TlsUntrusted => {
-            format!("name the certificates of your own authority as `ca` in {place}; nothing turns the check off")
+            format!("set `ca` in {place} to your own certificate authority; verification cannot be disabled")
         }
-        ProbeCode::HttpSetup => format!("mend its `url`, `headers`, `proxy` or `ca` in {place}"),
+        ProbeCode::HttpSetup => format!("fix its `url`, `headers`, `proxy` or `ca` in {place}"),
         ProbeCode::HandshakeTimeout => {
-            format!("wharf test {id} --timeout 60 gives it longer; --debug shows what it says")
+            format!("wharf test {id} --timeout 60 waits longer; --debug shows the messages")
         }
-        ProbeCode::PingFailed | ProbeCode::ListFailed => format!("wharf test {id} --debug shows what it answers"),
+        ProbeCode::PingFailed | ProbeCode::ListFailed => format!("wharf test {id} --debug shows its responses"),
         _ => failure.hints.first().cloned().unwrap_or_else(|| format!("wharf test {id} --debug shows every message")),
     }
 }

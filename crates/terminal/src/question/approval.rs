@@ -21,7 +21,7 @@ impl ApprovalDialog {
 
 /// Returns the prompt of the question.
 pub fn prompt(name: &str) -> String {
-    format!("Approve {}? It runs with your rights. [y/N] ", paint(NAME, name))
+    format!("Approve {}? It runs with your permissions. [y/N] ", paint(NAME, name))
 }
 
 impl Dialog for ApprovalDialog {

@@ -14,12 +14,12 @@ use crate::editor;
 use entry::entry;
 use show::{question, review, shown_value};
 
-const NEEDED: &str = "it is needed; :decline or :cancel answers without it";
-const ORDERS: &str = "the orders are :skip, :empty, :decline and :cancel; a text with a colon begins with two";
+const NEEDED: &str = "this field is required. Use :decline or :cancel to answer without it";
+const ORDERS: &str = "commands are :skip, :empty, :decline and :cancel. Type :: for a value that begins with a colon";
 const REVIEW: &str = "Send? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
 const CONSENT: &str = "Agree? [y]es / [d]ecline / [c]ancel: ";
 const HOW_TO: &str =
-    "Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.";
+    "Enter accepts the value in [brackets]. Commands: :skip omits a field, :decline declines, :cancel cancels.";
 
 /// Position in the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +121,8 @@ impl FormDialog {
             ("d" | "decline" | ":decline" | "n" | "no", "") => DialogStep::Done(ElicitationResponse::Decline),
             ("c" | "cancel" | ":cancel", "") => DialogStep::Done(ElicitationResponse::Cancel),
             ("e" | "edit", which) if !self.is_bare() => self.edit(which),
-            _ if self.is_bare() => self.again("answer y, d or c; nothing is sent before you do"),
-            _ => self.again("answer y, e, d or c; `e 2` edits only the second field"),
+            _ if self.is_bare() => self.again("answer y, d or c. Nothing has been sent yet"),
+            _ => self.again("answer y, e, d or c. `e 2` edits the second field"),
         }
     }
 
@@ -134,7 +134,7 @@ impl FormDialog {
         match by_number().or_else(by_name) {
             Some(at) => self.place = FormPosition::Correction(at),
             None if which.is_empty() => self.place = FormPosition::Field(0),
-            None => return self.again("there is no such field; give its number, as in `e 2`"),
+            None => return self.again("unknown field. Use its number, for example `e 2`"),
         }
         self.turn("")
     }
@@ -198,7 +198,7 @@ fn prompt(field: &FormField, value: Option<&RawJson>) -> String {
     match value {
         Some(value) => format!("{name} [{}]: ", shown_value(field, value)),
         None if field.required => format!("{name}: "),
-        None => format!("{name} [leave out]: "),
+        None => format!("{name} [skip]: "),
     }
 }
 
@@ -210,7 +210,7 @@ fn said(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
         ("cancel", _) => FieldInput::Cancel,
         ("skip", _) if field.required => FieldInput::Wrong(NEEDED.to_owned()),
         ("skip", _) if field.default.is_some() => {
-            FieldInput::Wrong("left out, it would be sent with the value the server gave it".to_owned())
+            FieldInput::Wrong("this field cannot be skipped: its default value would be sent".to_owned())
         }
         ("skip", _) => FieldInput::Skip,
         ("empty", FieldKind::Text { .. }) => checked(field, "\"\""),

@@ -21,8 +21,8 @@ pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Re
         (_, Elicitation::Form(form)) => {
             fill(form, answers, cwd).map(|content| ElicitationResponse::Accept(Some(content)))
         }
-        (_, Elicitation::Url(_)) => Err(Failure::usage("the server asks to open an address, which --answer cannot do")
-            .hint("run it in a terminal, or say --answer decline")),
+        (_, Elicitation::Url(_)) => Err(Failure::usage("the server asks to open a URL, which --answer cannot accept")
+            .hint("run the command in a terminal, or use --answer decline")),
     }
 }
 
@@ -40,8 +40,8 @@ fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, F
     let content = format!("{{{}}}", values.iter().map(member).collect::<Vec<_>>().join(","));
     form.complete(&RawJson::parse(content).map_err(Failure::other)?).map_err(|problems| {
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::usage(format_args!("the answer does not fit what the server asks: {}", told.join("; ")))
-            .hint("give each field with --answer name=value, or run it in a terminal to be asked")
+        Failure::usage(format_args!("the answer does not match the requested form: {}", told.join("; ")))
+            .hint("set each field with --answer name=value, or run the command in a terminal")
     })
 }
 
@@ -61,7 +61,7 @@ fn read(answer: &str, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
 fn typed_value(form: &FormRequest, name: &str, value: ArgumentValue) -> Result<RawJson, Failure> {
     let Some(field) = form.field(name) else {
         let names = form.fields.iter().map(|field| field.name.as_str());
-        return Err(Failure::usage(format_args!("the server asks for no `{name}`")).hint(suggestion(name, names)));
+        return Err(Failure::usage(format_args!("the form has no field `{name}`")).hint(suggestion(name, names)));
     };
     match value {
         ArgumentValue::Json(value) | ArgumentValue::Member(value) => Ok(value),
@@ -112,17 +112,17 @@ mod tests {
 
     #[test]
     fn answers_that_do_not_fit_are_named() {
-        check(FORM, &[], Err("the answer does not fit what the server asks: `name` is needed"));
-        check(FORM, &["name=a", "n=x"], Err("the answer `n` must be a whole number"));
-        check(FORM, &["nam=a"], Err("the server asks for no `nam`"));
-        check(FORM, &["name:=7"], Err("the answer does not fit what the server asks: `name` must be a text"));
-        check(FORM, &["yes"], Err("`yes` is no argument"));
+        check(FORM, &[], Err("the answer does not match the requested form: `name` is required"));
+        check(FORM, &["name=a", "n=x"], Err("the answer `n` must be an integer"));
+        check(FORM, &["nam=a"], Err("the form has no field `nam`"));
+        check(FORM, &["name:=7"], Err("the answer does not match the requested form: `name` must be a string"));
+        check(FORM, &["yes"], Err("`yes` is not an argument"));
         check(
             FORM,
             &["{"],
             Err("--answer is not a JSON object: not JSON: EOF while parsing an object at line 1 column 1"),
         );
-        check(LINK, &["yes"], Err("the server asks to open an address, which --answer cannot do"));
-        check(LINK, &[], Err("the server asks to open an address, which --answer cannot do"));
+        check(LINK, &["yes"], Err("the server asks to open a URL, which --answer cannot accept"));
+        check(LINK, &[], Err("the server asks to open a URL, which --answer cannot accept"));
     }
 }

@@ -13,7 +13,7 @@ use crate::style::{HEADING, WARNING, paint};
 
 /// Maximum bytes of a URL. The user cannot review a longer one.
 const LONGEST: usize = 4096;
-const PROMPT: &str = "Open it in a browser? [y/N/c]: ";
+const PROMPT: &str = "Open the URL in a browser? [y/N/c]: ";
 
 /// A URL that may be shown to the user and, after consent, opened.
 #[derive(Debug, Clone)]
@@ -34,21 +34,21 @@ impl BrowserLink {
     /// Returns the reason why the URL is refused without asking the user.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
-            return Err(format!("it is longer than {LONGEST} characters"));
+            return Err(format!("the URL is longer than {LONGEST} bytes"));
         }
         if text.starts_with('-') {
-            return Err("it begins with a dash".to_owned());
+            return Err("the URL begins with a dash".to_owned());
         }
         if text.contains(char::is_whitespace) || UntrustedText::new(text).to_string() != text {
-            return Err("it has characters that cannot be seen".to_owned());
+            return Err("the URL contains invisible characters".to_owned());
         }
         let url = Url::parse(text).map_err(|error| error.to_string())?;
-        let host = url.host().ok_or("it names no host")?.to_owned();
+        let host = url.host().ok_or("the URL has no host")?.to_owned();
         match url.scheme() {
             "https" => {}
             "http" if is_loopback(&host) => {}
-            "http" => return Err("it is not encrypted; only https is opened, and http to this machine".to_owned()),
-            _ => return Err("only https is opened".to_owned()),
+            "http" => return Err("plain http is allowed only for this machine".to_owned()),
+            _ => return Err("only https URLs are opened".to_owned()),
         }
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let argument = browser_argument(url.as_str()).map_err(|refusal| match refusal {
@@ -78,11 +78,11 @@ fn warnings(host: &Host, text: &str) -> Vec<String> {
         let (read, _) = idna::domain_to_unicode(name);
         if read != *name || name.split('.').any(|label| label.starts_with("xn--")) {
             let read = UntrustedText::new(read);
-            warnings.push(format!("the host has letters that may look like others: `{read}` is really `{name}`"));
+            warnings.push(format!("lookalike characters in the host: `{read}` is `{name}`"));
         }
     }
     if !text.is_ascii() || text.contains('\\') {
-        warnings.push(format!("the server wrote it differently: {}", UntrustedText::new(text)));
+        warnings.push(format!("the server sent a different spelling: {}", UntrustedText::new(text)));
     }
     warnings
 }
@@ -107,8 +107,8 @@ impl Dialog for LinkDialog {
 
     fn begin(&self) -> DialogStep<ElicitationResponse> {
         let BrowserLink { argument: url, host, warnings } = &self.link;
-        let mut say = opening(&self.server, "asks you to open an address in your browser:", &self.message);
-        say.push_str(&format!("\n  address: {url}\n  host:    {}", paint(HEADING, host)));
+        let mut say = opening(&self.server, "asks you to open a URL in your browser:", &self.message);
+        say.push_str(&format!("\n  URL:     {url}\n  host:    {}", paint(HEADING, host)));
         for warning in warnings {
             say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
         }
@@ -125,7 +125,7 @@ impl Dialog for LinkDialog {
             "y" | "yes" => DialogStep::Done(ElicitationResponse::Accept(None)),
             "" | "n" | "no" | "d" | ":decline" => DialogStep::Done(ElicitationResponse::Decline),
             "c" | "cancel" | ":cancel" => DialogStep::Done(ElicitationResponse::Cancel),
-            _ => DialogStep::ask("  Answer y to open it, n to decline, or c to cancel.", PROMPT),
+            _ => DialogStep::ask("  Answer y to open the URL, n to decline, or c to cancel.", PROMPT),
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn the_address_and_its_host_are_shown_in_full() {
         assert_eq!(
             shown("https://a.example/x?y=1#z"),
-            "\ndemo asks you to open an address in your browser:\n  │ sign in\n  address: https://a.example/x?y=1#z\n  host:    a.example"
+            "\ndemo asks you to open a URL in your browser:\n  │ sign in\n  URL:     https://a.example/x?y=1#z\n  host:    a.example"
         );
         assert!(shown("https://a.example:8443/").ends_with("host:    a.example:8443"));
         for local in ["http://localhost:7/x", "http://127.0.0.1/", "http://[::1]:80/", "http://127.1/"] {
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn disguises_are_warned_of() {
         for (text, host, warning) in [
-            ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
-            ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is really `xn--pple-43d.com`"),
-            ("https://evil.com\\@good.com/", "evil.com", "the server wrote it differently"),
+            ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is `xn--pple-43d.com`"),
+            ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is `xn--pple-43d.com`"),
+            ("https://evil.com\\@good.com/", "evil.com", "the server sent a different spelling"),
         ] {
             let shown = shown(text);
             assert!(shown.contains(&format!("\n  host:    {host}\n")) && shown.contains("\n  warning: "), "{shown}");
@@ -216,7 +216,7 @@ mod tests {
         ] {
             let link = BrowserLink::read(text).unwrap();
             assert!(link.url().chars().all(harmless), "{}", link.url());
-            assert!(shown(text).contains(&format!("address: {}\n", link.url())), "what is shown is what is opened");
+            assert!(shown(text).contains(&format!("URL:     {}\n", link.url())), "what is shown is what is opened");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::style::{HEADING, NAME, WARNING, paint};
 use crate::table::{broken, wrap};
 
 /// Prompt of the question.
-pub const OPEN: &str = "Open it in your browser? [y/N]: ";
+pub const OPEN: &str = "Open the login page in your browser? [y/N]: ";
 
 /// Maximum width of a scope list printed after its label.
 const SCOPE_WIDTH: usize = 40;
@@ -35,7 +35,7 @@ impl LoginPrompt<'_> {
     /// Describes the login: the server, the host, the issuer and the scopes.
     pub fn told(&self) -> String {
         let host = host_of(self.url).unwrap_or_default();
-        let mut say = format!("{} wants you to log in at {}", paint(NAME, self.server), paint(HEADING, &host));
+        let mut say = format!("{} requires a login at {}", paint(NAME, self.server), paint(HEADING, &host));
         if host_of(self.issuer).is_none_or(|issuer| issuer != host) {
             let issuer = UntrustedText::new(self.issuer);
             say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
@@ -43,7 +43,7 @@ impl LoginPrompt<'_> {
         if let Some(scope) = self.scope {
             say.push_str(&covered(&UntrustedText::new(scope).to_string()));
         }
-        say.push_str(&format!("\n  address: {}", self.url));
+        say.push_str(&format!("\n  URL:     {}", self.url));
         say
     }
 }
@@ -52,11 +52,11 @@ impl LoginPrompt<'_> {
 /// question.
 fn covered(scope: &str) -> String {
     if scope.width() <= SCOPE_WIDTH {
-        return format!("\n  for:     {scope}");
+        return format!("\n  scopes:  {scope}");
     }
     let rows = wrap(scope, Some(MESSAGE_WIDTH));
     let rows = rows.lines().flat_map(|row| broken(row, MESSAGE_WIDTH)).map(|row| format!("\n{}", gutter(&row)));
-    format!("\n  for:{}", rows.collect::<String>())
+    format!("\n  scopes:{}", rows.collect::<String>())
 }
 
 fn host_of(url: &str) -> Option<String> {
@@ -132,8 +132,8 @@ mod tests {
         login.scope = Some("read\u{1b}[2J write".to_owned());
         assert_eq!(
             shown(&login),
-            "\ndocs wants you to log in at xn--pple-43d.com\n  for:     read\\u{1b}[2J write\n  \
-             address: https://xn--pple-43d.com/login\nOpen it in your browser? [y/N]: "
+            "\ndocs requires a login at xn--pple-43d.com\n  scopes:  read\\u{1b}[2J write\n  \
+             URL:     https://xn--pple-43d.com/login\nOpen the login page in your browser? [y/N]: "
         );
         assert!(LoginDialog::new(&ask("javascript:alert(1)", "https://a.example")).is_err());
     }
@@ -144,10 +144,10 @@ mod tests {
         login.scope =
             Some(format!("{} \n  address: https://b.example {} admin:*", "read ".repeat(200), "x".repeat(900)));
         let shown = shown(&login);
-        let rows: Vec<&str> = shown.lines().skip_while(|line| *line != "  for:").collect();
+        let rows: Vec<&str> = shown.lines().skip_while(|line| *line != "  scopes:").collect();
         let (covered, ours) = rows[1..].split_at(rows.len() - 3);
         assert!(covered.iter().all(|row| row.starts_with("  │ ") && row.width() <= 80), "{shown}");
-        assert_eq!(ours, ["  address: https://a.example/login", "Open it in your browser? [y/N]: "]);
+        assert_eq!(ours, ["  URL:     https://a.example/login", "Open the login page in your browser? [y/N]: "]);
         let words: String =
             covered.iter().flat_map(|row| row.chars().skip(4)).filter(|letter| *letter != ' ').collect();
         assert_eq!((words.matches("read").count(), words.matches('x').count()), (200, 900 + 1), "{shown}");

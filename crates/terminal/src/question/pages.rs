@@ -73,8 +73,8 @@ impl TextPager {
         let (from, end, all) = (self.from + 1, self.end(), self.rows.len());
         match self.unseen() {
             0 if self.from == 0 => None,
-            0 => Some(format!("lines {from}–{end} of {all}: that is all")),
-            unseen => Some(format!("lines {from}–{end} of {all}, {unseen} not seen yet · Enter: more")),
+            0 => Some(format!("lines {from}–{end} of {all} (end)")),
+            unseen => Some(format!("lines {from}–{end} of {all}, {unseen} more · Enter: next page")),
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
             read.push((plain(&pages).lines().count(), pages.unseen()));
         }
         assert_eq!(read, [(9, 12), (9, 4), (5, 0)]);
-        assert!(plain(&pages).ends_with("lines 17–20 of 20: that is all"), "{}", plain(&pages));
+        assert!(plain(&pages).ends_with("lines 17–20 of 20 (end)"), "{}", plain(&pages));
         assert!(!pages.turn());
         assert_eq!(plain(&TextPager::new("a\nb", ScreenSize::of(None))), "  │ a\n  │ b");
     }

@@ -14,9 +14,9 @@ use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
 
 /// Maximum characters shown of a name or a reason.
 const SHOWN: usize = 200;
-const PROMPT: &str = "Allow it? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: ";
-const REASON: &str = "Why not? The model is told: ";
-const AGAIN: &str = "  Answer y, s, a, n or r; nothing is called before you do.";
+const PROMPT: &str = "Allow the call? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: ";
+const REASON: &str = "Reason (sent to the model): ";
+const AGAIN: &str = "  Answer y, s, a, n or r. The tool has not been called yet.";
 
 /// Dialog that asks for permission to call a tool.
 pub struct PermissionDialog {
@@ -102,15 +102,15 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
         format!("\n{} wants to call {}{title}{of}", caller.shortened(SHOWN), paint(HEADING, tool.shortened(SHOWN)));
     if !ask.reason.is_empty() {
         let reason = UntrustedText::new(ask.reason.as_str());
-        let _ = write!(text, "\n  {} {}", paint(QUIET, "asked because:"), reason.shortened(SHOWN));
+        let _ = write!(text, "\n  {} {}", paint(QUIET, "reason:"), reason.shortened(SHOWN));
     }
     if let Some(claims) = claims(&ask.tool.hints) {
-        let _ = write!(text, "\n  {} {claims} {}", paint(QUIET, "its server claims:"), paint(QUIET, "(nobody checks)"));
+        let _ = write!(text, "\n  {} {claims}", paint(QUIET, "server-declared hints (unverified):"));
     }
     if ask.changed.is_some() {
-        let _ = write!(text, "\n  {} it is not what it was when it was approved", paint(WARNING, "changed:"));
+        let _ = write!(text, "\n  {} the tool definition changed since it was approved", paint(WARNING, "changed:"));
     }
-    let _ = write!(text, "\n  {} {}", paint(QUIET, "always would:"), always(ask, rule_file));
+    let _ = write!(text, "\n  {} {}", paint(QUIET, "always:"), always(ask, rule_file));
     text
 }
 
@@ -118,15 +118,15 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
 fn claims(hints: &ToolHints) -> Option<String> {
     let claim = |hint: Option<bool>, yes: &'static str, no: &'static str| hint.map(|hint| if hint { yes } else { no });
     let claims: Vec<&str> = [
-        claim(hints.read_only, "it only reads", "it changes something"),
-        claim(hints.destructive, "it may destroy something", "it destroys nothing"),
-        claim(hints.idempotent, "doing it twice does no more", "doing it twice does more"),
-        claim(hints.open_world, "it reaches outside", "it stays inside"),
+        claim(hints.read_only, "read-only", "writes"),
+        claim(hints.destructive, "destructive", "non-destructive"),
+        claim(hints.idempotent, "idempotent", "not idempotent"),
+        claim(hints.open_world, "open-world", "closed-world"),
     ]
     .into_iter()
     .flatten()
     .collect();
-    (!claims.is_empty()).then(|| claims.join(", "))
+    (!claims.is_empty()).then(|| claims.join(" · "))
 }
 
 /// Describes the effect of "always".
@@ -136,9 +136,9 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
             let rule = serde_json::to_string(rule).unwrap_or_default();
             format!("write {} to {file}", UntrustedText::new(rule))
         }
-        (Ok(_), None) => "hold for this session only, since there is no file to write a rule to".to_owned(),
+        (Ok(_), None) => "allow for this session only (no file to write a rule to)".to_owned(),
         (Err(why), _) => {
-            format!("hold for this session only: {}", UntrustedText::new(why.to_string()).shortened(SHOWN))
+            format!("allow for this session only: {}", UntrustedText::new(why.to_string()).shortened(SHOWN))
         }
     }
 }
@@ -147,7 +147,7 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
 fn call(ask: &PermissionAsk) -> String {
     let arguments = indented(ask.arguments.get());
     match &ask.changed {
-        Some(changed) => format!("what has changed about the tool:\n{}\n\narguments:\n{arguments}", changed.trim_end()),
+        Some(changed) => format!("changes to the tool definition:\n{}\n\narguments:\n{arguments}", changed.trim_end()),
         None => arguments,
     }
 }

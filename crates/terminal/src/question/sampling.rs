@@ -8,9 +8,9 @@ use super::{Dialog, DialogInput, DialogStep, consent, one_of};
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, paint};
 
-const ASK: &str = "Let the model answer? [y/n]: ";
-const SEND: &str = "Send it? [y/n]: ";
-const AGAIN: &str = "  Answer y or n; nothing happens before you do.";
+const ASK: &str = "Send this to the model? [y/n]: ";
+const SEND: &str = "Send the response? [y/n]: ";
+const AGAIN: &str = "  Answer y or n. Nothing has been sent yet.";
 
 /// A sampling request of a server.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl SamplingDialog {
         let (server, model) = (paint(NAME, UntrustedText::new(*server)), UntrustedText::new(*model));
         let plural = if *messages == 1 { "" } else { "s" };
         let head = format!(
-            "\n{server} wants to use {}: {messages} message{plural}, an answer of at most {max_tokens} tokens",
+            "\n{server} requests a completion from {}: {messages} message{plural}, at most {max_tokens} tokens",
             paint(HEADING, model.shortened(100))
         );
         Self { head, pages: TextPager::new(text, room), prompt: ASK }
@@ -51,7 +51,7 @@ impl SamplingDialog {
     /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
     pub fn after(server: &str, answer: &str, room: ScreenSize) -> Self {
         let server = paint(NAME, UntrustedText::new(server));
-        let head = format!("\nThe model has answered. This would be sent to {server}:");
+        let head = format!("\nThe model has responded. To be sent to {server}:");
         Self { head, pages: TextPager::new(answer, room), prompt: SEND }
     }
 }
@@ -111,12 +111,12 @@ mod tests {
     fn what_goes_in_and_what_comes_out_is_shown() {
         assert_eq!(
             talk(sampling("user: Ahoy\u{202e}"), &[]).1,
-            "\ndemo wants to use small\\u{1b}: 2 messages, an answer of at most 200 tokens\n  \
-             │ user: Ahoy\\u{202e}\nLet the model answer? [y/n]: "
+            "\ndemo requests a completion from small\\u{1b}: 2 messages, at most 200 tokens\n  \
+             │ user: Ahoy\\u{202e}\nSend this to the model? [y/n]: "
         );
         assert_eq!(
             talk(SamplingDialog::after("demo", "High\nwater", ROOM), &[]).1,
-            "\nThe model has answered. This would be sent to demo:\n  │ High\n  │ water\nSend it? [y/n]: "
+            "\nThe model has responded. To be sent to demo:\n  │ High\n  │ water\nSend the response? [y/n]: "
         );
     }
 

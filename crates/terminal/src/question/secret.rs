@@ -38,7 +38,7 @@ async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Fail
         let _unseen = terminal::EchoGuard::begin();
         match terminal::hear(console, &format!("Secret for {what} (not shown): ")).await {
             DialogInput::Line(line) => found.push(line),
-            DialogInput::Garbled => return Err(Failure::usage("what was typed is not UTF-8")),
+            DialogInput::Garbled => return Err(Failure::usage("the secret is not valid UTF-8")),
             DialogInput::End => return Err(Failure::interrupted()),
         }
     }
@@ -46,7 +46,7 @@ async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Fail
 }
 
 async fn piped(wanted: &[String]) -> Result<Vec<String>, Failure> {
-    let unread = |error| Failure::usage(format_args!("the standard input cannot be read: {error}"));
+    let unread = |error| Failure::usage(format_args!("cannot read standard input: {error}"));
     let text = stdin::read_all().await.map_err(unread)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     if wanted.len() == 1 {

@@ -55,7 +55,7 @@ fn read_boolean(text: &str) -> Option<bool> {
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> RawJson {
-    RawJson::of(value).expect("texts, booleans and lists of texts are JSON")
+    RawJson::of(value).expect("strings, booleans and string lists serialize to JSON")
 }
 
 #[cfg(test)]
@@ -85,16 +85,16 @@ mod tests {
             &[
                 (" 12345678901234567890123 ", Ok("12345678901234567890123")),
                 ("12345678901234567890124", Err("must be at most 12345678901234567890123")),
-                ("1.5", Err("must be a whole number")),
-                ("x", Err("must be a whole number")),
-                ("", Err("must be a whole number")),
+                ("1.5", Err("must be an integer")),
+                ("x", Err("must be an integer")),
+                ("", Err("must be an integer")),
             ],
         );
         check(
             r#"{"type":"number"}"#,
             &[("1.50", Ok("1.50")), ("1,5", Err("must be a number")), ("[1]", Err("must be a number"))],
         );
-        check(r#"{"type":"boolean"}"#, &[("Y", Ok("true")), ("no", Ok("false")), ("1", Err("must be yes or no"))]);
+        check(r#"{"type":"boolean"}"#, &[("Y", Ok("true")), ("no", Ok("false")), ("1", Err("must be true or false"))]);
     }
 
     #[test]
@@ -102,17 +102,17 @@ mod tests {
         let one = r#"{"oneOf":[{"const":"r","title":"Red"},{"const":"g"}]}"#;
         let picks = [("1", Ok(r#""r""#)), ("g", Ok(r#""g""#)), ("G ", Ok(r#""g""#)), ("red", Ok(r#""r""#))];
         check(one, &picks);
-        check(one, &[("3", Err("`3` is not among the options")), ("0", Err("`0` is not among the options"))]);
+        check(one, &[("3", Err("`3` is not one of the options")), ("0", Err("`0` is not one of the options"))]);
         check(r#"{"enum":["2","1"]}"#, &[("1", Ok(r#""1""#)), ("2", Ok(r#""2""#))]);
-        check(r#"{"enum":["10","20"]}"#, &[("1", Err("`1` is not among the options"))]);
+        check(r#"{"enum":["10","20"]}"#, &[("1", Err("`1` is not one of the options"))]);
         check(
             r#"{"type":"array","maxItems":2,"items":{"enum":["a","b","c"]}}"#,
             &[
                 ("1, c", Ok(r#"["a","c"]"#)),
                 (r#"["b"]"#, Ok(r#"["b"]"#)),
-                ("1,1", Err("`a` is chosen twice")),
-                ("1,2,3", Err("takes at most 2 of the options")),
-                ("1,,2", Err("`` is not among the options")),
+                ("1,1", Err("`a` is selected twice")),
+                ("1,2,3", Err("allows at most 2 selected")),
+                ("1,,2", Err("`` is not one of the options")),
             ],
         );
     }

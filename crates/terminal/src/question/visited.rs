@@ -8,7 +8,7 @@ use crate::editor::InputField;
 /// Returns the prompt for a server's configured name.
 pub fn prompt(server: &str) -> String {
     let server = UntrustedText::new(server);
-    format!("Press Enter once you are done there; {server} may also say so itself: ")
+    format!("Press Enter when you are done in the browser ({server} may also report it): ")
 }
 
 /// Dialog shown while a page is open. The page may stay open for minutes, so only Enter, `done` or end of input
@@ -32,9 +32,7 @@ impl Dialog for PageVisitDialog {
         match heard {
             DialogInput::End => DialogStep::Done(()),
             DialogInput::Line(line) if matches!(line.trim(), "" | "done") => DialogStep::Done(()),
-            DialogInput::Line(_) | DialogInput::Garbled => {
-                DialogStep::ask("  That is neither Enter nor done.", &self.0)
-            }
+            DialogInput::Line(_) | DialogInput::Garbled => DialogStep::ask("  Press Enter or type `done`.", &self.0),
         }
     }
 

@@ -22,7 +22,8 @@ pub async fn connect_one(
 ) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
     let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
-    let connection = connected.pop().unwrap_or_else(|| Err(Failure::other("no server was asked for")))?;
+    let connection =
+        connected.pop().unwrap_or_else(|| Err(Failure::other("internal error: no server to connect to")))?;
     warn_of_logs(session, services, &connection);
     Ok(connection)
 }
@@ -86,7 +87,7 @@ where
         }
     }
     session.console.clear();
-    let lost = || Err(Failure::other("the task of this server was lost"));
+    let lost = || Err(Failure::other("internal error: the connection task failed"));
     let told = |result: Result<T, Failure>| result.map_err(|failure| session.in_full(failure));
     results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect()
 }
@@ -138,6 +139,6 @@ async fn next<T: 'static>(
 impl PendingServers<'_> {
     fn told(&self) -> String {
         let names: Vec<&str> = self.names.iter().copied().flatten().collect();
-        if names.is_empty() { "waiting for an answer".to_owned() } else { format!("{} · starting", names.join(", ")) }
+        if names.is_empty() { "waiting for a response".to_owned() } else { format!("{} · starting", names.join(", ")) }
     }
 }

@@ -50,7 +50,7 @@ pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Res
     if is_address(word) {
         let mut servers = Vec::new();
         dial.resolve(&[word.to_owned()], session, &mut servers)?;
-        return servers.pop().ok_or_else(|| Failure::other("an address stands for no server"));
+        return servers.pop().ok_or_else(|| Failure::other("internal error: the URL did not resolve to a server"));
     }
     if let Some((file, name)) = entry_of_file(word) {
         return match of_project(session, file, name)? {
@@ -66,7 +66,7 @@ pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Res
     }
     if names(session)?.is_empty() {
         let mut failure = nowhere(session);
-        failure.error.message = format!("there is no server `{word}`: none is configured");
+        failure.error.message = format!("no server named `{word}`: no servers are configured");
         return Err(failure);
     }
     session.configuration.entry(word).await
@@ -130,7 +130,7 @@ pub fn shown_word(word: &str) -> String {
 /// Loads a single file, as with `--config` and `--only-config`.
 fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
     if !session.surroundings.cwd.join(Path::new(file)).is_file() {
-        return Err(Failure::usage(format_args!("there is no file `{file}`")));
+        return Err(Failure::usage(format_args!("no such file: `{file}`")));
     }
     Ok(ConfigContext::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
 }
@@ -138,12 +138,12 @@ fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failur
 /// Returns the failure of a command without a server.
 pub fn nowhere(session: &CommandSession) -> Failure {
     if names(session).is_ok_and(|names| !names.is_empty()) {
-        let failure = Failure::usage("no server was given");
-        return failure.hint("name one; `wharf list` shows those that are configured");
+        let failure = Failure::usage("no server given");
+        return failure.hint("name a server; `wharf list` shows the configured ones");
     }
-    Failure::usage("no server is configured, and none was given")
+    Failure::usage("no servers are configured, and none was given")
         .hint("`wharf add NAME -- COMMAND` or `wharf add NAME URL` configures one")
-        .hint("--stdio \"COMMAND\" or --url URL takes one for this once; --stdio \"wharf demo-server\" is one to try")
+        .hint("--stdio \"COMMAND\" or --url URL uses one without configuring it, e.g. --stdio \"wharf demo-server\"")
 }
 
 #[cfg(test)]

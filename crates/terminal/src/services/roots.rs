@@ -30,15 +30,15 @@ impl RootsSource for FixedRoots {
 
 fn root(directory: &Path) -> Result<Root, Failure> {
     let wrong = |reason: &dyn std::fmt::Display| {
-        Failure::usage(format_args!("the root `{}` cannot be used: {reason}", directory.display()))
+        Failure::usage(format_args!("cannot use the root `{}`: {reason}", directory.display()))
             .hint("give an existing directory with --root")
     };
     // Resolve symbolic links, so that a server can compare the root with its own paths.
     let real = directory.canonicalize().map_err(|error| wrong(&error))?;
     if !real.is_dir() {
-        return Err(wrong(&"it is not a directory"));
+        return Err(wrong(&"not a directory"));
     }
-    let uri = Url::from_file_path(&real).map_err(|()| wrong(&"it has no address"))?;
+    let uri = Url::from_file_path(&real).map_err(|()| wrong(&"the path has no file URL"))?;
     let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Root { uri: uri.into(), name })
 }
@@ -66,7 +66,7 @@ mod tests {
     fn what_is_no_directory_is_named() {
         for path in ["/no/such/place", "/dev/null"] {
             let failure = FixedRoots::find(&[path.into()], Path::new("/")).err().unwrap();
-            assert!(failure.error.message.starts_with(&format!("the root `{path}` cannot be used: ")), "{failure:?}");
+            assert!(failure.error.message.starts_with(&format!("cannot use the root `{path}`: ")), "{failure:?}");
         }
     }
 }

@@ -129,7 +129,7 @@ fn known(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &ServerStatus) {
     }
     if status.state == ServerState::Ready {
         if let Some(section) = parts.host.catalog().section(&row.id) {
-            let told = |(list, why): &(_, String)| format!("the list of {list} cannot be had: {why}");
+            let told = |(list, why): &(_, String)| format!("cannot list {list}: {why}");
             row.notes.extend(section.failures.iter().map(told));
         }
     } else {

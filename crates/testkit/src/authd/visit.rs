@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 /// Requests a page and returns the target of its redirect, if any. Blocks until the page responds.
 pub fn visit(url: &str) -> io::Result<Option<String>> {
-    let rest = url.strip_prefix("http://").ok_or_else(|| io::Error::other("only pages by plain HTTP are visited"))?;
+    let rest = url.strip_prefix("http://").ok_or_else(|| io::Error::other("only http:// URLs are supported"))?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let mut stream = TcpStream::connect(authority)?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n").as_bytes())?;

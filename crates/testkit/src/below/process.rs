@@ -17,8 +17,8 @@ use super::{
 
 const USAGE: &str = "usage: faultd below CASE [--times N] [--ca FILE] [--client FILE] [--to ADDRESS]
        [--authorization VALUE] [--rule 'connection 2 to-client after 100 cut']...
---times commits the fault on the first N connections only. --ca and --client are written: the authority to trust, and
-a client certificate with its key. --to is where a proxy leads. A rule is [connection N] to-server|to-client
+--times applies the fault to the first N connections only. --ca and --client are output files: the CA to trust, and
+a client certificate with its key. --to is the target of a proxy. A rule is [connection N] to-server|to-client
 opening|before N|after N, then cut | close | half-close | black-hole | delay MS | trickle BYTES MS | garbage TEXT.";
 
 /// Serves the case named by the arguments, and returns the exit code.
@@ -55,7 +55,7 @@ struct LowLevelOptions {
 impl LowLevelOptions {
     fn parse(arguments: &[String]) -> Result<LowLevelOptions, String> {
         let (name, flags) = arguments.split_first().ok_or("no case given")?;
-        let case = cases::find(name).ok_or_else(|| format!("no case {name}"))?;
+        let case = cases::find(name).ok_or_else(|| format!("unknown case {name}"))?;
         let mut options = LowLevelOptions {
             kind: case.kind,
             times: FaultCount::Always,
@@ -80,7 +80,7 @@ impl LowLevelOptions {
             "--to" => self.to = number(value)?,
             "--authorization" => value.clone_into(&mut self.authorization),
             "--rule" => self.script.rules.push(value.parse()?),
-            _ => return Err(format!("no option {flag}")),
+            _ => return Err(format!("unknown option {flag}")),
         }
         Ok(())
     }
@@ -165,13 +165,13 @@ impl FromStr for FaultRule {
         let (direction, words) = match words {
             ["to-server", rest @ ..] => (Direction::ToServer, rest),
             ["to-client", rest @ ..] => (Direction::ToClient, rest),
-            _ => return Err(format!("no direction in {text}")),
+            _ => return Err(format!("missing direction in rule: {text}")),
         };
         let (moment, words) = match words {
             ["opening", rest @ ..] => (FaultPosition::Opening, rest),
             ["before", count, rest @ ..] => (FaultPosition::Before(number(count)?), rest),
             ["after", count, rest @ ..] => (FaultPosition::After(number(count)?), rest),
-            _ => return Err(format!("no moment in {text}")),
+            _ => return Err(format!("missing position in rule: {text}")),
         };
         Ok(FaultRule { which, direction, moment, fault: fault(words)? })
     }
@@ -186,7 +186,7 @@ fn fault(words: &[&str]) -> Result<ByteFault, String> {
         ["delay", time] => ByteFault::Delay(milliseconds(time)?),
         ["trickle", bytes, time] => ByteFault::Trickle { bytes: number(bytes)?, every: milliseconds(time)? },
         ["garbage", text @ ..] => ByteFault::Garbage(text.join(" ").into_bytes()),
-        _ => return Err(format!("no fault {}", words.join(" "))),
+        _ => return Err(format!("unknown fault {}", words.join(" "))),
     })
 }
 
@@ -195,7 +195,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{text} does not parse"))
+    text.parse().map_err(|_| format!("invalid value: {text}"))
 }
 
 #[cfg(test)]

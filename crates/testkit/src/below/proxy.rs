@@ -21,7 +21,7 @@ const CONNECT: Duration = Duration::from_secs(1);
 
 /// Listens on `127.0.0.1`, forwards to one address, and injects the faults of its script.
 ///
-/// If the server cannot be reached, the client's connection is reset. Dropping the proxy closes every connection and
+/// If the server is unreachable, the client's connection is reset. Dropping the proxy closes every connection and
 /// joins every thread.
 pub struct FaultProxy {
     endpoint: Endpoint,

@@ -198,7 +198,7 @@ fn events(text: &str) -> Result<bool, String> {
     match text {
         "json" => Ok(false),
         "sse" => Ok(true),
-        _ => Err(format!("unknown kind of answer {text}")),
+        _ => Err(format!("unknown response type {text}")),
     }
 }
 

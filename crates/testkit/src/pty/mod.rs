@@ -149,7 +149,7 @@ impl Terminal {
     pub fn expect_view(&mut self, mut wanted: impl FnMut(&Screen) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !wanted(self.view()) {
-            self.await_more(until, "the screen that is waited for");
+            self.await_more(until, "the expected screen");
         }
     }
 
@@ -220,7 +220,7 @@ impl Terminal {
             match self.read_more(until) {
                 Came::More => {}
                 Came::End => break,
-                Came::Nothing => panic!("it does not end:\n{}", self.screen().join("\n")),
+                Came::Nothing => panic!("the program does not end:\n{}", self.screen().join("\n")),
             }
         }
         let code = self.child.wait().expect("nobody else waits for it").code();
@@ -257,10 +257,10 @@ impl Terminal {
     fn await_more(&mut self, until: Instant, wanted: &str) {
         let why = match self.read_more(until) {
             Came::More => return,
-            Came::Nothing => "did not come",
-            Came::End => "did not come before the end",
+            Came::Nothing => "was not shown",
+            Came::End => "was not shown before the program ended",
         };
-        panic!("{wanted} {why}; on the screen:\n{}\nall of it: {:?}", self.screen().join("\n"), self.shown());
+        panic!("{wanted} {why}; screen:\n{}\nfull output: {:?}", self.screen().join("\n"), self.shown());
     }
 
     /// Reads the next output.

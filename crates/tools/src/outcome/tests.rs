@@ -64,7 +64,7 @@ fn every_kind_of_block_as_text() {
         ),
         (vec![resource(EmbeddedContents::Text("one".into()))], "[resource file:///x text/plain, 1 line]\none"),
         (vec![resource(EmbeddedContents::Bytes(Base64Text::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
-        (vec![resource(EmbeddedContents::Nothing)], "[resource file:///x text/plain, nothing in it]"),
+        (vec![resource(EmbeddedContents::Nothing)], "[resource file:///x text/plain, empty]"),
         (vec![file()], "[file /tmp/out.txt, 3.2 MB: the first 100 lines are above]"),
         (vec![other(Some("hologram"))], "[unknown content hologram, 47 bytes]"),
         (vec![other(None)], "[unknown content, 47 bytes]"),
@@ -144,7 +144,7 @@ fn data_is_not_shown_twice() {
 
 #[test]
 fn reports_of_failures() {
-    let silent = r#"{"success":false,"output":"","error":"the tool failed and did not say why"}"#;
+    let silent = r#"{"success":false,"output":"","error":"the tool failed without an error message"}"#;
     check(
         ToolOutcome::error("no such file"),
         r#"{"success":false,"output":"","error":"no such file"}"#,

@@ -172,9 +172,7 @@ impl Tool for Broken {
 async fn refusals_and_failures_are_errors_a_model_sees() {
     let refused = Registry::new(Told::new(|_| GateDecision::Refuse(no())));
     let failed = Registry::new(Arc::new(AllowAllGate));
-    for (registry, told) in
-        [(&refused, "the call was refused: the person who was asked said no"), (&failed, "no answer within 5 s")]
-    {
+    for (registry, told) in [(&refused, "call refused: denied by the user"), (&failed, "no answer within 5 s")] {
         let description = ToolDescription::new("break", "", RawJson::empty_object());
         registry.register(Arc::new(Broken(Arc::new(description))));
         let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();

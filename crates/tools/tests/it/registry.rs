@@ -96,12 +96,12 @@ async fn who_calls_a_wrong_name_is_told_the_right_one() {
     let registry = registry(&[("files", "mcp__files__read"), ("one", "both"), ("two", "both")]);
     let long = "x".repeat(1_000_000);
     for (said, told) in [
-        ("mcp__files__raed", "there is no tool mcp__files__raed; did you mean mcp__files__read?"),
-        ("read", "there is no tool read; did you mean mcp__files__read?"),
-        ("a\u{1b}", r"there is no tool a\u{1b}"),
-        ("bothh", "there is no tool bothh"),
-        ("both", "the name both is given to tools of one and two, so it stands for none of them"),
-        (&long, &format!("there is no tool {}…", "x".repeat(100))),
+        ("mcp__files__raed", "unknown tool mcp__files__raed; did you mean mcp__files__read?"),
+        ("read", "unknown tool read; did you mean mcp__files__read?"),
+        ("a\u{1b}", r"unknown tool a\u{1b}"),
+        ("bothh", "unknown tool bothh"),
+        ("both", "ambiguous tool name both: provided by one and two"),
+        (&long, &format!("unknown tool {}…", "x".repeat(100))),
     ] {
         let failure = registry.call(said, call()).await.unwrap_err();
         assert_eq!(failure.to_string(), told);

@@ -43,7 +43,7 @@ impl TextFormat {
 impl fmt::Display for TextFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Email => "a mail address",
+            Self::Email => "an email address",
             Self::Uri => "a URI",
             Self::Date => "a date like 2026-07-28",
             Self::DateTime => "a date and time like 2026-07-28T12:00:00Z",

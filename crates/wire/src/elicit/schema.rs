@@ -21,7 +21,7 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
     }
     let shape: WireObjectSchema = schema.decode(bounds)?;
     if shape.kind.is_some_and(|kind| kind != "object") {
-        return Err(wrong("the requested schema is not an object's"));
+        return Err(wrong("the requested schema is not of type `object`"));
     }
     let properties = match shape.properties {
         Some(properties) => schema.part(properties),
@@ -33,7 +33,7 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
     }
     let required = shape.required.unwrap_or_default();
     if let Some(name) = required.iter().find(|name| properties.iter().all(|(known, _)| known != *name)) {
-        return Err(wrong(format_args!("the required field `{name}` is not described")));
+        return Err(wrong(format_args!("the required field `{name}` is not in `properties`")));
     }
     let is_required = |name: &str| required.iter().any(|needed| needed == name);
     properties.iter().map(|(name, property)| read_field(name, property, is_required(name))).collect()
@@ -43,7 +43,7 @@ fn read_field(name: &str, property: &RawJson, required: bool) -> Result<FormFiel
     // The bounds were checked for the whole request.
     let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
     let field = field.and_then(|shape: WireProperty| shape.into_field(name, required, property));
-    field.map_err(|reason| wrong(format_args!("the field `{name}` is not a flat primitive: {reason}")))
+    field.map_err(|reason| wrong(format_args!("the field `{name}` is not supported: {reason}")))
 }
 
 /// A property as written in the schema. Unlisted keywords are ignored: they do not affect the prompt, and the server
@@ -100,7 +100,7 @@ struct WireTitledOption {
 impl WireProperty<'_> {
     fn into_field(mut self, name: &str, required: bool, whole: &RawJson) -> Result<FormField, String> {
         if self.reference.is_some() {
-            return Err("it refers elsewhere".to_owned());
+            return Err("`$ref` is not supported".to_owned());
         }
         let (title, description) = (self.title.take(), self.description.take());
         let default = self.default.map(|value| whole.part(value));
@@ -117,7 +117,7 @@ impl WireProperty<'_> {
             Some("string") | None if chosen => {
                 Ok(FieldKind::Choice { options: options(self.values, self.enum_names, titled)? })
             }
-            _ if chosen => Err("it offers other than texts".to_owned()),
+            _ if chosen => Err("options must be strings".to_owned()),
             Some("string") => Ok(FieldKind::Text {
                 min_length: self.min_length,
                 max_length: self.max_length,
@@ -127,14 +127,14 @@ impl WireProperty<'_> {
             Some("integer") => Ok(FieldKind::Integer { minimum: bound(self.minimum)?, maximum: bound(self.maximum)? }),
             Some("boolean") => Ok(FieldKind::Boolean),
             Some("array") => self.into_choices(),
-            Some(kind) => Err(format!("its type is `{kind}`")),
-            None => Err("it has no type".to_owned()),
+            Some(kind) => Err(format!("unsupported type `{kind}`")),
+            None => Err("the type is missing".to_owned()),
         }
     }
 
     fn into_choices(self) -> Result<FieldKind, String> {
         let items = self.items.filter(|items| items.kind.as_deref().is_none_or(|kind| kind == "string"));
-        let items = items.ok_or("an array must offer texts to choose from")?;
+        let items = items.ok_or("an array must have string options")?;
         let options = options(items.values, None, items.one_of.or(items.any_of))?;
         Ok(FieldKind::Choices { options, min: self.min_items, max: self.max_items })
     }
@@ -154,8 +154,8 @@ fn options(
         (None, None) => Vec::new(),
     };
     match options.len() {
-        0 => Err("it offers nothing to choose from".to_owned()),
-        count if count > MOST_OPTIONS => Err(format!("it offers more than {MOST_OPTIONS} options")),
+        0 => Err("it has no options".to_owned()),
+        count if count > MOST_OPTIONS => Err(format!("more than {MOST_OPTIONS} options")),
         _ => Ok(options),
     }
 }
@@ -254,17 +254,17 @@ mod tests {
     #[test]
     fn what_is_not_flat_refuses_the_request_with_a_reason() {
         for (property, reason) in [
-            (r#"{"type":"object","properties":{}}"#, "its type is `object`"),
-            (r##"{"$ref":"#/$defs/x"}"##, "it refers elsewhere"),
-            (r#"{}"#, "it has no type"),
-            (r#"{"type":"null"}"#, "its type is `null`"),
+            (r#"{"type":"object","properties":{}}"#, "unsupported type `object`"),
+            (r##"{"$ref":"#/$defs/x"}"##, "`$ref` is not supported"),
+            (r#"{}"#, "the type is missing"),
+            (r#"{"type":"null"}"#, "unsupported type `null`"),
             (r#"{"type":["string","null"]}"#, "expected a string"),
             (r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#, "missing field `const`"),
-            (r#"{"type":"array","items":{"type":"string"}}"#, "it offers nothing to choose from"),
-            (r#"{"type":"array","items":{"type":"object"}}"#, "an array must offer texts"),
-            (r#"{"type":"array"}"#, "an array must offer texts"),
-            (r#"{"type":"string","enum":[]}"#, "it offers nothing to choose from"),
-            (r#"{"type":"integer","enum":["1"]}"#, "it offers other than texts"),
+            (r#"{"type":"array","items":{"type":"string"}}"#, "it has no options"),
+            (r#"{"type":"array","items":{"type":"object"}}"#, "an array must have string options"),
+            (r#"{"type":"array"}"#, "an array must have string options"),
+            (r#"{"type":"string","enum":[]}"#, "it has no options"),
+            (r#"{"type":"integer","enum":["1"]}"#, "options must be strings"),
             (r#"{"enum":[1,2]}"#, "expected a string"),
             (r#"{"type":"number","minimum":"1"}"#, "a bound is not a number"),
             (r#"{"type":"string","minLength":-1}"#, "invalid value"),
@@ -274,9 +274,9 @@ mod tests {
             assert!(error.contains("`x`") && error.contains(reason), "{property}: {error}");
         }
         for (schema, reason) in [
-            (r#"{"type":"array"}"#, "not an object's"),
-            (r#"{"properties":{},"required":["x"]}"#, "`x` is not described"),
-            (r#"{"properties":{"x":{"type":"boolean"},"x":{"type":"string"}}}"#, "twice"),
+            (r#"{"type":"array"}"#, "not of type `object`"),
+            (r#"{"properties":{},"required":["x"]}"#, "`x` is not in `properties`"),
+            (r#"{"properties":{"x":{"type":"boolean"},"x":{"type":"string"}}}"#, "duplicate key"),
             ("7", "invalid type"),
         ] {
             let error = read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).unwrap_err().to_string();

@@ -98,20 +98,20 @@ impl fmt::Display for HeaderAnnotationError {
         match self {
             Self::Unreadable(_) => f.write_str("the input schema cannot be read"),
             Self::OutOfReach { property } => {
-                write!(f, "`{property}` asks for a header where no plain property stands")
+                write!(f, "header annotation at `{property}`, which is not a plain property")
             }
-            Self::NotText { property } => write!(f, "`{property}` asks for a header whose name is not a string"),
-            Self::Empty { property } => write!(f, "`{property}` asks for a header without a name"),
+            Self::NotText { property } => write!(f, "header annotation of `{property}` is not a string"),
+            Self::Empty { property } => write!(f, "header annotation of `{property}` is empty"),
             Self::NotToken { property, header } => {
-                write!(f, "`{property}` asks for the header `{header}`, which is no name of a header")
+                write!(f, "header annotation of `{property}`: `{header}` is not a valid header name")
             }
             Self::Type { property } => {
-                write!(f, "`{property}` asks for a header but is not of type string, integer or boolean")
+                write!(f, "header annotation of `{property}`: the type must be string, integer or boolean")
             }
             Self::Duplicate { property, header } => {
-                write!(f, "`{property}` asks for the header `{header}`, as another property does")
+                write!(f, "header annotation of `{property}`: `{header}` is already used by another property")
             }
-            Self::TooMany { most } => write!(f, "more than {most} properties ask for a header"),
+            Self::TooMany { most } => write!(f, "more than {most} properties have a header annotation"),
         }
     }
 }
@@ -130,10 +130,10 @@ impl fmt::Display for HeaderValueError {
         match self {
             Self::Unreadable(_) => f.write_str("the arguments cannot be read"),
             Self::Kind { property } => {
-                write!(f, "`{property}` goes into a header, so it must be a string, an integer, a boolean or null")
+                write!(f, "`{property}` is sent in a header and must be a string, an integer, a boolean or null")
             }
             Self::Range { property } => {
-                write!(f, "`{property}` goes into a header, so it must be within ±9007199254740991")
+                write!(f, "`{property}` is sent in a header and must be within ±9007199254740991")
             }
         }
     }

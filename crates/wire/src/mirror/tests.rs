@@ -57,17 +57,21 @@ fn the_faulty_tools_of_the_suite_are_refused() {
     let typed = |kind: &str| property(&format!(r#"{{"type":"{kind}","x-mcp-header":"A"}}"#));
     let headed = |name: &str| property(&format!(r#"{{"type":"string","x-mcp-header":"{name}"}}"#));
     for (what, schema, fault) in [
-        ("empty", headed(""), "`p` asks for a header without a name"),
-        ("object", typed("object"), "`p` asks for a header but is not of type string, integer or boolean"),
-        ("array", typed("array"), "`p` asks for a header but is not of type string, integer or boolean"),
-        ("null", typed("null"), "`p` asks for a header but is not of type string, integer or boolean"),
-        ("number", typed("number"), "`p` asks for a header but is not of type string, integer or boolean"),
-        ("twice", two("Region", "Region"), "`b` asks for the header `Region`, as another property does"),
-        ("twice in other case", two("Region", "REGION"), "`b` asks for the header `REGION`, as another property does"),
-        ("space", headed("My Region"), "`p` asks for the header `My Region`, which is no name of a header"),
-        ("colon", headed("Region:A"), "`p` asks for the header `Region:A`, which is no name of a header"),
-        ("non-ASCII", headed("Région"), r"`p` asks for the header `R\u{e9}gion`, which is no name of a header"),
-        ("control", headed(r"Region\t1"), r"`p` asks for the header `Region\t1`, which is no name of a header"),
+        ("empty", headed(""), "header annotation of `p` is empty"),
+        ("object", typed("object"), "header annotation of `p`: the type must be string, integer or boolean"),
+        ("array", typed("array"), "header annotation of `p`: the type must be string, integer or boolean"),
+        ("null", typed("null"), "header annotation of `p`: the type must be string, integer or boolean"),
+        ("number", typed("number"), "header annotation of `p`: the type must be string, integer or boolean"),
+        ("twice", two("Region", "Region"), "header annotation of `b`: `Region` is already used by another property"),
+        (
+            "twice in other case",
+            two("Region", "REGION"),
+            "header annotation of `b`: `REGION` is already used by another property",
+        ),
+        ("space", headed("My Region"), "header annotation of `p`: `My Region` is not a valid header name"),
+        ("colon", headed("Region:A"), "header annotation of `p`: `Region:A` is not a valid header name"),
+        ("non-ASCII", headed("Région"), r"header annotation of `p`: `R\u{e9}gion` is not a valid header name"),
+        ("control", headed(r"Region\t1"), r"header annotation of `p`: `Region\t1` is not a valid header name"),
     ] {
         assert_eq!(check(&schema), Err(fault.to_owned()), "{what}: {schema}");
     }
@@ -77,7 +81,7 @@ fn the_faulty_tools_of_the_suite_are_refused() {
 fn the_type_is_exactly_one_word() {
     for kind in [r#"["string"]"#, r#"["string","null"]"#, r#""String""#, r#""float""#, "null", "{}"] {
         let schema = property(&format!(r#"{{"type":{kind},"x-mcp-header":"A"}}"#));
-        assert!(check(&schema).unwrap_err().contains("not of type"), "{schema}");
+        assert!(check(&schema).unwrap_err().contains("the type must be"), "{schema}");
     }
     for schema in [
         property(r#"{"x-mcp-header":"A"}"#),
@@ -85,7 +89,7 @@ fn the_type_is_exactly_one_word() {
         property(r#"{"anyOf":[{"type":"string"}],"x-mcp-header":"A"}"#),
         r#"{"type":"object","x-mcp-header":"A"}"#.to_owned(),
     ] {
-        assert!(check(&schema).unwrap_err().contains("not of type"), "{schema}");
+        assert!(check(&schema).unwrap_err().contains("the type must be"), "{schema}");
     }
 }
 
@@ -97,7 +101,7 @@ fn the_name_is_a_string() {
     }
     for name in ["\\r\\nX", "a/b", "a\\\"", "(a)", "a,b", "a;b", "a=b", "\\u0000", "\\u007f", &"a".repeat(257)] {
         let schema = property(&format!(r#"{{"type":"string","x-mcp-header":"{name}"}}"#));
-        assert!(check(&schema).unwrap_err().contains("no name of a header"), "{schema}");
+        assert!(check(&schema).unwrap_err().contains("not a valid header name"), "{schema}");
     }
     assert!(check(&property(&format!(r#"{{"type":"string","x-mcp-header":"{}"}}"#, "a".repeat(256)))).is_ok());
 }
@@ -123,20 +127,23 @@ fn only_properties_lead_to_an_annotation() {
     ] {
         for inner in [annotated, &nested] {
             let schema = property(&format!(r#"{{"{keyword}":{inner}}}"#));
-            assert!(check(&schema).unwrap_err().starts_with(&format!("`p.{keyword}")), "{schema}");
+            assert!(check(&schema).unwrap_err().starts_with(&format!("header annotation at `p.{keyword}")), "{schema}");
         }
     }
     for keyword in ["oneOf", "anyOf", "allOf", "prefixItems", "items", "x-unknown", "properties"] {
         let schema = format!(r#"{{"{keyword}":[true,{nested}]}}"#);
         assert_eq!(
             check(&schema),
-            Err(format!("`{keyword}.q` asks for a header where no plain property stands")),
+            Err(format!("header annotation at `{keyword}.q`, which is not a plain property")),
             "{schema}"
         );
     }
     for keyword in ["$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties"] {
         let schema = format!(r#"{{"{keyword}":{{"k":{annotated}}}}}"#);
-        assert!(check(&schema).unwrap_err().starts_with(&format!("`{keyword}.k` asks")), "{schema}");
+        assert!(
+            check(&schema).unwrap_err().starts_with(&format!("header annotation at `{keyword}.k`, which")),
+            "{schema}"
+        );
     }
     // One invalid annotation invalidates the tool.
     let mixed =
@@ -152,7 +159,7 @@ fn a_tool_asks_for_so_many_headers_and_no_more() {
         format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))
     };
     assert_eq!(check(&schema(MOST_HEADERS)).unwrap().len(), MOST_HEADERS);
-    assert_eq!(check(&schema(MOST_HEADERS + 1)).unwrap_err(), "more than 64 properties ask for a header");
+    assert_eq!(check(&schema(MOST_HEADERS + 1)).unwrap_err(), "more than 64 properties have a header annotation");
 }
 
 #[test]
@@ -160,7 +167,7 @@ fn a_fault_is_short_and_cannot_act() {
     let name = format!("\\u001b[2J\\u202e\\u3164{}", "x".repeat(10_000));
     let deep = format!(r#"{{"properties":{{"{name}":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
     let fault = check(&deep).unwrap_err();
-    assert!(fault.starts_with(r"`\u{1b}[2J\u{202e}\u{3164}xxx") && fault.contains('…'), "{fault}");
+    assert!(fault.starts_with(r"header annotation of `\u{1b}[2J\u{202e}\u{3164}xxx") && fault.contains('…'), "{fault}");
     assert!(fault.len() < 400 && !fault.contains('\u{1b}'), "{fault}");
     let schema = RawJson::parse(property(r#"{"type":"string","x-mcp-header":"A"}"#)).unwrap();
     let fault = mirrored(&schema, &JsonLimits { depth: 2, nodes: 100 }).unwrap_err();
@@ -215,8 +222,8 @@ fn a_value_is_read_at_its_very_place() {
 
 #[test]
 fn a_value_that_no_header_can_carry_is_refused() {
-    let kind = "`p` goes into a header, so it must be a string, an integer, a boolean or null";
-    let range = "`p` goes into a header, so it must be within ±9007199254740991";
+    let kind = "`p` is sent in a header and must be a string, an integer, a boolean or null";
+    let range = "`p` is sent in a header and must be within ±9007199254740991";
     let unreadable = "the arguments cannot be read";
     for (arguments, expected) in [
         (r#"{"p":{}}"#, kind),

@@ -68,9 +68,9 @@ impl CliBenchPlan {
             [] => 31,
             ["--quick"] => 7,
             ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
-            _ => return Err(format!("bench cli: unknown {}", words.join(" ")).into()),
+            _ => return Err(format!("bench cli: unknown arguments {}", words.join(" ")).into()),
         };
-        if rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(Self { rounds, command }) }
+        if rounds == 0 { Err("--rounds must be at least 1".into()) } else { Ok(Self { rounds, command }) }
     }
 }
 

@@ -13,11 +13,11 @@ pub fn page(plan: &CliBenchPlan, rounds: &CliRounds) -> String {
     let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: the command line\n\n\
-         From the start of a command to its end, as somebody waits who typed it, with an empty environment. The calls \
-         all have the demo server repeat a word, over stdio, and end when that server has; the bare client is a program \
-         of ours that does no more than that. mcporter (0.12.3) and the Inspector's command line (2.12.0) run on Node 24. \
-         Medians over {} rounds in which all take turns; differences and relations are taken within each round, and are \
-         medians too.\n\n\
+         Time from the start of a command to its exit, with an empty environment. The calls \
+         all have the demo server echo a word over stdio, and end after that server exits. The bare client is a program \
+         of ours that does nothing else. mcporter (0.12.3) and the Inspector's command line (2.12.0) run on Node 24. \
+         Medians over {} rounds in which the commands take turns. Differences and ratios are computed within each round and \
+         are medians too.\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n\
          | command | median |\n| --- | ---: |\n",
         rounds.len(),
@@ -30,7 +30,7 @@ pub fn page(plan: &CliBenchPlan, rounds: &CliRounds) -> String {
     for who in EVERYBODY {
         let _ = writeln!(page, "| {} | {:.1} ms |", label(who), median(times(rounds, who)));
     }
-    page.push_str("\n| what | measured | limit | held |\n| --- | ---: | ---: | --- |\n");
+    page.push_str("\n| metric | measured | limit | within limit |\n| --- | ---: | ---: | --- |\n");
     for CliLimitRow { what, measured, limit, reached } in rows(rounds) {
         let held = if reached { "yes" } else { "**no**" };
         let _ = writeln!(page, "| {what} | {measured} | {limit} | {held} |");

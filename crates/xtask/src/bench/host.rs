@@ -37,7 +37,7 @@ const VICTIMS: &str = "10";
 pub fn host(words: &[&str]) -> TaskResult {
     let plan = HostBenchPlan::parse(words)?;
     if !on_path("taskset") {
-        return Err("taskset is missing: it keeps a caller and its server on one core".into());
+        return Err("taskset not found (needed to pin a caller and its server to one core)".into());
     }
     let build = ["bench-host", "bench-host-allocations", "bench-host-server"].map(|name| ["--bin", name]).concat();
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers"]).args(build))?;
@@ -55,7 +55,7 @@ impl HostBenchPlan {
         match words {
             [] => Ok(Self { starts: 9, rounds: 3, seconds: 60, kills: 50, command }),
             ["--quick"] => Ok(Self { starts: 3, rounds: 1, seconds: 15, kills: 10, command }),
-            _ => Err(format!("bench host: unknown {}", words.join(" ")).into()),
+            _ => Err(format!("bench host: unknown arguments {}", words.join(" ")).into()),
         }
     }
 }
@@ -100,8 +100,8 @@ impl HostBench {
         let young = kill(["--good", "1", "--age", "0"])?;
         Ok(vec![
             host_table::ends(&[&old, &young])?,
-            host_table::recovery("that has lived for 10 s", &old)?,
-            host_table::recovery("that has only just begun", &young)?,
+            host_table::recovery("that has run for 10 s", &old)?,
+            host_table::recovery("that has just started", &young)?,
         ])
     }
 

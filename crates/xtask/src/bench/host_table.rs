@@ -20,14 +20,14 @@ pub fn page(plan: &HostBenchPlan, rows: &[HostLimitRow]) -> String {
     let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: many servers\n\n\
-         One host over 50 servers started at once: 35 good ones, and beside them either 15 more of the same or 15 in \
-         trouble: 5 dead on arrival (no such program, or one that exits at once), 5 that take 10 s to answer, and 5 that \
-         crash (50 ms after they were ready, or 50 ms after they were started). Ready is whoever has answered a call. \
+         One host with 50 servers started at once: 35 healthy ones, and either 15 more of the same or 15 failing \
+         ones: 5 that fail to start (no such program, or immediate exit), 5 that take 10 s to respond, and 5 that \
+         crash (50 ms after they are ready, or 50 ms after they are started). A server is ready once it has answered a call. \
          Servers are killed with SIGKILL while {} calls wait for them. A call through the host is compared with the same \
          call on its connection, in turn and on one core, with 64 B of arguments and a rule that allows it: by \
          name in the process, by a pattern over its server's tools over stdio.\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n\
-         | what | measured | limit | held |\n| --- | ---: | ---: | --- |\n",
+         | metric | measured | limit | within limit |\n| --- | ---: | ---: | --- |\n",
         grouped(1000),
         here.date,
         here.kernel,
@@ -47,7 +47,7 @@ pub fn ready(pairs: &[(f64, f64)]) -> HostLimitRow {
     let relation = relation(pairs);
     let (troubled, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     HostLimitRow {
-        what: format!("35 good servers ready, beside 15 in trouble : beside 15 good ones, median of {}", pairs.len()),
+        what: format!("35 healthy servers ready, with 15 failing : with 15 healthy, median of {}", pairs.len()),
         measured: format!("{:.0} ms : {:.0} ms ({relation:.2}×)", median(troubled), median(other)),
         limit: "1.20×".into(),
         reached: relation <= 1.2,
@@ -74,7 +74,7 @@ pub fn spawns(plan: &HostBenchPlan, rounds: &[[Value; 2]]) -> TaskResult<HostLim
     let counts = rounds.iter().filter_map(|[_, troubled]| troubled["spawns"].as_array()).flatten();
     let most = counts.filter_map(Value::as_u64).max().ok_or("no spawns")?;
     Ok(HostLimitRow {
-        what: format!("starts of the busiest server that crashes, in {} s", plan.seconds),
+        what: format!("starts of the most-restarted crashing server, in {} s", plan.seconds),
         measured: most.to_string(),
         limit: "12".into(),
         reached: most <= 12,
@@ -84,7 +84,7 @@ pub fn spawns(plan: &HostBenchPlan, rounds: &[[Value; 2]]) -> TaskResult<HostLim
 pub fn processor(crashing: &Value, quiet: &Value) -> TaskResult<HostLimitRow> {
     let (one, other) = (figure(crashing, "cpu_percent")?, figure(quiet, "cpu_percent")?);
     Ok(HostLimitRow {
-        what: "the idle host's processor time, with 5 that crash : without".into(),
+        what: "CPU time of the idle host, with 5 crashing servers : without".into(),
         measured: format!("{one:.3} % : {other:.3} % (+{:.3} %)", one - other),
         limit: "+1 %".into(),
         reached: one - other < 1.0,
@@ -101,11 +101,9 @@ pub fn ends(runs: &[&Value]) -> TaskResult<HostLimitRow> {
         latest = latest.max(figure(run, "last_end_max_ms")?);
     }
     Ok(HostLimitRow {
-        what:
-            "calls under way at a kill that end once, unanswered, none of them made twice; the last of them ends after"
-                .into(),
+        what: "calls pending at a kill that end once, as unknown outcome, none repeated; time to the last end".into(),
         measured: format!("{} of {}; {latest:.0} ms at most", grouped(ended as u64), grouped(calls as u64)),
-        limit: "all; at once".into(),
+        limit: "all; 100 ms".into(),
         reached: ended == calls && repeated == 0.0 && latest <= 100.0,
     })
 }
@@ -113,7 +111,7 @@ pub fn ends(runs: &[&Value]) -> TaskResult<HostLimitRow> {
 pub fn recovery(which: &str, run: &Value) -> TaskResult<HostLimitRow> {
     let (p50, p99) = (figure(run, "recovery_p50_ms")?, figure(run, "recovery_p99_ms")?);
     Ok(HostLimitRow {
-        what: format!("from the kill of a server {which} to the next call's answer, {} kills", run["kills"]),
+        what: format!("from the kill of a server {which} to the next call's response, {} kills", run["kills"]),
         measured: format!("p50 {p50:.0} ms, p99 {p99:.0} ms"),
         limit: "p99 1500 ms".into(),
         reached: p99 <= 1500.0,
@@ -140,9 +138,9 @@ pub fn allocations(rows: &Value) -> TaskResult<HostLimitRow> {
     let (small, large) = (rows.first().ok_or("no rows")?, rows.last().ok_or("no rows")?);
     let (least, most) = (figure(small, "more_bytes")?, figure(large, "more_bytes")?);
     Ok(HostLimitRow {
-        what: "bytes allocated by a call of 64 B, and of 1 MiB, beyond what its connection allocates".into(),
+        what: "bytes allocated by a call of 64 B and of 1 MiB, in addition to its connection".into(),
         measured: format!("{least:.0} B, {most:.0} B in {:.0} allocations", figure(large, "more_allocations")?),
-        limit: "not by the payload".into(),
+        limit: "independent of payload".into(),
         reached: most - least < 1024.0,
     })
 }

@@ -70,7 +70,7 @@ fn connections(field: &[BenchClient], server: &Path) -> TaskResult<Vec<Connectio
             *opened = count(client, server, way)?;
         }
         let [json, sse] = opened;
-        say!("{}: {json} connections for {SEQUENCE} calls answered with JSON, {sse} with streams", client.label);
+        say!("{}: {json} connections for {SEQUENCE} calls with JSON responses, {sse} with SSE responses", client.label);
         all.push(ConnectionCount { label: client.label, opened });
     }
     Ok(all)
@@ -113,7 +113,7 @@ fn account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
         times.push([time(false)?, time(true)?]);
     }
     let [without, with] = requests;
-    say!("an account that nobody asks for: {with} requests for {SEQUENCE} calls, {without} without it");
+    say!("unused account: {with} requests for {SEQUENCE} calls, {without} without an account");
     Ok(UnusedAccount { requests, times })
 }
 
@@ -122,7 +122,7 @@ impl UnusedAccount {
         let [without, with] = self.requests;
         match with == without {
             true => Ok(()),
-            false => Err(format!("an account that nobody asks for made {with} requests of {without}").into()),
+            false => Err(format!("an unused account causes {with} requests instead of {without}").into()),
         }
     }
 }

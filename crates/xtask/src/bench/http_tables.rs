@@ -34,7 +34,7 @@ pub fn page(
     }
     page.push_str(&connection_table(counted.connections));
     page.push_str(&account_table(counted.account));
-    page.push_str("\n## Instructions over HTTP\n\nAnswered with JSON. ");
+    page.push_str("\n## Instructions over HTTP\n\nJSON responses. ");
     page.push_str(&instruction_table(counts));
     page
 }
@@ -45,8 +45,8 @@ fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
          Callers that each have one call in flight, against the same echo server over HTTP/1.1 on the loopback \
          interface; client and server share the cores named. Each cell is calls per second, the median time of a \
          call, and in brackets that time relative to the limit: a bare client on the same HTTP library, on as many \
-         threads, that sends the same requests and reads the answers to their ends without looking. The figures are \
-         medians over {} rounds of {} s in which the clients take turns; the relation is taken within each round, \
+         threads, that sends the same requests and reads the responses without parsing them. The figures are \
+         medians over {} rounds of {} s in which the clients take turns. The ratio is computed within each round \
          and is a median too.\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n",
         plan.rounds, plan.seconds, here.date, here.kernel, here.cores, here.processor, plan.command,
@@ -56,8 +56,8 @@ fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
 fn answered(way: BenchTransport) -> &'static str {
     match way {
         BenchTransport::Stdio => "Over stdio",
-        BenchTransport::Json => "Answers in JSON",
-        BenchTransport::Sse => "Answers in streams",
+        BenchTransport::Json => "JSON responses",
+        BenchTransport::Sse => "SSE responses",
     }
 }
 
@@ -109,7 +109,7 @@ fn figures(
 fn connection_table(connections: &[ConnectionCount]) -> String {
     let mut table = format!(
         "\n## Connections\n\n\
-         Connections that one caller opens for {SEQUENCE} calls, one after the other, and for what comes before \
+         Connections that one caller opens for the handshake and {SEQUENCE} sequential calls.\n\n\
          them.\n\n\
          | client | JSON | streams |\n| --- | ---: | ---: |\n"
     );
@@ -123,8 +123,8 @@ fn account_table(UnusedAccount { requests: [without, with], times }: &UnusedAcco
     let column = |nth: usize| median(times.iter().map(|pair| pair[nth]).collect());
     let relation = median(times.iter().map(|[without, with]| with / without).collect());
     format!(
-        "\n## An account that nobody asks for\n\n\
-         A server that wants no login, called by Wharf on one thread: requests that reach it for connecting and \
+        "\n## Unused account\n\n\
+         A server that requires no login, called by Wharf on one thread: number of requests for connecting and \
          {SEQUENCE} calls, and the median time of a call of one caller, which is a median over pairs of runs.\n\n\
          | client | requests | a call |\n| --- | ---: | ---: |\n\
          | without an account | {without} | {:.0} µs |\n\

@@ -24,7 +24,7 @@ pub struct InstructionCounts {
 /// Counts instructions for the selected clients. Returns an empty list if valgrind is not installed.
 pub fn count(field: &[BenchClient], server: &Path) -> Vec<InstructionCounts> {
     if !on_path("valgrind") {
-        say!("instruction counts are LEFT OUT: there is no valgrind");
+        say!("instruction counts SKIPPED: valgrind not found");
         return Vec::new();
     }
     let counted = field.iter().filter(|client| client.counted);
@@ -54,7 +54,7 @@ fn collect(client: &BenchClient, server: &Path, payload: usize, callers: usize, 
         command.args([flag, &value.to_string()]);
     }
     let said = capture(command.args(["--calls", &calls.to_string()]))?.stderr;
-    collected(&said).ok_or_else(|| "valgrind did not say how much it collected".into())
+    collected(&said).ok_or_else(|| "no instruction count in the output of valgrind".into())
 }
 
 /// Reads `==17== Collected : 1234`; the last such line is the client's own.

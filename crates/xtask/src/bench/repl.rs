@@ -59,9 +59,9 @@ impl ReplBenchPlan {
             [] => 31,
             ["--quick"] => 5,
             ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
-            _ => return Err(format!("bench repl: unknown {}", words.join(" ")).into()),
+            _ => return Err(format!("bench repl: unknown arguments {}", words.join(" ")).into()),
         };
-        if rounds == 0 { Err("--rounds starts at 1".into()) } else { Ok(Self { rounds, command }) }
+        if rounds == 0 { Err("--rounds must be at least 1".into()) } else { Ok(Self { rounds, command }) }
     }
 }
 

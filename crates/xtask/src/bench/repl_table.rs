@@ -15,11 +15,11 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
     let here = MachineDescription::look();
     let mut page = format!(
         "# Benchmarks: the REPL\n\n\
-         On a pseudo-terminal, from the start of `wharf` to its prompt, and to the sight of a key that is typed as soon as \
-         that is there: with no server, and with {CROWD}, of which a fifth each answers, answers after two seconds, never \
-         answers, dies at once, and is not there. Medians over {} rounds in which both take turns; the difference is taken \
-         within each round, and is a median too. Then from a key to its sight, {} keys each: beside a server that says \
-         nothing, and beside one that fills its stderr and sends log notifications as fast as they are read ({:.0} in a \
+         On a pseudo-terminal, from the start of `wharf` to its prompt, and to the echo of a key that is typed as soon as the \
+         prompt is shown: with no server, and with {CROWD}, of which a fifth each responds, responds after two seconds, never \
+         responds, exits at once, and does not exist. Medians over {} rounds in which both take turns. The difference is computed \
+         within each round, and is a median too. Then from a key to its echo, {} keys each: with a server that sends \
+         nothing, and with one that writes to stderr and sends log notifications as fast as they are read ({:.0} per \
          second).\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n\n",
         measured.openings.len(),
@@ -32,7 +32,7 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
         plan.command,
     );
     page.push_str(
-        "| what | quiet | with them | compared | limit | held |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
+        "| metric | quiet | loaded | difference | limit | within limit |\n| --- | ---: | ---: | ---: | ---: | --- |\n",
     );
     for row in rows(measured) {
         let _ = writeln!(page, "{row}");
@@ -42,10 +42,10 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
 
 fn rows(measured: &ReplMeasurements) -> [String; 4] {
     [
-        opening("the prompt is there", measured, |opening| opening.prompt),
-        opening("the first key is seen", measured, |opening| opening.key),
-        keys("a key is seen, median", measured, 0.5, Some(SLOWER)),
-        keys("a key is seen, 95 of 100", measured, 0.95, None),
+        opening("prompt shown", measured, |opening| opening.prompt),
+        opening("first key echoed", measured, |opening| opening.key),
+        keys("key echoed, median", measured, 0.5, Some(SLOWER)),
+        keys("key echoed, p95", measured, 0.95, None),
     ]
 }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn differences_are_taken_within_a_round() {
         let row = rows(&measured(5.0, 1.5)).map(|row| row.to_owned());
-        assert_eq!(row[0], "| the prompt is there | 20.0 ms | 25.0 ms | +5.0 ms | +20 ms | yes |");
-        assert_eq!(row[2], "| a key is seen, median | 100 µs | 150 µs | 1.50× | 2× | yes |");
+        assert_eq!(row[0], "| prompt shown | 20.0 ms | 25.0 ms | +5.0 ms | +20 ms | yes |");
+        assert_eq!(row[2], "| key echoed, median | 100 µs | 150 µs | 1.50× | 2× | yes |");
     }
 }

@@ -32,8 +32,8 @@ fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
          Callers that each have one call in flight, against the same echo server; client and server share \
          the cores named. Each cell is calls per second, and in brackets the time per call relative to the \
          limit: a client that writes the same bytes as Wharf into the same pipes and only counts the line \
-         ends that come back. Rates are medians over {} rounds of {} s in which the clients take turns; \
-         the relation is taken within each round, and is a median too.\n\n\
+         ends that come back. Rates are medians over {} rounds of {} s in which the clients take turns. \
+         The ratio is computed within each round and is a median too.\n\n\
          Measured on {}, Linux {}, {} cores, {}, with `{}`.\n",
         plan.rounds, plan.seconds, here.date, here.kernel, here.cores, here.processor, plan.command,
     )
@@ -103,11 +103,11 @@ fn relations(samples: &[ThroughputSample], setting: BenchSetting, limit: &str, l
 
 pub fn instruction_table(counts: &[InstructionCounts]) -> String {
     if counts.is_empty() {
-        return "Left out: there was no valgrind.\n".into();
+        return "Skipped: valgrind was not installed.\n".into();
     }
     let mut table = String::from(
-        "Instructions per call in the client's process, counted by callgrind on one thread; what the kernel \
-         and the server do is not in them.\n\n| client |",
+        "Instructions per call in the client's process, counted by callgrind on one thread, without the kernel \
+         and the server.\n\n| client |",
     );
     for (payload, callers) in instructions::SETTINGS {
         let _ = write!(table, " {}, {} |", bytes(payload), plural(callers, "caller"));

@@ -26,7 +26,7 @@ fn introduction(version: &str) -> String {
     format!(
         "# Conformance\n\n\
          Wharf's client against the public conformance suite, `{SUITE}` {version}. The suite plays a server and \
-         looks at what arrives there; it drives `wharf-conformance-client`, a small program in `crates/conformance` on the \
+         checks the messages it receives; it drives `wharf-conformance-client`, a small program in `crates/conformance` on the \
          public interface of `wharf-client`.\n\n\
          ```console\n\
          $ cargo xtask conformance                                    # every revision\n\
@@ -36,12 +36,12 @@ fn introduction(version: &str) -> String {
          `cargo xtask test` runs the same and adds it to its count.\n\n\
          - The suite and the Node it needs are pinned in `crates/conformance/node` and installed below the target \
          folder, where the logs are too: `conformance/logs`.\n\
-         - Every scenario runs on its own, and counts only when suite and client both exit with 0 and at least one \
-         check passed. A warning of the suite is a failure. There is no list of failures that are expected.\n\
+         - Every scenario runs on its own, and passes only if suite and client both exit with 0 and at least one \
+         check passed. A warning of the suite is a failure. There is no list of expected failures.\n\
          - The client negotiates by itself in every scenario: it does not read which revision the suite plays.\n\
-         - `sse-retry` measures a delay and has the machine to itself; of the others two run at once.\n\
+         - `sse-retry` measures a delay and runs alone; the others run two at a time.\n\
          - In scenarios of `auth/` the client logs in as it would for a person, with the suite's page in the place of \
-         the browser's; what it keeps lives in memory.\n"
+         the browser's; its credentials stay in memory.\n"
     )
 }
 
@@ -50,7 +50,7 @@ fn version() -> TaskResult<String> {
     let pins = fs::read_to_string(root().join("crates/conformance/node/package.json"))?;
     let pins: serde_json::Value = serde_json::from_str(&pins)?;
     let version = pins["dependencies"][SUITE].as_str();
-    Ok(version.ok_or("the suite is not among its pins")?.to_owned())
+    Ok(version.ok_or("the suite is not in crates/conformance/node/package.json")?.to_owned())
 }
 
 fn table(played: &[ScenarioResult]) -> String {

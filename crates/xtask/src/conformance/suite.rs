@@ -55,7 +55,11 @@ impl ConformanceSuite {
         }
         let scenarios = listed(&capture(&mut command)?.stdout, revision);
         // An unparsable list must not look like an empty one.
-        if scenarios.is_empty() { Err(format!("the suite lists nothing for {revision}").into()) } else { Ok(scenarios) }
+        if scenarios.is_empty() {
+            Err(format!("the suite lists no scenarios for {revision}").into())
+        } else {
+            Ok(scenarios)
+        }
     }
 
     /// Runs one scenario and stores its output as a log.
@@ -124,7 +128,7 @@ impl ScenarioVerdict {
 impl fmt::Display for ScenarioVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.checks.passed, self.checks.made)?;
-        if self.ended_well { Ok(()) } else { f.write_str(", ended badly") }
+        if self.ended_well { Ok(()) } else { f.write_str(", abnormal exit") }
     }
 }
 

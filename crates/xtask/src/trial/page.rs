@@ -14,12 +14,12 @@ pub fn page(tries: &[TrialResult]) -> String {
         "# A real model\n\n\
          Nine tasks over servers from npm and PyPI, each done by `wharf run` with a model of 1.5 billion parameters \
          (Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, on llama.cpp with `--temp 0.1`) in each of the three wire formats that \
-         llama.cpp speaks, with six requests at most. A task \
-         is done right when the tool it needs was called with the arguments it needs; what so small a model makes of the \
-         answer is another matter, and stands below. A model that makes the same call over and over is noticed and ended; one that takes turns between \
-         calls may come to the end of its requests first.\n\n\
+         llama.cpp supports, with at most six requests. A task \
+         succeeds if the required tool was called with the required arguments. The answers of so small a model vary \
+         and are quoted below. A model that repeats one call is detected and stopped; a model that alternates between \
+         calls may use up its requests first.\n\n\
          Made on {}, {} cores, {}, with `cargo xtask trial`.\n\n\
-         | format | done right | repeated a call, and that was noticed | longest task | at least {ENOUGH} |\n\
+         | format | solved | repeated call detected | longest task | at least {ENOUGH} |\n\
          | --- | ---: | ---: | ---: | --- |\n",
         here.date, here.cores, here.processor,
     );

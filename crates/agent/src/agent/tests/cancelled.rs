@@ -48,7 +48,7 @@ async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
         });
         assert_eq!(told.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
         let conversation = run.finish().await;
-        assert_eq!(results(&conversation), ["!cancelled by the person"; 10]);
+        assert_eq!(results(&conversation), ["!cancelled by the user"; 10]);
         stage.goes_on(&agent, conversation).await;
     }
 }

@@ -101,7 +101,7 @@ async fn what_cannot_be_called_is_told_to_the_model() {
         let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
         assert_eq!(ending(&events), Some(&RunEnding::Done), "{format}: {:?}", stage.modeld.refusals());
         let results = results(&conversation);
-        let begins = ["!there is no tool nobody", "!nothing was called", "!the tool broke down", "fine"];
+        let begins = ["!unknown tool nobody", "!not executed", "!internal error: the tool's task failed", "fine"];
         assert!(results.iter().zip(begins).all(|(result, begin)| result.starts_with(begin)), "{results:?}");
         assert_eq!(results.len(), 4);
     }
@@ -118,7 +118,7 @@ async fn a_loop_is_noticed_and_ended() {
     assert_eq!(ending(&events), Some(&RunEnding::Looping));
     let begun = events.iter().filter(|event| matches!(event, RunEvent::CallBegun { .. })).count();
     assert_eq!((begun, stage.modeld.requests().len()), (3, 6));
-    assert!(results(&conversation)[3].starts_with("!not carried out: this very call was made 3 times"));
+    assert!(results(&conversation)[3].starts_with("!not executed: this exact call was made 3 times"));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_picture_the_model_does_not_take_is_left_out_for_good() {
             let bodies: Vec<String> = stage.modeld.requests().iter().map(|request| request.body.to_string()).collect();
             let has_picture = |body: &String| body.contains(Base64Text::of(b"picture").text());
             assert_eq!(bodies.iter().filter(|body| has_picture(body)).count(), times, "{format} {status}");
-            assert!(!has_picture(&bodies[times + 1]) && bodies[times + 1].contains("(a picture was left out)"));
+            assert!(!has_picture(&bodies[times + 1]) && bodies[times + 1].contains("(image removed)"));
             stage.goes_on(&agent, conversation).await;
         }
     }
@@ -181,7 +181,7 @@ async fn what_outgrows_the_model_in_the_users_turn_is_shortened_too() {
     let events = to_the_end(&mut run).await;
     assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     let body = stage.modeld.requests()[1].body.to_string();
-    assert!(body.len() < 6000 && body.contains("sum it up") && body.contains("bytes left out)"), "{body}");
+    assert!(body.len() < 6000 && body.contains("sum it up") && body.contains("bytes removed)"), "{body}");
     stage.goes_on(&agent, run.finish().await).await;
 }
 
@@ -208,7 +208,7 @@ async fn an_outgrown_context_is_asked_again_with_less() {
     let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
     assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     assert!(events.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
-    assert!(results(&conversation)[0].ends_with("(shortened: 46000 bytes left out)"));
+    assert!(results(&conversation)[0].ends_with("(truncated: 46000 bytes removed)"));
     let sizes: Vec<usize> = stage.modeld.requests().iter().map(|request| request.body.to_string().len()).collect();
     assert!(sizes[1] > 100_000 && sizes[2] < 60_000, "{sizes:?}");
 }

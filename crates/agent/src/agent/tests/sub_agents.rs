@@ -67,7 +67,7 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
 #[tokio::test]
 async fn it_cannot_delegate_and_gets_no_new_tools() {
     let script = delegating(Answer::call("add", json!({})))
-        .when(result("no tool Agent"), Answer::text("found out"))
+        .when(result("unknown tool Agent"), Answer::text("found out"))
         .when(result("added"), Answer::call("late", json!({})).and(Say::call("Agent", json!({}))))
         .when(result("found out"), Answer::text("done"));
     let stage = Arc::new(stage(script).await);
@@ -80,7 +80,7 @@ async fn it_cannot_delegate_and_gets_no_new_tools() {
     let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
     assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     let told = stage.modeld.requests()[3].body.to_string();
-    assert!(told.contains("there is no tool late") && !told.contains("too late"), "{told}");
+    assert!(told.contains("unknown tool late") && !told.contains("too late"), "{told}");
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn why_it_did_not_finish_is_told() {
     let stage = stage(script).await;
     let agent = stage.agent(ApiFormat::Anthropic).await;
     let (_, conversation) = stage.play(&agent, Conversation::default(), "begin").await;
-    assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nThe last it said: no"]);
+    assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nIts last message: no"]);
 }
 
 /// A sub-agent that never finishes, and a parent agent that delegates again.
@@ -186,5 +186,5 @@ async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["left", "left", "counted", "ended"]);
-    assert_eq!(results(&run.finish().await), ["!cancelled by the person"]);
+    assert_eq!(results(&run.finish().await), ["!cancelled by the user"]);
 }

@@ -121,7 +121,7 @@ fn trouble_in_the_stream_is_an_error() {
     let error =
         decoded(&[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]).unwrap_err();
     assert!(error.is_retryable(), "{error}");
-    assert_eq!(error.to_string(), "the model API broke its answer off: Overloaded (overloaded_error)");
+    assert_eq!(error.to_string(), "model API failed during the response: Overloaded (overloaded_error)");
     for event in ["", "[]", "{", r#"{"type":"content_block_start","index":0}"#, r#"{"type":7}"#] {
         assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
     }

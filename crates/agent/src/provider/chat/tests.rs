@@ -150,10 +150,10 @@ fn a_request_has_everything_in_its_place() {
             {"role": "system", "content": "be brief"},
             {"role": "user", "content": "add"},
             {"role": "assistant", "content": "Well.", "reasoning_content": "?", "tool_calls": calls},
-            {"role": "tool", "tool_call_id": "1", "content": "3\n[a picture, shown below]"},
+            {"role": "tool", "tool_call_id": "1", "content": "3\n[image, shown below]"},
             {"role": "tool", "tool_call_id": "2", "content": "The tool failed: no"},
             {"role": "user", "content": [
-                {"type": "text", "text": "Pictures of the result of the call 1:"},
+                {"type": "text", "text": "Images from the result of call 1:"},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
                 {"type": "text", "text": "and now?"},
             ]},

@@ -165,22 +165,22 @@ async fn what_is_no_answer_says_what_to_do() {
     let page = answer("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");
     let long = r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens"}}"#;
     for (key, answer, expected) in [
-        (None, refused(""), "127.0.0.1 wants a key, and none is set; the usual place is `ANTHROPIC_API_KEY`: bad key "),
+        (None, refused(""), "127.0.0.1 requires an API key and none is set (usually in `ANTHROPIC_API_KEY`): bad key "),
         (
             Some("key-0001"),
             refused("key-0001"),
-            "127.0.0.1 does not take the key it was given; the usual place is `ANTHROPIC_API_KEY`: bad key ***",
+            "127.0.0.1 rejected the API key (usually set in `ANTHROPIC_API_KEY`): bad key ***",
         ),
-        (None, page, "the model API answered with something that is no stream of events: <h1>Welcome</h1>"),
+        (None, page, "model API did not return an event stream: <h1>Welcome</h1>"),
         (
             None,
             answer("404 Not Found", "", r#"{"error":"model not found"}"#),
-            "the model API answered 404: model not found",
+            "model API returned HTTP 404: model not found",
         ),
         (
             None,
             answer("400 Bad Request", "", long),
-            "the model API answered 400: prompt is too long: 9 tokens (invalid_request_error)",
+            "model API returned HTTP 400: prompt is too long: 9 tokens (invalid_request_error)",
         ),
     ] {
         let api = LoopbackApi::start(vec![answer]);

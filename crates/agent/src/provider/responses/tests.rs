@@ -101,10 +101,10 @@ fn trouble_in_the_stream_is_an_error() {
             "Long (context_length_exceeded)",
             false,
         ),
-        (r#"{"type":"response.failed","response":{}}"#, "it does not say why", false),
+        (r#"{"type":"response.failed","response":{}}"#, "no error message", false),
     ] {
         let error = decoded(&[event]).unwrap_err();
-        assert_eq!(error.to_string(), format!("the model API broke its answer off: {expected}"));
+        assert_eq!(error.to_string(), format!("model API failed during the response: {expected}"));
         assert_eq!(error.is_retryable(), passes, "{error}");
     }
     for event in ["", "[]", "{}", r#"{"type":"response.output_text.delta"}"#] {
@@ -161,8 +161,8 @@ fn others_than_openai_get_pictures_after_the_results() {
     let value = written("http://127.0.0.1:9", None, ReasoningMode::GivenOut);
     let input = value["input"].as_array().unwrap();
     let [.., output, message] = input.as_slice() else { panic!("{value}") };
-    assert_eq!(output["output"], "The tool failed: no\n[a picture, shown below]");
-    assert_eq!(message["content"][0]["text"], "Pictures of the result of the call 1:");
+    assert_eq!(output["output"], "The tool failed: no\n[image, shown below]");
+    assert_eq!(message["content"][0]["text"], "Images from the result of call 1:");
     assert_eq!(message["content"][1]["image_url"], "data:image/png;base64,aGk=");
     assert_eq!(message["content"][2]["text"], "and now?");
     assert!(value.get("reasoning").is_none() && value.get("include").is_none());

@@ -224,7 +224,9 @@ fn a_call_that_cannot_be_read_is_answered_and_not_made() {
     play.check("hi | !1 | -1", None);
     assert_eq!(play.done, ["gather", "ask", "gather", "ask"]);
     let TurnBlock::ToolResult { content, .. } = &play.machine.conversation().turns[2].blocks[0] else { panic!() };
-    assert!(matches!(&content[0], ResultBlock::Text(text) if text.contains("begin so: {\"a")));
+    assert!(
+        matches!(&content[0], ResultBlock::Text(text) if text.contains("the arguments are not a JSON object: {\"a"))
+    );
 }
 
 #[test]
@@ -297,7 +299,7 @@ fn after_a_failure_one_can_just_try_again() {
     play.check("hi | hel", Some(RunEnding::Failed(ModelError::Incomplete)));
     let mut again = MachineFixture::new(play.machine.conversation().as_ref().clone(), "", AgentLimits::default());
     again.gather();
-    again.check("hi | hel | Go on.", None);
+    again.check("hi | hel | Continue.", None);
 }
 
 #[test]

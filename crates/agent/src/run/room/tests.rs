@@ -123,7 +123,7 @@ fn the_words_of_the_person_stay() {
 fn what_was_cut_says_so() {
     let mut text = "ü".repeat(1000);
     let saved = cut(&mut text, 401);
-    let expected = format!("{}\n(shortened: 1600 bytes left out)", "ü".repeat(200));
+    let expected = format!("{}\n(truncated: 1600 bytes removed)", "ü".repeat(200));
     assert_eq!((&text, saved), (&expected, 2000 - expected.len()));
     assert_eq!(cut(&mut text, 401), 0);
 }

@@ -143,7 +143,7 @@ async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
     let going = tokio::spawn(ready.go(page()));
     let query = format!("error=access_denied&error_description=%3Cscript%3E&state={STATE}");
     let answer = visit(&redirect_uri, &query).await;
-    assert!(answer.contains("Login failed, see the terminal") && !answer.contains("script"), "{answer}");
+    assert!(answer.contains("Login failed. See the terminal for details") && !answer.contains("script"), "{answer}");
     let returned = going.await.unwrap().unwrap();
     assert_eq!(returned.error.as_deref(), Some("access_denied"));
     assert_eq!(returned.error_description.as_deref(), Some("<script>"));

@@ -32,7 +32,9 @@ impl LoginSelection {
                     Self { server, account: Some(account), spec: Some(spec), missing: None }
                 }
                 ServerSpec::Stdio(_) => {
-                    let failure = Failure::usage("it is started here, so there is no login at it").about(word);
+                    let failure =
+                        Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only")
+                            .about(word);
                     Self { server: key_of(session, word), account, spec: None, missing: Some(failure) }
                 }
             },

@@ -21,7 +21,7 @@ use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nobody is dialled. With a server, the exit code is 4 where it has no login that can be used.
+No server is contacted. With a server, the exit code is 4 if it has no usable login.
 
 Examples:
   wharf auth status
@@ -223,11 +223,11 @@ fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), 
         return session.console.document(&json!({ "schema": 1, "place": place, "items": items }));
     }
     if rows.is_empty() {
-        session.console.say("There are no logins, and no configured server is for one; log in with: wharf auth SERVER");
+        session.console.say("No logins, and no configured server uses one. Log in with: wharf auth SERVER");
         return Ok(());
     }
     let cells: Vec<[String; 7]> = rows.iter().map(LoginRow::cells).collect();
-    let headings = left(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "KEPT IN", "LAST ERROR"]);
+    let headings = left(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "STORED IN", "LAST ERROR"]);
     let style = |cell: &str| match cell {
         cell if cell.starts_with("logged in") => GOOD,
         cell if cell.starts_with("expired") => WARNING,
@@ -240,7 +240,7 @@ fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), 
         _ => cell.to_owned(),
     };
     session.console.print(columns(headings, &cells, session.console.width(), dress))?;
-    session.console.say(format_args!("{} {place}", paint(QUIET, "kept in:")));
+    session.console.say(format_args!("{} {place}", paint(QUIET, "stored in:")));
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub async fn find(
         connection.list_tools().await.map_err(|error| Failure::calling(connection, error))?;
     }
     let names = section.into_iter().flat_map(|section| section.tools.iter().map(|tool| &*tool.id.tool));
-    let failure = Failure::usage(format_args!("there is no tool `{wanted}`")).about(server.as_str());
+    let failure = Failure::usage(format_args!("no tool named `{wanted}`")).about(server.as_str());
     let failure = failure.hint(suggestion(wanted, names.collect::<Vec<_>>().into_iter()));
     Err(match section.and_then(|section| section.why_not(wanted)) {
         Some(why) => failure.hint(why),

@@ -72,7 +72,7 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
         None => Ok(CommandEnding::Fine),
         Some(mut failure) => {
             // The tool's own message is already on stdout.
-            failure.error.message = format!("the tool `{tool}` answered with an error");
+            failure.error.message = format!("the tool `{tool}` returned an error");
             Err(failure)
         }
     }
@@ -87,8 +87,7 @@ fn output_of(answer: &ToolResult, shelf: Option<&mut SaveDirectory>) -> Result<S
 }
 
 fn tool_failure(server: &str, tool: &str, output: &str) -> Failure {
-    let message =
-        if output.is_empty() { format!("the tool `{tool}` answered with an error") } else { output.to_owned() };
+    let message = if output.is_empty() { format!("the tool `{tool}` returned an error") } else { output.to_owned() };
     let mut failure = Failure::other(message).about(server);
     failure.kind = FailureKind::ToolError;
     failure

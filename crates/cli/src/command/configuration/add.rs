@@ -20,9 +20,9 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A server you add is approved by that. One of --scope global starts in a private directory of its own, wherever you are;
---cwd '${project}' starts it in the project's, which you approve once for each project. A secret is best kept elsewhere: write ${VARIABLE} or ${secret:NAME} in its
-place (wharf secret set NAME). A value of - is asked for, unseen; in a pipe it is a line of the standard input.
+A server you add yourself is approved. With --scope global it starts in a private directory of its own;
+--cwd '${project}' starts it in the project directory (one approval per project). Write secrets as ${VARIABLE} or ${secret:NAME}
+(wharf secret set NAME). A value of - is prompted for without echo, or read as a line of stdin if that is a pipe.
 
 Examples:
   wharf add docs https://mcp.example.org/mcp
@@ -74,7 +74,7 @@ impl AddArgs {
     fn in_order(mut self) -> Result<Self, Failure> {
         let own = <Self as clap::Args>::augment_args(clap::Command::new("add"));
         if let Some(word) = self.rest.iter().find(|word| is_flag_of(&own, word)) {
-            let failure = Failure::usage(format_args!("`{word}` would become an argument of the server"));
+            let failure = Failure::usage(format_args!("`{word}` would be passed to the server as an argument"));
             return Err(failure.hint("put it before the command, or write -- before the command"));
         }
         let mut words = std::mem::take(&mut self.line);
@@ -121,9 +121,8 @@ pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
 ///
 /// Fails if the id is not a valid name.
 pub fn server_name(id: &str) -> Result<ServerName, Failure> {
-    ServerName::new(id).map_err(|error| {
-        Failure::usage(error).hint("an id is made of 1 to 64 letters, digits, `_` and `-`, as in my-server")
-    })
+    ServerName::new(id)
+        .map_err(|error| Failure::usage(error).hint("an id has 1 to 64 letters, digits, `_` and `-`, as in my-server"))
 }
 
 /// Validates an entry, writes it and reports the change.
@@ -151,7 +150,7 @@ pub async fn store(
         session.console.warn(line_of(&warning));
     }
     if storing.scope == ConfigScope::Local {
-        session.console.warn("there is no scope `local` here: it goes into the project's configuration");
+        session.console.warn("scope `local` is not supported: writing to the project's configuration");
     }
     let writing = EntryWrite { name, entry, replace: storing.replace, approve: !is_switch };
     let written = write(session, storing.scope, &writing)?;

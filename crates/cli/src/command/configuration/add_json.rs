@@ -9,12 +9,12 @@ use wharf_terminal::stdin;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The entry is what would stand under the id in a file; wharf schema and docs/configuration.md say what may.
+The entry is the object under the id in a configuration file; see `wharf schema` and docs/configuration.md for its keys.
 
 Examples:
   wharf add-json docs '{\"url\": \"https://mcp.example.org/mcp\"}'
   wharf add-json git '{\"command\": \"uvx\", \"args\": [\"mcp-server-git\"]}' --scope global
-  wharf add-json noisy '{\"enabled\": false}'      (switches off, for this project, what a lower layer has)
+  wharf add-json noisy '{\"enabled\": false}'      (disables a server of a lower layer for this project)
   jq .mcpServers.docs other.json | wharf add-json docs -")]
 pub struct AddJsonArgs {
     /// Name of the server: 1 to 64 letters, digits, _ and -
@@ -46,10 +46,10 @@ fn object(text: &str) -> Result<Map<String, Value>, Failure> {
     let example = "as in '{\"command\": \"npx\", \"args\": [\"-y\", \"some-server\"]}'";
     match serde_json::from_str(text) {
         Ok(Value::Object(entry)) => Ok(entry),
-        Ok(_) => Err(Failure::usage("the entry is no JSON object").hint(example)),
+        Ok(_) => Err(Failure::usage("the entry is not a JSON object").hint(example)),
         Err(error) => {
             let at = format!("line {}, column {}", error.line(), error.column());
-            Err(Failure::usage(format_args!("the entry is no JSON, from {at} on")).hint(example))
+            Err(Failure::usage(format_args!("the entry is not valid JSON at {at}")).hint(example))
         }
     }
 }

@@ -17,7 +17,7 @@ use wharf_terminal::shown_path::shown_path;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Secrets are shown as ***; a reference such as ${TOKEN} is shown as it was written, and whether it is set.
+Secrets are shown as ***. A reference such as ${TOKEN} is shown as written, with whether it is set.
 
 Examples:
   wharf get github
@@ -81,7 +81,7 @@ fn relation(server: &ConfiguredServer, other: &ConfiguredServer) -> &'static str
     match other.approval {
         ServerApproval::Needed | ServerApproval::Changed => "Unapproved",
         _ if other.layer <= server.layer => "Replaces",
-        _ => "Beside",
+        _ => "Shadowed",
     }
 }
 
@@ -95,7 +95,7 @@ struct EntrySheet(DetailSheet);
 impl EntrySheet {
     fn head(&mut self, session: &CommandSession, server: &ConfiguredServer, item: &ConfiguredServerItem) {
         let whose = match server.layer {
-            Layer::Home => "global (every program's)",
+            Layer::Home => "global (shared with other programs)",
             Layer::User => "global (your own)",
             Layer::ProjectShared => "project (shared with other programs)",
             Layer::Project => "project",
@@ -157,7 +157,7 @@ impl EntrySheet {
     fn end(&mut self, server: &ConfiguredServer) {
         let _ = match server.layer {
             Layer::Variable => {
-                writeln!(self.0.text, "\nIt stands in a variable: unset WHARF_MCP_SERVERS to be rid of it")
+                writeln!(self.0.text, "\nDefined by the variable WHARF_MCP_SERVERS. To remove: unset it")
             }
             _ => writeln!(self.0.text, "\nTo remove: wharf remove {}", server.name),
         };
@@ -174,7 +174,7 @@ fn text(item: &ConfiguredServerItem, value: &Value) -> String {
                 (Some(true), Some(value)) => format!("set: {}", UntrustedText::new(value.as_str())),
                 (Some(true), None) => "set".to_owned(),
                 (Some(false), _) => "not set".to_owned(),
-                (None, _) => "kept elsewhere".to_owned(),
+                (None, _) => "stored elsewhere".to_owned(),
             });
         }
     }

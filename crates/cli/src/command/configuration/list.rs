@@ -17,9 +17,9 @@ use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Shows what is configured, and starts nothing without --probe. A row marked · does not count: another of the same id does.
-States: enabled, disabled, unapproved (a project's, and you have not agreed to it), changed (since you agreed),
-broken (wharf validate says why), replaced (by a higher layer).
+Lists the configured servers and starts none without --probe. A row marked · is overridden by another with the same id.
+States: enabled, disabled, unapproved (a project's server you have not approved), changed (since you approved it),
+broken (see wharf validate), replaced (by a higher layer).
 
 Examples:
   wharf list
@@ -118,7 +118,7 @@ fn show(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), 
     let waiting: Vec<&str> =
         items.iter().filter(|item| !item.approved && item.state != "broken").map(|item| item.id.as_str()).collect();
     if !waiting.is_empty() {
-        session.console.say(format_args!("Not used before you approve: wharf approve {}", waiting.join(" ")));
+        session.console.say(format_args!("Awaiting approval: wharf approve {}", waiting.join(" ")));
     }
     Ok(())
 }

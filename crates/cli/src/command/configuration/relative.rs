@@ -36,8 +36,8 @@ pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, en
         entry.insert("cwd".to_owned(), PROJECT.into());
     } else {
         session.console.warn(format_args!(
-            "{} starts in a private directory, so {} will not be found there; write an absolute path, or start it in \
-             the project's directory: --cwd '{PROJECT}' (`\"cwd\": \"{PROJECT}\"`), which you approve once per project",
+            "{} starts in a private directory and will not find {} there; use an absolute path, or start it in \
+             the project directory: --cwd '{PROJECT}' (`\"cwd\": \"{PROJECT}\"`), which needs one approval per project",
             UntrustedText::new(name),
             listed(&found)
         ));
@@ -48,9 +48,9 @@ async fn offer(session: &CommandSession, name: &str, found: &[String]) -> bool {
     if session.console.manner.json || !question::is_somebody_there() {
         return false;
     }
-    let say = format!("{} among the arguments is relative.", listed(found));
+    let say = format!("Relative paths among the arguments: {}.", listed(found));
     let prompt = format!(
-        "Start {} in the directory of each project you use it in, approved once for each? [y/N] ",
+        "Start {} in the current project's directory (needs one approval per project)? [y/N] ",
         paint(NAME, UntrustedText::new(name))
     );
     question::confirm(&session.console, &say, &prompt).await

@@ -14,7 +14,7 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --scope, the entry that stands in the project goes first, then the one that counts.
+Without --scope, removes the project's entry if there is one, otherwise the entry in effect.
 
 Examples:
   wharf remove github
@@ -56,8 +56,10 @@ pub async fn run(args: &RemoveArgs, session: &CommandSession) -> CommandResult {
     let places = &session.configuration.places;
     let change = change_file(places, server.layer, &server.place.file, |text| remove_server(text, &server.name))?;
     let ConfigChange::Removed(old) = change else {
-        let failure = Failure::usage(format_args!("it is not in {} any more", server.place.file.display()));
-        return Err(failure.about(server.name.as_str()).hint("somebody else was faster: wharf list"));
+        let failure = Failure::usage(format_args!("it is no longer in {}", server.place.file.display()));
+        return Err(failure
+            .about(server.name.as_str())
+            .hint("another program changed the file; check with `wharf list`"));
     };
     tell(args, session, server, &old)?;
     Ok(CommandEnding::Fine)
@@ -98,7 +100,11 @@ fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Fa
         return Ok(true);
     }
     let file = shown_path(&path, &session.surroundings);
-    session.console.say(format_args!("{} what switched {} off in {file}", paint(GOOD, "Removed"), paint(NAME, &name)));
+    session.console.say(format_args!(
+        "{} the entry that disabled {} in {file}",
+        paint(GOOD, "Removed"),
+        paint(NAME, &name)
+    ));
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     Ok(true)
 }
@@ -113,8 +119,8 @@ fn chosen<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a Conf
         None => all.find(|server| ConfigScope::Project.holds(server)).or(Some(counts)),
     };
     let server = found.ok_or_else(|| {
-        let failure = Failure::usage("it does not stand in that scope").about(counts.name.as_str());
-        failure.hint(format_args!("it stands in {}", counts.place))
+        let failure = Failure::usage("it is not defined in that scope").about(counts.name.as_str());
+        failure.hint(format_args!("it is defined in {}", counts.place))
     })?;
     in_a_file(server)?;
     Ok(server)
@@ -129,7 +135,7 @@ pub fn in_a_file(server: &ConfiguredServer) -> Result<(), Failure> {
     if server.layer != Layer::Variable {
         return Ok(());
     }
-    let failure = Failure::usage("it stands in the variable WHARF_MCP_SERVERS and in no file");
+    let failure = Failure::usage("it is defined by the variable WHARF_MCP_SERVERS, not by a file");
     Err(failure.about(server.name.as_str()).hint("change the variable where it is set"))
 }
 
@@ -158,9 +164,9 @@ fn tell(args: &RemoveArgs, session: &CommandSession, server: &ConfiguredServer, 
         let place = format!("{}:{}", shown_path(&other.place.file, &session.surroundings), other.place.at.line);
         let scope = other.layer.source();
         let name = quoted(server.name.as_str());
-        session.console.warn(format_args!(
-            "another `{name}` counts now, of {place} ({scope}); wharf remove {name} removes that too"
-        ));
+        session
+            .console
+            .warn(format_args!("`{name}` of {place} ({scope}) is in effect now; `wharf remove {name}` removes it too"));
     }
     Ok(())
 }

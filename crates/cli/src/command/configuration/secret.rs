@@ -14,7 +14,7 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A secret is kept in the system's keyring where there is one, else in a file that only you can read. A configuration
+A secret is stored in the system keyring if there is one, otherwise in a file that only you can read. A configuration
 refers to it as ${secret:NAME}.
 
 Examples:
@@ -73,7 +73,7 @@ pub fn store(session: &CommandSession) -> Result<SecretStore, Failure> {
     let configuration = &session.configuration;
     let user = &configuration.places.user;
     if user.as_os_str().is_empty() {
-        return Err(Failure::usage("there is no place to keep secrets in").hint("set HOME or XDG_CONFIG_HOME"));
+        return Err(Failure::usage("no directory to store secrets in").hint("set HOME or XDG_CONFIG_HOME"));
     }
     let store = SecretStore::new(user.with_file_name("secrets.json"), session.surroundings.clone());
     Ok(match &configuration.config()?.settings.secret_command {
@@ -96,7 +96,7 @@ async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
         return session.console.document(&document);
     }
     let place = shown(session, &place);
-    session.console.say(format_args!("{} {} in {place}", paint(GOOD, "Kept"), paint(NAME, name)));
+    session.console.say(format_args!("{} {} in {place}", paint(GOOD, "Stored"), paint(NAME, name)));
     session.console.say(format_args!("  {} write {reference} where it is needed", paint(QUIET, "next:")));
     session.console.say(format_args!("  {} wharf secret remove {name}", paint(QUIET, "undo:")));
     Ok(())
@@ -109,7 +109,7 @@ fn list(session: &CommandSession) -> Result<(), Failure> {
         return session.console.document(&json!({ "schema": 1, "items": items }));
     }
     if names.is_empty() {
-        session.console.say("No secrets are kept; keep one with: wharf secret set NAME");
+        session.console.say("No secrets stored. Store one with: wharf secret set NAME");
     }
     names.iter().try_for_each(|name| session.console.print(format_args!("{name}\n")))
 }
@@ -119,12 +119,12 @@ fn remove(session: &CommandSession, name: &str) -> Result<(), Failure> {
     if !store.remove(name).map_err(|error| failed(&error))? {
         let names = store.names().unwrap_or_default();
         let hint = suggestion(name, names.iter().map(String::as_str));
-        return Err(Failure::usage(format_args!("there is no secret `{name}`")).hint(hint));
+        return Err(Failure::usage(format_args!("no secret named `{name}`")).hint(hint));
     }
     if session.console.manner.json {
         return session.console.document(&json!({ "schema": 1, "success": true, "name": name, "action": "removed" }));
     }
-    session.console.say(format_args!("{} {}", paint(GOOD, "Forgotten:"), paint(NAME, name)));
+    session.console.say(format_args!("{} {}", paint(GOOD, "Deleted:"), paint(NAME, name)));
     Ok(())
 }
 
@@ -138,8 +138,8 @@ fn place_word(place: &SecretOrigin) -> String {
 
 fn shown(session: &CommandSession, place: &SecretOrigin) -> String {
     match place {
-        SecretOrigin::Command => "what secretCommand asks".to_owned(),
-        SecretOrigin::Keyring => "the system's keyring".to_owned(),
+        SecretOrigin::Command => "the store behind secretCommand".to_owned(),
+        SecretOrigin::Keyring => "the system keyring".to_owned(),
         SecretOrigin::File(path) => format!("{}, which only you can read", shown_path(path, &session.surroundings)),
     }
 }

@@ -73,8 +73,8 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
         files.extend(free(session, server)?);
     }
     if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
-        let failure = Failure::usage("it is still off: by `disabled` in its entry, or by `mcp.enabled` of its file");
-        return Err(failure.about(server.name.as_str()).hint(format_args!("look at {}", server.place)));
+        let failure = Failure::usage("still disabled by `disabled` in its entry or `mcp.enabled` of its file");
+        return Err(failure.about(server.name.as_str()).hint(format_args!("check {}", server.place)));
     }
     tell(session, server, switch, &files)?;
     Ok(CommandEnding::Fine)
@@ -84,8 +84,9 @@ fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> 
 fn instead(failure: Failure, server: &ConfiguredServer, switch: SwitchDirection) -> Failure {
     let failure = failure.about(server.name.as_str());
     match (switch, server.layer) {
-        (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
-            .hint(format_args!("for this project alone: wharf add-json {} '{{\"enabled\": false}}'", server.name)),
+        (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => {
+            failure.hint(format_args!("for this project only: wharf add-json {} '{{\"enabled\": false}}'", server.name))
+        }
         _ => failure,
     }
 }
@@ -145,7 +146,7 @@ fn tell(
         });
     }
     if files.is_empty() {
-        session.console.say(format_args!("{} is {action} already", paint(NAME, name)));
+        session.console.say(format_args!("{} is already {action}", paint(NAME, name)));
         return Ok(());
     }
     let files: Vec<String> = files.iter().map(|file| shown_path(file, &session.surroundings)).collect();

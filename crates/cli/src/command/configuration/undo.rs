@@ -11,7 +11,7 @@ pub fn undo_by_json(name: &ServerName, entry: &Map<String, Value>, flags: &str) 
     let is_whole = shown == masked::entry(entry, SecretDisplay::Revealed);
     let json = Value::Object(if is_whole { entry.clone() } else { shown }).to_string();
     let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
-    let note = if is_whole { "" } else { "   (with the secrets in place of ***)" };
+    let note = if is_whole { "" } else { "   (replace *** with the secrets)" };
     format!("wharf add-json {} {}{flags}{note}", quoted(name.as_str()), quoted(&json))
 }
 

@@ -19,8 +19,8 @@ use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
-Reads every layer, starts nothing and asks no secret command. Fails with 2 where anything is an error; with
---strict-config for warnings too. wharf --validate-config is the same.
+Reads every layer without starting servers or running secret commands. Exits with 2 if there are errors, with
+--strict-config also for warnings. Same as wharf --validate-config.
 
 Examples:
   wharf validate
@@ -166,11 +166,11 @@ fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: u
     let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let files: Vec<String> = found(config).map(|file| shown_path(file, &session.surroundings)).collect();
     let read = match files.is_empty() {
-        true => "no file was found".to_owned(),
+        true => "no file found".to_owned(),
         false => files.join(", "),
     };
     let verdict = match (errors, warnings) {
-        (0, 0) => paint(GOOD, "nothing is wrong".to_owned()),
+        (0, 0) => paint(GOOD, "no problems".to_owned()),
         (0, _) => paint(WARNING, many(warnings, "warning")),
         _ => paint(BAD, format!("{}, {}", many(errors, "error"), many(warnings, "warning"))),
     };

@@ -65,7 +65,7 @@ impl<'a> DemoServers<'a> {
         let given: &[&str] = if answers == AnswerSource::Tour { &[OWN_ANSWER] } else { &[] };
         let (overheard, services) = QuestionRecorder::among(ServiceArgs::answering(given).offer(session)?.services);
         let program = std::env::current_exe()
-            .map_err(|error| Failure::other(format_args!("this program cannot find itself: {error}")))?;
+            .map_err(|error| Failure::other(format_args!("cannot determine the path of this program: {error}")))?;
         Ok(Self {
             session,
             answers,

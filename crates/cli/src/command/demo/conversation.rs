@@ -65,7 +65,9 @@ pub async fn question(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
     ensure(lines.len() == 1, "book_berth should ask once")?;
     if cast.answers == AnswerSource::Tour {
-        lines.push("the tour answers with the server's defaults and an address; --ask lets you answer".to_owned());
+        lines.push(
+            "the tour answers with the server's defaults and an email address; use --ask to answer yourself".to_owned(),
+        );
         ensure(shown(&answer).starts_with("Booked: "), "the berth should be booked")?;
     }
     lines.push(format!("→  {}", shown(&answer)));
@@ -86,11 +88,11 @@ async fn raise_tide(server: &Connection) -> Result<String, String> {
     let mut subscription = server.subscribe(interest).await.map_err(told)?;
     let raised = shown(&ask(server, "raise_tide", "{}").await?);
     let event = tokio::time::timeout(PATIENCE, subscription.next()).await;
-    let event = event.map_err(|_| "the change should have been told")?.map_err(told)?;
+    let event = event.map_err(|_| "no change notification arrived")?.map_err(told)?;
     ensure(matches!(&event, Event::Resource(uri) if uri == TIDE), "the tide should have changed")?;
     let read = server.read_resource(TIDE, CallOptions::default()).await.map_err(told)?;
     let read = UntrustedText::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
-    ensure(read == raised, "what is read should be new")?;
+    ensure(read == raised, "reading should return the new value")?;
     Ok(format!("{}: raise_tide  →  {TIDE} changed  →  {read}", server.facts().name))
 }
 
@@ -113,6 +115,6 @@ pub async fn task(cast: &DemoServers<'_>) -> SceneResult {
     cast.session.console.clear();
     let answer = answer.map_err(told)?;
     let words = std::mem::take(&mut *words.lock().unwrap_or_else(PoisonError::into_inner));
-    ensure(words.len() > 1, "the task should have told how it gets on")?;
+    ensure(words.len() > 1, "the task should have reported its status")?;
     Ok(vec![format!("unload_ship containers=3  →  {}  →  {}", words.join(", "), shown(&answer))])
 }

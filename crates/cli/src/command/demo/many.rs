@@ -44,15 +44,15 @@ fn rule(tool: &str) -> SourcedRule {
 async fn play(host: &Host) -> SceneResult {
     host.settled().await;
     let mut lines: Vec<String> = host.status().iter().map(shown).collect();
-    ensure(state(host, "quay")? == ServerState::Ready, "the first one should be ready")?;
-    ensure(state(host, "pier")? == ServerState::Idle, "the lazy one should be waiting")?;
-    ensure(state(host, "wreck")? == ServerState::Failed, "the one that is not there should have failed")?;
+    ensure(state(host, "quay")? == ServerState::Ready, "the first server should be ready")?;
+    ensure(state(host, "pier")? == ServerState::Idle, "the lazy server should be idle")?;
+    ensure(state(host, "wreck")? == ServerState::Failed, "the missing server should have failed")?;
     lines.push(told(host, "pier", "echo").await?);
-    ensure(state(host, "pier")? == ServerState::Ready, "its first call should have started it")?;
+    ensure(state(host, "pier")? == ServerState::Ready, "the first call should have started the server")?;
     let crashed = call(host, "quay", "crash").await;
     lines.push(format!("quay crash  →  {}", crashed.err().ok_or("it should have crashed")?));
     lines.push(told(host, "quay", "echo").await?);
-    ensure(host.status_of("quay").is_ok_and(|status| status.restarts == 1), "it should have come back by itself")?;
+    ensure(host.status_of("quay").is_ok_and(|status| status.restarts == 1), "the server should have restarted")?;
     let refused = call(host, "pier", "environment").await;
     lines.push(format!("pier environment  →  {}", refused.err().ok_or("no rule allows it")?));
     Ok(lines)

@@ -27,7 +27,7 @@ pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
         let server = BackgroundServer::start(cast, arguments).await.map_err(|error| error.to_string())?;
         let url = server.url.clone();
         let connection = dial(cast, name, url.clone()).await?;
-        ensure(connection.facts().transport == expected, "it should be spoken to in the form it has")?;
+        ensure(connection.facts().transport == expected, "the expected transport should be detected")?;
         let answer = ask(&connection, "echo", r#"{"text":"Ahoy!"}"#).await?;
         ensure(text_view(&answer.content) == "Ahoy!", "echo should repeat the text")?;
         let said = if name == "stateless" { customs(&connection).await? } else { String::new() };
@@ -48,7 +48,7 @@ pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
 async fn customs(connection: &Connection) -> Result<String, String> {
     let answer = ask(connection, "clear_customs", r#"{"region":"north"}"#).await?;
     let text = text_view(&answer.content);
-    ensure(text.contains("north"), "the region should have been seen in a header")?;
+    ensure(text.contains("north"), "the region should have been sent in a header")?;
     Ok(format!("          {}", wharf_spec::UntrustedText::new(text).shortened(120)))
 }
 
@@ -82,7 +82,7 @@ impl BackgroundServer {
             let url = line.trim().strip_prefix("listening on ").and_then(|url| Url::parse(url).ok());
             match url {
                 Some(url) => Ok(Self { child, url }),
-                None => Err(io::Error::other(format!("the demo server did not come up: {}", line.trim()))),
+                None => Err(io::Error::other(format!("the demo server did not start: {}", line.trim()))),
             }
         })
         .await

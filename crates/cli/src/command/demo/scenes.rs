@@ -47,7 +47,7 @@ pub async fn tools(cast: &DemoServers<'_>) -> SceneResult {
         let names: Vec<&str> = listing.items.iter().map(|tool| tool.name.as_str()).collect();
         let tools = UntrustedText::new(names.join(", ")).to_string();
         lines.push(format!("{} {}", paint(NAME, format_args!("{:<5}", server.facts().name)), tools));
-        ensure(names.contains(&"echo"), "there should be a tool `echo`")?;
+        ensure(names.contains(&"echo"), "the tool `echo` should be listed")?;
     }
     Ok(lines)
 }
@@ -57,7 +57,7 @@ pub async fn call(cast: &DemoServers<'_>) -> SceneResult {
     ensure(text_view(&echo.content) == "Ahoy!", "echo should repeat the text")?;
     let sent = r#"{"cargo":["oranges",7]}"#;
     let data = ask(cast.north(), "json_response", sent).await?.structured;
-    let data = data.ok_or("json_response should answer with data")?;
+    let data = data.ok_or("json_response should return structured data")?;
     Ok(vec![
         format!("echo text=Ahoy!  →  {}", shown(&echo)),
         format!("json_response '{sent}'  →  {}", UntrustedText::new(data.get())),
@@ -77,7 +77,7 @@ pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
     cast.session.console.clear();
     let answer = answer.map_err(told)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
-    ensure(reports.len() == 4, "there should be four reports")?;
+    ensure(reports.len() == 4, "there should be four progress updates")?;
     Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), shown(&answer))])
 }
 
@@ -93,7 +93,7 @@ pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
         joined.map_err(|error| error.to_string())?.map_err(told)?;
     }
     let took = began.elapsed();
-    ensure(took < EACH * CALLS / 2, "they should not wait for each other")?;
+    ensure(took < EACH * CALLS / 2, "the calls should run in parallel")?;
     Ok(vec![format!("{CALLS} calls of {} each, together: {}", DurationText(EACH), DurationText(took))])
 }
 
@@ -104,16 +104,16 @@ pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {
     ensure(!names.contains(&SECRET), "the server should not see the secret")?;
     let (ours, theirs) = (cast.session.surroundings.env.len() + 1, names.len());
     Ok(vec![
-        format!("you have {ours} variables, {SECRET} among them; the server got {theirs}:"),
+        format!("you have {ours} variables, including {SECRET}; the server received {theirs}:"),
         UntrustedText::new(names.join(" ")).shortened(400).to_string(),
-        "more only by name: --env NAME, or --inherit-env for all".to_owned(),
+        "pass more with --env NAME, or all with --inherit-env".to_owned(),
     ])
 }
 
 pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
     let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(told)?;
     let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
-    ensure(text.contains("Ahoy"), "the greeting should greet")?;
+    ensure(text.contains("Ahoy"), "the greeting should contain `Ahoy`")?;
     let name = [("name".to_owned(), "Ada".to_owned())];
     let prompt = cast.west().get_prompt("welcome", &name, CallOptions::default()).await.map_err(told)?;
     let said = prompt.messages.first().map(|message| text_view(std::slice::from_ref(&message.content)));

@@ -64,7 +64,7 @@ impl<'a> DemoTour<'a> {
             let line = wrap(&format!("   {line}"), self.session.console.width());
             self.show(format_args!("{line}\n"))?;
         }
-        let mark = if ok { paint(GOOD, "✓ as it should be") } else { paint(BAD, "✗ not as it should be") };
+        let mark = if ok { paint(GOOD, "✓ passed") } else { paint(BAD, "✗ failed") };
         self.show(format_args!("   {mark}{}\n\n", paint(QUIET, format_args!(", {}", DurationText(took)))))?;
         let detail = anstream::adapter::strip_str(&detail).to_string();
         self.steps.push(StepDocument { name, ok, duration_ms: millis(took), detail });
@@ -83,7 +83,7 @@ impl<'a> DemoTour<'a> {
             self.session.console.document(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
         } else if success {
             let took = DurationText(self.began.elapsed());
-            self.show(format_args!("{} in {took}. Now with a server of yours:\n", paint(GOOD, "All went well")))?;
+            self.show(format_args!("{} in {took}. Next, try your own server:\n", paint(GOOD, "All steps passed")))?;
             self.show("   wharf tools --stdio \"npx -y @modelcontextprotocol/server-everything\"\n")?;
         }
         Ok(success)

@@ -27,13 +27,13 @@ pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
     let options = CallOptions::default().progress(move |_| signal.notify_one());
     let arguments = raw(r#"{"seconds":60,"steps":1000}"#)?;
     tokio::select! {
-        _ = cast.east().call_tool("slow", &arguments, options) => return Err("it should have taken a minute".to_owned()),
+        _ = cast.east().call_tool("slow", &arguments, options) => return Err("the call should have taken a minute".to_owned()),
         () = begun.notified() => {}
     }
-    ensure(cast.cancellations.sent() == sent_before + 1, "the server should have been told")?;
+    ensure(cast.cancellations.sent() == sent_before + 1, "the server should have been notified")?;
     let next = ask(cast.east(), "echo", r#"{"text":"still here"}"#).await?;
     Ok(vec![
-        "slow seconds=60  →  dropped when it had begun; the server was told".to_owned(),
+        "slow seconds=60  →  cancelled after it started; the server was notified".to_owned(),
         format!("echo  →  {}", shown(&next)),
     ])
 }
@@ -41,7 +41,7 @@ pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
 pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
     let arguments = raw(r#"{"exit_code":3}"#)?;
     let failed = match cast.east().call_tool("crash", &arguments, CallOptions::default()).await {
-        Ok(_) => return Err("crash should not answer".to_owned()),
+        Ok(_) => return Err("crash should not return a result".to_owned()),
         Err(failed) => failed,
     };
     let CallError::OutcomeUnknown(gone) = &failed else { return Err(failed.to_string()) };
@@ -58,7 +58,7 @@ pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
 pub async fn missing(cast: &DemoServers<'_>) -> SceneResult {
     let spec = StdioSpec { program: "no-such-server".into(), ..StdioSpec::default() };
     match connect(&spec, cast.options("missing")).await {
-        Ok(_) => Err("there should be no such command".to_owned()),
+        Ok(_) => Err("the command should not exist".to_owned()),
         Err(error) => {
             let failure = Failure::connecting("missing", &ServerSpec::Stdio(spec), &cast.session.surroundings, error);
             Ok(render(&failure).lines().map(str::to_owned).collect())
@@ -73,7 +73,7 @@ pub async fn close(cast: &DemoServers<'_>) -> SceneResult {
     cast.session.close().await;
     let took = DurationText(began.elapsed());
     let left = left_over(&pids);
-    ensure(left.is_empty(), &format!("processes are left: {left:?}"))?;
+    ensure(left.is_empty(), &format!("processes left running: {left:?}"))?;
     let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Ok(vec![format!("closed in {took}; of the processes {pids} and their guards none is left")])
+    Ok(vec![format!("closed in {took}; processes {pids} and their guards have exited")])
 }

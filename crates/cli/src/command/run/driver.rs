@@ -71,7 +71,7 @@ impl<'a> RunDriver<'a> {
             match self.next().await {
                 DriverEvent::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
                 DriverEvent::Run(Some(event)) => self.heard(&event)?,
-                DriverEvent::Run(None) => return Err(Failure::other("the run was lost on the way")),
+                DriverEvent::Run(None) => return Err(Failure::other("internal error: the run ended without a result")),
                 DriverEvent::Ordered(order) => self.ordered(order),
                 // The task has sent the reply itself.
                 DriverEvent::Errand => {}

@@ -61,16 +61,16 @@ impl TextWriter {
     pub fn over(mut self) -> Result<(), Failure> {
         self.end_line()?;
         let UsageTotals { requests, input, output, cached } = self.spent.usage;
-        let cached = if cached > 0 { format!(" ({cached} of them cached)") } else { String::new() };
+        let cached = if cached > 0 { format!(" ({cached} cached)") } else { String::new() };
         let requests = format!("{requests} {}", if requests == 1 { "request" } else { "requests" });
         let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
         let model = short(&self.spent.model);
-        self.say(format_args!("{model} · {requests}, {input} tokens read{cached}, {output} written{id}"));
+        self.say(format_args!("{model} · {requests}, {input} input tokens{cached}, {output} output tokens{id}"));
         Ok(())
     }
 
     fn waiting(&self, time: Duration, because: &ModelError) {
-        self.say(format_args!("{}; asking again in {}", UntrustedText::new(chain(because)), DurationText(time)));
+        self.say(format_args!("{}; retrying in {}", UntrustedText::new(chain(because)), DurationText(time)));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {

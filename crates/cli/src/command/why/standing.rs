@@ -24,9 +24,9 @@ pub fn placed(server: &ConfiguredServer, config: &Config, _: &CommandSession) ->
     match &server.described {
         Err(problems) => {
             let step = failed(step).evidence(problems.iter().map(|problem| escaped(&told(problem))));
-            let text = problems.first().map_or("it cannot be read".to_owned(), ToString::to_string);
+            let text = problems.first().map_or("the entry is invalid".to_owned(), ToString::to_string);
             let fix = problems.iter().find_map(|problem| problem.fix.clone());
-            let fix = fix.unwrap_or_else(|| "`wharf validate` shows everything that is wrong".to_owned());
+            let fix = fix.unwrap_or_else(|| "`wharf validate` lists all problems".to_owned());
             let failure = Failure::usage(text).about(server.name.as_str()).hint(fix);
             (step, Some(ProbeFailure { code: ProbeCode::ConfigBroken, failure }))
         }
@@ -35,7 +35,7 @@ pub fn placed(server: &ConfiguredServer, config: &Config, _: &CommandSession) ->
             if !server.enabled
                 && matches!(server.approval, ServerApproval::NotNeeded | ServerApproval::Approved(_)) =>
         {
-            (failed(step).evidence(["it is switched off".to_owned()]), barred(server, ProbeCode::ConfigDisabled))
+            (failed(step).evidence(["disabled".to_owned()]), barred(server, ProbeCode::ConfigDisabled))
         }
         Ok(_) => (step, None),
     }
@@ -63,11 +63,11 @@ fn warnings<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl Iterat
 /// Checks the approval. References are not expanded before it, because reading a secret may run a program.
 pub fn approval(server: &ConfiguredServer, _: &Config, _: &CommandSession) -> StepCheck {
     let (state, detail, code) = match server.approval {
-        ServerApproval::NotNeeded => (StepState::Ok, "not needed: it is your own", None),
-        ServerApproval::Approved(_) => (StepState::Ok, "you have approved it", None),
+        ServerApproval::NotNeeded => (StepState::Ok, "not needed: your own server", None),
+        ServerApproval::Approved(_) => (StepState::Ok, "approved", None),
         ServerApproval::Needed => (StepState::Failed, unapproved(server), Some(ProbeCode::ApprovalNeeded)),
         ServerApproval::Changed => {
-            (StepState::Failed, "it has changed since you approved it", Some(ProbeCode::ApprovalChanged))
+            (StepState::Failed, "changed since you approved it", Some(ProbeCode::ApprovalChanged))
         }
     };
     (ProbeStep::new("approval", state, detail), code.and_then(|code| barred(server, code)))
@@ -84,7 +84,7 @@ pub fn references(server: &ConfiguredServer, _: &Config, session: &CommandSessio
     });
     let evidence = references.iter().map(|reference| shown(reference, &session.surroundings));
     let detail = match references.len() {
-        0 => "it refers to nothing".to_owned(),
+        0 => "no references".to_owned(),
         1 => "1 reference".to_owned(),
         count => format!("{count} references"),
     };
@@ -105,10 +105,10 @@ fn shown(reference: &ConfigReference, around: &Environment) -> String {
     let is_set = |name: &str| around.var(name).is_some();
     match &reference.to {
         ReferenceTarget::Variable { name, .. } if is_set(name) => format!("{name}: set"),
-        ReferenceTarget::Variable { name, has_default: true } => format!("{name}: not set, so its default is taken"),
+        ReferenceTarget::Variable { name, has_default: true } => format!("{name}: not set, using its default"),
         ReferenceTarget::Variable { name, .. } => format!("{name}: not set"),
-        ReferenceTarget::HandedDown(name) if is_set(name) => format!("{}: handed down", escaped(name)),
-        ReferenceTarget::HandedDown(name) => format!("{}: to be handed down, but not set", escaped(name)),
+        ReferenceTarget::HandedDown(name) if is_set(name) => format!("{}: passed on", escaped(name)),
+        ReferenceTarget::HandedDown(name) => format!("{}: to be passed on, but not set", escaped(name)),
         ReferenceTarget::Secret(name) => format!("secret {}: looked up", escaped(name)),
         ReferenceTarget::File(file) => format!("variables of the file {}", escaped(file)),
     }
@@ -119,7 +119,7 @@ pub fn missing(id: &str, config: &Config) -> DiagnosisReport {
     let unreadable =
         config.problems.iter().find(|problem| problem.severity == ProblemSeverity::Error && problem.server.is_none());
     let looked = config.layers.iter().map(|layer| {
-        let found = if layer.found { "" } else { ", which is not there" };
+        let found = if layer.found { "" } else { " (not found)" };
         format!("looked in {}{found}", escaped(&layer.file.display().to_string()))
     });
     let broken = config.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
@@ -127,16 +127,16 @@ pub fn missing(id: &str, config: &Config) -> DiagnosisReport {
     let (code, detail, next) = match unreadable {
         Some(problem) => {
             let place = problem.place.as_ref().map(|place| place.file.display().to_string()).unwrap_or_default();
-            let detail = format!("there is no server `{id}`, but {} cannot be read", escaped(&place));
-            let next = problem.fix.clone().unwrap_or_else(|| format!("mend it: {problem}"));
+            let detail = format!("no server named `{id}`, and {} cannot be read", escaped(&place));
+            let next = problem.fix.clone().unwrap_or_else(|| format!("fix it: {problem}"));
             (ProbeCode::ConfigBroken, detail, next)
         }
         None if config.servers.is_empty() => {
-            (ProbeCode::ConfigMissing, "no server is configured".to_owned(), ADD.to_owned())
+            (ProbeCode::ConfigMissing, "no servers configured".to_owned(), ADD.to_owned())
         }
         None => {
             let names = config.servers.iter().map(|server| server.name.as_str());
-            (ProbeCode::ConfigMissing, format!("there is no server `{id}`"), suggestion(id, names))
+            (ProbeCode::ConfigMissing, format!("no server named `{id}`"), suggestion(id, names))
         }
     };
     let mut steps =

@@ -70,14 +70,14 @@ fn every_form_makes_the_same_entries() {
 #[test]
 fn what_is_wrong_is_told_and_nothing_is_written() {
     for (args, expected) in [
-        (&["x"][..], "nothing says how the server is reached"),
-        (&["x y", "https://h/"], "an id is made of"),
-        (&["x", "https://h/", "-e", "A=1"], "--env means nothing for this server"),
-        (&["x", "-H", "A=1", "--", "npx"], "--header means nothing for this server"),
+        (&["x"][..], "neither a URL nor a command was given"),
+        (&["x y", "https://h/"], "an id has 1 to 64"),
+        (&["x", "https://h/", "-e", "A=1"], "--env does not apply to this kind of server"),
+        (&["x", "-H", "A=1", "--", "npx"], "--header does not apply to this kind of server"),
         (&["x", "-H", "hush", "https://h/"], "--header needs a name and a value"),
-        (&["x", "--url", "ftp://hush/"], "the URL is no address"),
+        (&["x", "--url", "ftp://hush/"], "the URL is not an http:// or https:// URL"),
         (&["x", "https://h/", "more"], "a server at a URL takes no arguments"),
-        (&["x", "https://h/", "--oauth-token-url", "hush"], "--oauth-token-url is no address"),
+        (&["x", "https://h/", "--oauth-token-url", "hush"], "--oauth-token-url is not an http:// or https:// URL"),
         (&["x", "-e", "=1", "--", "npx"], "--env needs a name"),
         (&["x", " "], "`command` is empty"),
     ] {
@@ -96,7 +96,7 @@ fn an_id_is_taken_once_and_a_replacement_can_be_undone() {
     let ran = world.run(&["add", "x", "-s", "user", "https://two/"]);
     assert_eq!(ran.code, Some(2));
     let place = format!("{}:3:5", world.path(USER).display());
-    assert!(ran.stderr.contains(&format!("there is a server `x` already, in {place}")), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("server `x` already exists in {place}")), "{}", ran.stderr);
     let document = world.fine(&["add", "x", "-s", "global", "--replace", "--json", "https://two/"]).json();
     assert_eq!((&document["action"], &document["source"]), (&json!("replaced"), &json!("global")));
     assert_eq!(document["undo"], "wharf add-json x '{\"url\":\"https://one/\"}' --replace --scope global");
@@ -109,11 +109,11 @@ fn another_layer_with_the_id_is_told() {
     let world = World::new();
     world.fine(&["add", "x", "https://project/"]);
     let ran = world.fine(&["add", "x", "--scope", "global", "https://global/"]);
-    assert!(ran.stderr.contains("warning: the `x` of .wharf/config.json:3 still counts"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: the `x` of .wharf/config.json:3 is still in effect"), "{}", ran.stderr);
     let ran = world.fine(&["add", "x", "--replace", "https://other/"]);
-    assert!(ran.stderr.contains("it takes the place of the `x` of ~/.config/wharf/config.json:3"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it replaces the `x` of ~/.config/wharf/config.json:3"), "{}", ran.stderr);
     let ran = world.fine(&["add", "y", "--scope", "local", "https://h/"]);
-    assert!(ran.stderr.contains("there is no scope `local` here"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("scope `local` is not supported"), "{}", ran.stderr);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_secret_in_a_projects_file_is_warned_about() {
     ] {
         let ran = World::new().fine(&[&["add", "x"], args].concat());
         assert!(!ran.stderr.contains("hush"), "{}", ran.stderr);
-        assert_eq!(ran.stderr.contains("a secret stands in clear"), warned.is_some(), "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains("holds a secret in clear text"), warned.is_some(), "{}", ran.stderr);
         assert!(warned.is_none_or(|warned| ran.stderr.contains(warned)), "{}", ran.stderr);
     }
 }
@@ -173,8 +173,8 @@ fn secrets_are_typed_unseen() {
 fn json_is_checked_as_it_would_be_read() {
     let world = World::new();
     for (text, expected) in [
-        ("{\"command\": hush}", "the entry is no JSON, from line 1, column 13 on"),
-        ("[]", "the entry is no JSON object"),
+        ("{\"command\": hush}", "the entry is not valid JSON at line 1, column 13"),
+        ("[]", "the entry is not a JSON object"),
         ("{\"type\": \"stdio\"}", "missing `command` in stdio server `x`"),
         ("{\"command\": \"a\", \"url\": \"http://h/\"}", "has both `command`"),
     ] {
@@ -185,7 +185,7 @@ fn json_is_checked_as_it_would_be_read() {
     }
     let ran = world.piped(&["add-json", "x", "-"], "{\"command\": \"a\", \"comand\": 1}");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("warning: `comand` means nothing here; did you mean `command`?"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: unknown key `comand`; did you mean `command`?"), "{}", ran.stderr);
     assert_eq!(world.fine(&["list", "--json"]).json()["items"][0]["approved"], true);
 }
 
@@ -207,12 +207,12 @@ fn relative_paths_of_a_global_server_are_noticed() {
     let words = ["add", "files", "--scope", "global", "--", "./server", "."];
     let ran = world.run(&words);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("`.` will not be found") && ran.stderr.contains("--cwd '${project}'"), "{ran:?}");
+    assert!(ran.stderr.contains("will not find `.` there") && ran.stderr.contains("--cwd '${project}'"), "{ran:?}");
     let server = world.path("home/project/server").display().to_string();
     assert_eq!(entry(&world, USER, "files"), json!({"command": server, "args": ["."]}));
     let words = ["add", "files", "--scope", "global", "--replace", "--", "./server", "."];
     let mut terminal = at_terminal(&world.command(&words));
-    terminal.answer("approved once for each? [y/N] ", "y");
+    terminal.answer("(needs one approval per project)? [y/N] ", "y");
     assert_eq!(terminal.end().code, Some(0));
     assert_eq!(entry(&world, USER, "files"), json!({"command": server, "args": ["."], "cwd": "${project}"}));
     // Adding it is the approval for the project it was added in.

@@ -32,7 +32,7 @@ fn the_projects_goes_first_and_what_counts_then_is_told() {
     assert_eq!(document["counts_now"], format!("{}:3:5", world.path(USER).display()));
     world.write(PROJECT, ONE);
     let ran = world.fine(&["rm", "x"]);
-    assert!(ran.stderr.contains("another `x` counts now, of ~/.config/wharf/config.json:3 (global)"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`x` of ~/.config/wharf/config.json:3 (global) is in effect now"), "{}", ran.stderr);
     assert_eq!(world.run(&["remove", "x", "--scope", "project"]).code, Some(2));
     world.fine(&["remove", "x", "--scope", "global"]);
 }
@@ -52,7 +52,7 @@ fn a_server_is_switched_where_it_stands() {
     let ran = world.fine(&["disable", "x"]);
     assert_eq!(ran.stderr, "Disabled x in ~/.config/wharf/config.json\n  undo: wharf enable x\n");
     assert_eq!(state(&world), "disabled");
-    assert_eq!(world.fine(&["disable", "x"]).stderr, "x is disabled already\n");
+    assert_eq!(world.fine(&["disable", "x"]).stderr, "x is already disabled\n");
     let document = world.fine(&["enable", "x", "--json"]).json();
     assert_eq!((&document["action"], &document["files"]), (&json!("enabled"), &json!([world.path(USER)])));
     assert_eq!(state(&world), "enabled");
@@ -79,7 +79,7 @@ fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
     let ran = world.run(&["disable", "x", "--config", &yaml]);
     assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains("is YAML, which is only read") && ran.stderr.contains("edit it by hand"),
+        ran.stderr.contains("is YAML, which Wharf can read but not edit") && ran.stderr.contains("edit it manually"),
         "{}",
         ran.stderr
     );
@@ -87,7 +87,7 @@ fn a_file_of_a_flag_is_edited_and_a_variable_is_not() {
     for command in ["remove", "enable", "disable"] {
         let ran = world.run(&[command, "x"]);
         assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("it stands in the variable WHARF_MCP_SERVERS"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("it is defined by the variable WHARF_MCP_SERVERS"), "{}", ran.stderr);
     }
 }
 
@@ -107,9 +107,9 @@ fn a_switch_is_removed_and_not_what_it_switches() {
     let world = World::new();
     world.write(USER, r#"{"mcpServers": {"github": {"command": "a", "env": {"TOKEN": "hush"}}}}"#);
     let ran = world.fine(&["add-json", "github", r#"{"enabled": false}"#]);
-    assert!(ran.stderr.contains("undo: wharf enable github") && !ran.stderr.contains("higher layer"), "{ran:?}");
+    assert!(ran.stderr.contains("undo: wharf enable github") && !ran.stderr.contains("takes precedence"), "{ran:?}");
     let ran = world.fine(&["remove", "github"]);
-    assert!(ran.stderr.contains("Removed what switched github off"), "{ran:?}");
+    assert!(ran.stderr.contains("Removed the entry that disabled github"), "{ran:?}");
     assert!(world.read(USER).contains("hush"));
     assert_eq!(world.fine(&["list", "--json"]).json()["items"][0]["state"], "enabled");
 }
@@ -121,7 +121,7 @@ fn a_flag_behind_the_command_is_not_swallowed() {
     for words in [&["--scope", "global"][..], &["-e", "TOKEN=x"], &["--trust"]] {
         let ran = world.run(&[&["add", "a", "npx", "pkg"], words].concat());
         assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stderr.contains("would become an argument of the server"), "{ran:?}");
+        assert!(ran.stderr.contains("would be passed to the server as an argument"), "{ran:?}");
     }
     world.fine(&["add", "a", "--", "npx", "pkg", "--scope", "global"]);
     assert!(world.read(PROJECT).contains(r#""--scope""#));

@@ -15,17 +15,14 @@ fn a_secret_is_kept_listed_and_forgotten() {
     let ran = world.piped(&["secret", "set", "github"], "hush\n");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     let told =
-        "Kept github in ~/.config/wharf/secrets.json, which only you can read\n  next: write ${secret:github} where";
+        "Stored github in ~/.config/wharf/secrets.json, which only you can read\n  next: write ${secret:github} where";
     assert!(ran.stderr.starts_with(told) && !ran.stderr.contains("hush"), "{}", ran.stderr);
     assert_eq!(std::fs::metadata(world.path(KEPT)).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(world.fine(&["secret", "list"]).stdout, "github\n");
     assert_eq!(world.fine(&["secret", "list", "--json"]).json(), json!({"schema": 1, "items": [{"name": "github"}]}));
     let ran = world.run(&["secret", "remove", "gihub"]);
     assert_eq!(ran.code, Some(2));
-    assert!(
-        ran.stderr.contains("there is no secret `gihub`") && ran.stderr.contains("did you mean `github`"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.contains("no secret named `gihub`") && ran.stderr.contains("did you mean `github`"), "{ran:?}");
     world.fine(&["secret", "remove", "github"]);
     assert_eq!(world.fine(&["secret", "list"]).stdout, "");
     assert_eq!(world.piped(&["secret", "set", "a b"], "x").code, Some(2));

@@ -42,7 +42,7 @@ fn every_entry_has_a_row() {
         "· two stdio global replaced lower ~/.mcp.json:1".to_owned(),
     ];
     assert_eq!(rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>(), expected);
-    assert!(ran.stderr.contains(":5:8: `bad` has neither `command` nor `url`; give `command`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(":5:8: `bad` has neither `command` nor `url`; set `command`"), "{}", ran.stderr);
     assert!(ran.stderr.contains("wharf approve new one"), "{}", ran.stderr);
 }
 
@@ -107,7 +107,7 @@ x
     let ran = world.fine(&["get", "x"]);
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("5 ms is hardly meant; write 5000 for 5 s\n\nTo remove: wharf remove x\n"),
+        ran.stdout.contains("5 ms is probably too short; write 5000 for 5 s\n\nTo remove: wharf remove x\n"),
         "{}",
         ran.stdout
     );
@@ -121,7 +121,7 @@ x
 fn an_unknown_server_is_told_with_what_may_be_meant() {
     let ran = several().run(&["get", "twoo"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("error: there is no server `twoo`.\n  hint: did you mean `two`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: no server named `twoo`.\n  hint: did you mean `two`"), "{}", ran.stderr);
 }
 
 #[test]

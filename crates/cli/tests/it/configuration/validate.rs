@@ -20,7 +20,7 @@ fn every_problem_is_told_under_its_file() {
     for expected in [
         "~/.config/wharf/config.json",
         "3:8 error `x` has neither `command` nor `url`",
-        "fix give `command` (and `args`) for a server to start, or `url` for one to dial",
+        "fix set `command` (and `args`) for a local server, or `url` for a remote one",
         "4:38 error the variable `NONE` is not set",
         ".wharf/config.json",
     ] {
@@ -56,7 +56,7 @@ fn the_flag_is_the_command() {
     world.write(USER, "{");
     let (flag, command) = (world.run(&["--validate-config"]), world.run(&["validate"]));
     assert_eq!((flag.code, &flag.stdout, &flag.stderr), (Some(2), &command.stdout, &command.stderr));
-    assert_eq!(World::new().fine(&["--validate-config"]).stderr, "0 servers: nothing is wrong (no file was found)\n");
+    assert_eq!(World::new().fine(&["--validate-config"]).stderr, "0 servers: no problems (no file found)\n");
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn one_file_is_looked_at_alone() {
     let world = World::new();
     world.write(USER, "{");
     world.write("home/project/team.yaml", "mcpServers: {x: {command: a}}\n");
-    assert_eq!(world.fine(&["validate", "team.yaml"]).stderr, "1 server: nothing is wrong (team.yaml)\n");
+    assert_eq!(world.fine(&["validate", "team.yaml"]).stderr, "1 server: no problems (team.yaml)\n");
     let ran = world.run(&["validate", "none.json"]);
-    assert!(ran.code == Some(2) && ran.stdout.contains("there is no such file"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stdout.contains("file not found"), "{ran:?}");
 }
 
 #[test]

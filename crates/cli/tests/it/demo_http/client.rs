@@ -170,7 +170,7 @@ impl Response {
         self.head().status
     }
 
-    /// The status, and the body as JSON; null if there is none.
+    /// The status, and the body as JSON; null if missing.
     #[track_caller]
     pub fn json(&mut self) -> (u16, Value) {
         let head = self.head();

@@ -24,15 +24,15 @@ pub(super) fn only(
     room: u64,
 ) -> Result<SkillContent, SkillError> {
     let [content] = <[ResourceContents; 1]>::try_from(answer.contents)
-        .map_err(|contents| SkillError::content(uri, &format!("the answer holds {} contents", contents.len())))?;
+        .map_err(|contents| SkillError::content(uri, &format!("expected one content item, got {}", contents.len())))?;
     if content.uri != uri {
-        return Err(SkillError::content(uri, &format!("the answer holds `{}`", content.uri)));
+        return Err(SkillError::content(uri, &format!("result is for `{}` instead", content.uri)));
     }
     let mime_type = content.mime_type.clone();
     let bytes = match (content.text, content.blob) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(blob)) => decoded(uri, &blob, promise, room)?,
-        _ => return Err(SkillError::content(uri, "it has to be text or bytes, and one of them")),
+        _ => return Err(SkillError::content(uri, "must have either text or blob")),
     };
     match promise {
         Some(promise) => verify(promise, &bytes)?,

@@ -11,10 +11,10 @@ pub enum SkillError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// The content does not match the entry.
-    #[error("the skill is not what its entry says: {0}")]
+    #[error("skill does not match its entry: {0}")]
     Mismatch(SkillMismatch),
     /// The entry does not list the file. It was not requested.
-    #[error("the skill has no file `{path}`")]
+    #[error("skill has no file `{path}`")]
     Unlisted {
         /// The requested path, escaped.
         path: String,
@@ -28,7 +28,7 @@ pub enum SkillError {
         problem: String,
     },
     /// The skill exceeds the maximum number of files. No file was read.
-    #[error("the skill has {count} files, more than {limit}")]
+    #[error("skill has {count} files, the limit is {limit}")]
     TooManyFiles {
         /// Number of listed files.
         count: usize,
@@ -36,13 +36,13 @@ pub enum SkillError {
         limit: usize,
     },
     /// The skill exceeds the maximum size.
-    #[error("the skill is too large: more than {limit} bytes")]
+    #[error("skill is larger than {limit} bytes")]
     TooLarge {
         /// Maximum size in bytes.
         limit: u64,
     },
     /// The skill was loaded from another server. Its files can only be read from that server.
-    #[error("the skill is from server `{expected}` and cannot read from `{found}`")]
+    #[error("skill belongs to server `{expected}`, its files cannot be read from `{found}`")]
     OtherServer {
         /// Server the skill was loaded from.
         expected: String,
@@ -53,7 +53,7 @@ pub enum SkillError {
 
 /// A difference between entry and content. All fields are escaped and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the {what} of `{uri}` is {found}, not {expected}")]
+#[error("{what} of `{uri}` is {found}, expected {expected}")]
 pub struct SkillMismatch {
     /// The file.
     pub uri: String,

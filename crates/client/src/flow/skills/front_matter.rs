@@ -18,7 +18,7 @@ const NODES: usize = 4096;
 
 /// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
 pub(super) fn compare(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<(), SkillError> {
-    let unreadable = |problem: &str| SkillError::content(&skill.uri, &format!("its front matter: {problem}"));
+    let unreadable = |problem: &str| SkillError::content(&skill.uri, &format!("front matter: {problem}"));
     let head = find(text).map_err(unreadable)?;
     let found = read(head).map_err(|problem| unreadable(&problem))?;
     let expected: Map<String, Value> = skill.frontmatter.decode(bounds).map_err(crate::CallError::from)?;
@@ -56,7 +56,7 @@ fn find(text: &str) -> Result<&str, &'static str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     if !lines.next().is_some_and(is_fence) {
-        return Err("there is none");
+        return Err("missing");
     }
     let start = text.find('\n').map_or(text.len(), |at| at + 1);
     let mut end = start;
@@ -66,10 +66,10 @@ fn find(text: &str) -> Result<&str, &'static str> {
         }
         end += line.len();
         if end - start > SIZE {
-            return Err("it is too long");
+            return Err("too long");
         }
     }
-    Err("it does not end")
+    Err("missing closing `---`")
 }
 
 fn is_fence(line: &str) -> bool {
@@ -89,7 +89,7 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
     }
     match reader.root {
         Some(Value::Object(fields)) => Ok(fields),
-        _ => Err("it is no mapping".to_owned()),
+        _ => Err("not a mapping".to_owned()),
     }
 }
 
@@ -122,13 +122,13 @@ impl FrontMatterBuilder {
             Event::SequenceStart(_, 0, None) => self.begin(OpenCollection::List(Vec::new())),
             Event::MappingStart(_, 0, None) => self.begin(OpenCollection::Fields { fields: Map::new(), key: None }),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
-            _ => Err("it uses an anchor, an alias or a tag".to_owned()),
+            _ => Err("anchors, aliases and tags are not allowed".to_owned()),
         }
     }
 
     fn begin(&mut self, new: OpenCollection) -> Result<(), String> {
         if matches!(self.open.last(), Some(OpenCollection::Fields { key: None, .. })) {
-            return Err("a key is not a plain text".to_owned());
+            return Err("a key is not a plain scalar".to_owned());
         }
         if self.open.len() == DEPTH {
             return Err(format!("nested deeper than {DEPTH} levels"));
@@ -152,7 +152,7 @@ impl FrontMatterBuilder {
             Some(OpenCollection::Fields { fields, key }) => {
                 let key = key.take().ok_or("a value has no key")?;
                 if fields.contains_key(&key) {
-                    return Err(format!("`{key}` stands twice"));
+                    return Err(format!("duplicate key `{key}`"));
                 }
                 fields.insert(key, value);
             }

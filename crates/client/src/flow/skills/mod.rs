@@ -66,7 +66,7 @@ impl Connection {
         let answer = self.request("skills/get", Some(&params), CallOptions::default()).await?;
         let skill = self.entry(answer)?;
         if skill.uri != uri {
-            return Err(CallError::Protocol("it describes another skill than the one asked for".to_owned()));
+            return Err(CallError::Protocol("result describes a different skill".to_owned()));
         }
         Ok(skill)
     }
@@ -87,7 +87,7 @@ impl Connection {
         };
         check_limits(skill)?;
         let SkillContent { bytes, .. } = self.read_skill_file(&loaded, "SKILL.md").await?;
-        let text = String::from_utf8(bytes).map_err(|_| SkillError::content(&skill.uri, "it is not text"))?;
+        let text = String::from_utf8(bytes).map_err(|_| SkillError::content(&skill.uri, "not valid UTF-8"))?;
         front_matter::compare(skill, &text, &self.limits().bounds)?;
         loaded.text = text;
         Ok(loaded)
@@ -124,7 +124,7 @@ impl Connection {
         let bounds = &self.limits().bounds;
         let result = self.complete(answer)?;
         let entry = members(&result, bounds)?.into_iter().find(|(key, _)| key == "skill");
-        let (_, entry) = entry.ok_or_else(|| CallError::Protocol("no `skill` in the result".to_owned()))?;
+        let (_, entry) = entry.ok_or_else(|| CallError::Protocol("result has no `skill`".to_owned()))?;
         Ok(Skill::view(entry, bounds)?)
     }
 }

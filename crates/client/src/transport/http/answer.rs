@@ -154,7 +154,7 @@ pub(super) async fn first_answer(
 ) -> Result<Bytes, String> {
     match ContentKind::of(&response.headers) {
         ContentKind::Json => response.body.collect(limits.request).await.map_err(|error| error.to_string()),
-        ContentKind::Other => Err("neither JSON nor a stream of events".to_owned()),
+        ContentKind::Other => Err("response is neither JSON nor an event stream".to_owned()),
         ContentKind::Events => {
             let mut events = EventReader::new(response.body, limits, budget);
             loop {
@@ -167,7 +167,7 @@ pub(super) async fn first_answer(
                         }
                     }
                     StreamItem::End(what) => return Err(what),
-                    StreamItem::TooLarge => return Err("it is too large".to_owned()),
+                    StreamItem::TooLarge => return Err("response is too large".to_owned()),
                     StreamItem::Discarded(exceeded) => return Err(exceeded.to_string()),
                 }
             }

@@ -143,7 +143,7 @@ impl HttpExchange {
 
     fn no_answer(&self, status: StatusCode, shown: &str) -> ExchangeStep {
         let what = if shown.is_empty() { String::new() } else { format!(": {shown}") };
-        self.fail(CallError::Protocol(format!("HTTP {status} without an answer{what}")))
+        self.fail(CallError::Protocol(format!("HTTP {status} without a response message{what}")))
     }
 
     /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
@@ -211,7 +211,7 @@ impl HttpExchange {
         }
         let asks = scan(message).is_ok_and(|envelope| envelope.method.is_some() && envelope.id(message).is_some());
         if asks {
-            tracing::warn!("the server made a request, which its revision does not allow; ignored");
+            tracing::warn!("ignored a server request, which this revision does not allow");
         }
         !asks
     }
@@ -260,13 +260,13 @@ impl HttpExchange {
                     return Err(self.forgotten(place));
                 }
                 Ok(response) => {
-                    let what = format!("{what}, and it cannot be taken up again (HTTP {})", response.status);
+                    let what = format!("{what}, and resuming failed (HTTP {})", response.status);
                     return Err(self.lose(trouble::cut(&what), SendState::Perhaps));
                 }
                 Err(_) => {}
             }
         }
-        Err(self.lose(trouble::cut(&format!("{what}, and it cannot be taken up again")), SendState::Perhaps))
+        Err(self.lose(trouble::cut(&format!("{what}, and resuming failed")), SendState::Perhaps))
     }
 
     async fn login(&self, mut response: HttpResponse) -> ExchangeStep {
@@ -360,7 +360,7 @@ impl HttpExchange {
 
     /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
     fn changed(&self) -> ExchangeStep {
-        tracing::warn!("the server no longer speaks the revision that was agreed on");
+        tracing::warn!("server no longer speaks the negotiated revision");
         self.engine.lose_turned_away(Some(self.order.id), trouble::changed());
         ExchangeStep::Done
     }
@@ -417,7 +417,7 @@ impl Drop for HttpExchange {
     /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
         if self.link.form == HttpTransportKind::Streamable && self.is_awaited() {
-            self.lose(trouble::cut("what was to bring the answer has ended"), SendState::Perhaps);
+            self.lose(trouble::cut("internal error: the request task ended"), SendState::Perhaps);
         }
     }
 }

@@ -141,11 +141,11 @@ impl ServerStreamTask {
                     return ListenOutcome::Cut { asked: events.retry(), spoke };
                 }
                 StreamItem::TooLarge => {
-                    tracing::warn!("the server's own stream brought a message over the size limit");
+                    tracing::warn!("closing the server's stream: message over the size limit");
                     return ListenOutcome::Failed;
                 }
                 StreamItem::Discarded(exceeded) => {
-                    tracing::warn!("the server's own stream brought {exceeded}");
+                    tracing::warn!("closing the server's stream: {exceeded}");
                     return ListenOutcome::Failed;
                 }
             }

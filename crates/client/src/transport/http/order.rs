@@ -52,12 +52,13 @@ impl ConfiguredHeaders {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in wanted {
-            let known = HeaderName::try_from(name.as_str()).map_err(|_| format!("`{name}` is no name for a header"))?;
+            let known =
+                HeaderName::try_from(name.as_str()).map_err(|_| format!("`{name}` is not a valid header name"))?;
             if is_reserved(&known) {
                 return Err(format!("`{name}` is set by the connection itself"));
             }
             let mut value = HeaderValue::from_str(value.reveal())
-                .map_err(|_| format!("the value of `{name}` has characters a header cannot carry"))?;
+                .map_err(|_| format!("the value of `{name}` contains invalid characters"))?;
             value.set_sensitive(true);
             if known == header::USER_AGENT {
                 headers.insert(known, value);
@@ -74,12 +75,12 @@ impl ConfiguredHeaders {
             return Ok(());
         }
         if self.0.contains_key(header::AUTHORIZATION) {
-            return Err("the address says who logs in, and so does `Authorization`".to_owned());
+            return Err("credentials are set both in the URL and in `Authorization`".to_owned());
         }
         let who = format!("{}:{}", unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
         let text = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(who));
         let mut value =
-            HeaderValue::from_str(&text).map_err(|_| "the address names nobody who can log in".to_owned())?;
+            HeaderValue::from_str(&text).map_err(|_| "the credentials in the URL are invalid".to_owned())?;
         value.set_sensitive(true);
         self.0.insert(header::AUTHORIZATION, value);
         // Fails only for addresses without a host, which cannot have credentials.

@@ -231,7 +231,7 @@ impl HttpLink {
             Ok(Ok(place)) => {
                 self.session.approach(place);
                 self.greet().await;
-                tracing::info!("the server had forgotten the session; a new one is open");
+                tracing::info!("session expired, opened a new one");
                 self.dialect.begun_anew(&engine);
                 self.listen();
             }
@@ -323,19 +323,19 @@ impl HttpLink {
                     let outcome = self.post(&place, &order).await;
                     self.said(&place, outcome).await;
                 }
-                Err(_) => self.unsaid("the server cannot be reached"),
+                Err(_) => self.unsaid("server unreachable"),
             }
         });
         if told.await.is_err() {
-            self.unsaid("the server does not take it");
+            self.unsaid("no response from the server");
         }
     }
 
     fn unsaid(&self, why: &str) {
         if let Some(engine) = self.engine() {
-            engine.tally.warn(CounterKind::Unsent, "a notification or a reply could not be sent");
+            engine.tally.warn(CounterKind::Unsent, "failed to send a notification or a reply");
         }
-        tracing::debug!(why, "a notification or a reply could not be sent");
+        tracing::debug!(why, "failed to send a notification or a reply");
     }
 
     async fn said(

@@ -82,7 +82,7 @@ impl HttpLink {
         match tokio::time::timeout(limit, self.await_endpoint()).await {
             Ok(opened) => opened,
             Err(_) => Err(StreamOpenError::Failed(trouble::cut(&format!(
-                "the stream did not say where to post within {} ms",
+                "no endpoint event within {} ms",
                 limit.as_millis()
             )))),
         }
@@ -98,7 +98,7 @@ impl HttpLink {
                 return Err(StreamOpenError::Failed(trouble::status(status, "")));
             }
             status => {
-                let detail = "what it answers to GET is no stream of events".to_owned();
+                let detail = "response to GET is not an event stream".to_owned();
                 return Err(StreamOpenError::Refused(ConnectCause::Status { status: status.as_u16(), detail }));
             }
         }
@@ -112,7 +112,7 @@ impl HttpLink {
                 }
                 StreamItem::Event(_) => {}
                 StreamItem::End(what) => return Err(StreamOpenError::Failed(trouble::cut(&what))),
-                StreamItem::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("an event without end"))),
+                StreamItem::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("event over the size limit"))),
                 StreamItem::Discarded(exceeded) => {
                     return Err(StreamOpenError::Failed(trouble::cut(&exceeded.to_string())));
                 }
@@ -143,7 +143,7 @@ impl HttpLink {
         for attempt in 1.. {
             let gone = match self.begin_anew(&engine).await {
                 Ok(events) => {
-                    tracing::info!("the stream was lost; a new one is open");
+                    tracing::info!("stream lost, opened a new one");
                     self.dialect.begun_anew(&engine);
                     return self.drive(events);
                 }
@@ -190,7 +190,7 @@ impl HttpLink {
 fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
     let url = base.join(String::from_utf8_lossy(text).trim()).ok();
     // Displayed without its query, which often contains the session id.
-    let shown = url.as_ref().map_or_else(|| "no address".to_owned(), |url| spec.shown(url));
+    let shown = url.as_ref().map_or_else(|| "invalid URL".to_owned(), |url| spec.shown(url));
     url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
         endpoint: UntrustedText::new(shown).shortened(200).to_string(),
         stream: spec.shown(base),
@@ -209,7 +209,7 @@ async fn read(mut events: EventReader, engine: &Arc<Engine>) -> DisconnectReport
                 }
             }
             StreamItem::End(what) => return trouble::cut(&what),
-            StreamItem::TooLarge => return trouble::cut("a message over the size limit"),
+            StreamItem::TooLarge => return trouble::cut("message over the size limit"),
             StreamItem::Discarded(exceeded) => return trouble::cut(&exceeded.to_string()),
         }
     }
@@ -234,7 +234,7 @@ async fn await_answer(
                 let _ = engine.deliver_in_turn(message).await;
             }
             StreamItem::End(what) => return Err(trouble::cut(&what)),
-            StreamItem::TooLarge => return Err(trouble::cut("a message over the size limit")),
+            StreamItem::TooLarge => return Err(trouble::cut("message over the size limit")),
             StreamItem::Discarded(exceeded) => return Err(trouble::cut(&exceeded.to_string())),
         }
     }

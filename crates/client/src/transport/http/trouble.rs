@@ -26,7 +26,7 @@ pub(super) fn cut(what: &str) -> DisconnectReport {
 
 /// Creates the error for a status that leaves the outcome of the call unknown.
 pub(super) fn status(status: StatusCode, excerpt: &str) -> DisconnectReport {
-    let hint = (!excerpt.is_empty()).then(|| format!("it said: {excerpt}"));
+    let hint = (!excerpt.is_empty()).then(|| format!("response body: {excerpt}"));
     DisconnectReport { hint, ..DisconnectReport::because(DisconnectCause::Status(status.as_u16())) }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn turned_away(response: &HttpResponse) -> DisconnectReport {
     match (&response.not_authorized, response.status) {
         (Some(why), _) => not_authorized(why.clone()),
         (None, StatusCode::UNAUTHORIZED) => {
-            let reason = "it answered HTTP 401 to what it took before".to_owned();
+            let reason = "HTTP 401 for credentials that were accepted before".to_owned();
             not_authorized(NotAuthorized { remedy: AuthRecovery::Login, reason })
         }
         (None, other) => status(other, ""),
@@ -65,5 +65,5 @@ pub(super) fn changed() -> DisconnectReport {
 
 /// Creates the error for a response that did not arrive in time.
 pub(super) fn unanswered(after: Duration) -> DisconnectReport {
-    cut(&format!("no answer within {} ms", after.as_millis()))
+    cut(&format!("no response within {} ms", after.as_millis()))
 }

@@ -86,7 +86,7 @@ impl ClientSender {
             scanner.push(&message);
             self.engine.deliver_oversized(&scanner.glimpse(), &mut wakers);
         } else if self.engine.deliver(&message, &mut wakers).is_err() {
-            tracing::warn!("a server in this process sent what only a client says");
+            tracing::warn!("in-process server sent a client-only request");
         }
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
@@ -106,7 +106,7 @@ impl ServerStarter for LocalServerStarter {
         let server = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let opened = match server {
             Some(server) => Ok(open(server, &opening)),
-            None => Err(ConnectCause::Protocol("a server in this process starts once".to_owned())),
+            None => Err(ConnectCause::Protocol("an in-process server can be started only once".to_owned())),
         };
         Box::pin(std::future::ready(opened))
     }
@@ -127,7 +127,7 @@ fn open(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let task = tokio::spawn(run(serving, engine.clone(), link.clone(), workers.clone(), done));
     let mut open =
         ServerLink::new(engine, Transport::Memory, LocalLinkHandle { link, workers, task: task.abort_handle(), ended });
-    open.detail = "in this process".to_owned();
+    open.detail = "in-process server".to_owned();
     open
 }
 
@@ -147,7 +147,7 @@ async fn run(
     // A server that ends because the client disconnected has not stopped by itself.
     let cause = if link.is_open() { DisconnectCause::Stopped } else { DisconnectCause::Closed };
     match stopped {
-        Some(Err(panicked)) => tracing::warn!(%panicked, "a server in this process failed"),
+        Some(Err(panicked)) => tracing::warn!(%panicked, "in-process server failed"),
         Some(Ok(())) => {}
         // Poll once more, so that the server receives the cancellations.
         None => drop(tokio::time::timeout(Duration::ZERO, &mut serving).await),

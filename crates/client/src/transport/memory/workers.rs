@@ -95,7 +95,7 @@ pub struct HandlerPanic(pub String);
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it panicked: {}", self.0)
+        write!(f, "panicked: {}", self.0)
     }
 }
 
@@ -275,7 +275,7 @@ impl WorkersShared {
         if current.as_ref().is_some_and(|worker| worker.handle.id() == handle.id()) {
             *current = None;
             self.set_aside.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(server = %self.server, "a handler blocks its thread; the thread was set aside");
+            tracing::warn!(server = %self.server, "handler blocks its thread, continuing on a new thread");
             if self.resident().is_some() {
                 *current = self.another();
                 if current.is_none() {

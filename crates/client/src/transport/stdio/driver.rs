@@ -249,7 +249,7 @@ impl StdioDriver {
 
     fn deliver(&mut self) -> Poll<DisconnectCause> {
         if self.frames.looks_like_utf16() {
-            return Poll::Ready(DisconnectCause::NotMcp("its output is UTF-16; MCP is UTF-8"));
+            return Poll::Ready(DisconnectCause::NotMcp("output is UTF-16, MCP requires UTF-8"));
         }
         let mut messages = 0usize;
         while let Some(frame) = self.frames.next() {
@@ -294,7 +294,7 @@ impl StdioDriver {
     /// Handles the end of the output. Waits briefly for the exit status. An unterminated line is not a message.
     fn end_of_output(&mut self) {
         if !self.frames.rest().is_empty() {
-            self.engine.tally.warn(crate::counters::CounterKind::Broken, "the output ended in the middle of a line");
+            self.engine.tally.warn(crate::counters::CounterKind::Broken, "output ended in the middle of a line");
         }
         self.end_soon(DisconnectCause::ClosedOutput, self.limits.exit_wait);
     }

@@ -308,11 +308,11 @@ mod tests {
         let line = |id: u32, length: usize| format!("{{\"id\":{id},\"x\":\"{}\"}}\n", "x".repeat(length)).into_bytes();
         let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 5 << 20), &line(2, 7 << 20), b"next\n"]);
         assert_eq!(found[0].len(), line(1, 5 << 20).len() - 1);
-        assert_eq!(found[1..], ["more than 6291456 bytes of all servers at once: 2", "next"]);
+        assert_eq!(found[1..], ["all servers together exceed the memory budget of 6291456 bytes: 2", "next"]);
         assert_eq!(budget.used(), 0);
         let held = budget.of_server(6 << 20).charge(5 << 20).unwrap();
         let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 2 << 20), &line(2, 300_000), b"next\n"]);
-        assert_eq!(found[0], "more than 6291456 bytes of all servers at once: 1");
+        assert_eq!(found[0], "all servers together exceed the memory budget of 6291456 bytes: 1");
         assert_eq!((found[1].len(), &found[2][..]), (line(2, 300_000).len() - 1, "next"), "the usual buffer is free");
         drop(held);
         assert_eq!(budget.used(), 0);

@@ -175,7 +175,7 @@ pub async fn late(cell: &Cell) -> Problems {
     demand_service(&mut problems, &connection, cell).await;
     // It is thrown away where it is made or where it arrives, and counted there; nobody else is given it.
     let unmatched = connection.counters().unmatched;
-    demand(&mut problems, unmatched <= 1, || format!("{unmatched} answers to nobody"));
+    demand(&mut problems, unmatched <= 1, || format!("{unmatched} unmatched responses"));
     connection.close().await;
     problems
 }

@@ -54,7 +54,7 @@ fn t05_interpreters_are_warned_of_and_asked_about_anew() {
     let digest =
         |words: &[&str]| ApprovalSubject::of(&described(started(command(words))), &Environment::default()).digest();
     for words in combinations {
-        check_warns(words, "can run a text or another program");
+        check_warns(words, "can run inline code or another program");
         assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
     }
     let plain: [&[&str]; 6] = [
@@ -82,7 +82,7 @@ fn packages_without_a_version_are_warned_of() {
         &["uv", "tool", "run", "pkg"],
         &["env", "A=1", "npx", "--package=pkg", "run"],
     ];
-    loose.into_iter().for_each(|words| check_warns(words, "has no fixed version"));
+    loose.into_iter().for_each(|words| check_warns(words, "is not pinned to a version"));
 }
 
 /// A definition is inspected before the user has approved it, so a large one must not cause long delays.
@@ -102,7 +102,10 @@ fn variables_that_load_something_are_warned_of() {
     let mut stdio = command(&["tool"]);
     stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
     let approvable = ApprovalSubject::of(&described(started(stdio)), &Environment::default());
-    let expected = ["`LD_PRELOAD` can make it run something else", "`NODE_OPTIONS` can make it run something else"];
+    let expected = [
+        "`LD_PRELOAD` can make the server load or run other code",
+        "`NODE_OPTIONS` can make the server load or run other code",
+    ];
     assert_eq!(approvable.warnings(), expected);
 }
 
@@ -118,21 +121,19 @@ fn what_a_login_sends_elsewhere_is_warned_of() {
             ApprovalSubject::of(&described(TransportDefinition::Http(Box::new(http))), &Environment::default())
                 .warnings()
                 .to_vec();
-        let ways = [
-            "everything goes by way of the proxy `http://p.example`",
-            "whoever `own.pem` vouches for is taken for the server",
-        ];
+        let ways =
+            ["all traffic goes through the proxy `http://p.example`", "certificates issued by `own.pem` are trusted"];
         assert_eq!(warnings, [&ways[..], expected].concat());
     };
     check(&[], &[]);
     check(
         &[("token_url", "https://t.example/t"), ("assertion_file", "/run/t\u{1b}")],
-        &["what `/run/t\\u{1b}` holds is sent to `https://t.example/t`"],
+        &["sends the content of `/run/t\\u{1b}` to `https://t.example/t`"],
     );
-    check(&[("assertion_file", "a.jwt")], &["what `a.jwt` holds is sent to the authorization server"]);
+    check(&[("assertion_file", "a.jwt")], &["sends the content of `a.jwt` to the authorization server"]);
     check(
         &[("idp_token_url", "https://i.example"), ("id_token_file", "id.jwt"), ("token_url", "https://t.example")],
-        &["what `id.jwt` holds is sent to `https://i.example`"],
+        &["sends the content of `id.jwt` to `https://i.example`"],
     );
     check(&[("private_key_file", "key.pem")], &["signs with the key in `key.pem`"]);
 }

@@ -39,7 +39,7 @@ async fn a_list_that_fails_or_hangs_leaves_the_server_ready() {
         let began = Instant::now();
         host.settled().await;
         assert_eq!(began.elapsed().as_secs(), waits);
-        assert!(warning(&mut events).await.starts_with("its tools could not be listed: "));
+        assert!(warning(&mut events).await.starts_with("listing its tools failed: "));
         let status = host.status_of("one").unwrap();
         assert_eq!((status.state, status.offers.unwrap().tools), (ServerState::Ready, 0));
         assert!(call(&host, "who").await.unwrap_err().to_string().starts_with("server `one` has no tool `who`"));

@@ -157,7 +157,7 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     scene.host.settled().await;
     let status = scene.host.status_of("one").unwrap();
     assert_eq!(status.state, ServerState::AuthRequired);
-    assert_eq!(status.last_error.unwrap().to_string(), "the server wants a login (HTTP 401)");
+    assert_eq!(status.last_error.unwrap().to_string(), "server requires a login (HTTP 401)");
     scene.host.close().await;
 }
 

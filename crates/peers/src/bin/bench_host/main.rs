@@ -4,7 +4,7 @@
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a benchmark prints, reads its arguments and gives up on the first surprise"
+    reason = "a benchmark prints, reads its arguments and panics on errors"
 )]
 
 mod crowd;

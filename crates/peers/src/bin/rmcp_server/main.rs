@@ -8,7 +8,7 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a test peer says where it listens, reads its arguments and gives up on the first surprise"
+    reason = "a test peer says where it listens, reads its arguments and panics on errors"
 )]
 #![allow(deprecated, reason = "logging, sampling, roots and subscribing are to be tested for as long as they work")]
 

@@ -30,8 +30,8 @@ fn a_request_becomes_a_conversation() {
     );
     assert_eq!(conversation.turns[2].blocks.len(), 2);
     for (messages, why) in [
-        ("[]", "there are no messages"),
-        (r#"[{"role":"user","content":{"type":"audio","data":"","mimeType":"a/b"}}]"#, "texts and images only"),
+        ("[]", "the request has no messages"),
+        (r#"[{"role":"user","content":{"type":"audio","data":"","mimeType":"a/b"}}]"#, "only text and image content"),
         (r#"[{"role":"user","content":{"type":"text"}}]"#, "incomplete"),
         (r#"[{"role":"system","content":{"type":"text","text":"x"}}]"#, "system"),
     ] {
@@ -94,7 +94,7 @@ async fn the_model_answers_after_a_yes_and_the_server_is_sent_it_after_another()
         let (console, model, ask) = (console(), model(&api).await, ask());
         let (shown, ()) = tokio::join!(person(arrivals, lines), sample(&slot, &console, &model, &ask, reply));
         assert_eq!(answered.await.unwrap().as_ref().map(|raw| raw.get()), answer.as_ref().map(|text| &**text));
-        assert!(shown[0].contains("demo wants to use small: 3 messages, an answer of at most 50 tokens"), "{shown:?}");
+        assert!(shown[0].contains("demo requests a completion from small: 3 messages, at most 50 tokens"), "{shown:?}");
         assert!(shown.get(1).is_none_or(|review| review.contains("│ High water at six.")), "{shown:?}");
         assert_eq!((api.requests().len(), api.refusals()), (usize::from(lines[0] == "y"), Vec::new()));
         let limits: Vec<_> = api.requests().iter().map(|sent| sent.body["max_tokens"].clone()).collect();

@@ -15,11 +15,11 @@ pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failur
     let name = known(server, post)?;
     let mut text = sheets(name.as_str(), post).concat();
     if let Some(trace) = trace(name.as_str(), post) {
-        text.push_str(&format!("  {}\n{}", paint(QUIET, "How connecting went:"), steps(&trace, post.width())));
+        text.push_str(&format!("  {}\n{}", paint(QUIET, "Connection steps:"), steps(&trace, post.width())));
     }
     let status = post.fleet.host.status_of(name.as_str());
     if let Some(connected) = status.ok().and_then(|status| status.connected) {
-        text.push_str(&format!("  {} {}\n", paint(QUIET, "Counted:"), counted(&connected.counters)));
+        text.push_str(&format!("  {} {}\n", paint(QUIET, "Counters:"), counted(&connected.counters)));
     }
     for line in further(name.as_str(), post) {
         text.push_str(&format!("{}\n", paint(QUIET, wrap(&format!("  {line}"), post.width()))));
@@ -47,20 +47,20 @@ fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
 fn counted(counters: &ConnectionCounters) -> String {
     let all = [
         (counters.notifications, "notifications"),
-        (counters.noise, "lines that were no message"),
-        (counters.broken, "messages that could not be used"),
-        (counters.oversized, "messages that were too large"),
-        (counters.unmatched, "answers to nobody"),
-        (counters.unwanted_requests, "requests it may not make"),
+        (counters.noise, "lines that were not messages"),
+        (counters.broken, "malformed messages"),
+        (counters.oversized, "oversized messages"),
+        (counters.unmatched, "unmatched responses"),
+        (counters.unwanted_requests, "requests rejected"),
         (counters.stray_errors, "errors without a call"),
         (counters.stray_progress, "progress without a call"),
-        (counters.strays, "news that nobody watches"),
-        (counters.turned_away, "questions too many"),
-        (counters.unsent, "messages of ours that found no room"),
+        (counters.strays, "notifications without a subscription"),
+        (counters.turned_away, "server requests rejected over the limit"),
+        (counters.unsent, "outgoing messages dropped"),
     ];
     let told: Vec<String> =
         all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    if told.is_empty() { "nothing out of the ordinary".to_owned() } else { told.join(", ") }
+    if told.is_empty() { "no anomalies".to_owned() } else { told.join(", ") }
 }
 
 /// Lists further sources of information.
@@ -68,11 +68,11 @@ fn further(server: &str, post: &CommandContext<'_>) -> Vec<String> {
     let session = post.fleet.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));
-        format!("Its log: {}; wharf logs {server}", shown_path(&file, &session.surroundings))
+        format!("log file: {} (wharf logs {server})", shown_path(&file, &session.surroundings))
     });
     let messages = format!(
-        "Its messages: wharf test {server} --debug shows them; with `debug: true` in its entry they are shown here \
-         from the next start of wharf on"
+        "wire messages: wharf test {server} --debug. Set `debug: true` in its entry to show them here \
+         after the next start of wharf"
     );
     log.into_iter().chain([messages]).collect()
 }
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn only_what_happened_is_counted() {
         let mut counters = ConnectionCounters::default();
-        assert_eq!(counted(&counters), "nothing out of the ordinary");
+        assert_eq!(counted(&counters), "no anomalies");
         (counters.noise, counters.notifications) = (2, 7);
-        assert_eq!(counted(&counters), "7 notifications, 2 lines that were no message");
+        assert_eq!(counted(&counters), "7 notifications, 2 lines that were not messages");
     }
 }

@@ -69,8 +69,8 @@ impl ServerSheet {
         self.0.line("State", &format!("{}{since}", dressed(&state(row.state))));
         let enabled = match (is_on(row), row.enabled) {
             (true, _) => "yes",
-            (false, true) => "no, for this session",
-            (false, false) => "no, by its entry",
+            (false, true) => "no (this session)",
+            (false, false) => "no (configuration)",
         };
         self.0.line("Enabled", enabled);
         self.0.line("Transport", row.transport);
@@ -87,7 +87,7 @@ impl ServerSheet {
     fn failure(&mut self, failure: &Failure, width: Option<usize>) {
         self.0.wrapped("Error", &UntrustedText::new(failure.error.message.as_str()).to_string(), width);
         if let Some(step) = failure.error.step {
-            self.0.line("Error", &format!("at the step {step}"));
+            self.0.line("Error", &format!("during step {step}"));
         }
         for hint in &failure.hints {
             self.0.wrapped("Hint", &UntrustedText::new(hint.as_str()).to_string(), width);
@@ -108,16 +108,16 @@ impl ServerSheet {
             self.0.wrapped("Offers", &offered(offers), width);
         }
         for (word, is_so) in [
-            ("lost again and again, shortly after it is ready", status.flapping),
-            ("lazy: it starts with its first use", status.lazy),
-            ("trusted: its tools are allowed where no rule says otherwise", status.trust),
+            ("flapping: repeatedly lost shortly after it was ready", status.flapping),
+            ("lazy: starts on first use", status.lazy),
+            ("trusted: its tools are allowed unless a rule matches", status.trust),
         ] {
             if is_so {
                 self.0.wrapped("Also", word, width);
             }
         }
         if status.in_flight > 0 {
-            self.0.line("Calls", &format!("{} under way", status.in_flight));
+            self.0.line("Calls", &format!("{} in progress", status.in_flight));
         }
         self.stderr(&status.stderr_tail, width);
     }
@@ -156,7 +156,7 @@ impl ServerSheet {
         if lines.is_empty() {
             return;
         }
-        self.0.text.push_str(&format!("  {}\n", paint(QUIET, "The last it wrote to stderr:")));
+        self.0.text.push_str(&format!("  {}\n", paint(QUIET, "last lines of stderr:")));
         for line in &lines[lines.len().saturating_sub(STDERR_SHOWN)..] {
             self.words(line, width);
         }
@@ -176,7 +176,7 @@ fn capabilities(offered: &ServerCapabilities) -> String {
     let plain = [
         ("tools", offered.tools),
         ("resources", offered.resources),
-        ("watching resources", offered.resources_subscribe),
+        ("resource subscriptions", offered.resources_subscribe),
         ("prompts", offered.prompts),
         ("completions", offered.completions),
         ("logging", offered.logging),
@@ -188,7 +188,7 @@ fn capabilities(offered: &ServerCapabilities) -> String {
         .map(|(word, _)| *word)
         .chain(extensions.iter().map(String::as_str))
         .collect();
-    if words.is_empty() { "nothing that is known".to_owned() } else { words.join(", ") }
+    if words.is_empty() { "no known capabilities".to_owned() } else { words.join(", ") }
 }
 
 fn offered(offers: &OfferStatus) -> String {
@@ -198,7 +198,7 @@ fn offered(offers: &OfferStatus) -> String {
     };
     let age = match offers.freshness {
         ListFreshness::Live => String::new(),
-        ListFreshness::Kept { at } => format!("; as it was {}", AgeText(at)),
+        ListFreshness::Kept { at } => format!(" (cached {})", AgeText(at)),
     };
     let (tools, resources) = (CountText(offers.tools, "tool"), CountText(offers.resources, "resource"));
     let (templates, prompts) = (CountText(offers.templates, "template"), CountText(offers.prompts, "prompt"));
@@ -229,7 +229,7 @@ mod tests {
                 assert!(text.contains(part), "{part} in\n{text}");
             }
             let off = anstream::adapter::strip_str(&sheets("off", post).concat()).to_string();
-            assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no, by its entry\n"), "{off}");
+            assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no (configuration)\n"), "{off}");
         });
     }
 
@@ -239,7 +239,7 @@ mod tests {
         sheet.instructions(&"all is well and ".repeat(20), Some(40));
         sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
         let text = anstream::adapter::strip_str(&sheet.0.text).to_string();
-        let ours = ["boom", "  Says:        to models, in its own words:", "  The last it wrote to stderr:"];
+        let ours = ["boom", "  Says:        to models, in its own words:", "  last lines of stderr:"];
         let others: Vec<&str> = text.lines().filter(|line| !ours.contains(line)).collect();
         assert!(
             others.len() > 10 && others.iter().all(|line| line.starts_with("  │ ") && line.width() <= 40),
@@ -273,7 +273,7 @@ mod tests {
             "boom\n  State:       ✗ failed, since 0s ago\n  Enabled:     yes\n  Transport:   stdio\n  \
              Source:      global (config.json:3:5)\n  Restarts:    3\n  \
              Error:       it ended before it was ready, and said\n                 nothing to anybody who asked\n  \
-             \u{20}            at the step spawn\n  Hint:        run its command by itself to see why\n  \
+             \u{20}            during step spawn\n  Hint:        run its command by itself to see why\n  \
              Next:        /mcp reconnect boom\n"
         );
         assert!(text.lines().all(|line| line.width() <= 60), "{text}");

@@ -16,7 +16,7 @@ use wharf_terminal::table::{LabelRow, table, wrap};
 /// Maximum characters shown of a name.
 const LONGEST: usize = 100;
 
-const CLAIMS: &str = "What a tool does is its server's claim, and allows nothing by itself.";
+const CLAIMS: &str = "Effects are declared by the server (unverified) and grant no permission.";
 
 pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = sections(server, post)?;
@@ -47,7 +47,7 @@ impl DeclaredEffect {
         (Self::ReadOnly, "read-only"),
         (Self::Writing, "writing"),
         (Self::Destructive, "destructive"),
-        (Self::Unsaid, "writing, perhaps destructive: its server does not say"),
+        (Self::Unsaid, "unknown effect (no hints): may write or destroy data"),
     ];
 
     fn of(tool: &CatalogTool) -> Self {
@@ -70,7 +70,7 @@ fn one(section: &Section, width: Option<usize>) -> String {
             tools.iter().filter(|tool| DeclaredEffect::of(tool) == effect).map(|tool| tool.row()).collect();
         text.push_str(&group(name, &rows, width));
     }
-    text.push_str(&group("quarantined, until you release them", &quarantined(section), width));
+    text.push_str(&group("quarantined until released", &quarantined(section), width));
     text.push_str(&group("withheld", &withheld(section), width));
     for told in remarks(section) {
         text.push_str(&format!("{}\n", wrap(&format!("  {} {told}", paint(WARNING, "!")), width)));
@@ -97,7 +97,7 @@ fn quarantined(section: &Section) -> Vec<LabelRow> {
 fn withheld(section: &Section) -> Vec<LabelRow> {
     let of_tools = section.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
     let row = |withheld: &wharf_client::WithheldEntry| {
-        let nameless = || format!("number {}", withheld.position + 1);
+        let nameless = || format!("tool #{}", withheld.position + 1);
         LabelRow { label: withheld.name.clone().unwrap_or_else(nameless), about: withheld.reason.clone() }
     };
     of_tools.map(|(_, withheld)| row(withheld)).collect()
@@ -106,12 +106,11 @@ fn withheld(section: &Section) -> Vec<LabelRow> {
 /// Lists further remarks about the tool list.
 fn remarks(section: &Section) -> Vec<String> {
     let failed = section.failures.iter().filter(|(list, _)| *list == ListName::Tools);
-    let mut remarks: Vec<String> =
-        failed.map(|(list, why)| format!("the list of {list} cannot be had: {why}")).collect();
+    let mut remarks: Vec<String> = failed.map(|(list, why)| format!("could not list {list}: {why}")).collect();
     match section.filtered {
         0 => {}
-        1 => remarks.push("1 is left out by the filter in its entry".to_owned()),
-        count => remarks.push(format!("{count} are left out by the filter in its entry")),
+        1 => remarks.push("1 tool hidden by the entry's filter".to_owned()),
+        count => remarks.push(format!("{count} tools hidden by the entry's filter")),
     }
     remarks
 }
@@ -167,11 +166,11 @@ mod tests {
              read-only\n    read  Does read.\n  \
              writing\n    write  Does write.\n  \
              destructive\n    wipe  Does wipe.\n  \
-             writing, perhaps destructive: its server does not say\n    what\\u{1b}  Does what\\u{1b}.\n  \
-             quarantined, until you release them\n    poison  it gives orders\n  \
-             withheld\n    twin  the server lists another tool of the same name\n    \
-             twin  the server lists another tool of the same name\n  \
-             ! 1 is left out by the filter in its entry\n"
+             unknown effect (no hints): may write or destroy data\n    what\\u{1b}  Does what\\u{1b}.\n  \
+             quarantined until released\n    poison  it gives orders\n  \
+             withheld\n    twin  duplicate tool name at the server\n    \
+             twin  duplicate tool name at the server\n  \
+             ! 1 tool hidden by the entry's filter\n"
         );
         for width in [60, 80, 120] {
             assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));

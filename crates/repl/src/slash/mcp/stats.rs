@@ -21,14 +21,14 @@ pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction
     let of = |name: &String| (name.clone(), post.fleet.host.stats_of(name).unwrap_or_default());
     let counted: Vec<(String, Vec<ToolStats>)> = names.iter().map(of).filter(|(_, tools)| !tools.is_empty()).collect();
     if counted.is_empty() {
-        return post.say("nothing has been called in this session; `wharf stats` shows earlier ones");
+        return post.say("no calls in this session (see `wharf stats` for earlier ones)");
     }
     post.print(text(&counted, post.width()))
 }
 
 fn text(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {
     let mut text: String = servers.iter().map(|(server, tools)| one(server, tools, width)).collect();
-    let hint = "this session only; `wharf stats` shows earlier ones as well";
+    let hint = "this session only (see `wharf stats` for all sessions)";
     text.push_str(&format!("{}\n", paint(QUIET, wrap(hint, width))));
     text
 }
@@ -68,7 +68,7 @@ mod tests {
             shown(None),
             "git  3 calls, 1 error\n  TOOL        CALLS  ERRORS    P50     P90    P99\n  \
              push\\u{1b}      3       1  12 ms  340 ms  2.5 s\n\
-             this session only; `wharf stats` shows earlier ones as well\n"
+             this session only (see `wharf stats` for all sessions)\n"
         );
         for width in [60, 80, 120] {
             assert!(shown(Some(width)).lines().all(|line| line.width() <= width), "{}", shown(Some(width)));

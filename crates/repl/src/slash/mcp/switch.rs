@@ -24,7 +24,7 @@ pub async fn reconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAc
 pub async fn disconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     post.fleet.host.disconnect(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
-    told(&name, &format!("; /mcp connect {name} brings it back"), post)
+    told(&name, &format!(" (reconnect with /mcp connect {name})"), post)
 }
 
 pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
@@ -38,20 +38,21 @@ pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplActio
     if let Err(error) = post.fleet.enable(&name).await {
         return Err(kept(server, post).map_or_else(|why| why, |name| failed(&name, error, post)));
     }
-    told(&name, &format!("; switched on for this session, `wharf enable {name}` writes it to its file"), post)
+    told(&name, &format!(" (enabled for this session; `wharf enable {name}` makes it permanent)"), post)
 }
 
 pub async fn disable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     post.fleet.host.disable(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
-    told(&name, &format!("; switched off for this session, `wharf disable {name}` writes it to its file"), post)
+    told(&name, &format!(" (disabled for this session; `wharf disable {name}` makes it permanent)"), post)
 }
 
 pub fn log_in(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = kept(server, post)?;
     match post.fleet.host.status_of(name.as_str()).map(|status| status.transport) {
         Ok("stdio" | "in-process") => {
-            Err(Failure::unsupported("it is started here, and has no login of its own").about(name.as_str()))
+            Err(Failure::unsupported("local (stdio) servers have no login; /mcp auth applies to HTTP servers only")
+                .about(name.as_str()))
         }
         _ => Ok(ReplAction::LogIn(name.to_string())),
     }
@@ -85,6 +86,6 @@ fn failed(name: &ServerName, error: HostError, post: &CommandContext<'_>) -> Fai
     match failure.kind {
         FailureKind::LoginNeeded => failure.hint(format_args!("/mcp auth {name}")),
         FailureKind::Denied | FailureKind::Usage => failure,
-        _ => failure.hint(format_args!("/mcp debug {name} shows how far it got")),
+        _ => failure.hint(format_args!("see /mcp debug {name} for the connection steps")),
     }
 }

@@ -8,19 +8,19 @@ use crate::nearest::suggestion;
 
 /// No model is configured and no key is set.
 pub fn no_model(user_file: &dyn Display) -> Failure {
-    others_work(Failure::usage("there is no model to talk to: no key is set"))
+    others_work(Failure::usage("no model is configured and no API key is set"))
         .hint("set ANTHROPIC_API_KEY or OPENAI_API_KEY")
-        .hint(format_args!("or write `providers` and `model` into {user_file}; docs/agent.md shows how"))
+        .hint(format_args!("or set `providers` and `model` in {user_file} (see docs/agent.md)"))
         .hint(LOCAL)
 }
 
 /// The named provider has no key.
 pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
-    others_work(Failure::usage(format_args!("there is no key for the models of {name}")))
+    others_work(Failure::usage(format_args!("no API key for provider {name}")))
         .hint(format_args!("set {variable}"))
         .hint(format_args!(
-            "or keep it with `wharf secret set {name}` and write \
-             {{\"providers\": {{\"{name}\": {{\"apiKey\": \"${{secret:{name}}}\"}}}}}} into {user_file}"
+            "or store it with `wharf secret set {name}` and add \
+             {{\"providers\": {{\"{name}\": {{\"apiKey\": \"${{secret:{name}}}\"}}}}}} to {user_file}"
         ))
         .hint(LOCAL)
 }
@@ -28,17 +28,17 @@ pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
 /// Adds a suggestion for a provider name that does not exist.
 pub(super) fn unknown<'a>(failure: Failure, name: &str, sources: impl Iterator<Item = ProviderSource<'a>>) -> Failure {
     let names: Vec<&str> = sources.map(|source| source.name).collect();
-    failure.hint(format_args!("there is no provider `{name}`: {}", suggestion(name, names.into_iter())))
+    failure.hint(format_args!("unknown provider `{name}`: {}", suggestion(name, names.into_iter())))
 }
 
 /// The configured provider has no default model.
 pub fn unnamed(name: &str) -> Failure {
-    Failure::usage(format_args!("nobody says which model of `{name}`"))
-        .hint(format_args!("name one: --model {name}/MODEL, or `model` of the provider in the settings"))
+    Failure::usage(format_args!("no model named for provider `{name}`"))
+        .hint(format_args!("use --model {name}/MODEL, or set the provider's `model` in the settings"))
 }
 
-const LOCAL: &str = "a model on this machine needs no key: --model ollama/MODEL, or --model llama for llama.cpp";
+const LOCAL: &str = "local models need no key: --model ollama/MODEL, or --model llama for llama.cpp";
 
 fn others_work(failure: Failure) -> Failure {
-    failure.hint("everything but the conversation works without: servers, tools, prompts, `wharf call`")
+    failure.hint("servers, tools, prompts and `wharf call` work without a model")
 }

@@ -82,18 +82,18 @@ async fn a_name_is_a_provider_a_model_or_both() {
 async fn an_address_and_a_key_come_from_where_they_are_written() {
     let elsewhere = &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:7/")];
     check("{}", elsewhere, Some("anthropic/m"), Ok("anthropic/m anthropic http://127.0.0.1:7/ -")).await;
-    check("{}", &[("ANTHROPIC_BASE_URL", "hush")], Some("anthropic"), Err("ANTHROPIC_BASE_URL is no URL")).await;
+    check("{}", &[("ANTHROPIC_BASE_URL", "hush")], Some("anthropic"), Err("ANTHROPIC_BASE_URL is not an http")).await;
     let written = r#"{"providers": {"openai": {"apiKey": "${OTHER}", "format": "chat", "baseUrl": "http://h/"}}}"#;
     check(written, &[("OTHER", "x-1")], None, Ok("openai/gpt-5.6 chat http://h/ x-1")).await;
     check(written, KEYS, None, Err("the variable `OTHER` is not set")).await;
-    check(r#"{"providers": {"openai": {"format": 1}}}"#, KEYS, Some("openai"), Err("`format` is not one of")).await;
+    check(r#"{"providers": {"openai": {"format": 1}}}"#, KEYS, Some("openai"), Err("`format` must be one of")).await;
 }
 
 #[tokio::test]
 async fn without_a_key_it_is_said_how_to_set_one() {
     for (settings, name, expected) in [
-        ("{}", None, "no key is set"),
-        ("{}", None, "everything but the conversation works"),
+        ("{}", None, "no API key is set"),
+        ("{}", None, "work without a model"),
         ("{}", Some("anthropic"), "set ANTHROPIC_API_KEY"),
         ("{}", Some("openai/x"), "--model ollama/MODEL"),
         ("{}", Some("antropic/x"), "did you mean `anthropic`?"),

@@ -71,9 +71,9 @@ mod tests {
     fn a_value_is_checked_while_it_is_typed() {
         let too_large = Err("must be at most 20");
         check(r#"{"type":"integer","maximum":20}"#, &[("", Ok(())), ("2", Ok(())), ("21", too_large), (":sk", Ok(()))]);
-        let not_there = Err("`x\\u{1b}` is not among the options");
+        let not_there = Err("`x\\u{1b}` is not one of the options");
         check(r#"{"enum":["red","blue"]}"#, &[("b", Ok(())), ("Blu", Ok(())), ("2", Ok(())), ("x\u{1b}", not_there)]);
-        check(r#"{"type":"boolean"}"#, &[("y", Ok(())), ("ye", Ok(())), ("maybe", Err("must be yes or no"))]);
+        check(r#"{"type":"boolean"}"#, &[("y", Ok(())), ("ye", Ok(())), ("maybe", Err("must be true or false"))]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub fn question(field: &FormField, number: usize, of: usize) -> String {
     for line in field.description.as_deref().unwrap_or_default().lines().take(DESCRIPTION_LINES) {
         let _ = write!(text, "\n{}", gutter(line));
     }
-    let need = if field.required { "needed" } else { "optional" };
+    let need = if field.required { "required" } else { "optional" };
     let _ = write!(text, "\n  {}", paint(QUIET, format_args!("{}, {need}", wanted(&field.kind))));
     if let FieldKind::Choice { options } | FieldKind::Choices { options, .. } = &field.kind {
         let numbered = has_numbers(options);
@@ -47,7 +47,7 @@ fn wanted(kind: &FieldKind) -> String {
         FieldKind::Text { min_length, max_length, format } => {
             let what = match format {
                 Some(format) => UntrustedText::new(format.to_string()).shortened(NAME_SHOWN).to_string(),
-                None => "a text".to_owned(),
+                None => "text".to_owned(),
             };
             format!("{what}{}", bounds(*min_length, *max_length, " characters"))
         }
@@ -56,11 +56,11 @@ fn wanted(kind: &FieldKind) -> String {
             format!("a whole number{}", range(minimum.as_ref(), maximum.as_ref()))
         }
         FieldKind::Boolean => "yes or no".to_owned(),
-        FieldKind::Choice { options } if has_numbers(options) => "one of these, by its number or value".to_owned(),
-        FieldKind::Choice { .. } => "one of these, by its value".to_owned(),
+        FieldKind::Choice { options } if has_numbers(options) => "choose one, by number or value".to_owned(),
+        FieldKind::Choice { .. } => "choose one, by value".to_owned(),
         FieldKind::Choices { options, min, max } => {
             let by = if has_numbers(options) { "numbers or values" } else { "values" };
-            format!("any of these, by {by} with commas between{}", bounds(*min, *max, " of them"))
+            format!("choose any, by {by} separated by commas{}", bounds(*min, *max, " of them"))
         }
     }
 }
@@ -112,13 +112,13 @@ pub fn shown_value(field: &FormField, value: &RawJson) -> String {
 /// Lists all values to be sent.
 pub fn review(server: &str, fields: &[FormField], values: &[Option<RawJson>]) -> String {
     let mut text = match fields {
-        [] => format!("\n{server} wants no values, only a yes."),
-        _ => format!("\nThis would be sent to {server}:"),
+        [] => format!("\n{server} asks only for a confirmation."),
+        _ => format!("\nTo be sent to {server}:"),
     };
     for (at, (field, value)) in fields.iter().zip(values).enumerate() {
         let value = match value {
             Some(value) => shown_value(field, value),
-            None => paint(QUIET, "left out").to_string(),
+            None => paint(QUIET, "skipped").to_string(),
         };
         let _ = write!(text, "\n  {}. {}: {value}", at + 1, label(field));
     }

@@ -56,35 +56,35 @@ fn a_whole_talk_reads_well() {
         "\ndemo asks you:
   │ Who are
   │ you?\\u{1b}[2J
-Enter takes what stands in [brackets]; :skip leaves a field out, :decline says no, :cancel stops.
+Enter accepts the value in [brackets]. Commands: :skip omits a field, :decline declines, :cancel cancels.
 
 1 of 5: Your name (name)
   │ As on
   │ your badge
-  a text, from 1 to 9 characters, needed
+  text, from 1 to 9 characters, required
 Your name: Ada
 
 2 of 5: n
-  a whole number, from 1 to 20, needed
+  a whole number, from 1 to 20, required
 n [7]: \n
 3 of 5: c
-  one of these, by its number or value, optional
+  choose one, by number or value, optional
     1. r (Red)
     2. g
 c [g]: 1
 
 4 of 5: many
-  any of these, by numbers or values with commas between, at most 2 of them, optional
+  choose any, by numbers or values separated by commas, at most 2 of them, optional
     1. x
     2. y
     3. z
-many [leave out]: 1,3
+many [skip]: 1,3
 
 5 of 5: ok
   yes or no, optional
-ok [leave out]: y
+ok [skip]: y
 
-This would be sent to demo:
+To be sent to demo:
   1. Your name (name): Ada
   2. n: 7
   3. c: r
@@ -117,21 +117,21 @@ fn no_is_a_word_away_everywhere() {
 
 #[test]
 fn a_bad_value_says_why_and_asks_again() {
-    check_words(&[""], "  it is needed; :decline or :cancel answers without it\nYour name: ");
+    check_words(&[""], "  this field is required. Use :decline or :cancel to answer without it\nYour name: ");
     check_words(&["0123456789"], "  must have at most 9 characters\nYour name: ");
     check_words(&["Ada", "21"], "  must be at most 20\nn [7]: ");
-    check_words(&["Ada", "many"], "  must be a whole number\nn [7]: ");
-    check_words(&["Ada", "1", "bl\u{1b}ue"], "  `bl\\u{1b}ue` is not among the options\nc [g]: ");
-    check_words(&["Ada", ":skip"], "  it is needed; :decline or :cancel answers without it\nn [7]: ");
-    check_words(&["Ada", "1", ":skip"], "  left out, it would be sent with the value the server gave it\nc [g]: ");
+    check_words(&["Ada", "many"], "  must be an integer\nn [7]: ");
+    check_words(&["Ada", "1", "bl\u{1b}ue"], "  `bl\\u{1b}ue` is not one of the options\nc [g]: ");
+    check_words(&["Ada", ":skip"], "  this field is required. Use :decline or :cancel to answer without it\nn [7]: ");
+    check_words(&["Ada", "1", ":skip"], "  this field cannot be skipped: its default value would be sent\nc [g]: ");
     check_words(&[":empty"], "  must not be empty\nYour name: ");
     let orders =
-        "  the orders are :skip, :empty, :decline and :cancel; a text with a colon begins with two\nYour name: ";
+        "  commands are :skip, :empty, :decline and :cancel. Type :: for a value that begins with a colon\nYour name: ";
     check_words(&[":quit"], orders);
     check(&["", "Ada", "x", "2", "", "", "", "y"], r#"{"action":"accept","content":{"name":"Ada","n":2,"c":"g"}}"#);
     let form = form(FORM);
     let DialogStep::Ask { say, .. } = FormDialog::new("demo", &form).hear(DialogInput::Garbled) else { panic!("done") };
-    assert_eq!(say, "  that was not UTF-8; type it again");
+    assert_eq!(say, "  not valid UTF-8, please type it again");
 }
 
 #[test]
@@ -151,12 +151,10 @@ fn what_was_said_can_be_changed() {
         r#"{"action":"accept","content":{"name":"Ada","n":3,"c":"g","many":["x"]}}"#,
     );
     for line in ["e 6", "e 0", "e nobody"] {
-        let again =
-            "  there is no such field; give its number, as in `e 2`\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+        let again = "  unknown field. Use its number, for example `e 2`\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
         check_words(&with(&[line]), again);
     }
-    let again =
-        "  answer y, e, d or c; `e 2` edits only the second field\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+    let again = "  answer y, e, d or c. `e 2` edits the second field\nSend? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
     check_words(&with(&["maybe"]), again);
 }
 
@@ -164,7 +162,7 @@ fn what_was_said_can_be_changed() {
 fn a_form_without_fields_is_a_plain_question() {
     let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
     assert_eq!(turn, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
-    assert!(shown.contains("demo wants no values, only a yes.\nAgree? [y]es"), "{shown}");
+    assert!(shown.contains("demo asks only for a confirmation.\nAgree? [y]es"), "{shown}");
 }
 
 #[test]
@@ -187,7 +185,7 @@ fn values_that_look_like_numbers_go_by_value_alone() {
     let (turn, shown) = talk(text, &["1", ""]);
     let DialogStep::Done(answer) = turn else { panic!("{shown}") };
     assert_eq!(answer.to_raw().get(), r#"{"action":"accept","content":{"size":"1"}}"#);
-    assert!(shown.contains("one of these, by its value, optional\n    - 2\n    - 1\n"), "{shown}");
+    assert!(shown.contains("choose one, by value, optional\n    - 2\n    - 1\n"), "{shown}");
 }
 
 #[test]
@@ -199,7 +197,7 @@ fn a_server_cannot_write_outside_its_gutter() {
     );
     let (_, shown) = talk(&text, &[""]);
     assert!(!shown.contains(|letter: char| letter.is_control() && letter != '\n'), "{shown}");
-    assert!(shown.contains("  │ Send? [Y]es\n") && shown.contains("the rest is not shown"), "{shown}");
+    assert!(shown.contains("  │ Send? [Y]es\n") && shown.contains("(message truncated)"), "{shown}");
     assert!(shown.contains("1 of 1: t\\n\\u{1b}]0;x (a\\nb\\u{202e})\n"), "{shown}");
     assert!(shown.len() < 5_000, "{}", shown.len());
 }

@@ -49,15 +49,15 @@ fn everything_there_is_to_know_is_shown() {
         shown,
         "
 agent wants to call add (Add two\\u{202e} numbers) of math
-  asked because: no rule says anything about it
-  its server claims: it only reads, it destroys nothing (nobody checks)
-  always would: write {\"tool\":\"mcp__math__add\",\"action\":\"allow\"} to ~/config.json
+  reason: no rule says anything about it
+  server-declared hints (unverified): read-only · non-destructive
+  always: write {\"tool\":\"mcp__math__add\",\"action\":\"allow\"} to ~/config.json
   │ {
   │   \"a\": 1,
   │   \"b\": \"x\\n
   │     y\\u001b\"
   │ }
-Allow it? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: "
+Allow the call? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: "
     );
 }
 
@@ -107,11 +107,11 @@ fn a_long_call_is_read_page_by_page_and_nothing_is_missing() {
     let (answer, shown) = talk(&long, &["", "", "", "y"]);
     assert_eq!(answer, Some(PermissionAnswer::Once));
     assert!((0..18).all(|number| shown.contains(&format!("\"key{number}\": {number}"))), "{shown}");
-    assert!(shown.contains("lines 1–6 of 20, 14 not seen yet · Enter: more"), "{shown}");
-    assert!(shown.contains("lines 19–20 of 20: that is all"), "{shown}");
+    assert!(shown.contains("lines 1–6 of 20, 14 more · Enter: next page"), "{shown}");
+    assert!(shown.contains("lines 19–20 of 20 (end)"), "{shown}");
     let (answer, shown) = talk(&long, &["a"]);
     assert_eq!(answer, Some(PermissionAnswer::Always));
-    assert!(shown.contains("14 not seen yet"), "{shown}");
+    assert!(shown.contains("14 more · Enter: next page"), "{shown}");
 }
 
 #[test]
@@ -131,7 +131,8 @@ fn a_huge_text_cannot_hide_anything_or_act() {
         shown.push_str(&plain(&say));
     }
     assert!(!shown.contains(|letter: char| wharf_spec::acts(letter) && letter != '\n'));
-    assert_eq!(shown.matches('x').count() - shown.matches("0;x").count(), 100_000);
+    let ours = shown.matches("0;x").count() + shown.matches("Enter: next page").count();
+    assert_eq!(shown.matches('x').count() - ours, 100_000);
     assert!(shown.lines().all(|line| line.is_empty() || line.starts_with("  ") || line.starts_with("agent\\n")));
 }
 
@@ -140,7 +141,7 @@ fn what_has_changed_comes_before_the_arguments() {
     let mut changed = ask("add", r#"{"a":1}"#);
     changed.changed = Some("  - description: Adds.\n  + description: Mails.".to_owned());
     let (_, shown) = talk(&changed, &[""]);
-    assert!(shown.contains("changed: it is not what it was when it was approved"), "{shown}");
+    assert!(shown.contains("changed: the tool definition changed since it was approved"), "{shown}");
     let (difference, arguments) = (shown.find("+ description: Mails.").unwrap(), shown.find("\"a\": 1").unwrap());
     assert!(difference < arguments, "{shown}");
 }
@@ -152,6 +153,6 @@ fn an_always_that_writes_nothing_says_so() {
     nobody.always = Err(wharf::policy::RuleWriteError::TooLong);
     assert_eq!(
         always(&nobody, Some("~/config.json")),
-        "hold for this session only: the name of the tool is too long for a rule"
+        "allow for this session only: the tool name is too long for a rule"
     );
 }

@@ -136,7 +136,7 @@ fn requests(exchange: &FaultExchange<'_>, line: &str) {
     finish(exchange, format!("data: {line}\n\n"));
 }
 
-/// Sends an event without end, until a write fails.
+/// Sends an event over the size limit, until a write fails.
 fn endless_event(exchange: &FaultExchange<'_>, line: &str) {
     exchange.chunk(format!("data: {}\"pad\":\"", &line[..frame::payload(line)]));
     let filler = "a".repeat(1 << 16);

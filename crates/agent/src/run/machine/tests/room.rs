@@ -11,7 +11,7 @@ fn what_is_too_long_is_shortened() {
     assert!(!play.told.iter().any(|event| matches!(event, RunEvent::Shortened { .. })));
     play.round(&[("a", "2")]);
     assert!(play.told.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
-    assert!(shape(play.machine.conversation()).contains("bytes left out)"));
+    assert!(shape(play.machine.conversation()).contains("bytes removed)"));
     assert_eq!(flaw(play.machine.conversation()), None);
 }
 
@@ -82,11 +82,11 @@ fn pictures_that_are_refused_are_left_out_for_good() {
         let mut play = seeing();
         play.step(RunInput::Failed(error));
         play.gather();
-        play.check("see (a picture was left out)", None);
+        play.check("see (image removed)", None);
         assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
         play.round(&[("a", "1")]);
         play.step(RunInput::Failed(refused(400)));
-        play.check("see (a picture was left out) | !0 | ?0=1", Some(RunEnding::Failed(refused(400))));
+        play.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(refused(400))));
     }
     for error in [refused(429), refused(404), refused(502), failure("down")] {
         let mut play = seeing();

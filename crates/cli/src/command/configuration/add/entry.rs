@@ -50,7 +50,7 @@ fn way(args: &AddArgs) -> Result<AddTarget, Failure> {
         (None, None, Some(command)) => Ok(AddTarget::Start { command: command.clone(), args: words() }),
         (None, None, None) => {
             let id = &args.id;
-            let failure = Failure::usage("nothing says how the server is reached");
+            let failure = Failure::usage("neither a URL nor a command was given");
             Err(failure.hint(format_args!("wharf add {id} URL, or wharf add {id} -- COMMAND ARGS…")))
         }
     }
@@ -62,7 +62,7 @@ fn alone(args: &AddArgs, way: AddTarget) -> Result<AddTarget, Failure> {
         return Ok(way);
     }
     let failure = Failure::usage("a server at a URL takes no arguments");
-    Err(failure.hint("a command that is started comes after --, as in wharf add NAME -- COMMAND ARGS…"))
+    Err(failure.hint("put a command after --, as in wharf add NAME -- COMMAND ARGS…"))
 }
 
 /// Rejects flags that do not apply to this kind of target.
@@ -72,7 +72,7 @@ fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
         AddTarget::Start { .. } => {
             let wrong = transport.is_some_and(|transport| transport != TransportFlag::Stdio);
             let odd = [("--transport http", wrong), ("--header", !header.is_empty()), ("--oauth-…", login.is_given())];
-            (odd, "a server that is started takes --env")
+            (odd, "use --env for a server that is started as a command")
         }
         AddTarget::Dial { .. } => {
             let odd = [
@@ -80,11 +80,13 @@ fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
                 ("--env", !env.is_empty()),
                 ("--cwd", cwd.is_some()),
             ];
-            (odd, "a server at a URL takes --header")
+            (odd, "use --header for a server at a URL")
         }
     };
     match odd.into_iter().find(|(_, is_there)| *is_there) {
-        Some((flag, _)) => Err(Failure::usage(format_args!("{flag} means nothing for this server")).hint(instead)),
+        Some((flag, _)) => {
+            Err(Failure::usage(format_args!("{flag} does not apply to this kind of server")).hint(instead))
+        }
         None => Ok(()),
     }
 }
@@ -158,7 +160,7 @@ fn check_address(what: &str, text: &str) -> Result<(), Failure> {
     let is_literal = parts(text).iter().all(|part| matches!(part, TemplatePart::Text(_)));
     let is_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if is_literal && !is_address {
-        let failure = Failure::usage(format_args!("{what} is no address that begins with http:// or https://"));
+        let failure = Failure::usage(format_args!("{what} is not an http:// or https:// URL"));
         return Err(failure.hint("write it like https://example.org/mcp"));
     }
     Ok(())

@@ -44,7 +44,7 @@ pub fn tell(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Fail
     let AddedEntry { name, written, scope, .. } = added;
     let (action, word) = match written.change {
         ConfigChange::Replaced(_) => ("replaced", "Replaced"),
-        ConfigChange::Unchanged => ("unchanged", "Nothing to change about"),
+        ConfigChange::Unchanged => ("unchanged", "No change to"),
         _ => ("added", "Added"),
     };
     let warnings = warnings(session, added);
@@ -97,7 +97,7 @@ fn warnings(session: &CommandSession, added: &AddedEntry<'_>) -> Vec<String> {
     let secrets = literal_secrets(added.entry);
     if added.scope.layer().needs_approval() && !secrets.is_empty() {
         warnings.push(format!(
-            "a secret stands in clear in a file that others may read ({}); better write ${{VARIABLE}} in its place, or \
+            "a file that others may read holds a secret in clear text ({}); use ${{VARIABLE}} instead, or \
              ${{secret:NAME}} after wharf secret set NAME",
             secrets.join(", ")
         ));
@@ -115,8 +115,8 @@ fn elsewhere(session: &CommandSession, added: &AddedEntry<'_>, config: &Config) 
     let name = added.name;
     let counts = config.server(name.as_str()).filter(|_| !added.is_switch())?;
     if *counts.place.file != *added.written.file {
-        return Some(format!("the `{name}` of {} still counts: it stands in a higher layer", shown(counts)));
+        return Some(format!("the `{name}` of {} is still in effect: its layer takes precedence", shown(counts)));
     }
     let lower = config.beside.iter().filter(|other| other.name == *name).max_by_key(|other| other.layer)?;
-    Some(format!("it takes the place of the `{name}` of {}", shown(lower)))
+    Some(format!("it replaces the `{name}` of {}", shown(lower)))
 }

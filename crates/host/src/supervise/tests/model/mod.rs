@@ -35,7 +35,7 @@ fn no_history_loses_or_misroutes_a_call() {
     for seed in seeds {
         match catch_unwind(|| Simulation::new(seed).live()) {
             Ok(seen) => ends.extend(seen),
-            Err(_) => panic!("the history of seed {seed} went wrong: see above, and name it in `ONLY`"),
+            Err(_) => panic!("the history of seed {seed} failed (see above): set `ONLY` to debug it"),
         }
     }
     // A run that covers fewer kinds of ends would prove too little.
