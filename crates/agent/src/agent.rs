@@ -21,7 +21,7 @@ use driver::AgentDriver;
 pub(crate) use team::{ModelUsage, RunBudget, SubAgentHandle};
 
 /// Capacity of a run's event channel. A full channel pauses the run.
-const EVENTS: usize = 64;
+const EVENT_CAPACITY: usize = 64;
 
 /// Limits of one run of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Agent {
     /// A message that repeats the last unanswered one is not added again. An empty message continues the conversation:
     /// the model answers the last message, or receives a request to go on.
     pub fn start(&self, conversation: Conversation, said: Vec<TurnBlock>) -> AgentRun {
-        let (sender, events) = mpsc::channel(EVENTS);
+        let (sender, events) = mpsc::channel(EVENT_CAPACITY);
         let cancelled = Arc::<Notify>::default();
         let mut task = JoinSet::new();
         task.spawn(AgentDriver::new(self.clone(), sender, cancelled.clone()).run(conversation, said));

@@ -10,7 +10,7 @@ use wharf_json::{JsonLimitExceeded, JsonLimits, RawJson};
 pub const SCHEMA: u32 = 2;
 
 /// Structural limits of a saved line.
-const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 1_000_000 };
+const SAVED_LINE_LIMITS: JsonLimits = JsonLimits { depth: 100, nodes: 1_000_000 };
 
 /// The system prompt and the turns so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl ConversationTurn {
     ///
     /// Fails if the line has a newer schema, exceeds the structural limits or is not a saved turn.
     pub fn from_line(line: &[u8]) -> Result<Self, SavedLineError> {
-        BOUNDS.check(line).map_err(SavedLineError::TooComplex)?;
+        SAVED_LINE_LIMITS.check(line).map_err(SavedLineError::TooComplex)?;
         let SchemaVersion { schema } = serde_json::from_slice(line).map_err(SavedLineError::Shape)?;
         if schema > SCHEMA {
             return Err(SavedLineError::Newer(schema));

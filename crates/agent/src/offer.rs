@@ -18,7 +18,7 @@ use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableT
 use search_tool::SearchTool;
 
 /// Maximum bytes of the definitions of the search tool and the call tool together.
-const OWN_BYTES: usize = 6 * 1024;
+const MAX_SEARCH_AND_CALL_BYTES: usize = 6 * 1024;
 
 /// The tools offered to a model from one registry snapshot. Rebuilt only when the snapshot's version changes.
 pub(crate) struct ToolOffer {
@@ -113,7 +113,7 @@ impl DeferredTools {
 
 /// Keeps the definitions of the embedding program's own tools, as many as fit next to the search and call tools.
 fn keep_own(definitions: &mut EncodedTools, tools: &BTreeMap<Arc<str>, Arc<ToolDescription>>, most_tokens: u64) {
-    let mut left = most_tokens.saturating_sub(tokens(OWN_BYTES));
+    let mut left = most_tokens.saturating_sub(tokens(MAX_SEARCH_AND_CALL_BYTES));
     let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
     definitions.keep(|name, bytes| match left.checked_sub(tokens(bytes)) {
         Some(rest) if is_own(name) => {

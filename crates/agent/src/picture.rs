@@ -6,13 +6,13 @@ use wharf_tools::Base64Text;
 use crate::conversation::{ResultBlock, TurnBlock};
 
 /// Image types that every API accepts.
-const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Maximum Base64 characters of one image. Anthropic's limit is the lowest of all APIs.
-const LARGEST: usize = 5 << 20;
+const MAX_BASE64_CHARS: usize = 5 << 20;
 
 impl TurnBlock {
     /// Approximate context cost of an image in bytes of text: 1600 tokens, regardless of the image's size.
-    pub const PICTURE_SIZE: usize = 6400;
+    pub const IMAGE_COST_BYTES: usize = 6400;
 
     /// Creates an image block for the user's turn from Base64. Returns `None` if any API would reject the image.
     pub fn picture(media_type: &str, base64: &str) -> Option<Self> {
@@ -31,12 +31,12 @@ impl ResultBlock {
 
 /// Returns the media type in lower case and the image in padded Base64. Some APIs reject Base64 without padding.
 fn picture(media_type: &str, data: &Base64Text) -> Option<(String, String)> {
-    let media_type = KINDS.into_iter().find(|known| known.eq_ignore_ascii_case(media_type))?;
-    if data.text().len() > LARGEST {
+    let media_type = IMAGE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(media_type))?;
+    if data.text().len() > MAX_BASE64_CHARS {
         return None;
     }
     let data = Base64Text::of(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
-    (data.text().len() <= LARGEST).then(|| (media_type.to_owned(), data.text().to_owned()))
+    (data.text().len() <= MAX_BASE64_CHARS).then(|| (media_type.to_owned(), data.text().to_owned()))
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn its_letters_are_counted_and_not_its_bytes() {
-        for (letters, is_one) in [(LARGEST, true), (LARGEST + 4, false)] {
+        for (letters, is_one) in [(MAX_BASE64_CHARS, true), (MAX_BASE64_CHARS + 4, false)] {
             let data = Base64Text::of(&vec![0; letters / 4 * 3]);
             assert_eq!(ResultBlock::picture("image/png", &data).is_some(), is_one, "{letters}");
             assert_eq!(TurnBlock::picture("image/png", data.text()).is_some(), is_one, "{letters}");

@@ -3,7 +3,7 @@
 use crate::conversation::TurnBlock;
 
 /// All characters that a model may read as a line break.
-const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 impl TurnBlock {
     /// Creates a block of third-party text for the user's turn: a header that names the source, and the text with every
@@ -16,7 +16,7 @@ impl TurnBlock {
 /// Prefixes every line with `> `, so that no line can pass for the end of the quotation.
 pub(crate) fn marked(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    let lines = text.trim_end_matches(LINE_ENDS).split(LINE_ENDS);
+    let lines = text.trim_end_matches(LINE_BREAKS).split(LINE_BREAKS);
     lines.map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 

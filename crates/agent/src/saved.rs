@@ -16,7 +16,7 @@ use serde::Serialize;
 use wharf_spec::{EscapedText, Timestamp};
 
 use crate::conversation::{Conversation, ConversationTurn, SCHEMA};
-use reading::{FileContents, LARGEST};
+use reading::{FileContents, MAX_FILE_BYTES};
 
 /// A conversation that is saved while it proceeds. An exclusive lock prevents other processes from appending to its
 /// file.
@@ -209,8 +209,8 @@ fn at(path: &Path) -> impl Fn(io::Error) -> SavedConversationError {
 /// Reads a whole file. Fails if the file is too large: resuming from a partial read would overwrite the rest.
 fn read_whole(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
 }
 
 /// Locks a file until it is closed.

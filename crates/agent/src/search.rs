@@ -22,15 +22,15 @@ use query::SearchTerm;
 use words::words;
 
 /// Maximum bytes of a query.
-const LONGEST_QUERY: usize = 400;
+const MAX_QUERY_BYTES: usize = 400;
 /// Maximum indexed bytes of a name or title.
 const LONGEST_NAME: usize = 256;
 /// Maximum indexed bytes of a description, or of all argument descriptions together.
-const LONGEST_TEXT: usize = 4 * 1024;
+const MAX_TEXT_BYTES: usize = 4 * 1024;
 /// Hits with less than this share of the best score are irrelevant.
-const LEAST_SHARE: f32 = 0.03;
+const MIN_SCORE_SHARE: f32 = 0.03;
 /// The same if the query is the exact name of a tool: fewer other tools are relevant then.
-const LEAST_SHARE_BESIDE_NAMED: f32 = 0.3;
+const MIN_SCORE_SHARE_WITH_EXACT_NAME: f32 = 0.3;
 
 /// A tool to index. Texts may come from a server: untrusted.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl ToolIndex {
             // Titles use the length of names: a single title would otherwise define the usual title length by itself.
             of_titles.with_length_of(&of_names),
             of_names,
-            IndexedField::of(1.0, tools.iter().map(|tool| words(tool.text, LONGEST_TEXT))),
+            IndexedField::of(1.0, tools.iter().map(|tool| words(tool.text, MAX_TEXT_BYTES))),
             IndexedField::of(0.25, tools.iter().map(of_arguments)),
             IndexedField::of(0.7, tools.iter().map(|tool| words(tool.provider, LONGEST_NAME))),
         ];
@@ -91,11 +91,11 @@ impl ToolIndex {
     /// Returns the best tools for a query, best first. Tools with a matching name, in any spelling, rank before all
     /// others. Irrelevant tools are omitted.
     pub fn search(&self, query: &str, most: usize) -> Vec<SearchHit> {
-        let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
+        let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
         let scores = self.scores(&query::terms(query, &self.vocabulary));
         let named = self.names.named(query);
         let is_name = named.values().any(|how| *how == NameMatch::Verbatim);
-        let share = if is_name { LEAST_SHARE_BESIDE_NAMED } else { LEAST_SHARE };
+        let share = if is_name { MIN_SCORE_SHARE_WITH_EXACT_NAME } else { MIN_SCORE_SHARE };
         let least = scores.iter().copied().fold(0.0, f32::max) * share;
         let fitting = scores.iter().enumerate().filter(|(_, score)| **score > 0.0 && **score >= least);
         let mut hits: Vec<SearchHit> = fitting.map(|(at, score)| SearchHit { at, score: *score }).collect();
@@ -148,11 +148,11 @@ fn together(fields: &[IndexedField], at: usize) -> Embedding<u64> {
 fn of_arguments(tool: &SearchableTool<'_>) -> Vec<String> {
     let mut text = String::new();
     for (name, said) in tool.arguments {
-        if text.len() < LONGEST_TEXT {
+        if text.len() < MAX_TEXT_BYTES {
             text.extend([name, " ", said, " "]);
         }
     }
-    words(&text, LONGEST_TEXT)
+    words(&text, MAX_TEXT_BYTES)
 }
 
 /// Returns the bonus for a matching name, which exceeds any sum of term scores.

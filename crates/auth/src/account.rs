@@ -38,7 +38,7 @@ use crate::vault::{AccountKey, StoredLogin, Vault};
 use crate::visitor::LoginBrowser;
 
 /// Timeout of [`Account::finish`] for running work.
-const FINISH: Duration = Duration::from_secs(12);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Options of an account.
 #[non_exhaustive]
@@ -157,7 +157,7 @@ impl Account {
             self.inner.renewals.settled().await;
             self.inner.keeping.settled().await;
         };
-        if timeout(FINISH, settled).await.is_err() {
+        if timeout(FINISH_TIMEOUT, settled).await.is_err() {
             tracing::warn!(server = %self.inner.key.server, "exiting while a token renewal is still running");
         }
     }

@@ -3,9 +3,9 @@
 use wharf_net::{HeaderMap, header};
 
 /// Maximum number of challenges read from one response.
-const MOST_CHALLENGES: usize = 8;
+const MAX_CHALLENGES: usize = 8;
 /// Maximum length of a value in bytes. Longer values are ignored.
-const MOST_VALUE_BYTES: usize = 4 << 10;
+const MAX_VALUE_BYTES: usize = 4 << 10;
 
 /// An OAuth challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl AuthChallenge {
         for value in headers.get_all(header::WWW_AUTHENTICATE) {
             reading.read(&String::from_utf8_lossy(value.as_bytes()));
         }
-        reading.challenges.truncate(MOST_CHALLENGES);
+        reading.challenges.truncate(MAX_CHALLENGES);
         reading.challenges
     }
 
@@ -61,7 +61,7 @@ impl AuthChallenge {
         let place = places.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         if let Some((_, place @ None)) = place
             && !value.is_empty()
-            && value.len() <= MOST_VALUE_BYTES
+            && value.len() <= MAX_VALUE_BYTES
         {
             *place = Some(value);
         }
@@ -94,7 +94,7 @@ impl ChallengeParser {
     fn read(&mut self, text: &str) {
         self.place = ParserPosition::Nowhere;
         let mut rest = text;
-        while self.challenges.len() <= MOST_CHALLENGES {
+        while self.challenges.len() <= MAX_CHALLENGES {
             let between = rest.trim_start_matches(|character: char| is_blank(character) || character == ',');
             let comma = rest[..rest.len() - between.len()].contains(',');
             let (word, after) = split_word(between);
@@ -223,11 +223,11 @@ mod tests {
 
     #[test]
     fn t49_what_is_too_long_or_too_much_is_left_out() {
-        let long = "s".repeat(MOST_VALUE_BYTES);
+        let long = "s".repeat(MAX_VALUE_BYTES);
         check(&[&format!("Bearer scope={long}, error=x")], &[&format!("Bearer - {long} x")]);
         check(&[&format!("Bearer scope={long}s, error=x")], &["Bearer - - x"]);
         let many = "Bearer scope=x, ".repeat(1_000);
-        check(&[&many, &many], &["Bearer - x -"; MOST_CHALLENGES]);
+        check(&[&many, &many], &["Bearer - x -"; MAX_CHALLENGES]);
     }
 
     proptest! {
@@ -238,7 +238,7 @@ mod tests {
         ) {
             for challenge in read(&[bytes.as_bytes(), more.as_bytes()]) {
                 for value in [challenge.resource_metadata, challenge.scope, challenge.error].into_iter().flatten() {
-                    prop_assert!(!value.is_empty() && value.len() <= MOST_VALUE_BYTES);
+                    prop_assert!(!value.is_empty() && value.len() <= MAX_VALUE_BYTES);
                 }
             }
         }

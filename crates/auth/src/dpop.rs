@@ -16,15 +16,15 @@ use crate::jwt::{JwtSigner, encoded, unguessable};
 use crate::vault::VaultError;
 
 /// Header of the DPoP proof.
-pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
+pub(crate) const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
 /// Header of the nonce for the next proof.
-const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+const DPOP_NONCE_HEADER: HeaderName = HeaderName::from_static("dpop-nonce");
 /// Signature algorithm of the keys, as authorization servers list it.
-pub(crate) const ALGORITHM: &str = "ES256";
+pub(crate) const DPOP_ALGORITHM: &str = "ES256";
 /// Maximum length of a nonce in bytes.
-const MOST_NONCE: usize = 1 << 10;
+const MAX_NONCE_BYTES: usize = 1 << 10;
 /// Maximum number of origins whose nonces are stored. The least recently updated is dropped first.
-const MOST_PLACES: usize = 16;
+const MAX_ORIGINS: usize = 16;
 
 /// A key that tokens are bound to.
 pub(crate) struct DpopKey {
@@ -110,12 +110,12 @@ pub(crate) struct DpopNonces(Mutex<Vec<(String, String)>>);
 impl DpopNonces {
     /// Stores the nonce from the headers of a response of this URL. Returns whether the nonce is new.
     pub fn note(&self, url: &str, headers: &HeaderMap) -> bool {
-        let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
-        let nonce = nonce.filter(|nonce| nonce.len() <= MOST_NONCE && is_nonce(nonce));
+        let nonce = headers.get(DPOP_NONCE_HEADER).and_then(|nonce| nonce.to_str().ok());
+        let nonce = nonce.filter(|nonce| nonce.len() <= MAX_NONCE_BYTES && is_nonce(nonce));
         let (Some(nonce), Some(place)) = (nonce, place(url)) else { return false };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.iter().position(|(known, _)| *known == place).map(|index| known.remove(index));
-        if known.len() == MOST_PLACES {
+        if known.len() == MAX_ORIGINS {
             known.remove(0);
         }
         known.push((place, nonce.to_owned()));
@@ -219,17 +219,17 @@ mod tests {
     #[test]
     fn nonces_are_kept_by_origin_and_within_bounds() {
         let nonces = DpopNonces::default();
-        let says = |nonce: &str| HeaderMap::from_iter([(NONCE, HeaderValue::try_from(nonce).unwrap())]);
+        let says = |nonce: &str| HeaderMap::from_iter([(DPOP_NONCE_HEADER, HeaderValue::try_from(nonce).unwrap())]);
         assert!(nonces.note("https://a/token", &says("one")));
         assert!(!nonces.note("https://a/other?x", &says("one")));
         assert!(nonces.note("https://a/", &says("two")));
         assert!(!nonces.note("https://a/", &HeaderMap::new()));
         assert_eq!(nonces.of("https://a:443/x").as_deref(), Some("two"));
         assert_eq!(nonces.of("https://a:444/"), None);
-        for bad in ["", "a b", "a\"b", "a\\b", &"x".repeat(MOST_NONCE + 1)] {
+        for bad in ["", "a b", "a\"b", "a\\b", &"x".repeat(MAX_NONCE_BYTES + 1)] {
             assert!(!nonces.note("https://b/", &says(bad)), "{bad}");
         }
-        for n in 0..MOST_PLACES {
+        for n in 0..MAX_ORIGINS {
             nonces.note(&format!("https://host{n}/"), &says("n"));
         }
         assert_eq!(nonces.of("https://a/"), None);

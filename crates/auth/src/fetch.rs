@@ -31,10 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum size of a body in bytes.
 const MOST_BYTES: usize = 1 << 20;
 /// Limits of JSON documents. The largest known documents have a few hundred values.
-const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
+const JSON_LIMITS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 /// The latest protocol revision with a handshake. 2025-03-26 (authorization, 2.3.2) requires a version header on
 /// metadata requests, before a version is negotiated.
-const REVISION: &str = "2025-11-25";
+const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// Domains that are only meaningful within a local network (RFC 6762, RFC 8375, ICANN's reserved `internal`, and others
 /// in common use).
@@ -108,13 +108,13 @@ impl AuthHttpClient {
 
     /// Sends a `GET` request for a document.
     pub async fn get(&self, url: &str, named: UrlSource) -> Result<FetchedResponse, FetchError> {
-        let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(REVISION));
+        let revision = (HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(PROTOCOL_VERSION));
         let headers = HeaderMap::from_iter([revision]);
         let (method, body, redirects) = (Method::GET, Bytes::new(), RedirectPolicy::SameOrigin);
         self.fetch(FetchRequest { method, address: url, named, headers, body, redirects }).await
     }
 
-    /// Sends a form with `POST`, with additional headers.
+    /// Sends a form with `AUTH_POST`, with additional headers.
     pub async fn post_form(
         &self,
         url: &str,
@@ -129,7 +129,7 @@ impl AuthHttpClient {
         self.fetch(FetchRequest { method, address: url, named, headers, body, redirects }).await
     }
 
-    /// Sends a JSON document with `POST`.
+    /// Sends a JSON document with `AUTH_POST`.
     pub async fn post_json(&self, url: &str, named: UrlSource, body: &Value) -> Result<FetchedResponse, FetchError> {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let (method, body, redirects) = (Method::POST, body.to_string().into(), RedirectPolicy::Refused);
@@ -274,7 +274,7 @@ impl From<SendError> for FetchProblem {
 /// of brackets.
 fn decoded(body: &[u8]) -> Result<Option<Value>, JsonLimitExceeded> {
     if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        BOUNDS.check(body)?;
+        JSON_LIMITS.check(body)?;
     }
     Ok(serde_json::from_slice(body).ok())
 }

@@ -13,7 +13,7 @@ use wharf_spec::{Secret, UntrustedText};
 use crate::error::LoginError;
 
 /// Default signature algorithm.
-pub(crate) const USUAL: &str = "ES256";
+pub(crate) const DEFAULT_ALGORITHM: &str = "ES256";
 
 /// A private key and its signature algorithm.
 pub(crate) struct JwtSigner {
@@ -32,7 +32,7 @@ impl JwtSigner {
     pub fn from_pem(pem: &Secret, algorithm: Option<&str>) -> Result<Self, LoginError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.reveal().as_bytes())
             .map_err(|_| unusable("the private key is not PKCS #8 in PEM (`BEGIN PRIVATE KEY`)"))?;
-        Self::from_der(der.secret_pkcs8_der(), algorithm.unwrap_or(USUAL))
+        Self::from_der(der.secret_pkcs8_der(), algorithm.unwrap_or(DEFAULT_ALGORITHM))
     }
 
     fn from_der(der: &[u8], algorithm: &str) -> Result<Self, LoginError> {
@@ -59,7 +59,7 @@ impl JwtSigner {
 
     /// Creates an ES256 signer. `pair` must be on the curve P-256.
     pub fn es256(pair: EcdsaKeyPair) -> Self {
-        Self { algorithm: USUAL, key: JwtSigningKey::Ecdsa(pair) }
+        Self { algorithm: DEFAULT_ALGORITHM, key: JwtSigningKey::Ecdsa(pair) }
     }
 
     /// Signs claims. `header` holds all header members except `alg`.

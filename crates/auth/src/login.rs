@@ -10,7 +10,7 @@ use wharf_spec::UntrustedText;
 use crate::challenge::{AuthChallenge, TokenScheme};
 use crate::client::{ClientOrigin, OAuthClient};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource, discover};
-use crate::dpop::{ALGORITHM, DpopKey, DpopNonces};
+use crate::dpop::{DPOP_ALGORITHM, DpopKey, DpopNonces};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::{AuthHttpClient, UrlSource, shown};
 use crate::grant::{GrantRequest, by_code, by_device, by_nobody};
@@ -163,7 +163,7 @@ fn asked(
 
 fn wants_proofs(setting: DpopMode, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
     let is_wanted = found.needs_dpop || challenge.is_some_and(|challenge| challenge.scheme == TokenScheme::Dpop);
-    let is_known = found.server.dpop_algorithms.iter().any(|algorithm| algorithm == ALGORITHM);
+    let is_known = found.server.dpop_algorithms.iter().any(|algorithm| algorithm == DPOP_ALGORITHM);
     match setting {
         DpopMode::Always => true,
         DpopMode::Automatic => is_wanted && is_known,

@@ -13,7 +13,7 @@ use crate::jwt::{JwtSigner, unguessable};
 use crate::settings::TokenGrant;
 
 /// Lifetime of a client assertion in seconds.
-const LASTS: u64 = 60;
+const ASSERTION_LIFETIME_SECS: u64 = 60;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Form fields and headers that authenticate a client. Holds secrets.
@@ -88,7 +88,7 @@ fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, Login
         "aud": occasion.issuer,
         "jti": unguessable()?,
         "iat": seconds,
-        "exp": seconds + LASTS,
+        "exp": seconds + ASSERTION_LIFETIME_SECS,
     });
     JwtSigner::from_pem(key, algorithm.as_deref())?.sign(json!({"typ": "JWT"}), &claims)
 }

@@ -15,7 +15,7 @@ use crate::settings::{AuthSettings, TokenGrant};
 
 /// Error codes of a rejected registration (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Only these are quoted in
 /// error messages.
-const REFUSALS: [&str; 9] = [
+const KNOWN_ERROR_CODES: [&str; 9] = [
     "access_denied",
     "invalid_client_metadata",
     "invalid_redirect_uri",
@@ -27,7 +27,7 @@ const REFUSALS: [&str; 9] = [
     "unauthorized_client",
 ];
 /// Advice to the user after a failed registration.
-const BY_HAND: &str = "register a client manually and set `oauth.client_id`";
+const MANUAL_HINT: &str = "register a client manually and set `oauth.client_id`";
 /// Maximum length of a client ID or secret in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
@@ -73,7 +73,7 @@ pub(crate) async fn client_at(
 
 fn given(id: &str, server: &AuthServerMetadata, settings: &AuthSettings) -> OAuthClient {
     let secret = settings.client_secret.clone();
-    let only_post = !server.proofs.is_empty() && !lists(server, BASIC) && lists(server, POST);
+    let only_post = !server.proofs.is_empty() && !lists(server, AUTH_BASIC) && lists(server, AUTH_POST);
     let proof = match (&settings.grant, &secret) {
         (TokenGrant::ClientKey { .. }, _) => TokenEndpointAuth::PrivateKeyJwt,
         (_, None) => TokenEndpointAuth::None,
@@ -113,9 +113,9 @@ fn request(server: &AuthServerMetadata, redirect_uri: &str, scope: Option<&str>)
     request
 }
 
-const NONE: &str = "none";
-const BASIC: &str = "client_secret_basic";
-const POST: &str = "client_secret_post";
+const AUTH_NONE: &str = "none";
+const AUTH_BASIC: &str = "client_secret_basic";
+const AUTH_POST: &str = "client_secret_post";
 
 fn lists(server: &AuthServerMetadata, method: &str) -> bool {
     server.proofs.iter().any(|listed| listed == method)
@@ -123,7 +123,7 @@ fn lists(server: &AuthServerMetadata, method: &str) -> bool {
 
 /// Returns the preferred authentication method. A native application cannot protect a secret, so `none` comes first.
 fn preferred(server: &AuthServerMetadata) -> &'static str {
-    [NONE, BASIC, POST].into_iter().find(|method| lists(server, method)).unwrap_or(NONE)
+    [AUTH_NONE, AUTH_BASIC, AUTH_POST].into_iter().find(|method| lists(server, method)).unwrap_or(AUTH_NONE)
 }
 
 fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetadata) -> Result<OAuthClient, LoginError> {
@@ -133,12 +133,12 @@ fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetada
     }
     if answer.status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (shown(address), answer.status);
-        let told = format!("{address}: responded with {status}; if this persists, {BY_HAND}");
+        let told = format!("{address}: responded with {status}; if this persists, {MANUAL_HINT}");
         return Err(LoginError::Unreachable(told));
     }
     let text = |name: &str| said?.get(name)?.as_str().filter(|text| !text.is_empty() && text.len() <= MOST_BYTES);
     if !matches!(answer.status, StatusCode::CREATED | StatusCode::OK) {
-        let code = text("error").filter(|code| REFUSALS.contains(code)).map(|code| format!(" (`{code}`)"));
+        let code = text("error").filter(|code| KNOWN_ERROR_CODES.contains(code)).map(|code| format!(" (`{code}`)"));
         let code = code.unwrap_or_default();
         return Err(by_hand(server, &format!("{}: responded with {}{code}", shown(address), answer.status)));
     }
@@ -158,12 +158,12 @@ fn registered(answer: &FetchedResponse, address: &str, server: &AuthServerMetada
 fn proof(method: Option<&str>, has_secret: bool, server: &AuthServerMetadata) -> TokenEndpointAuth {
     match method {
         _ if !has_secret => TokenEndpointAuth::None,
-        Some(NONE) => TokenEndpointAuth::None,
-        Some(BASIC) => TokenEndpointAuth::ClientSecretBasic,
-        Some(POST) => TokenEndpointAuth::ClientSecretPost,
+        Some(AUTH_NONE) => TokenEndpointAuth::None,
+        Some(AUTH_BASIC) => TokenEndpointAuth::ClientSecretBasic,
+        Some(AUTH_POST) => TokenEndpointAuth::ClientSecretPost,
         // The default of RFC 7591 (2).
-        _ if server.proofs.is_empty() || lists(server, BASIC) => TokenEndpointAuth::ClientSecretBasic,
-        _ if lists(server, POST) => TokenEndpointAuth::ClientSecretPost,
+        _ if server.proofs.is_empty() || lists(server, AUTH_BASIC) => TokenEndpointAuth::ClientSecretBasic,
+        _ if lists(server, AUTH_POST) => TokenEndpointAuth::ClientSecretPost,
         _ => TokenEndpointAuth::None,
     }
 }
@@ -175,5 +175,5 @@ fn refused(reason: impl Into<String>) -> LoginError {
 /// Creates a registration error with advice to the user (O11).
 fn by_hand(server: &AuthServerMetadata, reason: &str) -> LoginError {
     let instead = if server.named == EndpointSource::Presumed { format!("; {INSTEAD}") } else { String::new() };
-    refused(format!("{reason}; {BY_HAND}{instead}"))
+    refused(format!("{reason}; {MANUAL_HINT}{instead}"))
 }

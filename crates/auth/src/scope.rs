@@ -4,7 +4,7 @@
 //! 6749, 3.3).
 
 /// Maximum number of scopes to request.
-const MOST_WORDS: usize = 200;
+const MAX_SCOPES: usize = 200;
 /// Requests a refresh token for offline use (OpenID Connect Core, 11).
 const OFFLINE_ACCESS: &str = "offline_access";
 
@@ -41,7 +41,7 @@ fn is_word(word: &&str) -> bool {
 fn joined<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut once: Vec<&str> = Vec::new();
     for word in words {
-        if once.len() < MOST_WORDS && !once.contains(&word) {
+        if once.len() < MAX_SCOPES && !once.contains(&word) {
             once.push(word);
         }
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn t49_a_hundred_thousand_scopes_are_two_hundred() {
         let many: Vec<String> = (0..100_000).map(|number| format!("s{number}")).collect();
-        assert_eq!(chosen(None, None, &many).unwrap().split(' ').count(), MOST_WORDS);
-        assert_eq!(union(Some("a"), Some(&many.join(" "))).unwrap().split(' ').count(), MOST_WORDS);
+        assert_eq!(chosen(None, None, &many).unwrap().split(' ').count(), MAX_SCOPES);
+        assert_eq!(union(Some("a"), Some(&many.join(" "))).unwrap().split(' ').count(), MAX_SCOPES);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use wharf_spec::Secret;
 
 use crate::client::OAuthClient;
-use crate::dpop::{DpopKey, DpopProofInput, PROOF};
+use crate::dpop::{DPOP_HEADER, DpopKey, DpopProofInput};
 use crate::error::{LoginError, TokenError};
 use crate::fetch::{FetchedResponse, UrlSource};
 use crate::login::AuthServerContext;
@@ -30,9 +30,9 @@ const SECRET_FIELDS: [&str; 9] = [
 ];
 
 /// Minimum length of a secret in bytes. Shorter values occur in ordinary words and are not effective secrets.
-const LEAST_SECRET: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 /// Length of a fragment of a secret that must not be disclosed, in bytes.
-const PIECE: usize = 12;
+const SECRET_FRAGMENT_BYTES: usize = 12;
 
 /// An access token with its refresh token and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl TokenRequest<'_> {
         let mut shown = self.client.shows(&occasion)?;
         if let Some(key) = self.dpop {
             let about = DpopProofInput { method: "POST", url: self.endpoint, nonce, token: None, now };
-            shown.headers.insert(PROOF, key.proof(&about)?);
+            shown.headers.insert(DPOP_HEADER, key.proof(&about)?);
         }
         let of_client = shown.fields.iter().map(|(name, value)| (*name, value.as_str()));
         let fields: Vec<_> = self.fields.iter().copied().chain(of_client).collect();
@@ -148,8 +148,8 @@ impl TokenRequest<'_> {
 
 /// Returns the fragments of a secret that must not be disclosed. A short secret is a single fragment.
 fn pieces(secret: &str) -> impl Iterator<Item = &[u8]> {
-    let secret = if secret.len() < LEAST_SECRET { "" } else { secret };
-    secret.as_bytes().windows(secret.len().clamp(1, PIECE))
+    let secret = if secret.len() < MIN_SECRET_BYTES { "" } else { secret };
+    secret.as_bytes().windows(secret.len().clamp(1, SECRET_FRAGMENT_BYTES))
 }
 
 /// Reports whether a text contains one of these fragments.

@@ -8,7 +8,7 @@ use wharf_config::{TemplatePart, parts};
 use wharf_spec::{Environment, masked_arguments, sounds_secret};
 
 /// Replacement of a secret.
-const MASK: &str = "***";
+const SECRET_MASK: &str = "***";
 
 /// Authentication schemes, which are not masked.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token ", "bearer "];
@@ -105,7 +105,7 @@ fn member(of: &str, name: &str, value: &Value) -> Value {
         Value::String(text) if of == "headers" && OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
             text.as_str().into()
         }
-        Value::Number(_) => MASK.into(),
+        Value::Number(_) => SECRET_MASK.into(),
         value => hidden(value),
     }
 }
@@ -114,8 +114,8 @@ fn member(of: &str, name: &str, value: &Value) -> Value {
 fn secret(text: &str) -> String {
     let literal = |text: &str| match SCHEMES.iter().find(|scheme| text.starts_with(**scheme)) {
         Some(scheme) if text.len() == scheme.len() => text.to_owned(),
-        Some(scheme) => format!("{scheme}{MASK}"),
-        None => MASK.to_owned(),
+        Some(scheme) => format!("{scheme}{SECRET_MASK}"),
+        None => SECRET_MASK.to_owned(),
     };
     written(text, literal)
 }
@@ -124,8 +124,8 @@ fn secret(text: &str) -> String {
 fn address(text: &str) -> String {
     let is_address = text.contains("://")
         || matches!(parts(text).first(), Some(TemplatePart::Variable { .. } | TemplatePart::Secret(_)));
-    let text = text.split_once('#').map_or(text.to_owned(), |(before, _)| format!("{before}#{MASK}"));
-    if is_address { argument(&text) } else { MASK.to_owned() }
+    let text = text.split_once('#').map_or(text.to_owned(), |(before, _)| format!("{before}#{SECRET_MASK}"));
+    if is_address { argument(&text) } else { SECRET_MASK.to_owned() }
 }
 
 fn argument(text: &str) -> String {
@@ -164,7 +164,7 @@ fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
         TemplatePart::Secret(name) => format!("${{secret:{name}}}"),
         TemplatePart::Project => "${project}".to_owned(),
         // The content is unknown.
-        TemplatePart::Foreign(_) | TemplatePart::Unclosed => MASK.to_owned(),
+        TemplatePart::Foreign(_) | TemplatePart::Unclosed => SECRET_MASK.to_owned(),
     };
     parts(text).iter().map(part).collect()
 }

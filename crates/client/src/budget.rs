@@ -19,9 +19,9 @@ use crate::low_priority::LowPriorityThread;
 use crate::pace::ReceiveThrottle;
 
 /// Messages of at least this many bytes are counted.
-pub(crate) const COUNTED_FROM: usize = 16 << 10;
+pub(crate) const MIN_COUNTED_BYTES: usize = 16 << 10;
 /// Messages of at least this many bytes are read one at a time.
-pub(crate) const LARGE: usize = 384 << 10;
+pub(crate) const LARGE_MESSAGE_BYTES: usize = 384 << 10;
 
 /// A byte budget shared by all connections created with it. Clones share the same budget.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl ServerBudget {
     ///
     /// Cancelling the wait does not stop the work; its result is dropped.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        if bytes < LARGE {
+        if bytes < LARGE_MESSAGE_BYTES {
             return Some(work());
         }
         self.host.reader.run(work).await

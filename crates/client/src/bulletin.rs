@@ -13,12 +13,12 @@ use wharf_wire::{Acknowledged, Era, Id, Interest, JsonLimits, RawJson, Task, Vie
 use crate::cache::{ResultCache, is_at_or_below};
 
 /// Maximum changed resources recorded for one subscriber. Beyond that the whole list is marked as changed.
-const MOST_NAMES: usize = 1024;
+const MAX_NAMES: usize = 1024;
 
 /// Maximum pages whose completion is recorded or awaited at once.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 /// Maximum bytes in the name of a resource or a page. Longer names are ignored.
-const LONGEST_NAME: usize = 8 << 10;
+const MAX_NAME_BYTES: usize = 8 << 10;
 
 /// The subscribers of one connection.
 #[derive(Default)]
@@ -158,7 +158,7 @@ impl NotificationHub {
         if let ServerChange::PageDone(elicitation) = &change {
             // The notification often arrives before a call waits for the page.
             let mut pages = locked(&self.pages);
-            if pages.len() < MOST_PAGES || pages.contains_key(elicitation) {
+            if pages.len() < MAX_PAGES || pages.contains_key(elicitation) {
                 pages.entry(elicitation.clone()).or_default().send_replace(true);
             }
             return DispatchOutcome::Heard;
@@ -197,7 +197,7 @@ impl NotificationHub {
             elicitation_id: Option<String>,
         }
         let names = || params?.decode::<NotificationNames>(&self.bounds).ok();
-        let short = |name: &String| name.len() <= LONGEST_NAME;
+        let short = |name: &String| name.len() <= MAX_NAME_BYTES;
         let method = method.strip_prefix("notifications/")?;
         Some(match method {
             "tools/list_changed" => ServerChange::Tools,
@@ -280,10 +280,10 @@ impl PendingChanges {
             ServerChange::Tools => self.tools = true,
             ServerChange::Prompts => self.prompts = true,
             ServerChange::Resources => self.resources = true,
-            ServerChange::Resource(uri) if self.uris.len() < MOST_NAMES => drop(self.uris.insert(uri.clone())),
+            ServerChange::Resource(uri) if self.uris.len() < MAX_NAMES => drop(self.uris.insert(uri.clone())),
             // Too many to record: report that the list has changed, so that the subscriber reads all of it.
             ServerChange::Resource(_) => self.resources = true,
-            ServerChange::Task(task) if self.tasks.len() < MOST_NAMES || self.tasks.contains_key(&task.id) => {
+            ServerChange::Task(task) if self.tasks.len() < MAX_NAMES || self.tasks.contains_key(&task.id) => {
                 self.tasks.insert(task.id.clone(), Task::clone(task));
             }
             ServerChange::Task(_) | ServerChange::PageDone(_) => {}

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use wharf_wire::{CacheHint, CacheScope, RawJson};
 
 /// Maximum number of cached results, and maximum of their total bytes.
-const MOST_ENTRIES: usize = 512;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_ENTRIES: usize = 512;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Cached results of one server. Connections to the same server may share a cache: private results are separated by the
 /// authorization of each connection.
@@ -83,7 +83,7 @@ impl ResultCache {
         // The cached result is older.
         kept.remove(&key(None));
         kept.remove(&key(Some(who.clone())));
-        if hint.ttl.is_zero() || size > MOST_BYTES / 4 || kept.changes != changes {
+        if hint.ttl.is_zero() || size > MAX_BYTES / 4 || kept.changes != changes {
             return;
         }
         let key = key((hint.scope == CacheScope::Private).then(|| who.clone()));
@@ -135,13 +135,13 @@ impl CacheState {
 
     /// Removes expired results, then those that expire first.
     fn make_room(&mut self, size: usize, now: Instant) {
-        if self.entries.len() < MOST_ENTRIES && self.bytes + size <= MOST_BYTES {
+        if self.entries.len() < MAX_ENTRIES && self.bytes + size <= MAX_BYTES {
             return;
         }
         let stale: Vec<CacheKey> =
             self.entries.iter().filter(|(_, entry)| entry.until <= now).map(|(key, _)| key.clone()).collect();
         stale.iter().for_each(|key| self.remove(key));
-        while self.entries.len() >= MOST_ENTRIES || self.bytes + size > MOST_BYTES {
+        while self.entries.len() >= MAX_ENTRIES || self.bytes + size > MAX_BYTES {
             let first = self.entries.iter().min_by_key(|(_, entry)| entry.until).map(|(key, _)| key.clone());
             let Some(first) = first else { return };
             self.remove(&first);
@@ -221,11 +221,11 @@ mod tests {
             keep(&cache, &n.to_string(), "a", r#"{"ttlMs":1000}"#);
         }
         for n in 0..20 {
-            let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MOST_BYTES / 5));
+            let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MAX_BYTES / 5));
             keep(&cache, &format!("large {n}"), "a", &large);
         }
         let kept = cache.kept();
-        assert!(kept.entries.len() <= MOST_ENTRIES && kept.bytes <= MOST_BYTES);
+        assert!(kept.entries.len() <= MAX_ENTRIES && kept.bytes <= MAX_BYTES);
         assert_eq!(kept.bytes, kept.entries.values().map(|entry| entry.result.as_bytes().len()).sum::<usize>());
     }
 }

@@ -80,7 +80,7 @@ const TEMPLATES: ListKind =
 const PROMPTS: ListKind = ListKind { method: "prompts/list", key: "prompts", what: "prompts" };
 
 /// Methods without side effects, which may be retried. All others may write.
-const READS: [&str; 12] = [
+const READ_ONLY_METHODS: [&str; 12] = [
     "ping",
     "server/discover",
     "tools/list",
@@ -207,7 +207,7 @@ impl Connection {
             return Err(CallError::Invalid("a method name must be plain ASCII".to_owned()));
         }
         self.gate(method)?;
-        let effect = if READS.contains(&method) { CallEffect::Reads } else { CallEffect::MayWrite };
+        let effect = if READ_ONLY_METHODS.contains(&method) { CallEffect::Reads } else { CallEffect::MayWrite };
         let body = match params {
             Some(params) => members_without_meta(params, &self.inner.limits.bounds, &mut options)?,
             None => String::new(),

@@ -49,16 +49,16 @@ pub(crate) enum CounterKind {
     Unsent,
 }
 
-const KINDS: usize = CounterKind::Unsent as usize + 1;
+const COUNTER_KINDS: usize = CounterKind::Unsent as usize + 1;
 /// Minimum time between two log lines of the same kind.
-const LOG_EVERY: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Counts anomalies and logs them at a limited rate.
 #[derive(Debug)]
 pub(crate) struct CounterSet {
     server: String,
-    counts: [AtomicU64; KINDS],
-    logged: Mutex<[Option<Instant>; KINDS]>,
+    counts: [AtomicU64; COUNTER_KINDS],
+    logged: Mutex<[Option<Instant>; COUNTER_KINDS]>,
 }
 
 impl CounterSet {
@@ -77,7 +77,7 @@ impl CounterSet {
         let now = Instant::now();
         let mut logged = self.logged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let last = &mut logged[kind as usize];
-        if last.is_some_and(|last| now.duration_since(last) < LOG_EVERY) {
+        if last.is_some_and(|last| now.duration_since(last) < LOG_INTERVAL) {
             return;
         }
         *last = Some(now);

@@ -30,7 +30,7 @@ pub(crate) const ROOTS: &str = "roots/list";
 pub(crate) const USER_REJECTED: i64 = -1;
 
 /// Window of the rate limit for prompts to the user.
-const MINUTE: Duration = Duration::from_secs(60);
+const PROMPT_WINDOW: Duration = Duration::from_secs(60);
 
 pub(crate) struct ServerRequestHandler {
     server: String,
@@ -223,7 +223,7 @@ impl ServerRequestHandler {
     fn may_ask(&self) -> bool {
         let now = Instant::now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        while asked.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
+        while asked.front().is_some_and(|first| now.duration_since(*first) >= PROMPT_WINDOW) {
             asked.pop_front();
         }
         let room = asked.len() < self.limits.asks_per_minute;

@@ -346,7 +346,7 @@ fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
 }
 
 /// Start of a reason that only says that a login is needed.
-const NEEDED: &str = "a login is needed";
+const LOGIN_NEEDED_PREFIX: &str = "a login is needed";
 
 /// Displays an authorization failure and the reason it could not be resolved.
 struct AuthFailureText<'a>(u16, Option<&'a NotAuthorized>);
@@ -371,7 +371,7 @@ struct ReasonSuffix<'a>(&'a NotAuthorized);
 
 impl fmt::Display for ReasonSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_said = self.0.needs_person() && self.0.reason.starts_with(NEEDED);
+        let is_said = self.0.needs_person() && self.0.reason.starts_with(LOGIN_NEEDED_PREFIX);
         if is_said { Ok(()) } else { write!(f, ": {}", self.0) }
     }
 }

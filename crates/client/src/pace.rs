@@ -12,9 +12,9 @@ const RATE: u64 = 8 << 20;
 /// Bytes per second of large messages, which are mostly requested results.
 const RATE_LARGE: u64 = 64 << 20;
 /// Burst allowance of large messages: 64 MiB.
-const AHEAD_LARGE: Duration = Duration::from_secs(1);
+const BURST_LARGE: Duration = Duration::from_secs(1);
 /// Burst allowance of other data: 80 MiB.
-const AHEAD: Duration = Duration::from_secs(10);
+const BURST: Duration = Duration::from_secs(10);
 /// Bytes each message or line costs in addition to its length.
 const OVERHEAD: usize = 128;
 
@@ -57,7 +57,7 @@ impl ReceiveThrottle {
         }
         let now = self.now();
         let pause = |due: u64, ahead| Duration::from_nanos(due.saturating_sub(now)).saturating_sub(ahead);
-        Some(pause(due, AHEAD).max(pause(large, AHEAD_LARGE))).filter(|pause| !pause.is_zero())
+        Some(pause(due, BURST).max(pause(large, BURST_LARGE))).filter(|pause| !pause.is_zero())
     }
 
     /// Reports whether the server is above the allowed rate, even within the burst allowance.

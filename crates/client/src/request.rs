@@ -16,7 +16,7 @@ const PARAMS_OPEN: &str = r#"","params":{"#;
 const META_OPEN: &str = r#"","params":{"_meta":{"#;
 
 /// Longer than the lifetime of any connection.
-const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
+const NO_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 
 /// A request to send. Its params are given as fragments of the text between the braces.
 #[derive(Clone, Copy)]
@@ -131,8 +131,8 @@ impl Connection {
         before: impl FnOnce(u64),
     ) -> Result<PendingCall, CallError> {
         let reserved = self.inner().open.engine.reserve(CallRequest {
-            timeout: FOR_EVER,
-            timeout_max: FOR_EVER,
+            timeout: NO_TIMEOUT,
+            timeout_max: NO_TIMEOUT,
             progress: None,
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
@@ -212,17 +212,17 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// A tool call with all parts has eighteen.
-const MOST_PARTS: usize = 20;
+const MAX_PARTS: usize = 20;
 
 /// The parts of one request, collected without copying.
 struct RequestParts<'a> {
-    parts: [&'a [u8]; MOST_PARTS],
+    parts: [&'a [u8]; MAX_PARTS],
     used: usize,
 }
 
 impl<'a> RequestParts<'a> {
     fn new() -> Self {
-        Self { parts: [b""; MOST_PARTS], used: 0 }
+        Self { parts: [b""; MAX_PARTS], used: 0 }
     }
 
     fn push(&mut self, part: &'a [u8]) {

@@ -34,7 +34,7 @@ pub(crate) struct ParsedEntry {
 }
 
 /// Minimum plausible timeout. A smaller value is probably meant in seconds.
-const SHORT: Duration = Duration::from_millis(100);
+const MIN_PLAUSIBLE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Parses the entry of the server with this id.
 pub(crate) fn read(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool) -> ParsedEntry {
@@ -291,7 +291,7 @@ impl EntryReader<'_> {
             }
         }
         if let (Some(time), Some(member)) = (self.fields.millis("timeout"), self.fields.member("timeout"))
-            && time < SHORT
+            && time < MIN_PLAUSIBLE_TIMEOUT
         {
             let millis = time.as_millis();
             let text = format!("`{}` is in milliseconds: {millis} ms is probably too short", member.key);

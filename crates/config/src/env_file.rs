@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 /// Maximum bytes of an env file.
-const LIMIT: u64 = 1 << 20;
+const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads an env file.
 ///
@@ -19,9 +19,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     }
     let mut text = String::new();
     let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(LIMIT + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > LIMIT {
-        return Err(format!("larger than {LIMIT} bytes"));
+    file.take(MAX_ENV_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_ENV_FILE_BYTES {
+        return Err(format!("larger than {MAX_ENV_FILE_BYTES} bytes"));
     }
     parse(&text)
 }

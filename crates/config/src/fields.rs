@@ -183,7 +183,7 @@ pub const SERVER: &[ConfigField] = &[
     field("description", ConfigFieldKind::Text, "Description for humans; not used."),
 ];
 
-const GLOBAL: &[ConfigField] = &[
+const GLOBAL_SETTINGS: &[ConfigField] = &[
     field("timeout", ConfigFieldKind::Millis, "Default `timeout` of servers."),
     field("debug", ConfigFieldKind::Flag, "`debug` for all servers."),
 ];
@@ -196,7 +196,7 @@ pub const MCP: &[ConfigField] = &[
         ConfigFieldKind::Servers,
         "Servers by id; an id has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`.",
     ),
-    field("globalSettings", ConfigFieldKind::Object(GLOBAL), "Settings for all servers of this file."),
+    field("globalSettings", ConfigFieldKind::Object(GLOBAL_SETTINGS), "Settings for all servers of this file."),
 ];
 
 /// Keys of a permission rule.

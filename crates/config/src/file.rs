@@ -17,7 +17,7 @@ use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
 use crate::{ConfigProblem, ProblemSeverity};
 
 /// Highest supported version of a file.
-const VERSION: u64 = 1;
+const SUPPORTED_VERSION: u64 = 1;
 /// Tool name for a user's rule without a valid one.
 const EVERY_TOOL: &str = "mcp__*";
 
@@ -98,10 +98,11 @@ impl FileInterpreter<'_> {
     fn is_newer(&mut self, fields: &ValidatedObject<'_>) -> bool {
         let newer = ["version", "schema"].into_iter().find_map(|key| {
             let member = fields.member(key)?;
-            fields.count(key).filter(|version| *version > VERSION).map(|version| (member, version))
+            fields.count(key).filter(|version| *version > SUPPORTED_VERSION).map(|version| (member, version))
         });
         let Some((member, version)) = newer else { return false };
-        let text = format!("`{}` is {version}, but this version of Wharf supports only {VERSION}", member.key);
+        let text =
+            format!("`{}` is {version}, but this version of Wharf supports only {SUPPORTED_VERSION}", member.key);
         let fault = ValidationFault::new("newer_version", member.node.at, text)
             .fix("upgrade Wharf. The file is ignored until then");
         self.fault(&fault, ProblemSeverity::Error, None);

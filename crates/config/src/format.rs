@@ -8,10 +8,10 @@ use crate::tree::{ConfigNode, ParseFailure, TextPosition};
 use crate::{json, toml, yaml};
 
 /// Maximum nesting depth.
-pub(crate) const DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// Maximum number of values in a file.
-pub(crate) const NODES: usize = 200_000;
+pub(crate) const MAX_NODES: usize = 200_000;
 
 /// Format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +129,11 @@ impl NodeBudget {
     /// Counts a value at this depth. Returns a description of the limit if it is exceeded.
     pub(crate) fn take(&mut self, depth: usize) -> Result<(), String> {
         self.nodes += 1;
-        if depth > DEPTH {
-            return Err(format!("is nested more than {DEPTH} levels deep"));
+        if depth > MAX_DEPTH {
+            return Err(format!("is nested more than {MAX_DEPTH} levels deep"));
         }
-        if self.nodes > NODES {
-            return Err(format!("contains more than {NODES} values"));
+        if self.nodes > MAX_NODES {
+            return Err(format!("contains more than {MAX_NODES} values"));
         }
         Ok(())
     }

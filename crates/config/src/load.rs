@@ -21,7 +21,7 @@ use crate::{
 /// Name of the variable that forms a layer.
 const VARIABLE: &str = "WHARF_MCP_SERVERS";
 /// Maximum bytes of a configuration file.
-const LIMIT: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The merged configuration of all layers.
 #[derive(Debug, Clone, Default)]
@@ -333,7 +333,7 @@ pub fn read_file(file: &Path) -> Result<Option<String>, ConfigProblem> {
 }
 
 fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, ConfigProblem> {
-    let loaded = Document::at(file, DocumentPrivacy::Shared).with_limit(LIMIT).load();
+    let loaded = Document::at(file, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES).load();
     loaded.map(|loaded| loaded.map(|loaded| loaded.bytes)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         unread(file, "unreadable_file", &format!("{error}{cause}"))

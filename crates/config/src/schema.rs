@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::fields::{ConfigField, ConfigFieldKind, FILE, RULE, SERVER, USER};
 
 /// Pattern of server and provider names.
-const NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
+const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]{1,64}$";
 
 /// Returns the JSON Schema (2020-12) of a configuration file, for editors. It is lenient: [`crate::load`] also rejects
 /// everything that it rejects, and it allows unknown keys.
@@ -36,7 +36,7 @@ fn servers() -> Value {
         "oneOf": [
             {
                 "type": "object",
-                "propertyNames": { "pattern": NAME },
+                "propertyNames": { "pattern": NAME_PATTERN },
                 "additionalProperties": server,
             },
             { "type": "array", "items": { "allOf": [server, { "required": ["name"] }] } },
@@ -91,7 +91,7 @@ fn kind(kind: ConfigFieldKind) -> Map<String, Value> {
         ConfigFieldKind::Rules => json!({ "type": "array", "items": { "$ref": "#/$defs/rule" } }),
         ConfigFieldKind::Objects(fields) => json!({
             "type": "object",
-            "propertyNames": { "pattern": NAME },
+            "propertyNames": { "pattern": NAME_PATTERN },
             "additionalProperties": object(&[fields]),
         }),
     };

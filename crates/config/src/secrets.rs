@@ -22,7 +22,7 @@ pub use keyring::Keyring;
 use program::SecretProgram;
 
 /// Maximum length of a secret's name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// A store for secrets. Operations block, up to ten seconds for each program that runs.
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl SecretStore {
 /// Reports whether this is a valid secret name: 1 to 64 letters, digits, `_`, `.` and `-`.
 pub fn is_secret_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_plain)
+    (1..=MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
 fn check_name(name: &str) -> Result<(), SecretError> {

@@ -15,11 +15,11 @@ use tokio::time::{Instant, sleep};
 use crate::{Config, ConfigReader};
 
 /// Polling interval.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time without changes after which a change takes effect.
-const SETTLED: Duration = Duration::from_millis(200);
+const SETTLE_TIME: Duration = Duration::from_millis(200);
 /// Maximum number of settle periods to wait for a file that keeps changing.
-const MOST_ROUNDS: u32 = 25;
+const MAX_SETTLE_ROUNDS: u32 = 25;
 
 /// Watches all files of a configuration and the approvals.
 ///
@@ -48,7 +48,7 @@ impl ConfigWatcher {
         // Read the stamps first, so that a change during loading is detected on the next poll.
         let seen = stamps(&reader.files());
         let current = Arc::new(reader.read());
-        Self { reader, every: EVERY, settled: SETTLED, seen, current }
+        Self { reader, every: POLL_INTERVAL, settled: SETTLE_TIME, seen, current }
     }
 
     /// Sets the polling interval and the time without changes after which a change takes effect.
@@ -83,7 +83,7 @@ impl ConfigWatcher {
 
     /// Waits until the files stop changing, and returns their stamps.
     async fn at_rest(&self, mut stamps: Vec<Option<FileStamp>>) -> Vec<Option<FileStamp>> {
-        let until = Instant::now() + self.settled * MOST_ROUNDS;
+        let until = Instant::now() + self.settled * MAX_SETTLE_ROUNDS;
         while Instant::now() < until {
             sleep(self.settled).await;
             let now = look(&self.reader).await;

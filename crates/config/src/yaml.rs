@@ -10,13 +10,13 @@ use crate::format::{NodeBudget, SourceText, fragment};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
 
 /// Maximum bytes that anchors and aliases may add to a file.
-const EXPANDED: usize = 1 << 20;
+const MAX_ALIAS_BYTES: usize = 1 << 20;
 
 /// Parses a text without a byte order mark. An empty text is null.
 pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let parser = Parser::new_from_str(source.text);
     let mut reading =
-        YamlReader { source, parser, budget: NodeBudget::default(), anchors: HashMap::new(), room: EXPANDED };
+        YamlReader { source, parser, budget: NodeBudget::default(), anchors: HashMap::new(), room: MAX_ALIAS_BYTES };
     let mut root = None;
     loop {
         match reading.next()? {
@@ -147,7 +147,7 @@ impl<'a> YamlReader<'a> {
 
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
         let room = self.room.checked_sub(bytes);
-        self.room = room.ok_or_else(|| format!("aliases expand to more than {EXPANDED} bytes"))?;
+        self.room = room.ok_or_else(|| format!("aliases expand to more than {MAX_ALIAS_BYTES} bytes"))?;
         Ok(())
     }
 

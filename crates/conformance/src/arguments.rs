@@ -9,13 +9,13 @@ use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 use crate::ExerciseResult;
 
 /// Maximum nesting depth of a generated value; a schema may refer to itself.
-const DEPTH: usize = 8;
+const MAX_VALUE_DEPTH: usize = 8;
 
 /// Returns an object with the required properties of a schema, each with a value of its type.
 pub fn arguments_for(schema: Option<&RawJson>) -> ExerciseResult<RawJson> {
     let Some(schema) = schema else { return Ok(RawJson::empty_object()) };
     let schema: Value = schema.decode(&JsonLimits::default()).map_err(|error: JsonDecodeError| error.to_string())?;
-    Ok(RawJson::of(&object(&schema, &schema, DEPTH))?)
+    Ok(RawJson::of(&object(&schema, &schema, MAX_VALUE_DEPTH))?)
 }
 
 fn object(schema: &Value, whole: &Value, depth: usize) -> Value {

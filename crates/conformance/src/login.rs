@@ -17,7 +17,7 @@ use crate::arguments::arguments_for;
 use crate::{ExerciseResult, page};
 
 /// URL of the client metadata document. Not fetched in these scenarios.
-const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Creates an account for the suite's server that logs in without a person.
 pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> ExerciseResult<Account> {
@@ -65,7 +65,7 @@ fn settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSetting
     let given: LoginContext = context.map(serde_json::from_str).transpose()?.unwrap_or_default();
     let grant = grant(scenario, &given)?;
     let LoginContext { client_id, client_secret, .. } = given;
-    let client_metadata_url = Some(DOCUMENT.to_owned());
+    let client_metadata_url = Some(CLIENT_METADATA_URL.to_owned());
     Ok(AuthSettings { client_id, client_secret, client_metadata_url, grant, ..AuthSettings::default() })
 }
 

@@ -29,7 +29,7 @@ use scenario::{Exercise, Scenario};
 type ExerciseResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Below the suite's own timeout of 30 seconds, after which the suite kills only the shell between it and this program.
-const DEADLINE: Duration = Duration::from_secs(25);
+const SCENARIO_TIMEOUT: Duration = Duration::from_secs(25);
 
 fn main() -> ExitCode {
     match Scenario::from_environment().and_then(|scenario| run(&scenario)) {
@@ -44,8 +44,8 @@ fn main() -> ExitCode {
 fn run(scenario: &Scenario) -> ExerciseResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let within = tokio::time::timeout(DEADLINE, play(scenario)).await;
-        within.unwrap_or_else(|_| Err(format!("timed out after {} seconds", DEADLINE.as_secs()).into()))
+        let within = tokio::time::timeout(SCENARIO_TIMEOUT, play(scenario)).await;
+        within.unwrap_or_else(|_| Err(format!("timed out after {} seconds", SCENARIO_TIMEOUT.as_secs()).into()))
     })
 }
 

@@ -5,7 +5,7 @@ use tokio::net::TcpStream;
 use url::Url;
 
 /// Maximum bytes of a response. Every page of the suite is smaller.
-const LARGEST: u64 = 64 << 10;
+const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// Requests a page and returns its redirect target, or the page's own address if it does not redirect.
 pub async fn sent_to(address: &str) -> Result<String, String> {
@@ -16,7 +16,7 @@ pub async fn sent_to(address: &str) -> Result<String, String> {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let mut answer = Vec::new();
-    stream.take(LARGEST).read_to_end(&mut answer).await.map_err(|error| error.to_string())?;
+    stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut answer).await.map_err(|error| error.to_string())?;
     Ok(location(&String::from_utf8_lossy(&answer)).unwrap_or(address).to_owned())
 }
 

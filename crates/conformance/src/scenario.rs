@@ -6,10 +6,10 @@ use wharf_client::Connection;
 use crate::{ExerciseResult, headers, login, schema, skills, tour};
 
 /// Name prefix of scenarios whose server requires a login. The exercise after the login is the same in all of them.
-const PROTECTED: &str = "auth/";
+const LOGIN_PREFIX: &str = "auth/";
 
 /// Login scenarios with a defect that the client must detect. Logging in successfully fails the scenario.
-const REFUSED: [&str; 7] = [
+const REFUSED_LOGINS: [&str; 7] = [
     "auth/scope-retry-limit",
     "auth/resource-mismatch",
     "auth/iss-supported-missing",
@@ -20,7 +20,7 @@ const REFUSED: [&str; 7] = [
 ];
 
 /// Exercise for every other scenario. An unlisted scenario fails, so that it cannot pass by accident.
-const TABLE: [(&str, Exercise); 15] = [
+const EXERCISES: [(&str, Exercise); 15] = [
     ("initialize", Exercise::Tour),
     ("tools_call", Exercise::Tour),
     ("elicitation-sep1034-client-defaults", Exercise::Tour),
@@ -84,16 +84,16 @@ impl Scenario {
 impl Scenario {
     /// Reports whether the server requires a login.
     pub fn is_protected(&self) -> bool {
-        self.name.starts_with(PROTECTED)
+        self.name.starts_with(LOGIN_PREFIX)
     }
 }
 
 impl Exercise {
     fn of(scenario: &str) -> ExerciseResult<Self> {
-        if scenario.starts_with(PROTECTED) {
-            return Ok(if REFUSED.contains(&scenario) { Self::BeRefused } else { Self::Tour });
+        if scenario.starts_with(LOGIN_PREFIX) {
+            return Ok(if REFUSED_LOGINS.contains(&scenario) { Self::BeRefused } else { Self::Tour });
         }
-        let found = TABLE.iter().find(|(name, _)| *name == scenario);
+        let found = EXERCISES.iter().find(|(name, _)| *name == scenario);
         let found = found.map(|(_, exercise)| *exercise);
         found.ok_or_else(|| format!("unknown scenario `{scenario}`").into())
     }

@@ -7,8 +7,8 @@ use crate::arguments::arguments_for;
 use crate::{ExerciseResult, tour};
 
 /// The tool whose schema is echoed, and the tool that receives it.
-const RICH: &str = "json_schema_2020_12_tool";
-const ECHO: &str = "json_schema_echo";
+const SOURCE_TOOL: &str = "json_schema_2020_12_tool";
+const ECHO_TOOL: &str = "json_schema_echo";
 
 /// Decodes every schema as far as generating arguments requires, and calls no tool. The suite checks that the client
 /// does not fetch the references in a schema.
@@ -26,8 +26,9 @@ pub async fn read_all(connection: &Connection) -> ExerciseResult {
 /// Sends the schema back byte for byte.
 pub async fn echo(connection: &Connection) -> ExerciseResult {
     let tools = connection.list_tools().await?.items;
-    let rich = tools.into_iter().find(|tool| tool.name == RICH);
-    let schema = rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema listed for `{RICH}`"))?;
+    let rich = tools.into_iter().find(|tool| tool.name == SOURCE_TOOL);
+    let schema =
+        rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema listed for `{SOURCE_TOOL}`"))?;
     let arguments = RawJson::parse(format!(r#"{{"schema":{}}}"#, schema.get()))?;
-    tour::call(connection, ECHO, &arguments).await
+    tour::call(connection, ECHO_TOOL, &arguments).await
 }

@@ -13,7 +13,7 @@ use super::alarm::CallSignal;
 use super::message::{Outbox, locked};
 
 /// Maximum number of concurrent calls. Each needs a thread.
-const MOST_CALLS: usize = 256;
+const MAX_CALLS: usize = 256;
 
 #[derive(Default)]
 pub struct RunningCalls {
@@ -45,8 +45,8 @@ impl RunningCalls {
         let alarm = Arc::<CallSignal>::default();
         {
             let mut running = locked(&self.running);
-            if running.len() >= MOST_CALLS {
-                return Err(format!("{MOST_CALLS} calls are waiting already; try again later."));
+            if running.len() >= MAX_CALLS {
+                return Err(format!("{MAX_CALLS} calls are waiting already; try again later."));
             }
             running.insert(key.clone(), Arc::clone(&alarm));
         }

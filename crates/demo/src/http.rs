@@ -37,10 +37,10 @@ use sessions::SessionTable;
 pub use address::parse as parse_address;
 
 /// Maximum size of a request body.
-const LARGEST_BODY: usize = 4 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
 /// Maximum number of open exchanges over all clients.
-const MOST_EXCHANGES: usize = 256;
+const MAX_EXCHANGES: usize = 256;
 
 /// Address and form to serve.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ pub async fn serve_http(
         HttpVariant::Sse => (sse::PATH, sse::routes(&site)),
     };
     let routes = routes
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn(door::only_bounded))
         .layer(from_fn_with_state(address, door::only_own_pages));
     let tides = site.turn_tides()?;
@@ -111,7 +111,7 @@ struct HttpSite {
 
 impl HttpSite {
     fn new(root: DemoServer) -> Self {
-        let (has_sessions, exchanges) = (root.for_session().is_some(), Arc::new(Semaphore::new(MOST_EXCHANGES)));
+        let (has_sessions, exchanges) = (root.for_session().is_some(), Arc::new(Semaphore::new(MAX_EXCHANGES)));
         Self { root, has_sessions, sessions: SessionTable::default(), exchanges }
     }
 

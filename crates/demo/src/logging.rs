@@ -13,7 +13,7 @@ const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// Initial level of a handshake client, which 2025-11-25 leaves to the server.
-const LEVEL_AT_FIRST: usize = 1;
+const INITIAL_LEVEL: usize = 1;
 
 pub struct LogSettings {
     /// Minimum level to send, set by `logging/setLevel`.
@@ -22,7 +22,7 @@ pub struct LogSettings {
 
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { level: Mutex::new(LEVEL_AT_FIRST) }
+        Self { level: Mutex::new(INITIAL_LEVEL) }
     }
 }
 

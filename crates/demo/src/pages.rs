@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::message::RpcError;
 
-const PAGE_LENGTH: usize = 15;
+const PAGE_SIZE: usize = 15;
 
 /// Returns one page of `items` under the key `kind`, at the cursor in `params`.
 ///
@@ -13,7 +13,7 @@ const PAGE_LENGTH: usize = 15;
 /// Fails with invalid params for a cursor that this list has not issued.
 pub fn page(kind: &str, items: Vec<Value>, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let start = start_of_page(kind, items.len(), params)?;
-    let end = items.len().min(start + PAGE_LENGTH);
+    let end = items.len().min(start + PAGE_SIZE);
     let mut result = json!({kind: items[start..end]});
     if end < items.len() {
         result["nextCursor"] = cursor_at(kind, end).into();
@@ -27,8 +27,8 @@ fn start_of_page(kind: &str, length: usize, params: &Map<String, Value>) -> Resu
         Some(cursor) => cursor,
     };
     // Cursors are not decoded, only compared with the valid ones.
-    (PAGE_LENGTH..length)
-        .step_by(PAGE_LENGTH)
+    (PAGE_SIZE..length)
+        .step_by(PAGE_SIZE)
         .find(|start| cursor.as_str() == Some(&cursor_at(kind, *start)))
         .ok_or_else(|| RpcError::invalid_params(format!("invalid cursor {cursor} for {kind}")))
 }
@@ -43,7 +43,7 @@ fn cursor_at(kind: &str, start: usize) -> String {
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::{PAGE_LENGTH, page};
+    use super::{PAGE_SIZE, page};
 
     fn params(cursor: &Value) -> Map<String, Value> {
         Map::from_iter([("cursor".to_owned(), cursor.clone())])
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn pages_join_to_the_whole_list() {
-        for length in 0..=3 * PAGE_LENGTH {
+        for length in 0..=3 * PAGE_SIZE {
             let items: Vec<Value> = (0..length).map(Value::from).collect();
             let mut joined = Vec::new();
             let mut cursor = Value::Null;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn foreign_cursors_are_invalid() {
-        let items = vec![json!(1); PAGE_LENGTH + 1];
+        let items = vec![json!(1); PAGE_SIZE + 1];
         let other = page("others", items.clone(), &Map::new()).unwrap()["nextCursor"].clone();
         for cursor in [json!(""), json!("5"), json!(5), json!({}), other] {
             let error = page("things", items.clone(), &params(&cursor)).unwrap_err();

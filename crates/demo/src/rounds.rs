@@ -15,7 +15,7 @@ use super::revision::DemoRevision;
 use super::talk::{CallContext, CallStop, RequestLine, SteppedWait, check_needs};
 
 /// Maximum number of parked conversations. The oldest is dropped.
-const MOST_PARKED: usize = 256;
+const MAX_PARKED: usize = 256;
 
 #[derive(Default)]
 pub struct ParkedCalls {
@@ -84,7 +84,7 @@ impl ParkedCalls {
         }
         let asked = questions.iter().map(|question| question.key.clone()).collect();
         let mut parked = locked(&self.parked);
-        if parked.len() >= MOST_PARKED {
+        if parked.len() >= MAX_PARKED {
             parked.pop_front();
         }
         parked.push_back(ParkedCall { state, asked, conversation });

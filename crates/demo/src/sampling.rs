@@ -7,14 +7,14 @@ use super::talk::{CallContext, CallStop};
 use super::tools::{plain, structured};
 
 /// Maximum number of turns, after which the model must answer without the tool.
-const MOST_TURNS: usize = 3;
+const MAX_TURNS: usize = 3;
 
 /// `ask_model`: asks the client's model, optionally with a tool.
 pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     let question = given.get("question").and_then(Value::as_str).unwrap_or("When is high water?");
     let with_tools = given.get("tools") == Some(&Value::Bool(true));
     let mut messages = vec![json!({"role": "user", "content": {"type": "text", "text": question}})];
-    for turn in 1..=MOST_TURNS {
+    for turn in 1..=MAX_TURNS {
         let answer = talk.ask_one(turn_of_model(turn, &messages, with_tools))?;
         let uses = tool_uses(&answer["content"]);
         if uses.is_empty() {
@@ -25,7 +25,7 @@ pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Resu
         messages.push(json!({"role": "assistant", "content": answer["content"]}));
         messages.push(json!({"role": "user", "content": uses.into_iter().map(tide_table).collect::<Vec<_>>()}));
     }
-    Err(CallStop::Failed(format!("After {MOST_TURNS} turns the model still has not answered.")))
+    Err(CallStop::Failed(format!("After {MAX_TURNS} turns the model still has not answered.")))
 }
 
 fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> ServerQuestion {
@@ -41,7 +41,7 @@ fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> ServerQue
         params["tools"] =
             json!([{"name": "tide_table", "description": "Says when high water is.", "inputSchema": schema}]);
         // The last turn must produce text.
-        params["toolChoice"] = json!({"mode": if turn < MOST_TURNS { "auto" } else { "none" }});
+        params["toolChoice"] = json!({"mode": if turn < MAX_TURNS { "auto" } else { "none" }});
     }
     let need = if with_tools { ClientNeed::SamplingWithTools } else { ClientNeed::Sampling };
     ServerQuestion { key: format!("turn-{turn}"), need, params: Some(params) }

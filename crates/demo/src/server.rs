@@ -37,10 +37,10 @@ use kinds::ProcessState;
 pub use kinds::HeaderParams;
 
 /// Cache lifetime of results that do not change while the server runs.
-const LASTING_MS: u64 = 3_600_000;
+const STATIC_TTL_MS: u64 = 3_600_000;
 
 /// Cache lifetime of lists that tools can change.
-const CHANGING_MS: u64 = 5_000;
+const DYNAMIC_TTL_MS: u64 = 5_000;
 
 /// Options of a demo server.
 #[derive(Debug, Clone)]
@@ -216,7 +216,7 @@ impl DemoServer {
 
     /// Answers the methods that only stateless revisions have.
     fn answer_stateless(&self, request: &IncomingRequest, revision: DemoRevision) -> Result<Value, RpcError> {
-        let lasting = |result: Value| cacheable(result, LASTING_MS, revision);
+        let lasting = |result: Value| cacheable(result, STATIC_TTL_MS, revision);
         match request.method.as_str() {
             "server/discover" => Ok(lasting(self.discover(revision))),
             "skills/list" => Ok(lasting(page("skills", skills::entries(), &request.params)?)),
@@ -253,10 +253,10 @@ impl DemoServer {
         let RequestExchange { request, revision, .. } = exchange;
         let view = self.port.view();
         let (kind, items, ttl_ms) = match request.method.as_str() {
-            "tools/list" => ("tools", tools::definitions(revision, view), CHANGING_MS),
-            "resources/list" => ("resources", resources::definitions(revision, view), CHANGING_MS),
-            "prompts/list" => ("prompts", prompts::definitions(revision, view), CHANGING_MS),
-            _ => ("resourceTemplates", resources::templates(revision), LASTING_MS),
+            "tools/list" => ("tools", tools::definitions(revision, view), DYNAMIC_TTL_MS),
+            "resources/list" => ("resources", resources::definitions(revision, view), DYNAMIC_TTL_MS),
+            "prompts/list" => ("prompts", prompts::definitions(revision, view), DYNAMIC_TTL_MS),
+            _ => ("resourceTemplates", resources::templates(revision), STATIC_TTL_MS),
         };
         Ok(cacheable(page(kind, items, &request.params)?, ttl_ms, revision))
     }

@@ -9,7 +9,7 @@ use super::message::{INVALID_REQUEST, Outbox, RpcError, locked};
 use super::server::{DemoServer, DemoServerOptions};
 
 /// Maximum length of a line. Longer lines are skipped and rejected.
-const LONGEST_LINE: usize = 8 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serves one client on stdin and stdout until stdin ends or stdout is closed. Drops pending calls at the end without a
 /// reply.
@@ -65,10 +65,10 @@ fn answer<W: Write>(
     out: &Arc<dyn Outbox>,
 ) -> io::Result<()> {
     loop {
-        match read_line(input, LONGEST_LINE) {
+        match read_line(input, MAX_LINE_BYTES) {
             Ok(InputLine::End) => return Ok(()),
             Ok(InputLine::TooLong) => {
-                let complaint = format!("a line may have {LONGEST_LINE} bytes at most");
+                let complaint = format!("a line may have {MAX_LINE_BYTES} bytes at most");
                 out.send(RpcError::new(INVALID_REQUEST, complaint).reply(Value::Null));
             }
             Ok(InputLine::Whole(line)) if line.trim_ascii().is_empty() => {}

@@ -15,7 +15,7 @@ use super::port::HarbourEvent;
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Maximum number of listens, and of subscribed resources.
-const MOST: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 256;
 
 /// Error code for a listen that ends with an error. Some real servers do this, although they should not.
 const CONNECTION_CLOSED: i64 = -32000;
@@ -59,7 +59,7 @@ impl DemoSubscriptions {
     /// Fails if there are too many subscriptions.
     pub fn subscribe(&self, uri: &str) -> Result<Value, RpcError> {
         let mut uris = locked(&self.uris);
-        if uris.len() >= MOST {
+        if uris.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
         uris.insert(uri.to_owned());
@@ -85,7 +85,7 @@ impl DemoSubscriptions {
         out: &Arc<dyn Outbox>,
     ) -> Result<(), RpcError> {
         let mut listens = locked(&self.listens);
-        if listens.len() >= MOST {
+        if listens.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
         let listen = OpenListen { connection, id: id.clone(), filter, out: Arc::clone(out) };
@@ -215,7 +215,7 @@ impl ListenFilter {
         let lists = LISTS.into_iter().filter(|(name, _)| is_wanted(name)).map(|(_, event)| wording(event).0).collect();
         let known = |name: &str, has: &dyn Fn(&str) -> bool| -> Vec<String> {
             let named = wanted.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-            named.filter(|name| has(name)).take(MOST).map(str::to_owned).collect()
+            named.filter(|name| has(name)).take(MAX_SUBSCRIPTIONS).map(str::to_owned).collect()
         };
         Ok(Self { lists, uris: known("resourceSubscriptions", &has_resource), task_ids: known("taskIds", &has_task) })
     }

@@ -21,10 +21,10 @@ use super::talk::{CallContext, CallStop};
 pub use run::TaskServices;
 
 /// Maximum number of tasks. The oldest finished one is removed.
-const MOST_TASKS: usize = 64;
+const MAX_TASKS: usize = 64;
 
 /// Default lifetime of a task.
-const USUAL_TTL_MS: u64 = 600_000;
+const DEFAULT_TTL_MS: u64 = 600_000;
 
 /// Work of a task.
 pub type TaskWork = Box<dyn FnOnce(&mut dyn CallContext) -> Result<Value, CallStop> + Send>;
@@ -75,7 +75,7 @@ impl TaskTable {
     ///
     /// Returns a sentence if too many tasks are running.
     pub fn create(&self, ttl_ms: Option<u64>) -> Result<Arc<DemoTask>, String> {
-        let task = Arc::new(DemoTask::new(ttl_ms.unwrap_or(USUAL_TTL_MS)));
+        let task = Arc::new(DemoTask::new(ttl_ms.unwrap_or(DEFAULT_TTL_MS)));
         self.remember(&task)?;
         Ok(task)
     }
@@ -83,9 +83,9 @@ impl TaskTable {
     fn remember(&self, task: &Arc<DemoTask>) -> Result<(), String> {
         let mut all = locked(&self.all);
         all.retain(|known| !(known.has_ended() && known.born.elapsed() > Duration::from_millis(known.ttl_ms)));
-        if all.len() >= MOST_TASKS {
+        if all.len() >= MAX_TASKS {
             let oldest = all.iter().position(|known| known.has_ended());
-            all.remove(oldest.ok_or_else(|| format!("{MOST_TASKS} tasks are under way already; try again later."))?);
+            all.remove(oldest.ok_or_else(|| format!("{MAX_TASKS} tasks are under way already; try again later."))?);
         }
         all.push(Arc::clone(task));
         Ok(())

@@ -4,10 +4,10 @@
 
 /// Allocations of at least this many bytes are returned to the system when they are freed.
 #[cfg(target_env = "gnu")]
-const RETURNED_FROM: libc::c_int = 256 << 10;
+const MMAP_THRESHOLD: libc::c_int = 256 << 10;
 /// Bytes of free memory at the end of a heap that are not returned.
 #[cfg(target_env = "gnu")]
-const KEPT_FREE: libc::c_int = 1 << 20;
+const TRIM_THRESHOLD: libc::c_int = 1 << 20;
 
 /// Makes the allocator of this process return large buffers to the system as soon as they are freed. The setting is
 /// process-wide: call it from a program's startup, not from a library.
@@ -18,7 +18,7 @@ pub fn return_large_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes two integers and may be called at any time. It ignores values it does not accept.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED_FROM);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_FREE);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD);
     }
 }

@@ -249,7 +249,7 @@ pub(super) fn command(errand: &StartRequest, [stdin, stdout, stderr]: [OwnedFd; 
         .args(&errand.args)
         .env_clear()
         .envs(errand.env.iter().map(|(name, value)| (name, value)))
-        .env(sweep::MARK, &errand.mark)
+        .env(sweep::MARK_VARIABLE, &errand.mark)
         .current_dir(&errand.cwd)
         .stdin(Stdio::from(stdin))
         .stdout(Stdio::from(stdout))

@@ -17,7 +17,7 @@ pub(super) const TERMINATE: u8 = b'T';
 pub(super) const KILL: u8 = b'K';
 
 /// Maximum bytes of a start request. The kernel's own limit for arguments and environment is lower.
-const ERRAND_LIMIT: usize = 16 << 20;
+const MAX_START_REQUEST_BYTES: usize = 16 << 20;
 
 /// A request to start a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct StartRequest {
     pub cwd: OsString,
     /// Time between SIGTERM and SIGKILL once the host is gone.
     pub grace: Duration,
-    /// Value unique to this server, set in its environment as [`super::sweep::MARK`].
+    /// Value unique to this server, set in its environment as [`super::sweep::MARK_VARIABLE`].
     pub mark: String,
 }
 
@@ -58,7 +58,7 @@ impl StartRequest {
     /// Reads the request that follows a four-byte length.
     pub(super) fn read(length: [u8; 4], mut from: impl Read) -> io::Result<Self> {
         let length = u32::from_le_bytes(length) as usize;
-        if length > ERRAND_LIMIT {
+        if length > MAX_START_REQUEST_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut body = vec![0; length];
@@ -114,10 +114,10 @@ pub(super) enum GuardReport {
 }
 
 /// Bytes of a report.
-pub(super) const REPORT: usize = 5;
+pub(super) const REPORT_BYTES: usize = 5;
 
 impl GuardReport {
-    pub(super) fn encode(self) -> [u8; REPORT] {
+    pub(super) fn encode(self) -> [u8; REPORT_BYTES] {
         let (tag, value) = match self {
             Self::Started(pid) => (b'S', pid),
             Self::Failed(errno) => (b'F', errno),
@@ -129,7 +129,7 @@ impl GuardReport {
         [tag, a, b, c, d]
     }
 
-    pub(super) fn decode([tag, value @ ..]: [u8; REPORT]) -> Option<Self> {
+    pub(super) fn decode([tag, value @ ..]: [u8; REPORT_BYTES]) -> Option<Self> {
         let value = i32::from_le_bytes(value);
         Some(match tag {
             b'S' => Self::Started(value),

@@ -12,14 +12,14 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_pro
 use sha2::{Digest as _, Sha256};
 
 /// The environment variable that marks every process of one server.
-pub(super) const MARK: &str = "WHARF_SERVER";
+pub(super) const MARK_VARIABLE: &str = "WHARF_SERVER";
 
 /// The line of `/proc/<pid>/limits` that shows `RLIMIT_LOCKS`.
 const LIMIT_LINE: &str = "Max file locks";
 /// Upper bound of marks. A lower limit of this process takes precedence.
-const MAX_LIMIT: u64 = 1 << 62;
+const MAX_MARK: u64 = 1 << 62;
 /// Below this limit a mark would not be unique.
-const MIN_LIMIT: u64 = 1 << 32;
+const MIN_UNIQUE_LIMIT: u64 = 1 << 32;
 /// Maximum time to kill processes that fork during the search.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -35,11 +35,11 @@ pub(super) struct ProcessMark {
 impl ProcessMark {
     /// Derives the mark from its text. Host and guard derive the same mark, because a guard inherits its host's limits.
     pub fn new(text: &str) -> Self {
-        let ceiling = getrlimit(Resource::Locks).maximum.map_or(MAX_LIMIT, |own| own.min(MAX_LIMIT));
+        let ceiling = getrlimit(Resource::Locks).maximum.map_or(MAX_MARK, |own| own.min(MAX_MARK));
         let random = Sha256::digest(text).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         // In the upper half, so that a host that is itself a server has room below for its own servers.
-        let limit = (ceiling >= MIN_LIMIT).then(|| ceiling / 2 + random % (ceiling / 2));
-        Self { variable: format!("{MARK}={text}").into_bytes(), limit }
+        let limit = (ceiling >= MIN_UNIQUE_LIMIT).then(|| ceiling / 2 + random % (ceiling / 2));
+        Self { variable: format!("{MARK_VARIABLE}={text}").into_bytes(), limit }
     }
 
     /// Sets the limit for this process and its descendants. Only for a guard.
@@ -124,7 +124,7 @@ mod tests {
         let mark = ProcessMark::new("a");
         assert_eq!(mark, ProcessMark::new("a"));
         assert_ne!(mark.limit, ProcessMark::new("b").limit);
-        assert!(mark.limit.is_some_and(|limit| limit >= MIN_LIMIT / 2));
+        assert!(mark.limit.is_some_and(|limit| limit >= MIN_UNIQUE_LIMIT / 2));
     }
 
     #[test]

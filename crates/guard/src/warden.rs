@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::letter::{GuardReport, KILL, REPORT, StartRequest, TERMINATE};
+use super::letter::{GuardReport, KILL, REPORT_BYTES, StartRequest, TERMINATE};
 use super::reaped::ChildProcess;
 use super::sweep::{self, ProcessMark};
 use super::{Containment, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, ProcessExit, keeper, sys};
@@ -25,11 +25,11 @@ use super::{Containment, GUARD_ARGUMENT, GUARD_NAME, GuardProgram, ProcessExit, 
 /// Size of a pipe. Larger pipes were slower under load; smaller ones stall on results of usual size.
 const PIPE_SIZE: usize = 128 << 10;
 /// Timeout for a guard to report whether the server started.
-const GUARD_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+const GUARD_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval for checking whether a guard was stopped. The kernel reports this only to a parent that asks.
 const GUARD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Time for a guard to end beyond its server's grace period. After that the host kills it and the marked processes.
-const GUARD_ENDS_WITHIN: Duration = Duration::from_secs(5);
+const GUARD_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it ends the server.
 pub struct LaunchedServer {
@@ -92,7 +92,7 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
         .arg0(GUARD_NAME)
         .arg(GUARD_ARGUMENT)
         .env_clear()
-        .env(sweep::MARK, &errand.mark)
+        .env(sweep::MARK_VARIABLE, &errand.mark)
         .stdin(Stdio::from(OwnedFd::from(guards_end)))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -119,8 +119,8 @@ fn instruct(mut control: &UnixStream, errand: &StartRequest, theirs: [OwnedFd; 3
     let around = LaunchError::Around;
     hand_over(control, errand, &theirs).map_err(around)?;
     drop(theirs);
-    control.set_read_timeout(Some(GUARD_ANSWERS_WITHIN)).map_err(around)?;
-    let mut report = [0; REPORT];
+    control.set_read_timeout(Some(GUARD_START_TIMEOUT)).map_err(around)?;
+    let mut report = [0; REPORT_BYTES];
     control.read_exact(&mut report).map_err(around)?;
     match GuardReport::decode(report) {
         Some(GuardReport::Started(pid)) => Pid::from_raw(pid).ok_or_else(|| around(io::ErrorKind::InvalidData.into())),
@@ -220,7 +220,7 @@ struct GuardWatcher {
 
 impl GuardWatcher {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<u8>, exit: watch::Sender<Option<ProcessExit>>) {
-        let mut report = [0; REPORT];
+        let mut report = [0; REPORT_BYTES];
         let mut filled = 0;
         let mut deadline = None;
         let mut check = tokio::time::interval(GUARD_CHECK_INTERVAL);
@@ -241,7 +241,7 @@ impl GuardWatcher {
                     break;
                 }
             }
-            if filled == REPORT {
+            if filled == REPORT_BYTES {
                 filled = 0;
                 if let Some(GuardReport::Ended(how)) = GuardReport::decode(report) {
                     exit.send_replace(Some(how));
@@ -269,7 +269,7 @@ impl GuardWatcher {
             }
             None => {
                 let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Write);
-                Some(Instant::now() + self.grace + GUARD_ENDS_WITHIN)
+                Some(Instant::now() + self.grace + GUARD_EXIT_TIMEOUT)
             }
         };
         self.child.signal(Signal::CONT);

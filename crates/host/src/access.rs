@@ -22,13 +22,13 @@ use crate::server::Server;
 use crate::uri_template::fits_any;
 
 /// Tool names under which permission rules refer to resources and prompts.
-pub(crate) const READ: &str = "ReadMcpResource";
-pub(crate) const SUBSCRIBE: &str = "SubscribeMcpResource";
-pub(crate) const POLL: &str = "SubscribePolling";
-pub(crate) const PROMPT: &str = "GetMcpPrompt";
+pub(crate) const READ_RESOURCE_TOOL: &str = "ReadMcpResource";
+pub(crate) const SUBSCRIBE_RESOURCE_TOOL: &str = "SubscribeMcpResource";
+pub(crate) const POLLING_TOOL: &str = "SubscribePolling";
+pub(crate) const GET_PROMPT_TOOL: &str = "GetMcpPrompt";
 
 /// Prompt reason for an unlisted URI.
-const UNLISTED: &str = "the server lists neither this URI nor a matching template";
+const UNLISTED_URI_REASON: &str = "the server lists neither this URI nor a matching template";
 
 /// A resource or prompt operation to be checked by the gate.
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ impl HostContext {
         let decided = access.caller.consent == CallerConsent::Given || self.denial_of(access.server).is_some();
         let need = match decided || self.lists(access.server, uri, timeout).await? {
             true => RequiredPermission::Nothing,
-            false => RequiredPermission::Permission(Some(UNLISTED)),
+            false => RequiredPermission::Permission(Some(UNLISTED_URI_REASON)),
         };
         self.permit_access(access, need).await
     }
@@ -127,8 +127,8 @@ impl HostContext {
         options: &CallOptions,
     ) -> Result<(), HostError> {
         let tool = match method {
-            "resources/read" => READ,
-            "resources/subscribe" => SUBSCRIBE,
+            "resources/read" => READ_RESOURCE_TOOL,
+            "resources/subscribe" => SUBSCRIBE_RESOURCE_TOOL,
             "resources/list" | "resources/templates/list" | "prompts/list" | "prompts/get" | "completion/complete" => {
                 return self.refuse_denied(server);
             }

@@ -19,9 +19,9 @@ use crate::server::{Server, ServerEndpoint};
 use crate::supervise::{ServerState, SupervisorCommand};
 use crate::turns::LoginLock;
 
-/// Maximum number of additional-scope prompts one server may cause within [`STEP_WINDOW`].
-const MOST_STEPS: usize = 2;
-const STEP_WINDOW: Duration = Duration::from_secs(600);
+/// Maximum number of additional-scope prompts one server may cause within [`SCOPE_PROMPT_WINDOW`].
+const MAX_SCOPE_PROMPTS: usize = 2;
+const SCOPE_PROMPT_WINDOW: Duration = Duration::from_secs(600);
 
 /// An account at one server. [`Account`] is the default implementation.
 pub trait ServerAccount: Authorizer + 'static {
@@ -148,8 +148,8 @@ impl LoginState {
     fn takes_step(&self) -> bool {
         let now = Instant::now();
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        steps.retain(|at| now.duration_since(*at) < STEP_WINDOW);
-        let free = steps.len() < MOST_STEPS;
+        steps.retain(|at| now.duration_since(*at) < SCOPE_PROMPT_WINDOW);
+        let free = steps.len() < MAX_SCOPE_PROMPTS;
         if free {
             steps.push_back(now);
         }

@@ -18,13 +18,13 @@ use crate::server::Server;
 use crate::watching::RequestedResources;
 
 /// Minimum interval between two refreshes, regardless of the number of change notifications.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum age at which lists are refreshed because their TTL has expired.
-const OLD_AT_LEAST: Duration = Duration::from_secs(10);
+const MIN_LIST_TTL: Duration = Duration::from_secs(10);
 /// Bytes listed per second of minimum refresh interval: large lists are refreshed less often after a change.
 const BYTES_PER_SECOND: usize = 256 << 10;
 /// Maximum jitter added to a refresh, so that many servers are not queried at the same moment.
-const SPREAD: Duration = Duration::from_millis(200);
+const MAX_REFRESH_JITTER: Duration = Duration::from_millis(200);
 
 /// The lists that a host requests from its servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -200,7 +200,9 @@ impl ServerLister {
     fn due(&self) -> Instant {
         if self.stale != DirtyLists::default() {
             let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
-            return self.looked + BETWEEN_LOOKS.max(Duration::from_secs(seconds)) + self.context.jitter(SPREAD);
+            return self.looked
+                + MIN_REFRESH_INTERVAL.max(Duration::from_secs(seconds))
+                + self.context.jitter(MAX_REFRESH_JITTER);
         }
         let lists = &self.lists;
         let ages = [
@@ -211,7 +213,7 @@ impl ServerLister {
         ];
         let oldest = ages.into_iter().flatten().min();
         let never = Duration::from_secs(30 * 24 * 3600);
-        self.looked + oldest.map_or(never, |age| age.max(OLD_AT_LEAST))
+        self.looked + oldest.map_or(never, |age| age.max(MIN_LIST_TTL))
     }
 
     /// Lists everything that may have changed and publishes it.

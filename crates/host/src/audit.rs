@@ -24,10 +24,10 @@ use crate::error::HostError;
 use crate::events::{Event, EventBus};
 
 /// Capacity of the queue to the writer. Entries beyond it are counted as lost.
-const WAITING: usize = 4096;
+const MAX_QUEUED_ENTRIES: usize = 4096;
 /// Maximum number of argument names in one entry, and maximum characters of each.
-const MOST_NAMES: usize = 32;
-const LONGEST_NAME: usize = 64;
+const MAX_ARGUMENT_NAMES: usize = 32;
+const MAX_ARGUMENT_NAME_CHARS: usize = 64;
 
 /// The audit log. A dedicated thread writes the entries in order.
 pub(crate) struct AuditLog {
@@ -102,7 +102,7 @@ impl AuditLog {
     pub fn open(path: &Path, crier: Arc<EventBus>) -> Result<Self, AuditError> {
         let journal = Journal::open(path, JournalOptions::default())?;
         let key = AuditKey::open(&path.with_file_name("audit.key"))?;
-        let (entries, waiting) = mpsc::channel(WAITING);
+        let (entries, waiting) = mpsc::channel(MAX_QUEUED_ENTRIES);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
         // A dedicated thread, because it lives as long as the host and a runtime waits for its blocking threads on
@@ -181,9 +181,9 @@ fn told(error: &HostError) -> String {
 
 fn shape(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
     let names = members(arguments, &JsonLimits::default()).unwrap_or_default();
-    let shown = |name: &str| UntrustedText::new(name).shortened(LONGEST_NAME).to_string();
+    let shown = |name: &str| UntrustedText::new(name).shortened(MAX_ARGUMENT_NAME_CHARS).to_string();
     ArgumentSummary {
-        names: names.iter().take(MOST_NAMES).map(|(name, _)| shown(name)).collect(),
+        names: names.iter().take(MAX_ARGUMENT_NAMES).map(|(name, _)| shown(name)).collect(),
         bytes: arguments.as_bytes().len(),
         hmac_sha256: key.digest(arguments.as_bytes()),
     }

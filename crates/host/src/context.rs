@@ -34,7 +34,7 @@ use crate::shelf::CatalogPublisher;
 use crate::supervise::{ServerSnapshot, ServerState};
 
 /// Size from which on texts of servers are processed one at a time, on a low-priority thread.
-pub(crate) const LARGE: usize = 64 << 10;
+pub(crate) const LARGE_TEXT_BYTES: usize = 64 << 10;
 
 /// Options of a host.
 #[derive(Clone, Default)]
@@ -134,7 +134,7 @@ impl HostContext {
     ///
     /// Dropping the future does not stop the work; its result is discarded.
     pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        if bytes < LARGE { Some(work()) } else { self.large.run(work).await }
+        if bytes < LARGE_TEXT_BYTES { Some(work()) } else { self.large.run(work).await }
     }
 
     pub fn is_closing(&self) -> bool {

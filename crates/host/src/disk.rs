@@ -18,12 +18,12 @@ use crate::context::HostContext;
 use crate::events::{Event, EventBus};
 
 /// Age at which a cached catalog is deleted.
-const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3600);
+const CATALOG_CACHE_EXPIRY: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Maximum bytes of approved definitions with their texts, close to the size limit of a document.
-const MOST_PINS: usize = 12 << 20;
+const MAX_PINS_BYTES: usize = 12 << 20;
 
 /// Schema version of the file of released definitions.
-const SCHEMA: u32 = 3;
+const RELEASED_SCHEMA_VERSION: u32 = 3;
 
 /// The state directory of a host. Reads and writes run on blocking threads.
 pub(crate) struct StateDirectory {
@@ -253,8 +253,8 @@ impl HostContext {
 /// Rejects files of later versions, so that they are neither misread nor overwritten.
 fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let schema = u32::deserialize(from)?;
-    if schema > SCHEMA {
-        Err(D::Error::custom(format!("schema {schema} is not supported (maximum {SCHEMA})")))
+    if schema > RELEASED_SCHEMA_VERSION {
+        Err(D::Error::custom(format!("schema {schema} is not supported (maximum {RELEASED_SCHEMA_VERSION})")))
     } else {
         Ok(schema)
     }
@@ -272,7 +272,7 @@ impl ReleasedFile {
         let key =
             |tool: &ReleasedTool| (tool.server.clone(), tool.defined_in.clone(), tool.tool.clone(), tool.fingerprint.0);
         tools.sort_by_cached_key(key);
-        Self { schema: SCHEMA, tools }
+        Self { schema: RELEASED_SCHEMA_VERSION, tools }
     }
 
     fn read(self) -> ReleasedDefinitions {
@@ -289,7 +289,7 @@ impl ReleasedFile {
 /// Serializes the approved definitions, dropping their texts if the result would be too large to read again.
 fn pins_text(mut pins: PinSet) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_vec(&pins)?;
-    if text.len() <= MOST_PINS {
+    if text.len() <= MAX_PINS_BYTES {
         return Ok(text);
     }
     pins.drop_definitions();
@@ -303,7 +303,7 @@ fn forget_old(catalogs: &Path, now: SystemTime) {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| now.duration_since(modified).ok());
         let named = entry.path().extension().is_some_and(|extension| extension == "json");
-        if named && age.is_some_and(|age| age > FORGOTTEN) {
+        if named && age.is_some_and(|age| age > CATALOG_CACHE_EXPIRY) {
             let _ = std::fs::remove_file(entry.path());
         }
     }

@@ -13,11 +13,11 @@ use crate::supervise::ServerState;
 use crate::trouble::ServerError;
 
 /// Capacity of the event buffer. A reader that falls behind loses the oldest events and learns their number.
-const KEPT: usize = 1024;
+const EVENT_BUFFER_CAPACITY: usize = 1024;
 /// Maximum bytes of server content in one event.
-const LONGEST: usize = 16 << 10;
+const MAX_EVENT_BYTES: usize = 16 << 10;
 /// Maximum bytes of server content in events whose rate the server controls.
-const LONGEST_REMARK: usize = 4 << 10;
+const MAX_FREQUENT_EVENT_BYTES: usize = 4 << 10;
 
 /// An event of the host.
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ pub(crate) struct EventBus(ArcSwapOption<broadcast::Sender<Told>>);
 
 impl EventBus {
     pub fn new() -> Self {
-        Self(ArcSwapOption::from_pointee(broadcast::channel(KEPT).0))
+        Self(ArcSwapOption::from_pointee(broadcast::channel(EVENT_BUFFER_CAPACITY).0))
     }
 
     pub fn listen(&self) -> EventReceiver {
@@ -180,19 +180,19 @@ impl EventBus {
 fn bounded(mut event: Event) -> Event {
     match &mut event {
         Event::Progress { progress, .. } => {
-            progress.token = copied(&progress.token, LONGEST_REMARK);
-            progress.message.iter_mut().for_each(|message| shorten(message, LONGEST_REMARK));
+            progress.token = copied(&progress.token, MAX_FREQUENT_EVENT_BYTES);
+            progress.message.iter_mut().for_each(|message| shorten(message, MAX_FREQUENT_EVENT_BYTES));
         }
         Event::Log { message, .. } => {
-            message.data = copied(&message.data, LONGEST_REMARK);
-            message.logger.iter_mut().for_each(|logger| shorten(logger, LONGEST_REMARK));
+            message.data = copied(&message.data, MAX_FREQUENT_EVENT_BYTES);
+            message.logger.iter_mut().for_each(|logger| shorten(logger, MAX_FREQUENT_EVENT_BYTES));
         }
-        Event::ResourceUpdated { uri, .. } => shorten(uri, LONGEST),
+        Event::ResourceUpdated { uri, .. } => shorten(uri, MAX_EVENT_BYTES),
         Event::Polled { target, outcome, .. } => {
-            shorten(target, LONGEST);
+            shorten(target, MAX_EVENT_BYTES);
             match outcome {
-                Ok(result) => *result = copied(result, LONGEST),
-                Err(why) => shorten(why, LONGEST),
+                Ok(result) => *result = copied(result, MAX_EVENT_BYTES),
+                Err(why) => shorten(why, MAX_EVENT_BYTES),
             }
         }
         _ => {}
@@ -242,7 +242,7 @@ mod tests {
                 panic!("another event")
             };
             assert_eq!((message.data == data, message.logger == Some(text.clone())), (whole, whole));
-            let most = LONGEST_REMARK + 100;
+            let most = MAX_FREQUENT_EVENT_BYTES + 100;
             assert!(message.data.as_bytes().len() < most && message.logger.unwrap().len() < most);
             assert_ne!(message.data.as_bytes().as_ptr(), data.as_bytes().as_ptr());
             let updated = told(Event::ResourceUpdated { server: server.clone(), uri: text.clone() }).await;

@@ -37,7 +37,7 @@ use crate::watching::ResourceSubscriptions;
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Time that accounts have to finish operations that must not be interrupted. They limit these to less themselves.
-const FINISH: Duration = Duration::from_secs(15);
+const ACCOUNT_FINISH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A set of supervised servers and their tools. Cheap to clone.
 ///
@@ -144,7 +144,7 @@ impl Host {
         let context = self.context();
         let server = context.server(server.as_str())?;
         let arguments = access::arguments(&server, uri);
-        let access = ServerAccess { tool: access::READ, server: &server, arguments: &arguments, caller };
+        let access = ServerAccess { tool: access::READ_RESOURCE_TOOL, server: &server, arguments: &arguments, caller };
         context.permit_uri(access, uri, None).await.map(|_| ())
     }
 
@@ -485,7 +485,7 @@ impl Host {
 async fn finish(accounts: Vec<Arc<dyn ServerAccount>>) {
     let mut all: JoinSet<()> = accounts.iter().map(|account| account.finish()).collect();
     let finished = async { while all.join_next().await.is_some() {} };
-    if tokio::time::timeout(FINISH, finished).await.is_err() {
+    if tokio::time::timeout(ACCOUNT_FINISH_TIMEOUT, finished).await.is_err() {
         tracing::warn!("a token refresh was interrupted on close");
     }
 }

@@ -13,7 +13,7 @@ use crate::server::Server;
 use crate::supervise::{Availability, ServerSnapshot};
 
 /// Maximum number of retries of a call that was provably not delivered.
-const AGAIN: usize = 2;
+const MAX_RETRIES: usize = 2;
 
 /// An open connection and its epoch.
 pub(crate) struct LiveConnection {
@@ -43,7 +43,7 @@ impl RetryState {
     pub fn goes_again(&mut self, epoch: u64) -> bool {
         self.stale = Some(epoch);
         self.broken += 1;
-        self.broken <= AGAIN
+        self.broken <= MAX_RETRIES
     }
 }
 

@@ -19,10 +19,10 @@ use crate::server::Server;
 use crate::supervise::{AbortOnDrop, ServerSnapshot, SupervisorCommand};
 
 /// Interval of the check for a login by another process.
-const LOOK: Duration = Duration::from_secs(1);
+const LOGIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time after which an open prompt is withdrawn. It equals the time to complete a login after consent.
-const PATIENCE: Duration = Duration::from_secs(300);
+const LOGIN_PROMPT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Creates the browser for the login page of a server.
 pub(crate) type BrowserFactory = Arc<dyn Fn(&ServerName, &HttpSpec) -> Arc<dyn LoginBrowser> + Send + Sync>;
@@ -129,7 +129,7 @@ async fn wait_for_login(
         biased;
         () = &mut asked => {}
         // It may be the prompted login itself, which is about to return.
-        () = logged_in_elsewhere(account, mark) => drop(tokio::time::timeout(LOOK, asked).await),
+        () = logged_in_elsewhere(account, mark) => drop(tokio::time::timeout(LOGIN_POLL_INTERVAL, asked).await),
     }
 }
 
@@ -161,7 +161,7 @@ async fn asked(
 /// Waits until the account has a login other than the first one.
 async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(LOGIN_POLL_INTERVAL).await;
         let now = account.mark().await;
         if now.is_some() && now != first {
             return;
@@ -209,10 +209,10 @@ impl BrowserVisit for ConsentPromptingVisit {
     fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         let Self { visit, person } = *self;
         Box::pin(async move {
-            match tokio::time::timeout(PATIENCE, person.agrees(&page)).await {
+            match tokio::time::timeout(LOGIN_PROMPT_TIMEOUT, person.agrees(&page)).await {
                 Ok(ConsentAnswer::Given) => visit.go(page).await,
                 Ok(ConsentAnswer::Refused) => Err(VisitError::Declined),
-                Err(_) => Err(VisitError::TooLate(PATIENCE.as_secs())),
+                Err(_) => Err(VisitError::TooLate(LOGIN_PROMPT_TIMEOUT.as_secs())),
             }
         })
     }

@@ -17,20 +17,20 @@ use wharf_spec::{EscapedText, Timestamp};
 use wharf_store::LogFile;
 
 /// Maximum number of queued lines per server. Further lines are lost.
-const WAITING: usize = 256;
+const MAX_QUEUED_LINES: usize = 256;
 /// Wait before reopening a file that could not be opened.
-const BEFORE_ANOTHER_TRY: Duration = Duration::from_secs(30);
+const REOPEN_DELAY: Duration = Duration::from_secs(30);
 /// Maximum bytes of a line.
-const LONGEST_LINE: usize = 8 << 10;
+const MAX_LINE_BYTES: usize = 8 << 10;
 /// Size at which a file is rotated.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_LOG_FILE_BYTES: u64 = 1 << 20;
 /// Number of cached files above which all of them are closed.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN_FILES: usize = 256;
 
 /// Writer of the servers' log files. Nothing is created before the first line.
 pub struct ServerLogs {
     folder: PathBuf,
-    /// Queue to the writer. Unbounded, but limited per server by [`WAITING`].
+    /// Queue to the writer. Unbounded, but limited per server by [`MAX_QUEUED_LINES`].
     lines: OnceLock<mpsc::UnboundedSender<LogTask>>,
     tallies: Arc<LineCounters>,
 }
@@ -107,7 +107,9 @@ impl ServerLogs {
 impl ProcessLog for ServerLogs {
     fn note(&self, server: &str, at: SystemTime, note: ProcessNote<'_>) {
         let (voice, text) = match note {
-            ProcessNote::Wrote(line) => (LogSource::Server, line[..line.floor_char_boundary(LONGEST_LINE)].to_owned()),
+            ProcessNote::Wrote(line) => {
+                (LogSource::Server, line[..line.floor_char_boundary(MAX_LINE_BYTES)].to_owned())
+            }
             of_process => (LogSource::Wharf, of_process.to_string()),
         };
         let text = EscapedText::line(&text, usize::MAX).to_string();
@@ -121,7 +123,7 @@ impl LineCounters {
     fn admits(&self, server: &str) -> bool {
         let mut tallies = self.locked();
         let tally = tallies.entry(server.to_owned()).or_default();
-        let admitted = tally.waiting < WAITING;
+        let admitted = tally.waiting < MAX_QUEUED_LINES;
         if admitted {
             tally.waiting += 1;
         } else {
@@ -250,13 +252,13 @@ impl LogWriter {
     fn open(&mut self, server: &str, now: Instant) {
         let failed_before = match self.files.get(server) {
             Some(LogFileSlot::Open(_)) => return,
-            Some(LogFileSlot::Failed(at)) if now.duration_since(*at) < BEFORE_ANOTHER_TRY => return,
+            Some(LogFileSlot::Failed(at)) if now.duration_since(*at) < REOPEN_DELAY => return,
             before => before.is_some(),
         };
-        if self.files.len() > MOST_OPEN {
+        if self.files.len() > MAX_OPEN_FILES {
             self.files.clear();
         }
-        let slot = match LogFile::open(&self.folder.join(log_file_name(server)), MOST_BYTES) {
+        let slot = match LogFile::open(&self.folder.join(log_file_name(server)), MAX_LOG_FILE_BYTES) {
             Ok(file) => LogFileSlot::Open(file),
             Err(error) => {
                 // Reported once: the failure may last as long as the host.
@@ -310,7 +312,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join("logs"), "no directory").unwrap();
         let logs = ServerLogs::beneath(state.path());
-        for _ in 0..10 * WAITING {
+        for _ in 0..10 * MAX_QUEUED_LINES {
             logs.note("a", UNIX_EPOCH, ProcessNote::Wrote(&"x".repeat(100)));
         }
         logs.flush().await;
@@ -332,14 +334,17 @@ mod tests {
         logs.lines.set(sender).unwrap();
         let note = |server: &str, text: &str| logs.note(server, UNIX_EPOCH, ProcessNote::Wrote(text));
         note("calm", "before");
-        (0..5 * WAITING).for_each(|number| note("flood", &number.to_string()));
+        (0..5 * MAX_QUEUED_LINES).for_each(|number| note("flood", &number.to_string()));
         note("calm", "after");
         let (folder, tallies) = (logs.folder().to_owned(), Arc::clone(&logs.tallies));
         drop(logs);
         LogWriter::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
         assert_eq!(said(&folder, "calm"), ["before", "after"]);
         let flood = said(&folder, "flood");
-        assert_eq!((flood.len(), flood[0].clone()), (WAITING + 1, format!("{} log lines were lost", 4 * WAITING)));
+        assert_eq!(
+            (flood.len(), flood[0].clone()),
+            (MAX_QUEUED_LINES + 1, format!("{} log lines were lost", 4 * MAX_QUEUED_LINES))
+        );
         assert!(tallies.locked().is_empty(), "everything is told");
     }
 
@@ -358,9 +363,9 @@ mod tests {
         };
         assert_eq!(write(Duration::ZERO, "one"), 1);
         std::fs::remove_file(&folder).unwrap();
-        assert_eq!(write(BEFORE_ANOTHER_TRY / 2, "two"), 2);
+        assert_eq!(write(REOPEN_DELAY / 2, "two"), 2);
         assert!(!folder.exists());
-        assert_eq!(write(BEFORE_ANOTHER_TRY, "three"), 0);
+        assert_eq!(write(REOPEN_DELAY, "three"), 0);
         assert_eq!(said(&folder, "a"), ["2 log lines were lost", "three"]);
     }
 

@@ -11,7 +11,7 @@ use crate::audit;
 use crate::stats::{CallCounter, ToolStats};
 
 /// Maximum number of tools counted individually. Further tools share one entry.
-const MOST_TOOLS: usize = 10_000;
+const MAX_COUNTED_TOOLS: usize = 10_000;
 
 /// Calls of a period, by server and tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     let mut strange = 0;
     let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<AuditLine>(entry) {
         Ok(AuditLine::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
-            let known = counts.len() < MOST_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
+            let known = counts.len() < MAX_COUNTED_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
             let key = if known { (server, tool) } else { (None, "…".to_owned()) };
             let (count, last) = counts.entry(key).or_default();
             count.record(Duration::from_millis(duration_ms), success);

@@ -17,7 +17,7 @@ use crate::context::HostContext;
 use crate::events::Event;
 
 /// Maximum number of tokens generated for one server per day.
-const TOKENS_A_DAY: u64 = 100_000;
+const MAX_TOKENS_PER_DAY: u64 = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
@@ -130,7 +130,7 @@ impl AskerSampler {
         if now.duration_since(entry.since) >= DAY {
             *entry = DailyTokenUsage { since: now, tokens: 0 };
         }
-        let fits = entry.tokens.saturating_add(tokens) <= TOKENS_A_DAY;
+        let fits = entry.tokens.saturating_add(tokens) <= MAX_TOKENS_PER_DAY;
         if fits {
             entry.tokens += tokens;
         }
@@ -145,7 +145,9 @@ impl Sampler for AskerSampler {
         Box::pin(async move {
             let Ok(server) = server else { return Err(SamplingError::Declined) };
             if !allowed {
-                return Err(SamplingError::Failed(format!("daily sampling limit of {TOKENS_A_DAY} tokens exceeded")));
+                return Err(SamplingError::Failed(format!(
+                    "daily sampling limit of {MAX_TOKENS_PER_DAY} tokens exceeded"
+                )));
             }
             let request = bare(request).ok_or(SamplingError::Declined)?;
             if let Some(context) = context.upgrade() {

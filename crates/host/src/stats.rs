@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Number of histogram buckets. There are four per doubling, from one microsecond to about an hour.
-const STEPS: usize = 128;
+const LATENCY_BUCKETS: usize = 128;
 /// Maximum number of tools counted individually. Further tools share one entry.
-const MOST_TOOLS: usize = 4096;
+const MAX_COUNTED_TOOLS: usize = 4096;
 
 /// Statistics of one server.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct ServerStats {
 pub(crate) struct CallCounter {
     calls: AtomicU64,
     errors: AtomicU64,
-    scale: [AtomicU64; STEPS],
+    scale: [AtomicU64; LATENCY_BUCKETS],
 }
 
 /// Call count and latencies of a tool.
@@ -56,7 +56,7 @@ impl ServerStats {
 
     fn begin(&self, tool: &Arc<str>) -> Arc<CallCounter> {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        let name = if tools.len() < MOST_TOOLS { Arc::clone(tool) } else { Arc::from("…") };
+        let name = if tools.len() < MAX_COUNTED_TOOLS { Arc::clone(tool) } else { Arc::from("…") };
         Arc::clone(tools.entry(name).or_default())
     }
 
@@ -110,7 +110,7 @@ fn step(took: Duration) -> usize {
     let doublings = micros.ilog2();
     let quarter = (micros >> (doublings - 2)) & 3;
     let step = u64::from(doublings) * 4 + quarter - 4;
-    usize::try_from(step).unwrap_or(STEPS - 1).min(STEPS - 1)
+    usize::try_from(step).unwrap_or(LATENCY_BUCKETS - 1).min(LATENCY_BUCKETS - 1)
 }
 
 /// Returns the longest duration of a bucket, in microseconds.
@@ -133,7 +133,7 @@ mod tests {
             assert!(upper(found) >= micros, "{micros} in step {found} up to {}", upper(found));
             assert!(upper(found) <= micros + micros / 4 + 1, "{micros} in step {found} up to {}", upper(found));
         }
-        assert_eq!(step(Duration::MAX), STEPS - 1);
+        assert_eq!(step(Duration::MAX), LATENCY_BUCKETS - 1);
     }
 
     #[test]
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn a_server_that_names_tools_without_end_costs_no_more() {
         let stats = ServerStats::default();
-        for n in 0..MOST_TOOLS + 50 {
+        for n in 0..MAX_COUNTED_TOOLS + 50 {
             stats.record(&n.to_string().into(), Duration::ZERO, true);
         }
-        assert_eq!(stats.read().len(), MOST_TOOLS + 1);
+        assert_eq!(stats.read().len(), MAX_COUNTED_TOOLS + 1);
     }
 }

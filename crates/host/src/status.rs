@@ -13,7 +13,7 @@ use crate::supervise::{Availability, ServerState};
 use crate::trouble::ServerError;
 
 /// Number of stderr lines included.
-const STDERR_SHOWN: usize = 20;
+const MAX_STDERR_LINES: usize = 20;
 
 /// Current status of a server.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ pub(crate) fn status(context: &HostContext, server: &Server) -> ServerStatus {
         _ => None,
     };
     let stderr_tail = match connection {
-        Some(connection) => connection.stderr_tail(STDERR_SHOWN),
+        Some(connection) => connection.stderr_tail(MAX_STDERR_LINES),
         None => standing.trouble.as_ref().map(|trouble| trouble.stderr().to_vec()).unwrap_or_default(),
     };
     ServerStatus {

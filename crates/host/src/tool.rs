@@ -8,7 +8,7 @@ use wharf_tools::{BoxFuture, Tool, ToolDescription, ToolError, ToolErrorKind, To
 
 use crate::call::CallOptions;
 use crate::catalog::CatalogTool;
-use crate::context::{HostContext, LARGE};
+use crate::context::{HostContext, LARGE_TEXT_BYTES};
 use crate::error::HostError;
 use crate::events::Event;
 use crate::results::{limited, limited_blocking, visible};
@@ -34,7 +34,7 @@ impl ServerTool {
             context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
         let bytes = reply.answer.result.as_bytes().len();
         let (limits, spill) = (context.options.results, context.spill());
-        let outcome = if bytes < LARGE {
+        let outcome = if bytes < LARGE_TEXT_BYTES {
             match reply.outcome() {
                 Ok(outcome) => Ok(limited(visible(outcome), limits, spill).await),
                 Err(odd) => Err(odd),

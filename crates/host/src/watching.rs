@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// Maximum number of subscribed resources per server.
-const MOST: usize = 256;
+const MAX_SUBSCRIBED_RESOURCES: usize = 256;
 
 /// Requested and confirmed subscriptions of one server.
 pub(crate) struct ResourceSubscriptions {
@@ -38,7 +38,7 @@ impl ResourceSubscriptions {
         let mut version = None;
         self.wanted.send_if_modified(|wanted| {
             let known = wanted.uris.get(uri).copied().unwrap_or(0);
-            if known == 0 && wanted.uris.len() >= MOST {
+            if known == 0 && wanted.uris.len() >= MAX_SUBSCRIBED_RESOURCES {
                 return false;
             }
             wanted.uris.insert(uri.to_owned(), known + 1);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn too_many_are_refused() {
         let watched = ResourceSubscriptions::new();
-        assert!((0..MOST).all(|n| watched.add(&n.to_string()).is_some()));
+        assert!((0..MAX_SUBSCRIBED_RESOURCES).all(|n| watched.add(&n.to_string()).is_some()));
         assert!(watched.add("one more").is_none() && watched.add("0").is_some());
     }
 }

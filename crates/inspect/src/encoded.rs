@@ -17,9 +17,9 @@ pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
 
 /// Returns the runs that may be Base64 or hexadecimal and are long enough to be relevant.
 fn runs(text: &str) -> impl Iterator<Item = &str> {
-    const SHORTEST: usize = 24;
+    const MIN_ENCODED_RUN: usize = 24;
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
-    let parts = text.as_bytes().split(move |byte| !is_part(byte)).filter(|run| run.len() >= SHORTEST);
+    let parts = text.as_bytes().split(move |byte| !is_part(byte)).filter(|run| run.len() >= MIN_ENCODED_RUN);
     parts.filter_map(|run| std::str::from_utf8(run).ok())
 }
 
@@ -72,7 +72,7 @@ fn sextet(symbol: u8) -> Option<u8> {
 
 /// Decodes the escapes in a text if they spell letters: `&#105;`, `%69`, `\x69`, `\u0069`.
 fn unescaped(text: &str) -> Option<(&str, String)> {
-    const ENOUGH: usize = 6;
+    const MIN_ESCAPED_LETTERS: usize = 6;
     let mut plain = String::with_capacity(text.len());
     let (mut rest, mut undone) = (text, 0);
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'&' | b'%' | b'\\')) {
@@ -83,7 +83,7 @@ fn unescaped(text: &str) -> Option<(&str, String)> {
         rest = &rest[at + length..];
     }
     plain.push_str(rest);
-    (undone >= ENOUGH).then_some((text, plain))
+    (undone >= MIN_ESCAPED_LETTERS).then_some((text, plain))
 }
 
 /// Returns the character of an escape and the escape's length. Any other character represents itself.

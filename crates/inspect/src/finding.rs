@@ -175,17 +175,17 @@ pub(super) struct FindingCollector {
 }
 
 impl FindingCollector {
-    const MOST_OF_A_RULE: usize = 8;
-    const LONGEST_EXCERPT: usize = 120;
+    const MAX_FINDINGS_PER_RULE: usize = 8;
+    const MAX_EXCERPT_CHARS: usize = 120;
 
     pub(super) fn add(&mut self, place: FindingLocation, rule: FindingRule, weight: FindingWeight, excerpt: &str) {
         let same = || self.findings.iter().filter(|finding| finding.rule == rule);
         let is_known = same().any(|finding| finding.place == place && finding.weight >= weight);
         let is_surer = same().all(|finding| finding.weight < weight);
-        if is_known || !is_surer && same().count() >= Self::MOST_OF_A_RULE {
+        if is_known || !is_surer && same().count() >= Self::MAX_FINDINGS_PER_RULE {
             return;
         }
-        let excerpt = UntrustedText::new(excerpt).shortened(Self::LONGEST_EXCERPT).to_string();
+        let excerpt = UntrustedText::new(excerpt).shortened(Self::MAX_EXCERPT_CHARS).to_string();
         self.findings.retain(|finding| finding.rule != rule || finding.place != place);
         self.findings.push(Finding { rule, place, excerpt, weight });
     }

@@ -15,7 +15,7 @@ pub(super) enum FoldedChar {
 /// glance fold to the same letters.
 pub(super) fn fold(character: char) -> FoldedChar {
     match u8::try_from(character) {
-        Ok(byte) if byte < 128 => ASCII[usize::from(byte)],
+        Ok(byte) if byte < 128 => ASCII_FOLDING[usize::from(byte)],
         _ if is_invisible(character) => FoldedChar::Nothing,
         _ => other(character),
     }
@@ -29,7 +29,7 @@ pub(super) fn is_invisible(character: char) -> bool {
         | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-const ASCII: [FoldedChar; 128] = {
+const ASCII_FOLDING: [FoldedChar; 128] = {
     let mut table = [FoldedChar::Break; 128];
     let mut byte = 0u8;
     while byte < 128 {

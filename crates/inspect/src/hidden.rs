@@ -24,16 +24,16 @@ pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
 
 /// Returns the start of the text after so much white space that no window shows both sides.
 fn blank_end(text: &str) -> Option<usize> {
-    const MOST_SPACES: usize = 200;
-    const MOST_LINES: usize = 25;
+    const MAX_SPACES: usize = 200;
+    const MAX_BLANK_LINES: usize = 25;
     let (mut spaces, mut lines) = (0, 0);
     for (at, character) in text.char_indices() {
         match character {
-            '!'..='~' if spaces < MOST_SPACES && lines < MOST_LINES => (spaces, lines) = (0, 0),
+            '!'..='~' if spaces < MAX_SPACES && lines < MAX_BLANK_LINES => (spaces, lines) = (0, 0),
             '\n' => lines += 1,
             ' ' => spaces += 1,
             _ if character.is_whitespace() || is_invisible(character) || character == '\u{2800}' => spaces += 1,
-            _ if spaces >= MOST_SPACES || lines >= MOST_LINES => return Some(at),
+            _ if spaces >= MAX_SPACES || lines >= MAX_BLANK_LINES => return Some(at),
             _ => (spaces, lines) = (0, 0),
         }
     }
@@ -109,15 +109,18 @@ fn inside_words(text: &str) -> usize {
 
 /// Finds words that mix letters of another script with Latin ones.
 fn look_alikes(text: &str, add: &mut FindingSink<'_>) {
-    const ENOUGH: usize = 3;
+    const MIN_MIXED_WORDS: usize = 3;
     let is_mixed = |word: &&str| {
         let latin = word.chars().filter(char::is_ascii_alphabetic).count();
         latin >= 2 && word.chars().any(is_borrowed)
     };
     let mut mixed = text.split(|character: char| !character.is_alphanumeric()).filter(is_mixed);
     if let Some(first) = mixed.next() {
-        let weight =
-            if mixed.take(ENOUGH).count() + 1 >= ENOUGH { FindingWeight::Certain } else { FindingWeight::Suspect };
+        let weight = if mixed.take(MIN_MIXED_WORDS).count() + 1 >= MIN_MIXED_WORDS {
+            FindingWeight::Certain
+        } else {
+            FindingWeight::Suspect
+        };
         add(FindingRule::LookAlike, weight, first);
     }
 }

@@ -5,13 +5,13 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::fold::{FoldedChar, fold};
-use super::phrases::{self, CLASSES, FILLERS, TOGETHER};
+use super::phrases::{self, CLASS_COMBINATIONS, CLASSES, FILLERS};
 use super::{FindingRule, FindingWeight};
 
 pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::compile);
 
 /// Maximum number of multi-word classes.
-pub(super) const GROUPS: usize = 8;
+pub(super) const MAX_GROUPS: usize = 8;
 
 /// A bit set of word sets.
 pub(super) type WordSetBits = [u64; 24];
@@ -26,16 +26,16 @@ pub(super) struct Lexicon {
     /// Phrases indexed by their first word.
     by_word: Vec<Vec<PhrasePattern>>,
     /// Phrases indexed by their first class.
-    by_group: [Vec<PhrasePattern>; GROUPS],
+    by_group: [Vec<PhrasePattern>; MAX_GROUPS],
     /// Numbers of the word sets, by their source text.
     sets: HashMap<String, u16>,
     /// The sets that contain each word and each multi-word class.
     sets_of_word: Vec<WordSetBits>,
-    sets_of_group: [WordSetBits; GROUPS],
+    sets_of_group: [WordSetBits; MAX_GROUPS],
     /// Names of the classes for combination matching, one bit each.
     traits: Vec<&'static str>,
     /// The combination classes of each word and each multi-word class.
-    by_trait: (Vec<u64>, [u64; GROUPS]),
+    by_trait: (Vec<u64>, [u64; MAX_GROUPS]),
     /// Combinations: a sentence matches if it has all of the first bits and none of the second.
     together: Vec<(FindingRule, FindingWeight, u64, u64)>,
     /// The words of a warning.
@@ -93,14 +93,14 @@ impl PhrasePattern {
 
 impl Lexicon {
     /// The bit of text in backticks.
-    pub(super) const CODE: u64 = 1;
+    pub(super) const CODE_TRAIT: u64 = 1;
     /// The number of all words outside the table.
-    pub(super) const UNKNOWN: u16 = 0;
+    pub(super) const UNKNOWN_WORD: u16 = 0;
     /// The number of filler words, which are skipped.
-    pub(super) const FILLER: u16 = 1;
+    pub(super) const FILLER_WORD: u16 = 1;
 
     pub(super) fn word(&self, hash: WordHash) -> u16 {
-        self.words.get(&hash).copied().unwrap_or(Self::UNKNOWN)
+        self.words.get(&hash).copied().unwrap_or(Self::UNKNOWN_WORD)
     }
 
     /// Returns the phrases that may begin with a word.
@@ -150,7 +150,7 @@ impl Lexicon {
 
     fn compile() -> Self {
         let mut lexicon = Self::default();
-        lexicon.words.extend(FILLERS.split(' ').map(|word| (WordHash::of(word), Self::FILLER)));
+        lexicon.words.extend(FILLERS.split(' ').map(|word| (WordHash::of(word), Self::FILLER_WORD)));
         for (name, members) in CLASSES.iter().filter(|(_, members)| members.contains(';')) {
             lexicon.add_group(name, members);
         }
@@ -161,7 +161,7 @@ impl Lexicon {
         }
         // The first bit is for text in backticks, which is not a word class.
         lexicon.traits.push("code");
-        for (rule, weight, names) in TOGETHER {
+        for (rule, weight, names) in CLASS_COMBINATIONS {
             let (mut wanted, mut unwanted) = (0, 0);
             for name in names.split(' ') {
                 match name.strip_prefix('!') {
@@ -258,7 +258,7 @@ impl Lexicon {
         // Fillers share one number, so more numbers are free than words exist.
         let next = u16::try_from(self.words.len() + 2).expect("the table has some hundred words");
         let number = *self.words.entry(WordHash::of(word)).or_insert(next);
-        assert_ne!(number, Self::FILLER, "`{word}` is a filler and never seen");
+        assert_ne!(number, Self::FILLER_WORD, "`{word}` is a filler and never seen");
         number
     }
 }

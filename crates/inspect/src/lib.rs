@@ -30,7 +30,7 @@ use walk::StringPath;
 /// Builds the lookup tables, so that the first inspection does not wait for them. Takes milliseconds.
 pub fn prepare() {
     LazyLock::force(&lexicon::LEXICON);
-    LazyLock::force(&spelt::MACHINE);
+    LazyLock::force(&spelt::PHRASE_AUTOMATON);
 }
 
 /// Inspects all members of a tool's definition.

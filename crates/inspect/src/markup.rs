@@ -18,8 +18,8 @@ pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
 
 /// Returns the part of a text that a marker may extend over, so that the cost per marker is bounded.
 fn beginning(text: &str) -> &str {
-    const REACH: usize = 400;
-    &text[..text.floor_char_boundary(REACH)]
+    const MAX_MARKER_REACH: usize = 400;
+    &text[..text.floor_char_boundary(MAX_MARKER_REACH)]
 }
 
 fn judge(rest: &str) -> Option<(FindingRule, FindingWeight)> {
@@ -77,18 +77,19 @@ const CERTAIN_LABELS: [&str; 8] =
 const SUSPECT_LABELS: [&str; 7] = ["important", "assistant", "admin", "critical", "urgent", "tool result", "override"];
 
 /// Name parts of tags that are invented to be obeyed.
-const TELLING: [&str; 9] =
+const SUSPICIOUS_TAG_PARTS: [&str; 9] =
     ["instructions", "instruction", "system", "important", "directive", "directives", "override", "hidden", "prompt"];
 
 /// Rates the name of a tag, ignoring brackets, bars and slashes around it.
 fn tag_weight(rest: &str, certain: &[&str], suspect: &[&str]) -> Option<FindingWeight> {
-    const LONGEST: usize = 40;
-    let dressed = &rest[..rest.floor_char_boundary(LONGEST)];
+    const MAX_TAG_LENGTH: usize = 40;
+    let dressed = &rest[..rest.floor_char_boundary(MAX_TAG_LENGTH)];
     let name = dressed.trim_start_matches(['<', '[', '{', '/', '|', '!', ' ', '*']);
     let end = name.find(['>', ']', '}', '|', ':', '/', '!', '*', '='])?;
     let name = name[..end].trim();
     let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let is_closed = || rest.contains("</") && name.split(['_', '-', ' ']).any(|part| TELLING.contains(&part));
+    let is_closed =
+        || rest.contains("</") && name.split(['_', '-', ' ']).any(|part| SUSPICIOUS_TAG_PARTS.contains(&part));
     match () {
         () if is_one_of(certain) || rest.starts_with('<') && is_closed() => Some(FindingWeight::Certain),
         () if is_one_of(suspect) => Some(FindingWeight::Suspect),
@@ -108,7 +109,7 @@ fn heading_weight(rest: &str) -> Option<FindingWeight> {
 
 /// Reports whether a line begins with the label of another speaker.
 fn is_role_label(line: &str) -> bool {
-    const DEEPEST: usize = 8;
-    let line = &line[line.bytes().take(DEEPEST).take_while(|byte| *byte == b' ').count()..];
+    const MAX_LABEL_INDENT: usize = 8;
+    let line = &line[line.bytes().take(MAX_LABEL_INDENT).take_while(|byte| *byte == b' ').count()..];
     ["SYSTEM:", "System:", "Assistant:", "ASSISTANT:", "Human:"].iter().any(|role| line.starts_with(role))
 }

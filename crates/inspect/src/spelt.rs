@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::FindingRule;
 use super::fold::{FoldedChar, fold};
-use super::phrases::SPELT;
+use super::phrases::SPELLED_PHRASES;
 
 /// Matcher that follows only the letters of a text, past spaces, full stops and line breaks.
 pub(super) struct SpelledPhraseMatcher {
@@ -15,27 +15,27 @@ pub(super) struct SpelledPhraseMatcher {
 
 impl SpelledPhraseMatcher {
     pub(super) fn new() -> Self {
-        Self { machine: &MACHINE, state: 0 }
+        Self { machine: &PHRASE_AUTOMATON, state: 0 }
     }
 
     /// Processes the next folded letter. Returns the rule of the phrase that it completes.
     pub(super) fn letter(&mut self, letter: char) -> Option<FindingRule> {
         let next = index(letter).map_or(0, |letter| self.machine.next[usize::from(self.state)][letter]);
-        self.state = next & !COMPLETE;
-        if next & COMPLETE == 0 { None } else { self.machine.rules.get(&self.state).copied() }
+        self.state = next & !COMPLETES_PHRASE;
+        if next & COMPLETES_PHRASE == 0 { None } else { self.machine.rules.get(&self.state).copied() }
     }
 }
 
 /// Returns the excerpt for a phrase that ends here.
 pub(super) fn shown(text: &str, at: usize) -> &str {
-    const LONGEST: usize = 100;
-    &text[text.floor_char_boundary(at.saturating_sub(LONGEST))..text.ceil_char_boundary(at + 1)]
+    const MAX_EXCERPT_BYTES: usize = 100;
+    &text[text.floor_char_boundary(at.saturating_sub(MAX_EXCERPT_BYTES))..text.ceil_char_boundary(at + 1)]
 }
 
-pub(super) static MACHINE: LazyLock<PhraseAutomaton> = LazyLock::new(PhraseAutomaton::new);
+pub(super) static PHRASE_AUTOMATON: LazyLock<PhraseAutomaton> = LazyLock::new(PhraseAutomaton::new);
 
 /// Flag of a transition that completes a phrase.
-const COMPLETE: u16 = 1 << 15;
+const COMPLETES_PHRASE: u16 = 1 << 15;
 
 /// Aho-Corasick automaton of all phrases: every missing transition leads to the longest suffix that is still a prefix.
 pub(super) struct PhraseAutomaton {
@@ -47,11 +47,11 @@ pub(super) struct PhraseAutomaton {
 impl PhraseAutomaton {
     fn new() -> Self {
         let mut machine = Self { next: vec![[0; 26]], rules: HashMap::new() };
-        for (rule, phrase) in SPELT {
+        for (rule, phrase) in SPELLED_PHRASES {
             machine.plant(*rule, phrase);
         }
         machine.link();
-        let complete = |state: &mut u16| *state |= if machine.rules.contains_key(state) { COMPLETE } else { 0 };
+        let complete = |state: &mut u16| *state |= if machine.rules.contains_key(state) { COMPLETES_PHRASE } else { 0 };
         machine.next.iter_mut().flatten().for_each(complete);
         machine
     }

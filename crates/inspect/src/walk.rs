@@ -35,8 +35,8 @@ impl StringPath<'_> {
 
     /// Returns the location, derived from the first member of the path.
     pub(super) fn place(&self) -> FindingLocation {
-        const LONGEST: usize = 160;
-        let shown = || UntrustedText::new(self.path.trim_start_matches('/')).shortened(LONGEST).to_string();
+        const MAX_PATH_CHARS: usize = 160;
+        let shown = || UntrustedText::new(self.path.trim_start_matches('/')).shortened(MAX_PATH_CHARS).to_string();
         match self.path.split('/').nth(1).unwrap_or_default() {
             "name" if self.path == "/name" => FindingLocation::Name,
             "title" if self.path == "/title" => FindingLocation::Title,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fold::{FoldedChar, fold};
-use super::lexicon::{GROUPS, LEXICON, Lexicon, PhrasePattern, PhraseStep, WarningWords, WordHash, WordSetBits};
+use super::lexicon::{LEXICON, Lexicon, MAX_GROUPS, PhrasePattern, PhraseStep, WarningWords, WordHash, WordSetBits};
 use super::spelt::{self, SpelledPhraseMatcher};
 use super::{FindingRule, FindingSink, FindingWeight};
 
@@ -15,7 +15,7 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
     mark_warnings(text, lexicon, &mut tokens);
     let nearby = nearby(lexicon, &tokens);
     let mut suspicions = SuspicionTracker::default();
-    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN) {
+    for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN_WORD) {
         let mut try_all = |patterns: &[PhrasePattern], end: usize| {
             let possible =
                 |pattern: &&PhrasePattern| pattern.is_possible(&nearby[token.sentence]) && token.may_begin(pattern);
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
 /// further.
 fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<WordSetBits> {
     let mut nearby = vec![WordSetBits::default(); tokens.last().map_or(0, |token| token.sentence + 1)];
-    for token in tokens.iter().filter(|token| token.word != Lexicon::UNKNOWN) {
+    for token in tokens.iter().filter(|token| token.word != Lexicon::UNKNOWN_WORD) {
         let mut join = |sets: &WordSetBits| {
             for nearby in &mut nearby[token.sentence.saturating_sub(1)..=token.sentence] {
                 nearby.iter_mut().zip(sets).for_each(|(all, some)| *all |= some);
@@ -61,7 +61,7 @@ impl SuspicionTracker {
     /// distant suspicions in a long text may be unrelated.
     fn weigh(&mut self, pattern: &PhrasePattern, words: Range<usize>, sentence: usize) -> FindingWeight {
         /// Number of sentences from which on two suspicions count as unrelated.
-        const FAR: usize = 2;
+        const UNRELATED_SENTENCES: usize = 2;
         if pattern.weight != FindingWeight::Suspect || !pattern.rule.adds_up() {
             return pattern.weight;
         }
@@ -69,7 +69,7 @@ impl SuspicionTracker {
             self.0.push((pattern.rule, words, sentence));
             return FindingWeight::Suspect;
         };
-        let (is_other, is_near) = (before.end <= words.start, sentence - *last < FAR);
+        let (is_other, is_near) = (before.end <= words.start, sentence - *last < UNRELATED_SENTENCES);
         if is_other || !is_near {
             (*before, *last) = (words, sentence);
         }
@@ -80,9 +80,9 @@ impl SuspicionTracker {
 /// Finds combinations of word classes within one sentence.
 fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut FindingSink<'_>) {
     /// Maximum number of tokens considered together; longer sentences are split.
-    const LONGEST: usize = 40;
+    const MAX_SENTENCE_TOKENS: usize = 40;
     let sentences = tokens.chunk_by(|one, next| one.sentence == next.sentence);
-    for sentence in sentences.flat_map(|sentence| sentence.chunks(LONGEST)) {
+    for sentence in sentences.flat_map(|sentence| sentence.chunks(MAX_SENTENCE_TOKENS)) {
         let (mut all, mut meant) = (0, 0);
         for token in sentence {
             let traits = token.traits(lexicon);
@@ -113,12 +113,12 @@ fn mark_groups(lexicon: &Lexicon, tokens: &mut [Token]) {
 /// turning word.
 fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
     /// Maximum number of tokens that a warning covers.
-    const REACH: usize = 40;
+    const MAX_WARNING_TOKENS: usize = 40;
     let WarningWords { against, refused, giving, turning } = &lexicon.warning;
     for at in 0..tokens.len() {
         let Some(next) = tokens[at].fits(lexicon, against).map(|length| at + length) else { continue };
         let sentence = tokens[at].sentence;
-        let rest = tokens[next..].iter().take(REACH).take_while(|token| token.sentence == sentence);
+        let rest = tokens[next..].iter().take(MAX_WARNING_TOKENS).take_while(|token| token.sentence == sentence);
         let turn = rest.clone().position(|token| token.fits(lexicon, turning).is_some());
         let end = next + turn.unwrap_or_else(|| rest.clone().count());
         let is_near =
@@ -151,7 +151,7 @@ fn unspaced(text: &str, add: &mut FindingSink<'_>) {
     if text.is_ascii() {
         return;
     }
-    for (rule, weight, parts) in super::phrases::UNSPACED {
+    for (rule, weight, parts) in super::phrases::UNSPACED_PHRASES {
         if let Some((start, end)) = in_order(text, parts) {
             add(*rule, *weight, &text[start..end]);
         }
@@ -161,11 +161,11 @@ fn unspaced(text: &str, add: &mut FindingSink<'_>) {
 /// Returns the span in which all parts follow each other closely, in a script without spaces.
 fn in_order(text: &str, parts: &[&str]) -> Option<(usize, usize)> {
     /// About a dozen characters of such a script.
-    const CLOSE: usize = 40;
+    const MAX_PART_GAP: usize = 40;
     let start = text.find(parts[0])?;
     let mut end = start + parts[0].len();
     for part in &parts[1..] {
-        let gap = text[end..].find(part).filter(|gap| *gap <= CLOSE)?;
+        let gap = text[end..].find(part).filter(|gap| *gap <= MAX_PART_GAP)?;
         end += gap + part.len();
     }
     Some((start, end))
@@ -185,14 +185,14 @@ struct Token {
     /// The act that the text forbids.
     is_refused: bool,
     /// For every class, the length in words of the member that begins here.
-    groups: [u8; GROUPS],
+    groups: [u8; MAX_GROUPS],
 }
 
 impl Token {
     /// Returns the classes for combination matching that the token belongs to or begins.
     fn traits(&self, lexicon: &Lexicon) -> u64 {
         if self.is_example || self.is_code {
-            return if self.is_example { 0 } else { Lexicon::CODE };
+            return if self.is_example { 0 } else { Lexicon::CODE_TRAIT };
         }
         self.members().fold(lexicon.traits_of(self.word), |all, (group, _)| all | lexicon.traits_in(group))
     }
@@ -286,10 +286,10 @@ impl<'a> Tokenizer<'a> {
     fn end(&mut self, word: Option<PartialWord>, end: usize) {
         let Some(PartialWord { hash, start, is_code }) = word else { return };
         let word = self.lexicon.word(hash);
-        if word != Lexicon::FILLER && hash != WordHash::DOT {
+        if word != Lexicon::FILLER_WORD && hash != WordHash::DOT {
             let is_example = self.is_name || start < self.example;
             let (is_warned, is_refused) = (false, false);
-            let (sentence, groups) = (self.sentence, [0; GROUPS]);
+            let (sentence, groups) = (self.sentence, [0; MAX_GROUPS]);
             self.tokens.push(Token { word, sentence, start, end, is_code, is_example, is_warned, is_refused, groups });
         }
     }

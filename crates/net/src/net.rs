@@ -19,19 +19,19 @@ use crate::reach::{AddressPolicy, literal};
 use crate::resolve::PolicyResolver;
 
 /// Maximum redirects of one request within its origin.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Maximum retries of one request after 401 or 403, regardless of the authorizer.
-const MOST_REFUSALS: u32 = 6;
+const MAX_AUTH_RETRIES: u32 = 6;
 /// Maximum bytes to read from the body of a rejection so that its connection can be reused.
-const REFUSAL_BYTES: usize = 64 << 10;
+const MAX_REJECTION_BODY_BYTES: usize = 64 << 10;
 /// Maximum time to spend on that.
-const REFUSAL_TIME: Duration = Duration::from_millis(250);
+const REJECTION_BODY_TIMEOUT: Duration = Duration::from_millis(250);
 /// Time after which an unused connection is closed.
-const POOL_IDLE: Duration = Duration::from_secs(30);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval of keep-alive probes on idle connections.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum size of all response headers together, in bytes.
-const MOST_HEADER_BYTES: u32 = 64 << 10;
+const MAX_HEADER_BYTES: u32 = 64 << 10;
 
 /// Options of the connection pool.
 #[derive(Debug, Clone)]
@@ -117,14 +117,14 @@ impl Net {
             .referer(false)
             .no_proxy()
             .connect_timeout(options.connect_timeout)
-            .pool_idle_timeout(POOL_IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .tcp_nodelay(true)
-            .tcp_keepalive(KEEP_ALIVE)
-            .tcp_keepalive_interval(KEEP_ALIVE)
+            .tcp_keepalive(KEEP_ALIVE_INTERVAL)
+            .tcp_keepalive_interval(KEEP_ALIVE_INTERVAL)
             .tcp_keepalive_retries(2)
-            .http2_max_header_list_size(MOST_HEADER_BYTES)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .http2_keep_alive_timeout(KEEP_ALIVE)
+            .http2_max_header_list_size(MAX_HEADER_BYTES)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .http2_keep_alive_timeout(KEEP_ALIVE_INTERVAL)
             // With a proxy, only the proxy's own name is resolved, and the user configured it.
             .dns_resolver(PolicyResolver::new(if way.proxied { AddressPolicy::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
@@ -177,13 +177,13 @@ impl Net {
                 return Ok(response);
             }
             let refusal = AuthRejection { status, headers: response.headers.clone(), serial: bearer.serial };
-            let mended = if refusals < MOST_REFUSALS { bearer.refused(refusal).await } else { Err(never_content()) };
+            let mended = if refusals < MAX_AUTH_RETRIES { bearer.refused(refusal).await } else { Err(never_content()) };
             if let Err(why) = mended {
                 response.not_authorized = Some(why);
                 return Ok(response);
             }
             refusals += 1;
-            let _ = tokio::time::timeout(REFUSAL_TIME, response.body.collect(REFUSAL_BYTES)).await;
+            let _ = tokio::time::timeout(REJECTION_BODY_TIMEOUT, response.body.collect(MAX_REJECTION_BODY_BYTES)).await;
             // The connection returns to the pool in a separate task. Without this yield the next request would open
             // another connection.
             tokio::task::yield_now().await;
@@ -197,7 +197,7 @@ impl Net {
         mut bearer: Option<&mut RequestAuthorization<'_>>,
     ) -> Result<HttpResponse, SendError> {
         let mut url = request.url.clone();
-        for redirects in 0..=MOST_REDIRECTS {
+        for redirects in 0..=MAX_REDIRECTS {
             let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
             // The redirecting server has already received the request.
             let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
@@ -289,7 +289,7 @@ fn response(answer: reqwest::Response, url: Url) -> Result<HttpResponse, SendErr
 }
 
 fn never_content() -> NotAuthorized {
-    let reason = format!("the server rejected the request {} times despite new credentials", MOST_REFUSALS + 1);
+    let reason = format!("the server rejected the request {} times despite new credentials", MAX_AUTH_RETRIES + 1);
     NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 
@@ -300,7 +300,7 @@ fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
     if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
         return Some("the response has both Transfer-Encoding and Content-Length");
     }
-    (bytes > MOST_HEADER_BYTES as usize).then_some("the response headers are too large")
+    (bytes > MAX_HEADER_BYTES as usize).then_some("the response headers are too large")
 }
 
 /// Returns the target of a redirect.

@@ -43,7 +43,7 @@ impl NetworkZone {
     /// Only IPv4-mapped addresses are unwrapped. Tunnelled addresses (NAT64, 6to4, Teredo) end in a remote zone.
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
-            address if CREDENTIALS.contains(&address) => None,
+            address if METADATA_ENDPOINTS.contains(&address) => None,
             IpAddr::V4(address) => zone_of_v4(address),
             IpAddr::V6(address) => zone_of_v6(address),
         }
@@ -51,7 +51,7 @@ impl NetworkZone {
 }
 
 /// Metadata endpoints at which cloud providers serve credentials. They belong to no zone.
-const CREDENTIALS: [IpAddr; 3] = [
+const METADATA_ENDPOINTS: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),

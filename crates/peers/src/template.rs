@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::BenchOptions;
 
 /// Default template; a client's own template may be longer.
-const TEMPLATE: &str = concat!(
+const DEFAULT_TEMPLATE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{"name":"echo","#,
     r#""arguments":{"text":"{text}"},"_meta":{"io.modelcontextprotocol/protocolVersion":"#,
     r#""2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#
@@ -22,7 +22,7 @@ impl Template {
     pub fn new(options: &BenchOptions) -> Self {
         let template = match &options.template {
             Some(file) => read_to_string(file).unwrap(),
-            None => TEMPLATE.to_owned(),
+            None => DEFAULT_TEMPLATE.to_owned(),
         };
         let request = template.trim_end().replace("{text}", &options.text());
         assert!(request.contains("{id}"), "the template has an {{id}}");

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, ObjectMembers, RawJson};
 
 /// Maximum bytes of arguments to decode.
-const LONGEST: usize = 1 << 20;
+const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 /// Limits on the depth and size of the decoded structure.
 const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 20_000 };
 
@@ -42,7 +42,7 @@ impl<'a> LazyArguments<'a> {
 impl<'a> JsonNode<'a> {
     /// Decodes a text. Returns `None` if it exceeds the limits or is ambiguous.
     pub fn read(text: &'a str) -> Option<Self> {
-        if text.len() > LONGEST || BOUNDS.check(text.as_bytes()).is_err() {
+        if text.len() > MAX_ARGUMENT_BYTES || BOUNDS.check(text.as_bytes()).is_err() {
             return None;
         }
         let raw: &RawValue = serde_json::from_str(text).ok()?;
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(JsonNode::read(text).map(|node| node.canonical()).as_deref(), expected, "{text}");
         }
         let (deep, wide) = ("[".repeat(33) + &"]".repeat(33), format!("[0{}]", ",0".repeat(20_000)));
-        let long = format!("\"{}\"", "x".repeat(LONGEST));
+        let long = format!("\"{}\"", "x".repeat(MAX_ARGUMENT_BYTES));
         assert_eq!((JsonNode::read(&deep), JsonNode::read(&wide), JsonNode::read(&long)), (None, None, None));
     }
 }

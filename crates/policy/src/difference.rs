@@ -8,15 +8,15 @@ use wharf_spec::UntrustedText;
 use crate::argument::JsonNode;
 
 /// Maximum number of reported changes.
-const MOST_CHANGES: usize = 40;
+const MAX_CHANGES: usize = 40;
 /// Maximum characters of a displayed value.
-const LONGEST_VALUE: usize = 400;
+const MAX_VALUE_CHARS: usize = 400;
 /// Number of characters to display before the first difference of two values.
-const CONTEXT: usize = 24;
+const CONTEXT_CHARS: usize = 24;
 /// Maximum characters of a displayed key.
-const LONGEST_KEY: usize = 60;
+const MAX_KEY_CHARS: usize = 60;
 /// Maximum characters of a displayed path.
-const LONGEST_PATH: usize = 300;
+const MAX_PATH_CHARS: usize = 300;
 
 /// The difference between two definitions. All text is escaped and shortened for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl DefinitionDiff {
     }
 
     fn push(&mut self, path: String, kind: DefinitionChangeKind) {
-        if self.changes.len() < MOST_CHANGES {
+        if self.changes.len() < MAX_CHANGES {
             self.changes.push(DefinitionChange { path, kind });
         } else {
             self.omitted += 1;
@@ -133,11 +133,11 @@ impl DiffMember<'_> {
     fn under(&self, path: &str) -> String {
         let dot = if path.is_empty() { "" } else { "." };
         let longer = match self.key {
-            DiffKey::Name(name) => format!("{path}{dot}{}", UntrustedText::new(name).shortened(LONGEST_KEY)),
+            DiffKey::Name(name) => format!("{path}{dot}{}", UntrustedText::new(name).shortened(MAX_KEY_CHARS)),
             DiffKey::Place(place) => format!("{path}[{place}]"),
         };
         // Cut the front: the end distinguishes deeply nested members.
-        match longer.char_indices().rev().nth(LONGEST_PATH) {
+        match longer.char_indices().rev().nth(MAX_PATH_CHARS) {
             Some((at, _)) => format!("…{}", &longer[at..]),
             None => longer,
         }
@@ -157,7 +157,7 @@ fn by_place<'n>(items: &'n [JsonNode<'n>]) -> Vec<DiffMember<'n>> {
 /// Returns both values, starting shortly before their first difference.
 fn parting(before: &str, after: &str) -> (String, String) {
     let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
-    let start = alike.saturating_sub(CONTEXT);
+    let start = alike.saturating_sub(CONTEXT_CHARS);
     let [before, after] = [before, after].map(|text| text.chars().skip(start).collect::<String>());
     let mark = if start > 0 { "…" } else { "" };
     (format!("{mark}{}", shown(&before)), format!("{mark}{}", shown(&after)))
@@ -165,8 +165,8 @@ fn parting(before: &str, after: &str) -> (String, String) {
 
 /// Formats a value for display and appends the number of omitted characters.
 fn shown(text: &str) -> String {
-    let hidden = text.chars().count().saturating_sub(LONGEST_VALUE);
-    let start = UntrustedText::new(text).shortened(LONGEST_VALUE).to_string();
+    let hidden = text.chars().count().saturating_sub(MAX_VALUE_CHARS);
+    let start = UntrustedText::new(text).shortened(MAX_VALUE_CHARS).to_string();
     if hidden == 0 { start } else { format!("{start} ({hidden} more characters)") }
 }
 
@@ -228,11 +228,11 @@ mod tests {
 
         let many = (0..100).map(|n| format!("\"{n}{}\":1", "k".repeat(1000))).collect::<Vec<_>>().join(",");
         let found = difference("{}", &format!("{{{many}}}"));
-        assert_eq!((found.changes.len(), found.omitted), (MOST_CHANGES, 60));
-        assert!(found.changes.iter().all(|change| change.path.chars().count() <= LONGEST_KEY + 1));
+        assert_eq!((found.changes.len(), found.omitted), (MAX_CHANGES, 60));
+        assert!(found.changes.iter().all(|change| change.path.chars().count() <= MAX_KEY_CHARS + 1));
 
         let deep = |value: u8| format!("{}{value}{}", r#"{"some long key":"#.repeat(31), "}".repeat(31));
         let found = difference(&deep(1), &deep(2));
-        assert!(found.changes[0].path.chars().count() <= LONGEST_PATH + 2, "{found}");
+        assert!(found.changes[0].path.chars().count() <= MAX_PATH_CHARS + 2, "{found}");
     }
 }

@@ -12,9 +12,9 @@ use crate::argument::JsonNode;
 use crate::{CallAttempt, Fingerprint, Rule, RuleAction, RuleWriteError};
 
 /// Maximum grants per tool. The oldest is dropped first.
-const MOST_PER_TOOL: usize = 64;
+const MAX_GRANTS_PER_TOOL: usize = 64;
 /// Maximum tools per server with grants.
-const MOST_TOOLS: usize = 4096;
+const MAX_GRANTED_TOOLS: usize = 4096;
 
 /// A permission that the user has granted: its scope and its lifetime.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,11 +89,11 @@ impl GrantSet {
     /// Adds a grant. Ignores it if too many tools of the server already have grants. The user is then asked again.
     pub fn add(&mut self, grant: Grant) {
         let tools = self.servers.entry(grant.tool.server.clone()).or_default();
-        if tools.len() >= MOST_TOOLS && !tools.contains_key(&grant.tool.tool) {
+        if tools.len() >= MAX_GRANTED_TOOLS && !tools.contains_key(&grant.tool.tool) {
             return;
         }
         let list = tools.entry(grant.tool.tool.clone()).or_default();
-        if list.len() >= MOST_PER_TOOL {
+        if list.len() >= MAX_GRANTS_PER_TOOL {
             list.remove(0);
         }
         list.push(grant);

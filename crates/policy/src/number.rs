@@ -1,7 +1,7 @@
 //! Alternative spellings of JSON numbers.
 
 /// Maximum digits of a number that is written out.
-const LONGEST: i64 = 64;
+const MAX_DIGITS: i64 = 64;
 
 /// Returns every spelling of a number: as sent, in plain decimal, and as a parser with 64-bit floats reads it.
 pub(crate) fn spellings(text: &str) -> Vec<String> {
@@ -30,7 +30,7 @@ fn plain(text: &str) -> Option<String> {
 /// Inserts the decimal point after `point` digits, with zeros added before or after the digits as needed.
 fn with_point(digits: &str, point: i64) -> Option<String> {
     let count = i64::try_from(digits.len()).ok()?;
-    if count > LONGEST || !(-LONGEST..=LONGEST).contains(&point) {
+    if count > MAX_DIGITS || !(-MAX_DIGITS..=MAX_DIGITS).contains(&point) {
         return None;
     }
     let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or(0));

@@ -13,7 +13,7 @@ use crate::number::spellings;
 use crate::problem::RuleProblemKind;
 
 /// Maximum bytes of a pattern. Bounds the cost of matching, which is at most this times the length of a value.
-const LONGEST: usize = 1024;
+const MAX_PATTERN_BYTES: usize = 1024;
 
 /// A pattern for arguments.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl ArgumentPattern {
         if text.is_empty() {
             return Err(RuleProblemKind::BadPattern("the pattern is empty"));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_PATTERN_BYTES {
             return Err(RuleProblemKind::BadPattern("the pattern is too long"));
         }
         let keyed = match key(text) {

@@ -10,14 +10,14 @@ use wharf_spec::{InvalidServerName, ServerName, ServerOrigin, ToolId};
 use crate::Fingerprint;
 
 /// Schema version of a file with the user's own servers only, and of a file with servers of other origins.
-const SCHEMA: u32 = 1;
+const USER_SCHEMA: u32 = 1;
 const SCHEMA_WITH_FILES: u32 = 2;
 /// Maximum definitions per tool. The oldest are forgotten first and need a new approval.
-const MOST_DEFINITIONS: usize = 8;
+const MAX_DEFINITIONS: usize = 8;
 /// Maximum tools per server.
-const MOST_TOOLS: usize = 4096;
+const MAX_PINNED_TOOLS: usize = 4096;
 /// Maximum bytes of a stored definition. For a longer one, only the fingerprint is stored.
-const LONGEST: usize = 128 << 10;
+const MAX_DEFINITION_BYTES: usize = 128 << 10;
 
 /// The approved definitions, by tool and by origin of its server. Serialized as a document with `schema: 1`, or
 /// `schema: 2` if any of the servers is not the user's own.
@@ -54,7 +54,7 @@ pub enum PinState {
 /// The error for a server with too many approved tools. No entry is evicted, because an evicted tool would be treated
 /// as new.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has reached the limit of {MOST_TOOLS} approved tools")]
+#[error("`{0}` has reached the limit of {MAX_PINNED_TOOLS} approved tools")]
 pub struct PinLimitReached(pub ServerName);
 
 impl PinSet {
@@ -89,16 +89,16 @@ impl PinSet {
         definition: &str,
     ) -> Result<(), PinLimitReached> {
         let tools = self.origins.entry(origin).or_default().entry(tool.server.clone()).or_default();
-        if tools.len() >= MOST_TOOLS && !tools.contains_key(&tool.tool) {
+        if tools.len() >= MAX_PINNED_TOOLS && !tools.contains_key(&tool.tool) {
             return Err(PinLimitReached(tool.server));
         }
-        let kept: Arc<str> = if definition.len() <= LONGEST { definition.into() } else { "".into() };
+        let kept: Arc<str> = if definition.len() <= MAX_DEFINITION_BYTES { definition.into() } else { "".into() };
         let pin =
             tools.entry(tool.tool).or_insert_with(|| ToolPin { definition: kept.clone(), fingerprints: Vec::new() });
         pin.definition = kept;
         pin.fingerprints.retain(|known| *known != fingerprint);
         pin.fingerprints.insert(0, fingerprint);
-        pin.fingerprints.truncate(MOST_DEFINITIONS);
+        pin.fingerprints.truncate(MAX_DEFINITIONS);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl PinSet {
         for (origin, (server, theirs)) in servers {
             let ours = self.origins.entry(origin.clone()).or_default().entry(server.clone()).or_default();
             for (tool, pin) in theirs {
-                if ours.len() < MOST_TOOLS || ours.contains_key(tool) {
+                if ours.len() < MAX_PINNED_TOOLS || ours.contains_key(tool) {
                     ours.entry(tool.clone()).or_insert_with(|| pin.clone()).take_in(pin);
                 }
             }
@@ -142,7 +142,7 @@ impl ToolPin {
         let more = other.fingerprints.iter().filter(|known| !self.fingerprints.contains(known));
         let more: Vec<Fingerprint> = more.copied().collect();
         self.fingerprints.extend(more);
-        self.fingerprints.truncate(MOST_DEFINITIONS);
+        self.fingerprints.truncate(MAX_DEFINITIONS);
     }
 }
 
@@ -170,7 +170,7 @@ struct PinEntry {
 /// Error for an invalid pin document.
 #[derive(Debug, thiserror::Error)]
 enum InvalidPinDocument {
-    #[error("unsupported schema {0}, expected {SCHEMA} or {SCHEMA_WITH_FILES}")]
+    #[error("unsupported schema {0}, expected {USER_SCHEMA} or {SCHEMA_WITH_FILES}")]
     Schema(u32),
     #[error(transparent)]
     Server(#[from] InvalidServerName),
@@ -178,7 +178,7 @@ enum InvalidPinDocument {
 
 impl From<PinSet> for PinDocument {
     fn from(pins: PinSet) -> Self {
-        let mut document = Self { schema: SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
+        let mut document = Self { schema: USER_SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
         for (origin, servers) in pins.origins {
             match origin.file().map(Path::to_str) {
                 None => document.servers = entries(servers),
@@ -206,7 +206,7 @@ impl TryFrom<PinDocument> for PinSet {
     type Error = InvalidPinDocument;
 
     fn try_from(document: PinDocument) -> Result<Self, InvalidPinDocument> {
-        if !(SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
+        if !(USER_SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
             return Err(InvalidPinDocument::Schema(document.schema));
         }
         let mut origins = HashMap::from([(ServerOrigin::User, servers(document.servers)?)]);
@@ -269,9 +269,9 @@ mod tests {
         }
         assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed("x"));
-        pins.approve((ServerOrigin::User, tool("a")), print(9), &"x".repeat(LONGEST + 1)).unwrap();
+        pins.approve((ServerOrigin::User, tool("a")), print(9), &"x".repeat(MAX_DEFINITION_BYTES + 1)).unwrap();
         assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed(""));
-        for n in 1..MOST_TOOLS {
+        for n in 1..MAX_PINNED_TOOLS {
             pins.approve((ServerOrigin::User, tool(&n.to_string())), print(1), "").unwrap();
         }
         assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinLimitReached(tool("b").server)));
@@ -299,7 +299,7 @@ mod tests {
         (10..20).for_each(|byte| theirs.approve((ServerOrigin::User, tool("a")), print(byte), "").unwrap());
         ours.merge(&theirs);
         assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
-        assert_eq!(ours.origins[USER][&tool("a").server]["a"].fingerprints.len(), MOST_DEFINITIONS);
+        assert_eq!(ours.origins[USER][&tool("a").server]["a"].fingerprints.len(), MAX_DEFINITIONS);
         ours.drop_definitions();
         assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(ours.standing(USER, &tool("a"), &print(99)), changed(""));

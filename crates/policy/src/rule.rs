@@ -8,7 +8,7 @@ use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, UntrustedText};
 use crate::target::{RuleTarget, admitted};
 
 /// Maximum displayed characters of each part of a rule.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// A permission rule for calls of certain tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +115,9 @@ impl Rule {
         let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(&spelling) else { return Err(RuleWriteError::TooLong) };
         match admitted(&readings, servers) {
             Ok(reading) if reading.is_exactly(tool) => Ok(Self::new(spelling, action)),
-            _ => Err(RuleWriteError::Ambiguous { spelling: UntrustedText::new(spelling).shortened(SHOWN).to_string() }),
+            _ => Err(RuleWriteError::Ambiguous {
+                spelling: UntrustedText::new(spelling).shortened(MAX_SHOWN_CHARS).to_string(),
+            }),
         }
     }
 }
@@ -150,12 +152,12 @@ impl fmt::Display for RuleAction {
 /// Displays as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.action, UntrustedText::new(&*self.tool).shortened(SHOWN))?;
+        write!(f, "{} `{}`", self.action, UntrustedText::new(&*self.tool).shortened(MAX_SHOWN_CHARS))?;
         if let Some(pattern) = &self.pattern {
-            write!(f, " where `{}`", UntrustedText::new(&**pattern).shortened(SHOWN))?;
+            write!(f, " where `{}`", UntrustedText::new(&**pattern).shortened(MAX_SHOWN_CHARS))?;
         }
         match &self.defined_in {
-            Some(file) => write!(f, " as defined in `{}`", UntrustedText::new(&**file).shortened(SHOWN)),
+            Some(file) => write!(f, " as defined in `{}`", UntrustedText::new(&**file).shortened(MAX_SHOWN_CHARS)),
             None => Ok(()),
         }
     }
@@ -164,7 +166,7 @@ impl fmt::Display for Rule {
 /// Displays the rule and its location.
 impl fmt::Display for SourcedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rule, UntrustedText::new(&*self.origin.place).shortened(SHOWN))
+        write!(f, "{} ({})", self.rule, UntrustedText::new(&*self.origin.place).shortened(MAX_SHOWN_CHARS))
     }
 }
 

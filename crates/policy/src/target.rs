@@ -6,9 +6,9 @@ use crate::problem::RuleProblemKind;
 use crate::shape::{GlobPiece, covers, pieces};
 
 /// Prefix of all names of server tools in a rule.
-const MCP: &str = "mcp__";
+const MCP_PREFIX: &str = "mcp__";
 /// Maximum bytes of a tool name in a rule.
-const LONGEST: usize = 1024;
+const MAX_NAME_BYTES: usize = 1024;
 
 /// The tools that a rule applies to.
 #[derive(Debug, Clone)]
@@ -43,10 +43,10 @@ impl RuleTarget {
         if text.is_empty() {
             return Err(RuleProblemKind::BadName("the tool name is empty"));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_NAME_BYTES {
             return Err(RuleProblemKind::BadName("the tool name is too long"));
         }
-        match text.strip_prefix(MCP) {
+        match text.strip_prefix(MCP_PREFIX) {
             Some("") => Err(RuleProblemKind::BadName("the server name after `mcp__` is missing")),
             Some(rest) => Ok(Self::Mcp(readings(rest))),
             None => plain(text),
@@ -55,7 +55,7 @@ impl RuleTarget {
 }
 
 fn plain(text: &str) -> Result<RuleTarget, RuleProblemKind> {
-    let begins_alike = text.get(..MCP.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP));
+    let begins_alike = text.get(..MCP_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP_PREFIX));
     if begins_alike {
         return Err(RuleProblemKind::BadName("names of server tools start with `mcp__` in lower case"));
     }
@@ -113,7 +113,7 @@ impl NameReading {
 
     /// Returns the full pattern for the names that the reading matches.
     pub fn spelling(&self) -> String {
-        format!("{MCP}{}__{}", self.server, self.tool.text())
+        format!("{MCP_PREFIX}{}__{}", self.server, self.tool.text())
     }
 
     /// Reports whether the reading matches any of these servers.

@@ -43,9 +43,9 @@ pub enum LocalNameKind {
 /// Maximum number of candidates.
 const MOST: usize = 200;
 /// The longest text that is offered, in bytes.
-const LONGEST: usize = 1_024;
+const MAX_CANDIDATE_BYTES: usize = 1_024;
 /// Timeout for argument values from a server.
-const PATIENCE: Duration = Duration::from_millis(500);
+const VALUES_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl LineCompleter for CompletionSource {
     /// Returns the candidates for the end of a line and the byte offset they replace it from.
@@ -78,7 +78,7 @@ impl CompletionSource {
                 ArgumentOwner::Template(text) => Reference::Template(text),
             };
             let asking = connection.complete_argument(reference, values.argument, values.value, &values.given);
-            let answer = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, asking).await });
+            let answer = self.runtime.block_on(async { tokio::time::timeout(VALUES_TIMEOUT, asking).await });
             Some(answer.ok()?.ok()?.values)
         };
         suggested().unwrap_or_default().iter().map(|value| values.candidate(value)).collect()
@@ -87,7 +87,7 @@ impl CompletionSource {
 
 /// Reports whether a candidate can be put on the line: bounded in length and free of control characters.
 fn is_harmless(candidate: &Candidate) -> bool {
-    candidate.text.len() <= LONGEST && !candidate.text.contains(acts)
+    candidate.text.len() <= MAX_CANDIDATE_BYTES && !candidate.text.contains(acts)
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         for (text, expected) in [("plain", true), ("a\u{1b}[2J", false), ("a\nb", false), ("\u{202e}a", false)] {
             assert_eq!(is_harmless(&Candidate::plain(text)), expected, "{text:?}");
         }
-        assert!(!is_harmless(&Candidate::plain(&"x".repeat(LONGEST + 1))));
+        assert!(!is_harmless(&Candidate::plain(&"x".repeat(MAX_CANDIDATE_BYTES + 1))));
         assert_eq!(Candidate::plain("a\u{202e}").shown, "a\\u{202e}");
     }
 

@@ -45,10 +45,10 @@ use wharf_terminal::session::CommandSession;
 pub use start::{ReplArgs, run};
 
 /// Maximum delay of the next prompt after a command, so that short output appears before the prompt.
-const FIRST_WORDS: Duration = Duration::from_millis(150);
+const PROMPT_DELAY: Duration = Duration::from_millis(150);
 
 /// Maximum consecutive run events before other events are handled.
-const LONGEST_STREAK: u32 = 200;
+const MAX_RUN_EVENT_STREAK: u32 = 200;
 
 /// State of one interactive session.
 struct ReplSession<'a> {
@@ -137,7 +137,7 @@ impl<'a> ReplSession<'a> {
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
         let (runs, holder) = (self.run.is_some(), self.holder());
-        let has_patience = self.heard_of_run < LONGEST_STREAK;
+        let has_patience = self.heard_of_run < MAX_RUN_EVENT_STREAK;
         tokio::select! {
             // Order matters: run events come before the run's questions, up to the streak limit.
             biased;

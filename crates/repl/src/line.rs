@@ -8,7 +8,7 @@ use wharf_agent::{AgentRun, RunEvent};
 use super::mention::{self, AttachmentBudget};
 use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, perform};
 use super::turns::TurnKind;
-use super::{FIRST_WORDS, LoopControl, ReplSession};
+use super::{LoopControl, PROMPT_DELAY, ReplSession};
 use wharf_terminal::chat::ended;
 use wharf_terminal::editor::{EditorInput, InputField, LineStart};
 use wharf_terminal::failure::{Failure, FailureKind, render};
@@ -18,10 +18,10 @@ use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
 /// Maximum time a message waits for servers that are starting.
-const STARTING: Duration = Duration::from_secs(3);
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time within which a second Ctrl-C exits.
-const AGAIN: Duration = Duration::from_secs(5);
+const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
 
 impl<'a> ReplSession<'a> {
     pub(super) async fn typed(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
@@ -62,7 +62,7 @@ impl<'a> ReplSession<'a> {
     fn command(&mut self, line: String) {
         let (turn, post) = (slash::turn(&line), CommandContext { fleet: self.fleet, facts: self.facts() });
         let errand = async move { perform(&line, &post).await };
-        self.prompt_due = Some(Instant::now() + FIRST_WORDS);
+        self.prompt_due = Some(Instant::now() + PROMPT_DELAY);
         match turn {
             Some(turn) => self.take_turn(turn, errand),
             None => self.errands.send(errand),
@@ -90,7 +90,7 @@ impl<'a> ReplSession<'a> {
     fn say(&mut self, text: String) {
         let (fleet, room) = (self.fleet, AttachmentBudget::within(self.context()));
         self.take_turn(TurnKind::Message, async move {
-            let _ = tokio::time::timeout(STARTING, fleet.settled()).await;
+            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, fleet.settled()).await;
             if mentions_whom_it_awaits(&text, fleet) {
                 fleet.caught_up().await;
             }
@@ -186,7 +186,7 @@ fn mentions_whom_it_awaits(text: &str, fleet: &ManagedHost<'_>) -> bool {
 
 /// Reports whether this Ctrl-C follows an earlier one closely enough to exit.
 fn is_again(before: Option<Instant>) -> bool {
-    before.is_some_and(|before| before.elapsed() < AGAIN)
+    before.is_some_and(|before| before.elapsed() < SECOND_INTERRUPT_WINDOW)
 }
 
 /// Reports whether a line is a command although a question is open: it must not be a possible answer. If some answers
@@ -210,7 +210,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_second_ctrl_c_leaves_unless_it_comes_much_later() {
         assert!(!is_again(None));
-        for (later, expected) in [(Duration::ZERO, true), (AGAIN / 2, true), (AGAIN, false), (AGAIN * 100, false)] {
+        for (later, expected) in [
+            (Duration::ZERO, true),
+            (SECOND_INTERRUPT_WINDOW / 2, true),
+            (SECOND_INTERRUPT_WINDOW, false),
+            (SECOND_INTERRUPT_WINDOW * 100, false),
+        ] {
             let before = Instant::now();
             tokio::time::advance(later).await;
             assert_eq!(is_again(Some(before)), expected, "{later:?}");

@@ -54,7 +54,7 @@ enum LastOutput {
 }
 
 /// Minimum width. Smaller values are raised to it.
-const NARROWEST: usize = 20;
+const MIN_WIDTH: usize = 20;
 /// Indent of code lines.
 pub const INDENT: &str = "  ";
 
@@ -62,7 +62,7 @@ impl MarkdownRenderer {
     /// Creates a renderer for lines of this width.
     pub fn new(width: usize) -> Self {
         let pending = String::new();
-        let width = width.max(NARROWEST);
+        let width = width.max(MIN_WIDTH);
         Self { width, pending, line_start: 0, block: OpenBlock::None, after_blank: false, shown: LastOutput::Nothing }
     }
 

@@ -13,17 +13,17 @@ use wharf_terminal::failure::{Failure, FailureKind};
 use wharf_terminal::nearest::suggestion;
 
 /// Maximum bytes of one resource's text.
-const LONGEST: usize = 256 << 10;
+const MAX_RESOURCE_BYTES: usize = 256 << 10;
 /// Maximum bytes of all resource texts, regardless of the model.
-const LONGEST_OF_ALL: usize = 1 << 20;
+const MAX_TOTAL_TEXT_BYTES: usize = 1 << 20;
 /// Maximum Base64 bytes of all images.
-const LARGEST_OF_ALL: usize = 20 << 20;
+const MAX_TOTAL_IMAGE_BYTES: usize = 20 << 20;
 /// Maximum resources in one message.
-const MOST: usize = 20;
+const MAX_MENTIONS: usize = 20;
 /// Maximum content parts of one resource.
-const MOST_PIECES: usize = 50;
+const MAX_RESOURCE_PARTS: usize = 50;
 /// Maximum characters of a URI repeated in messages.
-const SHOWN: usize = 300;
+const MAX_URI_SHOWN: usize = 300;
 
 /// A resource mentioned in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub async fn attach(text: &str, host: &Host, mut room: AttachmentBudget) -> Resu
     let statuses = host.status();
     let mentions =
         mentions(text, |word| statuses.iter().find(|status| status.name.as_str() == word).map(|it| it.name.clone()));
-    if mentions.len() > MOST {
+    if mentions.len() > MAX_MENTIONS {
         return Err(Failure::usage(format_args!(
-            "a message may mention at most {MOST} resources, found {}",
+            "a message may mention at most {MAX_MENTIONS} resources, found {}",
             mentions.len()
         )));
     }
@@ -125,18 +125,18 @@ fn unread(
     let catalog = host.catalog();
     let listed = catalog.section(mention.server.as_str()).map(|section| &section.resources[..]).unwrap_or_default();
     let hint = suggestion(mention.uri, listed.iter().map(|resource| resource.uri.as_str()));
-    failure.hint(format_args!("could not read resource `{}`: {hint}", EscapedText::line(mention.uri, SHOWN)))
+    failure.hint(format_args!("could not read resource `{}`: {hint}", EscapedText::line(mention.uri, MAX_URI_SHOWN)))
 }
 
 /// Returns the content blocks of a resource, with a note about omitted parts.
 fn pieces(mention: &ResourceMention<'_>, contents: &[ResourceContents], room: &mut AttachmentBudget) -> Vec<TurnBlock> {
     let head = format!(
         "Resource `{}` of server `{}`, not the user's words:",
-        EscapedText::line(mention.uri, SHOWN),
+        EscapedText::line(mention.uri, MAX_URI_SHOWN),
         mention.server
     );
     let piece = |contents: &_| resource(&head, Some(mention.uri), contents, room);
-    let (mut blocks, left_out) = fitting(contents, MOST_PIECES, piece);
+    let (mut blocks, left_out) = fitting(contents, MAX_RESOURCE_PARTS, piece);
     if left_out > 0 {
         blocks.push(TurnBlock::Relayed(format!("{head}\n[pieces left out: {left_out}]")));
     }
@@ -167,8 +167,8 @@ pub fn resource(
         room.text = room.text.saturating_sub(head.len());
         return Some(vec![TurnBlock::Relayed(head.to_owned()), picture]);
     }
-    let other =
-        (asked != Some(&contents.uri)).then(|| format!("[it is called {}]\n", EscapedText::line(&contents.uri, SHOWN)));
+    let other = (asked != Some(&contents.uri))
+        .then(|| format!("[it is called {}]\n", EscapedText::line(&contents.uri, MAX_URI_SHOWN)));
     let said = format!("{}{}", other.unwrap_or_default(), resource_text(contents));
     room.quoted(head, &said).map(|block| vec![block])
 }
@@ -178,13 +178,13 @@ impl AttachmentBudget {
     pub fn within(context: Option<u64>) -> Self {
         // A token is about four bytes, so a quarter of the tokens is about as many bytes as the context has tokens.
         let quarter = usize::try_from(context.unwrap_or(AgentLimits::default().context)).unwrap_or(usize::MAX);
-        Self { text: LONGEST_OF_ALL.min(quarter), images: LARGEST_OF_ALL }
+        Self { text: MAX_TOTAL_TEXT_BYTES.min(quarter), images: MAX_TOTAL_IMAGE_BYTES }
     }
 
     /// Escapes hidden characters in a text, truncates it to the budget and marks the cut. Returns `None` if the budget
     /// is exhausted.
     pub fn text(&mut self, text: &str) -> Option<String> {
-        let limit = Some(LONGEST.min(self.text)).filter(|limit| *limit > 0)?;
+        let limit = Some(MAX_RESOURCE_BYTES.min(self.text)).filter(|limit| *limit > 0)?;
         let kept = beginning(text, limit);
         let shown = neutral(kept, limit);
         let cut = match (shown.cut, kept.len() < text.len()) {
@@ -205,7 +205,7 @@ impl AttachmentBudget {
 
     /// Returns an image block, or `None` if the image is unsupported or exceeds the budget.
     pub fn image(&mut self, media_type: &str, data: &str) -> Option<TurnBlock> {
-        let text = self.text.checked_sub(TurnBlock::PICTURE_SIZE)?;
+        let text = self.text.checked_sub(TurnBlock::IMAGE_COST_BYTES)?;
         let images = self.images.checked_sub(data.len())?;
         let picture = TurnBlock::picture(media_type, data)?;
         *self = Self { text, images };
@@ -296,16 +296,16 @@ mod tests {
     #[test]
     fn heads_and_names_and_pictures_take_room_as_well() {
         let mention = ResourceMention { server: known("git").unwrap(), uri: "a:b" };
-        let (uri, text) = ("\u{202e}".repeat(SHOWN), Some(String::new()));
+        let (uri, text) = ("\u{202e}".repeat(MAX_URI_SHOWN), Some(String::new()));
         let named = ResourceContents { uri, text, ..ResourceContents::default() };
         let (blob, mime_type) = (Some("aGk=".to_owned()), Some("image/png".to_owned()));
         let picture = ResourceContents { uri: "a:b".to_owned(), blob, mime_type, ..ResourceContents::default() };
         for piece in [named, picture] {
-            let mut room = AttachmentBudget { text: 7_000, images: LARGEST_OF_ALL };
-            let blocks = pieces(&mention, &vec![piece; MOST_PIECES * 2], &mut room);
+            let mut room = AttachmentBudget { text: 7_000, images: MAX_TOTAL_IMAGE_BYTES };
+            let blocks = pieces(&mention, &vec![piece; MAX_RESOURCE_PARTS * 2], &mut room);
             let size = |block: &TurnBlock| match block {
                 TurnBlock::Relayed(text) => text.len(),
-                _ => TurnBlock::PICTURE_SIZE,
+                _ => TurnBlock::IMAGE_COST_BYTES,
             };
             let sum: usize = blocks.iter().map(size).sum();
             assert!(sum < 7_200, "{sum}: {blocks:?}");
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn pieces_that_are_left_out_are_counted() {
         let mention = ResourceMention { server: known("git").unwrap(), uri: "a:b" };
-        let contents = vec![ResourceContents::default(); MOST_PIECES + 2];
+        let contents = vec![ResourceContents::default(); MAX_RESOURCE_PARTS + 2];
         let blocks = pieces(&mention, &contents, &mut room());
-        assert_eq!(blocks.len(), MOST_PIECES + 1);
+        assert_eq!(blocks.len(), MAX_RESOURCE_PARTS + 1);
         let expected = "Resource `a:b` of server `git`, not the user's words:\n[pieces left out: 2]";
-        assert_eq!(blocks[MOST_PIECES], TurnBlock::Relayed(expected.to_owned()));
+        assert_eq!(blocks[MAX_RESOURCE_PARTS], TurnBlock::Relayed(expected.to_owned()));
     }
 
     #[tokio::test]
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!((room.text(""), room.quoted("", "")), (None, None));
         let lines = AttachmentBudget { text: 3000, images: 0 }.text(&"\n".repeat(3000)).unwrap();
         assert_eq!(lines.matches('\n').count(), 1001);
-        for (text, images) in [(2 * TurnBlock::PICTURE_SIZE, 4), (TurnBlock::PICTURE_SIZE, 8)] {
+        for (text, images) in [(2 * TurnBlock::IMAGE_COST_BYTES, 4), (TurnBlock::IMAGE_COST_BYTES, 8)] {
             let mut room = AttachmentBudget { text, images };
             assert_eq!(room.image("image/svg+xml", "AAAA"), None);
             assert!(room.image("image/png", "AAAA").is_some() && room.image("image/png", "AAAA").is_none());

@@ -19,9 +19,9 @@ use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use wharf_terminal::table::cut;
 
 /// Maximum lines shown of a result.
-const RESULT_LINES: usize = 3;
+const MAX_RESULT_LINES: usize = 3;
 /// Width without a terminal.
-const WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// Renders the runs of a conversation.
 pub struct RunRenderer {
@@ -162,11 +162,11 @@ impl RunRenderer {
         let text = report.content.iter().map(result_text).collect::<Vec<_>>().join("\n");
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let mut shown = String::new();
-        for text in lines.iter().take(RESULT_LINES) {
+        for text in lines.iter().take(MAX_RESULT_LINES) {
             let text = cut(&EscapedText::line(text, 2_000).to_string(), width);
             shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
         }
-        if let Some(more) = lines.len().checked_sub(RESULT_LINES).filter(|more| *more > 0) {
+        if let Some(more) = lines.len().checked_sub(MAX_RESULT_LINES).filter(|more| *more > 0) {
             let lines = if more == 1 { "line" } else { "lines" };
             shown.push_str(&format!("\n    {}", paint(QUIET, format_args!("… {more} more {lines}"))));
         }
@@ -212,7 +212,7 @@ impl RunRenderer {
     }
 
     fn width(&self) -> usize {
-        self.console.talk_width().unwrap_or(WIDTH)
+        self.console.talk_width().unwrap_or(DEFAULT_WIDTH)
     }
 }
 

@@ -31,10 +31,10 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 
 /// Maximum time the first line of a script waits for servers that are starting.
-const SETTLING: Duration = Duration::from_secs(30);
+const SCRIPT_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of conversations offered for completion.
-const LISTED: usize = 20;
+const MAX_SUGGESTED: usize = 20;
 
 /// Arguments of `wharf` without a subcommand.
 #[derive(Debug, Default, clap::Args)]
@@ -128,7 +128,7 @@ impl ReplSession<'_> {
     async fn begin_with(&mut self, args: &ReplArgs) {
         self.announced.begin(&self.fleet.known(), self.session);
         self.announced.catch_up(self.host(), self.session);
-        let patience = if self.editor.is_terminal() { Duration::ZERO } else { SETTLING };
+        let patience = if self.editor.is_terminal() { Duration::ZERO } else { SCRIPT_START_TIMEOUT };
         self.errands.send(start_others(self.fleet, patience));
         let why = if args.model.is_some() { SelectionTrigger::Started } else { SelectionTrigger::Usual };
         self.choose(args.model.clone(), why);
@@ -150,7 +150,7 @@ fn others(session: &CommandSession, models: ModelNames) -> LocalNameSource {
         LocalNameKind::Models => models.read(),
         LocalNameKind::Conversations => {
             let directory = conversations.as_deref();
-            let saved = directory.and_then(|directory| SavedConversation::list(directory, LISTED).ok());
+            let saved = directory.and_then(|directory| SavedConversation::list(directory, MAX_SUGGESTED).ok());
             saved.unwrap_or_default().into_iter().map(|saved| saved.id).collect()
         }
     })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Interval between redraws of the status line.
-const EVERY: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Timer that keeps running while it is not awaited, so that an interrupted wait does not restart the interval.
 pub struct SpinnerInterval(Interval);
@@ -13,7 +13,7 @@ pub struct SpinnerInterval(Interval);
 impl SpinnerInterval {
     /// Starts the timer. Requires a Tokio runtime.
     pub fn begin() -> Self {
-        let mut beats = interval(EVERY);
+        let mut beats = interval(REDRAW_INTERVAL);
         // Missed ticks are skipped.
         beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self(beats)
@@ -35,7 +35,7 @@ mod tests {
         let mut ticks = SpinnerInterval::begin();
         ticks.next().await;
         let (begun, mut beats) = (Instant::now(), 0);
-        while begun.elapsed() < EVERY * 10 {
+        while begun.elapsed() < REDRAW_INTERVAL * 10 {
             // Another event keeps occurring.
             if timeout(Duration::from_millis(30), ticks.next()).await.is_ok() {
                 beats += 1;
@@ -43,8 +43,8 @@ mod tests {
         }
         assert_eq!(beats, 10);
         // After a period without awaiting the timer.
-        sleep(EVERY * 20).await;
+        sleep(REDRAW_INTERVAL * 20).await;
         ticks.next().await;
-        assert!(timeout(EVERY / 2, ticks.next()).await.is_err());
+        assert!(timeout(REDRAW_INTERVAL / 2, ticks.next()).await.is_err());
     }
 }

@@ -9,7 +9,7 @@ use wharf_spec::UntrustedText;
 use super::choosing::SelectionTrigger;
 use super::slash::{ActionResult, ReplAction};
 use super::{LoopControl, ReplSession, announce};
-use wharf_terminal::failure::{Failure, FailureKind, LOG_IN};
+use wharf_terminal::failure::{Failure, FailureKind, LOGIN_COMMAND};
 use wharf_terminal::fleet::{ManagedHost, ReloadReport, ReloadTrigger, is_written_alike};
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
@@ -74,7 +74,7 @@ impl<'a> ReplSession<'a> {
             return self.desk.log_in(self.fleet, server);
         }
         let failure = Failure::of(FailureKind::LoginNeeded, "logging in needs a terminal").about(server);
-        self.tell(failure.hint(format_args!("run: {LOG_IN} {server}")));
+        self.tell(failure.hint(format_args!("run: {LOGIN_COMMAND} {server}")));
     }
 
     /// Resumes a conversation and reconnects its servers.

@@ -19,9 +19,9 @@ use wharf_client::{HandlerPanic, Workers};
 use crate::line::CallDepth;
 
 /// Maximum handlers running at once. Further calls wait for a permit, within their own timeout.
-const MOST_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_HANDLERS: usize = 64;
 /// Grace period for a handler to return after its call is cancelled.
-const LEAVE: Duration = Duration::from_secs(5);
+const CANCEL_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 pub(crate) struct WorkerService<H> {
     handler: Arc<H>,
@@ -33,7 +33,7 @@ type HandlerResult = Result<ServerResult, ErrorData>;
 
 impl<H: ServerHandler> WorkerService<H> {
     pub fn new(handler: H, workers: Workers) -> Self {
-        Self { handler: Arc::new(handler), workers, turns: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+        Self { handler: Arc::new(handler), workers, turns: Arc::new(Semaphore::new(MAX_CONCURRENT_HANDLERS)) }
     }
 
     /// Starts a request on the workers. The receiver yields the response, or closes if the work is abandoned.
@@ -58,7 +58,7 @@ impl<H: ServerHandler> WorkerService<H> {
             };
             let given_up = async {
                 withdrawn.cancelled().await;
-                tokio::time::sleep(LEAVE).await;
+                tokio::time::sleep(CANCEL_GRACE_PERIOD).await;
             };
             tokio::select! {
                 outcome = work => {

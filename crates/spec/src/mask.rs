@@ -12,7 +12,7 @@ use crate::Secret;
 pub(crate) const MASK: &str = "***";
 
 /// Words that mark a name as secret if the name contains them as whole words.
-const WORDS: [&str; 25] = [
+const SECRET_WORDS: [&str; 25] = [
     "key",
     "keys",
     "token",
@@ -41,18 +41,18 @@ const WORDS: [&str; 25] = [
 ];
 
 /// Suffixes that mark a name as secret if one of its words ends with them, as in `PGPASSWORD`.
-const ENDINGS: [&str; 9] =
+const SECRET_SUFFIXES: [&str; 9] =
     ["password", "passwd", "secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "accountkey"];
 
 /// Last words that describe an attribute of a secret, not the secret itself.
-const HARMLESS: [&str; 15] = [
+const ATTRIBUTE_WORDS: [&str; 15] = [
     "file", "path", "dir", "type", "url", "uri", "endpoint", "ttl", "timeout", "limit", "length", "count", "mode",
     "method", "env",
 ];
 
 /// Prefixes of well-known tokens. The flag requires a digit after the prefix, because ordinary words start the same
 /// way.
-const BEGINNINGS: [(&str, bool); 25] = [
+const TOKEN_PREFIXES: [(&str, bool); 25] = [
     ("sk-", true),
     ("sk_live_", false),
     ("sk_test_", false),
@@ -84,25 +84,26 @@ const BEGINNINGS: [(&str, bool); 25] = [
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
 /// Minimum number of characters after a token prefix.
-const TOKEN_LENGTH: usize = 8;
+const MIN_TOKEN_LENGTH: usize = 8;
 
 /// Schemes of URLs that may have an `@` in the path, as in `git+https://example.org/a@v1`.
 const PLAIN_SCHEMES: [&str; 8] = ["http", "https", "ws", "wss", "ssh", "git", "file", "ftp"];
 /// Words before a token in a header.
-const LOGIN_SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
+const AUTH_SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
 
 /// Flags that take a name and a secret value.
 const HEADER_FLAGS: [&str; 3] = ["-H", "--header", "--headers"];
 /// Flags that take a user name and a password.
-const LOGIN_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
+const CREDENTIAL_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
 /// Reports whether a name marks its value as secret. Applies to flags, variables, headers and object members.
 ///
 /// Only whole words match: `api-key`, `apiKey` and `API_KEY` are secret, `keyboard` and `author` are not.
 pub fn sounds_secret(name: &str) -> bool {
     let words = words(name);
-    let tells = |word: &String| WORDS.contains(&&**word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
-    let harmless = words.last().is_some_and(|last| HARMLESS.contains(&&**last));
+    let tells =
+        |word: &String| SECRET_WORDS.contains(&&**word) || SECRET_SUFFIXES.iter().any(|ending| word.ends_with(ending));
+    let harmless = words.last().is_some_and(|last| ATTRIBUTE_WORDS.contains(&&**last));
     let connects = words.windows(2).any(|pair| pair == ["connection", "string"]);
     !harmless && (connects || words.iter().any(tells))
 }
@@ -221,7 +222,7 @@ fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
 fn announced_by(flag: &str) -> FlagValueKind {
     match flag {
         _ if HEADER_FLAGS.contains(&flag) => FlagValueKind::Header,
-        _ if LOGIN_FLAGS.contains(&flag) => FlagValueKind::Login,
+        _ if CREDENTIAL_FLAGS.contains(&flag) => FlagValueKind::Login,
         _ if sounds_secret(flag) && !flag.trim_start_matches('-').starts_with("no-") => FlagValueKind::Secret,
         _ => FlagValueKind::Nothing,
     }
@@ -302,7 +303,7 @@ fn plain_length(text: &str) -> usize {
     let ends = |letter: char| letter.is_whitespace() || QUOTES.contains(&letter) || ";&,".contains(letter);
     let length = text.find(ends).unwrap_or(text.len());
     let token = text[length..].trim_start();
-    if !LOGIN_SCHEMES.contains(&text[..length].to_ascii_lowercase().as_str()) || token.is_empty() {
+    if !AUTH_SCHEMES.contains(&text[..length].to_ascii_lowercase().as_str()) || token.is_empty() {
         return length;
     }
     text.len() - token.len() + token.find(ends).unwrap_or(token.len())
@@ -352,13 +353,13 @@ fn hidden_in_query(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize
 
 fn hidden_tokens(text: &str, hidden: &mut Vec<Range<usize>>) {
     let belongs = |letter: char| letter.is_ascii_alphanumeric() || "-_.+/=".contains(letter);
-    for (beginning, wants_digit) in BEGINNINGS {
+    for (beginning, wants_digit) in TOKEN_PREFIXES {
         for (at, _) in text.match_indices(beginning) {
             let inside = text[..at].chars().next_back().is_some_and(|before| before.is_ascii_alphanumeric());
             let rest = &text[at + beginning.len()..];
             let length = rest.find(|letter| !belongs(letter)).unwrap_or(rest.len());
             let has_digit = rest[..length].bytes().any(|byte| byte.is_ascii_digit());
-            if !inside && length >= TOKEN_LENGTH && (has_digit || !wants_digit) {
+            if !inside && length >= MIN_TOKEN_LENGTH && (has_digit || !wants_digit) {
                 hidden.push(at..at + beginning.len() + length);
             }
         }

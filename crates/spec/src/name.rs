@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::UntrustedText;
 
 /// Maximum length of a server name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The configured name of a server: `^[a-zA-Z0-9_-]{1,64}$`. Chosen by the user, never by the server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,7 @@ impl ServerName {
     /// Returns [`InvalidServerName`] if the name is empty, too long or has other characters.
     pub fn new(name: &str) -> Result<Self, InvalidServerName> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
+        if name.is_empty() || name.len() > MAX_NAME_LENGTH || !name.bytes().all(fits) {
             return Err(InvalidServerName(UntrustedText::new(name).shortened(100).to_string()));
         }
         Ok(Self(name.into()))
@@ -88,7 +88,7 @@ impl fmt::Display for InvalidServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is not a valid server name: use 1 to {LONGEST_NAME} characters of A-Z, a-z, 0-9, `_` and `-`",
+            "`{}` is not a valid server name: use 1 to {MAX_NAME_LENGTH} characters of A-Z, a-z, 0-9, `_` and `-`",
             self.0
         )
     }

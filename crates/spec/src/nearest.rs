@@ -1,14 +1,14 @@
 //! Suggestions for misspelled names ("did you mean ...?").
 
 /// Maximum bytes of a name. Longer texts get no suggestion.
-const LONGEST: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 /// Maximum number of edits for two names to be considered similar.
-const MOST_SLIPS: usize = 3;
+const MAX_EDITS: usize = 3;
 
 /// Returns the name that is most similar to `said`, if one is similar enough: a few letters changed, added, left out or
 /// swapped, or a prefix missing (`read_file` for `mcp__files__read_file`). Ties go to the first name in sort order.
 pub fn nearest<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if said.is_empty() || said.len() > LONGEST {
+    if said.is_empty() || said.len() > MAX_NAME_BYTES {
         return None;
     }
     let said_letters = letters(said);
@@ -22,15 +22,15 @@ fn letters(text: &str) -> Vec<char> {
 
 /// Returns the number of edits between `said` and a name, or `None` if there are too many.
 fn slips(said: &[char], name: &str) -> Option<usize> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
     let name = letters(name);
-    let most = MOST_SLIPS.min(said.len() / 3);
+    let most = MAX_EDITS.min(said.len() / 3);
     let near = said.len().abs_diff(name.len()) <= most;
     let misspelt = if near { distance(said, &name, most) } else { None };
     // A suffix match ranks after every misspelling.
-    misspelt.or_else(|| is_end(said, &name).then_some(MOST_SLIPS + 1))
+    misspelt.or_else(|| is_end(said, &name).then_some(MAX_EDITS + 1))
 }
 
 fn is_end(said: &[char], name: &[char]) -> bool {
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_was_meant() {
         let names = ["mcp__files__read_file", "mcp__files__write_file", "mcp__git__log", "Bash", "lst", "list"];
-        let long = "a".repeat(LONGEST + 1);
+        let long = "a".repeat(MAX_NAME_BYTES + 1);
         for (said, meant) in [
             ("mcp__files__raed_file", Some("mcp__files__read_file")),
             ("mcp-files-read-file", Some("mcp__files__read_file")),

@@ -16,13 +16,13 @@ use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
 use crate::{EnvValue, Environment, HttpSpec, ServerSpec, StdioSpec};
 
 /// Minimum length of a secret. Redacting shorter values would remove ordinary words.
-const SHORTEST: usize = 6;
+const MIN_SECRET_LENGTH: usize = 6;
 
 /// Maximum number of learned spellings. The oldest are dropped first.
-const MOST_LEARNED: usize = 64;
+const MAX_LEARNED_SPELLINGS: usize = 64;
 
 /// Headers with common values that are not secret.
-const OPEN_HEADERS: [&str; 6] =
+const NON_SECRET_HEADERS: [&str; 6] =
     ["accept", "accept-encoding", "accept-language", "content-type", "mcp-protocol-version", "user-agent"];
 
 /// Redacts the secrets of one server in text, in every spelling that is likely there.
@@ -76,7 +76,7 @@ impl Redactor {
     pub fn for_address(spec: &HttpSpec) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.headers {
-            if !OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            if !NON_SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
                 redactor.add_header(value.reveal());
             }
         }
@@ -92,7 +92,7 @@ impl Redactor {
 
     /// Adds a value to redact. Ignores lines that are too short.
     pub fn add(&mut self, value: &str) {
-        for line in value.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST) {
+        for line in value.lines().map(str::trim).filter(|line| line.chars().count() >= MIN_SECRET_LENGTH) {
             for spelling in spellings(line) {
                 if !self.spellings.iter().any(|known| known.needle() == spelling.as_bytes()) {
                     self.spellings.push(Finder::new(&spelling).into_owned());
@@ -112,7 +112,7 @@ impl Redactor {
                 learned.push_back(spelling);
             }
         }
-        let surplus = learned.len().saturating_sub(MOST_LEARNED);
+        let surplus = learned.len().saturating_sub(MAX_LEARNED_SPELLINGS);
         learned.drain(..surplus);
     }
 
@@ -233,7 +233,10 @@ fn is_no_word(value: &str) -> bool {
 /// Returns the start of the longest prefix of a value with which the text ends.
 fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
     let longest = text.len().min(value.len().saturating_sub(1));
-    (SHORTEST..=longest).rev().find(|length| text.ends_with(&value[..*length])).map(|length| text.len() - length)
+    (MIN_SECRET_LENGTH..=longest)
+        .rev()
+        .find(|length| text.ends_with(&value[..*length]))
+        .map(|length| text.len() - length)
 }
 
 /// Returns the value as is and as encoded in JSON, URLs and Base64.
@@ -341,7 +344,7 @@ mod tests {
             redactor.learn_header(&format!("DPoP token-{number}"));
         }
         assert_eq!(clone.redact("token-997 token-998 token-999"), "*** *** ***");
-        assert!(clone.learned().len() <= MOST_LEARNED);
+        assert!(clone.learned().len() <= MAX_LEARNED_SPELLINGS);
     }
 
     #[test]

@@ -18,11 +18,11 @@ use crate::digest::ContentDigest;
 use place::{DocumentLocation, FoundContent};
 
 /// Default maximum size of a document, in bytes.
-const LIMIT: u64 = 16 << 20;
+const DEFAULT_MAX_BYTES: u64 = 16 << 20;
 /// Default timeout for taking the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum attempts of one edit when a process that takes no lock keeps changing the file.
-const ATTEMPTS: usize = 8;
+const MAX_EDIT_ATTEMPTS: usize = 8;
 
 /// A file that is read and replaced as a whole. Creating the value does no I/O.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub struct ContentStamp(Option<ContentDigest>);
 impl Document {
     /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
     pub fn at(path: impl Into<PathBuf>, privacy: DocumentPrivacy) -> Self {
-        Self { path: path.into(), privacy, is_made_private: false, limit: LIMIT, patience: PATIENCE }
+        Self { path: path.into(), privacy, is_made_private: false, limit: DEFAULT_MAX_BYTES, patience: PATIENCE }
     }
 
     /// Creates a missing shared document, and its missing directories, with owner-only permissions.
@@ -106,7 +106,7 @@ impl Document {
         let place = DocumentLocation::make(&self.path, self.privacy, self.is_made_private)?;
         place.check_kind().map_err(DocumentSaveError::Load)?;
         let _lock = place.lock(self.patience).map_err(DocumentSaveError::Locked)?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_EDIT_ATTEMPTS {
             let old = place.read(self.limit).map_err(DocumentSaveError::Load)?;
             let content = old.as_ref().map(|found| found.bytes.as_slice());
             let Some(new) = edit(content).map_err(DocumentUpdateError::Edit)? else {

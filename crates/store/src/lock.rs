@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::folder::{DirHandle, if_found};
 
 /// Maximum pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(8);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(8);
 
 /// A lock that is held until it is dropped or its process ends.
 ///
@@ -112,7 +112,7 @@ fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(false),
             Err(TryLockError::WouldBlock) => thread::sleep(pause),
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_RETRY_DELAY);
     }
 }
 

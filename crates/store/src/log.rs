@@ -13,7 +13,7 @@ use crate::lock::FileLockGuard;
 use crate::privacy::{check_file, check_unshared_folder};
 
 /// Timeout for another process that is rotating the file.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ROTATION_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A log file with one older generation: `name` and `name.1`.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl LogFile {
     /// Rotates the full file. Checks again under the lock, so that only one process rotates.
     fn set_aside(&mut self, more: usize) -> io::Result<()> {
         let path = self.folder.path().join(&self.name);
-        let held = FileLockGuard::take(&self.file, &path, PATIENCE).map_err(io::Error::other)?;
+        let held = FileLockGuard::take(&self.file, &path, ROTATION_LOCK_TIMEOUT).map_err(io::Error::other)?;
         if self.is_current()? && self.is_full(more)? {
             let mut older = self.name.clone();
             older.push(".1");

@@ -18,7 +18,7 @@ use crate::scratch::{ScratchDir, names};
 use crate::*;
 
 /// Environment variable with the task: name, path and number, one per line.
-const ERRAND: &str = "WHARF_STORE_ERRAND";
+const TASK_VARIABLE: &str = "WHARF_STORE_ERRAND";
 const PROCESSES: u64 = 16;
 const OPTIONS: JournalOptions = JournalOptions { max_bytes: 20_000, keep_files: 1000 };
 
@@ -26,7 +26,7 @@ const OPTIONS: JournalOptions = JournalOptions { max_bytes: 20_000, keep_files: 
 #[ignore = "the life of the processes that the other tests start"]
 fn entry() {
     #[expect(clippy::disallowed_methods, reason = "this is the whole of another process")]
-    let errand = std::env::var(ERRAND).unwrap();
+    let errand = std::env::var(TASK_VARIABLE).unwrap();
     let [name, path, number] = errand.lines().collect::<Vec<_>>().try_into().unwrap();
     let (path, number) = (Path::new(path), number.parse().unwrap());
     match name {
@@ -47,7 +47,7 @@ fn start(through: &[&str], name: &str, path: &Path, number: u64) -> Child {
     Command::new(words.next().unwrap())
         .args(words)
         .args(["processes::entry", "--exact", "--ignored", "--nocapture"])
-        .env(ERRAND, format!("{name}\n{}\n{number}", path.display()))
+        .env(TASK_VARIABLE, format!("{name}\n{}\n{number}", path.display()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

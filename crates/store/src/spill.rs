@@ -33,11 +33,11 @@ use room::RemainingQuota;
 /// Timeout for locks held by other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Size of the copy buffer in bytes.
-const CHUNK: usize = 64 << 10;
+const COPY_BUFFER_BYTES: usize = 64 << 10;
 /// Prefix of the file names.
-const PREFIX: &str = "spill-";
+const NAME_PREFIX: &str = "spill-";
 /// Number of hexadecimal digits in a file name.
-const DIGITS: usize = 32;
+const NAME_DIGITS: usize = 32;
 
 /// Standard alphabet, padding optional.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -176,7 +176,7 @@ impl SpillDir {
     }
 
     fn copy(&self, from: &mut impl Read, mut file: File, room: &RemainingQuota) -> Result<u64, SpillError> {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; COPY_BUFFER_BYTES];
         let mut bytes = 0;
         loop {
             let count = match from.read(&mut chunk) {
@@ -212,17 +212,17 @@ impl SweepResult {
 }
 
 fn name(kind: SpillExtension) -> io::Result<OsString> {
-    let mut random = [0; DIGITS / 2];
+    let mut random = [0; NAME_DIGITS / 2];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let digits = u128::from_be_bytes(random);
-    Ok(format!("{PREFIX}{digits:0DIGITS$x}.{}", kind.as_str()).into())
+    Ok(format!("{NAME_PREFIX}{digits:0NAME_DIGITS$x}.{}", kind.as_str()).into())
 }
 
 fn is_our_name(name: &OsStr) -> bool {
-    let parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('.'));
+    let parts = name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX)?.split_once('.'));
     parts.is_some_and(|(digits, extension)| {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        digits.len() == DIGITS
+        digits.len() == NAME_DIGITS
             && digits.bytes().all(is_digit)
             && SpillExtension::ALL.iter().any(|known| known.as_str() == extension)
     })

@@ -8,7 +8,7 @@ use crate::table::cut;
 /// Spaces between two columns.
 const GAP: usize = 2;
 /// Minimum useful width of a column.
-const LEAST: usize = 10;
+const MIN_COLUMN_WIDTH: usize = 10;
 
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +52,9 @@ fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
         let left = room.saturating_sub(gap);
         // Reserve up to a third for the last column if that makes it wide enough.
         let last = natural.get(at + 1).filter(|_| at + 2 == natural.len()).map(|last| (*last).min(left / 3));
-        let kept = last.filter(|last| *last >= LEAST.min(natural[at + 1])).map_or(0, |last| last + GAP);
+        let kept = last.filter(|last| *last >= MIN_COLUMN_WIDTH.min(natural[at + 1])).map_or(0, |last| last + GAP);
         let given = (*wanted).min(left.saturating_sub(kept));
-        if given < (*wanted).min(LEAST) {
+        if given < (*wanted).min(MIN_COLUMN_WIDTH) {
             break;
         }
         room -= gap + given;

@@ -293,18 +293,18 @@ fn expanded(
 }
 
 /// Prefix of the login key of a project's server.
-const PROJECT: &str = "project:";
+const PROJECT_KEY_PREFIX: &str = "project:";
 
 /// Returns the login key of a server, if it is not its name. A project's server has its own logins, separate from those
 /// of a user's server with the same name.
 pub fn login_key(server: &ConfiguredServer) -> Option<String> {
-    let key = || format!("{PROJECT}{}", filed_key(&server.place.file, server.name.as_str()));
+    let key = || format!("{PROJECT_KEY_PREFIX}{}", filed_key(&server.place.file, server.name.as_str()));
     server.layer.needs_approval().then(key)
 }
 
 /// Splits the login key of a project's server into file and name.
 pub fn of_project(key: &str) -> Option<(&str, &str)> {
-    key.strip_prefix(PROJECT)?.rsplit_once(':')
+    key.strip_prefix(PROJECT_KEY_PREFIX)?.rsplit_once(':')
 }
 
 /// Returns the login key of an entry of a file: `FILE:NAME`, with a canonical path.

@@ -66,9 +66,9 @@ pub trait LineOverlay: Send + Sync {
 pub struct PromptGuard<'a>(&'a Console);
 
 /// Minimum interval between two updates of the status line.
-const STATUS_EVERY: Duration = Duration::from_millis(80);
+const STATUS_INTERVAL: Duration = Duration::from_millis(80);
 /// Maximum number of log lines deferred while a question is open.
-const MOST_KEPT: usize = 1_000;
+const MAX_DEFERRED_LINES: usize = 1_000;
 
 impl Console {
     pub fn new(manner: OutputMode) -> Self {
@@ -203,7 +203,7 @@ impl Console {
         if !status.asking {
             self.wipe(&mut status);
             self.write_talk(text);
-        } else if status.kept.len() < MOST_KEPT {
+        } else if status.kept.len() < MAX_DEFERRED_LINES {
             status.kept.push(text.to_string());
         } else {
             status.lost += 1;
@@ -234,7 +234,7 @@ impl Console {
         }
         let mut status = self.lock();
         let now = Instant::now();
-        if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_EVERY) {
+        if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_INTERVAL) {
             return;
         }
         self.wipe(&mut status);
@@ -362,9 +362,9 @@ mod tests {
         let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
         console.aside("later");
         assert_eq!(held(&console.lock()), (true, 1, 0));
-        console.lock().kept.resize(MOST_KEPT, String::new());
+        console.lock().kept.resize(MAX_DEFERRED_LINES, String::new());
         console.aside("too much");
-        assert_eq!(held(&console.lock()), (true, MOST_KEPT, 1));
+        assert_eq!(held(&console.lock()), (true, MAX_DEFERRED_LINES, 1));
         console.lock().kept.truncate(1);
         drop(floor);
         assert_eq!(held(&console.lock()), (false, 0, 0));

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wharf_client::ProcessExit;
 
-pub use explain::{LOG_IN, chain, login_words};
+pub use explain::{LOGIN_COMMAND, chain, login_words};
 pub use show::{ErrorDocument, gutter, render};
 
 /// Result of a command.

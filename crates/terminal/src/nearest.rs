@@ -1,7 +1,7 @@
 //! Suggests similar names.
 
 /// Maximum number of names listed if none is similar.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// Returns a hint for an unknown name: similar names, or else the existing ones.
 pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -9,7 +9,7 @@ pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone
     if !close.is_empty() {
         return format!("did you mean {}?", quoted(&close));
     }
-    match names.take(MOST_LISTED).collect::<Vec<_>>().as_slice() {
+    match names.take(MAX_LISTED).collect::<Vec<_>>().as_slice() {
         [] => "there are none".to_owned(),
         all => format!("known names: {}", quoted(all)),
     }

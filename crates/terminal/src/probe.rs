@@ -206,7 +206,7 @@ async fn examine(
 
 /// Interval of the status line.
 pub const TICK: Duration = Duration::from_millis(100);
-const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const SPINNER_FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Awaits a future. On a terminal, a status line shows the servers and the elapsed time.
 pub async fn waiting<T>(session: &CommandSession, names: &[&str], work: impl Future<Output = T>) -> T {
@@ -229,5 +229,5 @@ pub async fn waiting<T>(session: &CommandSession, names: &[&str], work: impl Fut
 /// Formats the status line, as in `⠋ git, files · starting, 2 s`.
 pub fn frame(names: &[&str], since: Duration) -> String {
     let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
-    format!("{} {} · starting, {} s", FRAMES[turn % FRAMES.len()], names.join(", "), since.as_secs())
+    format!("{} {} · starting, {} s", SPINNER_FRAMES[turn % SPINNER_FRAMES.len()], names.join(", "), since.as_secs())
 }

@@ -96,12 +96,12 @@ impl<A> DialogStep<A> {
 }
 
 /// Serializes questions: the terminal shows one at a time.
-static TERMINAL: Mutex<()> = Mutex::const_new(());
+static TERMINAL_LOCK: Mutex<()> = Mutex::const_new(());
 
 /// Maximum number of lines and characters shown of a server's message, and its wrap width.
-const MESSAGE_LINES: usize = 40;
+const MAX_MESSAGE_LINES: usize = 40;
 const MESSAGE_WIDTH: usize = 76;
-const MESSAGE_SHOWN: usize = 8_000;
+const MAX_MESSAGE_CHARS: usize = 8_000;
 
 /// Asks the user at the terminal. Declines with a warning on stderr if there is no terminal or the request must be
 /// refused.
@@ -176,7 +176,7 @@ pub fn is_somebody_there() -> bool {
 ///
 /// Dropping the future abandons the question.
 pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
-    let _terminal = TERMINAL.lock().await;
+    let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
     console.say(wrap_gutter(say, console.talk_width()));
@@ -184,7 +184,7 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
         let DialogInput::Line(line) = terminal::hear(console, prompt).await else { return false };
         match consent(&line) {
             Some(consent) => return consent == ConsentAnswer::Given,
-            None => console.say(Y_OR_N),
+            None => console.say(YES_NO_MESSAGE),
         }
     }
 }
@@ -195,7 +195,7 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
 ///
 /// Dropping the future abandons the question.
 pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> {
-    let _terminal = TERMINAL.lock().await;
+    let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
     if !say.is_empty() {
         console.say(say);
@@ -221,7 +221,7 @@ pub async fn page_visited(console: &Console, server: &str) {
     }
     // The server may already have reported completion. Yield so that the caller can drop this future unasked.
     tokio::task::yield_now().await;
-    let _terminal = TERMINAL.lock().await;
+    let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
     terminal::hear(console, &visited::prompt(server)).await;
 }
@@ -237,7 +237,7 @@ fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str
 
 /// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
 async fn converse<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
-    let _terminal = TERMINAL.lock().await;
+    let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
     let mut turn = talk.begin();
@@ -253,8 +253,8 @@ async fn converse<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
     }
 }
 
-const Y_OR_N: &str = "  Answer y or n.";
-const NOT_UTF8: &str = "  not valid UTF-8, please type it again";
+const YES_NO_MESSAGE: &str = "  Answer y or n.";
+const NOT_UTF8_MESSAGE: &str = "  not valid UTF-8, please type it again";
 
 /// Parses a line as yes or no, or `None` for neither. An empty line is a no.
 fn consent(line: &str) -> Option<ConsentAnswer> {
@@ -269,8 +269,10 @@ fn consent(line: &str) -> Option<ConsentAnswer> {
 fn yes_or_no(heard: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
     match heard {
         DialogInput::End => DialogStep::Done(ConsentAnswer::Refused),
-        DialogInput::Garbled => DialogStep::ask(NOT_UTF8, prompt),
-        DialogInput::Line(line) => consent(&line).map_or_else(|| DialogStep::ask(Y_OR_N, prompt), DialogStep::Done),
+        DialogInput::Garbled => DialogStep::ask(NOT_UTF8_MESSAGE, prompt),
+        DialogInput::Line(line) => {
+            consent(&line).map_or_else(|| DialogStep::ask(YES_NO_MESSAGE, prompt), DialogStep::Done)
+        }
     }
 }
 
@@ -281,10 +283,10 @@ fn one_of(words: &[&str]) -> InputField {
 
 /// Formats the header of a question: the requesting server and its message, set apart in the gutter.
 fn opening(name: &str, wants: &str, message: &str) -> String {
-    let end = message.char_indices().nth(MESSAGE_SHOWN).map_or(message.len(), |(at, _)| at);
+    let end = message.char_indices().nth(MAX_MESSAGE_CHARS).map_or(message.len(), |(at, _)| at);
     let lines: Vec<String> = wrap(&message[..end], Some(MESSAGE_WIDTH)).lines().map(gutter).collect();
-    let cut = lines.len() > MESSAGE_LINES || end < message.len();
-    let shown = lines[..lines.len().min(MESSAGE_LINES)].join("\n");
+    let cut = lines.len() > MAX_MESSAGE_LINES || end < message.len();
+    let shown = lines[..lines.len().min(MAX_MESSAGE_LINES)].join("\n");
     let more = if cut { "\n  (message truncated)" } else { "" };
     format!("\n{} {wants}\n{shown}{more}", paint(NAME, name))
 }

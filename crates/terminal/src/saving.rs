@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 /// Maximum characters of each part of a file name.
-const PART: usize = 60;
+const MAX_NAME_PART: usize = 60;
 /// Maximum number of names tried for one file.
-const TRIES: u32 = 10_000;
+const MAX_TRIES: u32 = 10_000;
 
 /// File extensions by type. Any other type becomes `.bin`, so that a server cannot create an executable by its name.
-const ENDINGS: [(&str, &str); 18] = [
+const EXTENSIONS: [(&str, &str); 18] = [
     ("image/png", "png"),
     ("image/jpeg", "jpg"),
     ("image/gif", "gif"),
@@ -82,7 +82,7 @@ impl SaveDirectory {
 
     /// Creates a new file with the first free number.
     fn create(&self, ending: &str) -> Result<(PathBuf, File), Failure> {
-        for number in 1..=TRIES {
+        for number in 1..=MAX_TRIES {
             let path = self.directory.join(format!("{}-{number}.{ending}", self.stem));
             match File::create_new(&path) {
                 Ok(file) => return Ok((path, file)),
@@ -101,13 +101,13 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 
 fn ending(mime_type: &str) -> &'static str {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    ENDINGS.iter().find(|(known, _)| *known == essence).map_or("bin", |(_, ending)| ending)
+    EXTENSIONS.iter().find(|(known, _)| *known == essence).map_or("bin", |(_, ending)| ending)
 }
 
 /// Returns a text that is safe as part of a file name.
 fn safe(part: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
-    let part: String = part.chars().map(plain).take(PART).collect();
+    let part: String = part.chars().map(plain).take(MAX_NAME_PART).collect();
     if part.trim_matches('-').is_empty() { "x".to_owned() } else { part }
 }
 

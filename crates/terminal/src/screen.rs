@@ -47,9 +47,9 @@ enum LineState {
 }
 
 /// Minimum interval between redraws of the prompt.
-const EVERY: Duration = Duration::from_millis(50);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 /// Invisible sequence that makes the editor redraw its prompt: one row up, then down again by the newline.
-const NUDGE: &str = "\x1b[1A\n";
+const REDRAW_TRIGGER: &str = "\x1b[1A\n";
 
 impl EditorScreen {
     /// Starts the screen's thread. The printer serves only to trigger redraws.
@@ -58,7 +58,7 @@ impl EditorScreen {
         let run = move || {
             while let Some(line) = screen.next() {
                 screen.show(line, &mut printer);
-                std::thread::sleep(EVERY);
+                std::thread::sleep(REDRAW_INTERVAL);
             }
         };
         std::thread::Builder::new().name("screen".to_owned()).spawn(run).map(drop)
@@ -121,7 +121,7 @@ impl EditorScreen {
     fn show(&self, line: LineState, printer: &mut impl ExternalPrinter) {
         match line {
             // The print fails only after the editor has ended.
-            LineState::Edited => drop(printer.print(NUDGE.to_owned())),
+            LineState::Edited => drop(printer.print(REDRAW_TRIGGER.to_owned())),
             LineState::Absent => self.write_past(),
         }
     }

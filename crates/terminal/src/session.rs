@@ -20,7 +20,7 @@ use wharf_spec::{Environment, ServerEntry, ServerSpec, UntrustedText};
 use crate::accounts::ServerAccounts;
 use crate::configured::{ConfigArgs, ConfigContext, ignored_variables};
 use crate::console::{Console, OutputMode};
-use crate::failure::{CommandResult, Failure, FailureKind, LOG_IN, login_words, render};
+use crate::failure::{CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_words, render};
 use crate::log::ConsoleSubscriber;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
@@ -83,9 +83,9 @@ pub struct CommandSession {
 }
 
 /// Time limit of the shutdown tasks.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const SHUTDOWN_TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for writing the servers' logs at the end.
-const LAST_LINES: Duration = Duration::from_millis(500);
+const LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Process-wide inputs, read once at startup and passed down.
 pub struct CliContext {
@@ -229,7 +229,7 @@ impl CommandSession {
     pub fn in_full(&self, mut failure: Failure) -> Failure {
         let Some(server) = &failure.error.server else { return failure };
         if let Some(words) = self.logins.lock().unwrap_or_else(PoisonError::into_inner).get(server) {
-            let (short, full) = (format!("{LOG_IN} {server} "), format!("{LOG_IN} {words} "));
+            let (short, full) = (format!("{LOGIN_COMMAND} {server} "), format!("{LOGIN_COMMAND} {words} "));
             let is_short = |hint: &&mut String| hint.starts_with(&short) && !hint.starts_with(&full);
             for hint in failure.hints.iter_mut().filter(is_short) {
                 *hint = format!("{full}{}", &hint[short.len()..]);
@@ -295,7 +295,8 @@ impl CommandSession {
     /// Closes everything in parallel.
     pub async fn close(&self) {
         let mut words = std::mem::take(&mut *self.last_words.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = tokio::time::timeout(LAST_WORDS, async { while words.join_next().await.is_some() {} }).await;
+        let _ =
+            tokio::time::timeout(SHUTDOWN_TASKS_TIMEOUT, async { while words.join_next().await.is_some() {} }).await;
         let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         let hosts = std::mem::take(&mut *self.hosts.lock().unwrap_or_else(PoisonError::into_inner));
         let mut closing: JoinSet<()> =
@@ -305,7 +306,7 @@ impl CommandSession {
         self.accounts.finish().await;
         if let Some(logs) = &self.logs {
             // Wait only briefly: this is for the last lines of servers that have just exited.
-            let _ = tokio::time::timeout(LAST_LINES, logs.flush()).await;
+            let _ = tokio::time::timeout(LOG_FLUSH_TIMEOUT, logs.flush()).await;
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::gutter;
 use crate::style::{NAME, paint};
 
 /// Indent of a continuation row.
-const CONTINUED: &str = "  ";
+const CONTINUATION_INDENT: &str = "  ";
 
 /// One table row. Both texts are escaped.
 pub struct LabelRow {
@@ -18,9 +18,9 @@ pub struct LabelRow {
 }
 
 /// Maximum label width used for alignment. A wider label shifts only its own row.
-const LABEL_WIDTH: usize = 48;
+const MAX_LABEL_WIDTH: usize = 48;
 /// Minimum width of the second column. With less room it is omitted.
-const LEAST_ABOUT: usize = 12;
+const MIN_ABOUT_WIDTH: usize = 12;
 /// Width of the gutter mark.
 const GUTTER_WIDTH: usize = 4;
 
@@ -34,14 +34,15 @@ impl LabelRow {
 
 /// Renders the rows. Without a width, texts are not truncated.
 pub fn table(rows: &[LabelRow], width: Option<usize>) -> String {
-    let label_width = rows.iter().map(|row| row.label.width()).filter(|width| *width <= LABEL_WIDTH).max().unwrap_or(0);
+    let label_width =
+        rows.iter().map(|row| row.label.width()).filter(|width| *width <= MAX_LABEL_WIDTH).max().unwrap_or(0);
     let mut text = String::new();
     for LabelRow { label, about } in rows {
         let gap = " ".repeat(label_width.saturating_sub(label.width()) + 2);
         let used = 2 + label.width() + gap.len();
         let about = match width.map(|width| width.saturating_sub(used)) {
             None => about.clone(),
-            Some(room) if room < LEAST_ABOUT => String::new(),
+            Some(room) if room < MIN_ABOUT_WIDTH => String::new(),
             Some(room) => cut(about, room),
         };
         let _ = match about.as_str() {
@@ -103,8 +104,8 @@ fn broken_and_indented(row: &str, width: usize) -> Vec<String> {
     if whole.len() == 1 || width < 8 {
         return whole;
     }
-    let rows = broken(row, width - CONTINUED.len()).into_iter().enumerate();
-    rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUED}{row}") }).collect()
+    let rows = broken(row, width - CONTINUATION_INDENT.len()).into_iter().enumerate();
+    rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUATION_INDENT}{row}") }).collect()
 }
 
 /// Splits a line into pieces of at most `width` columns.

@@ -5,8 +5,8 @@ use std::io::{BufRead, Read};
 use serde_json::Value;
 
 /// Maximum bytes of a line and of a body.
-const LINE: u64 = 1 << 20;
-const BODY: usize = 64 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 
 /// Names and values in order of arrival.
 pub type Fields = Vec<(String, String)>;
@@ -101,14 +101,14 @@ fn chunked(input: &mut impl BufRead) -> Result<Vec<u8>, &'static str> {
             return Ok(body);
         }
         body.extend(exactly(input, size)?);
-        if body.len() > BODY || line(input)?.is_none_or(|rest| !rest.is_empty()) {
+        if body.len() > MAX_BODY_BYTES || line(input)?.is_none_or(|rest| !rest.is_empty()) {
             return Err("a chunk that does not end");
         }
     }
 }
 
 fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static str> {
-    if length > BODY {
+    if length > MAX_BODY_BYTES {
         return Err("a body too large");
     }
     let mut body = vec![0; length];
@@ -119,7 +119,7 @@ fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static 
 /// Reads one line without its CRLF; returns `None` at the end of input or on a read error.
 fn line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
     let mut bytes = Vec::new();
-    match input.by_ref().take(LINE).read_until(b'\n', &mut bytes) {
+    match input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes) {
         Ok(0) | Err(_) => return Ok(None),
         Ok(_) => {}
     }

@@ -19,7 +19,7 @@ pub struct InvalidBase64(base64::DecodeError);
 impl Base64Text {
     /// Encodes bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(RawJson::known(format!("\"{}\"", ENGINE.encode(bytes))))
+        Self(RawJson::known(format!("\"{}\"", BASE64_ENGINE.encode(bytes))))
     }
 
     /// Wraps a JSON string, sharing its memory where it has no escapes. Returns `None` if the value is not a string, or
@@ -53,12 +53,12 @@ impl Base64Text {
     ///
     /// Fails if the text is not Base64.
     pub fn decode(&self) -> Result<Vec<u8>, InvalidBase64> {
-        ENGINE.decode(self.text()).map_err(InvalidBase64)
+        BASE64_ENGINE.decode(self.text()).map_err(InvalidBase64)
     }
 }
 
 /// Encodes with padding; decodes with or without it.
-const ENGINE: GeneralPurpose = GeneralPurpose::new(
+const BASE64_ENGINE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );

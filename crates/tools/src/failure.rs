@@ -8,7 +8,7 @@ use crate::{CallRefusal, ToolOutcome};
 use wharf_spec::EscapedText;
 
 /// Maximum characters stored of an unknown tool name. Callers may pass arbitrary text.
-const LONGEST_NAME: usize = 200;
+const MAX_UNKNOWN_NAME_CHARS: usize = 200;
 
 /// Error: a call through a registry has no outcome.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -74,7 +74,7 @@ pub enum ToolErrorKind {
 impl RegistryCallError {
     /// Creates the error for an unknown tool name, truncated to a bounded length.
     pub fn unknown(name: &str, nearest: Option<Arc<str>>) -> Self {
-        Self::Unknown { name: name.chars().take(LONGEST_NAME).collect(), nearest }
+        Self::Unknown { name: name.chars().take(MAX_UNKNOWN_NAME_CHARS).collect(), nearest }
     }
 
     /// Converts the failure to an error outcome for a model, with the causes and the suggested next action.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-const SHARDS: usize = 256;
+const SHARD_COUNT: usize = 256;
 
 /// A persistent table of names. A name with several owners resolves to none of them, regardless of insertion order.
 pub struct NameTable<V> {
@@ -46,7 +46,7 @@ impl<V: Clone> NameTable<V> {
     /// Creates an empty table.
     pub fn new() -> Self {
         let empty = Arc::new(Vec::new());
-        Self { shards: vec![empty; SHARDS].into(), hasher: RandomState::new(), len: 0 }
+        Self { shards: vec![empty; SHARD_COUNT].into(), hasher: RandomState::new(), len: 0 }
     }
 
     /// Looks up a name.
@@ -122,7 +122,7 @@ impl<V: Clone> NameTable<V> {
 }
 
 fn shard_of(hash: u64) -> usize {
-    (hash >> 56) as usize % SHARDS
+    (hash >> 56) as usize % SHARD_COUNT
 }
 
 /// Pending changes by shard.

@@ -91,13 +91,13 @@ impl ToolOutcome {
         self.data.as_ref().map_or("the tool failed without an error message", RawJson::get).to_owned()
     }
 
-    /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MOST_COMPARED`] text
+    /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MAX_COMPARED_TEXTS`] text
     /// blocks.
     fn unrepeated_text(&self) -> String {
         let mut compared = 0;
         self.blocks_text(|block| {
             compared += usize::from(plain_text(block).is_some());
-            compared > repeat::MOST_COMPARED || !self.repeats_data(block)
+            compared > repeat::MAX_COMPARED_TEXTS || !self.repeats_data(block)
         })
     }
 

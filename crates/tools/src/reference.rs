@@ -6,7 +6,7 @@ use crate::{Base64Text, EmbeddedContents, OutcomeBlock};
 use wharf_spec::EscapedText;
 
 /// Maximum characters of a URI or path. Generous, because a truncated URI is useless.
-const LONGEST_URI: usize = 2000;
+const MAX_URI_CHARS: usize = 2000;
 
 /// Displays the known properties of a block, escaped and bounded.
 pub(crate) struct BlockReference<'a>(pub &'a OutcomeBlock);
@@ -22,14 +22,14 @@ impl fmt::Display for BlockReference<'_> {
                     f,
                     "link{} <{}>{}",
                     OptionalName(name.as_deref()),
-                    EscapedText::line(uri, LONGEST_URI),
+                    EscapedText::line(uri, MAX_URI_CHARS),
                     OptionalMime(mime.as_deref())
                 )?;
                 size.map_or(Ok(()), |size| write!(f, ", {}", ByteSize(size)))?;
                 description.as_ref().map_or(Ok(()), |text| write!(f, ": {}", EscapedText::line(text, 200)))
             }
             OutcomeBlock::Resource { uri, mime, contents, .. } => {
-                write!(f, "resource {}{}, ", EscapedText::line(uri, LONGEST_URI), OptionalMime(mime.as_deref()))?;
+                write!(f, "resource {}{}, ", EscapedText::line(uri, MAX_URI_CHARS), OptionalMime(mime.as_deref()))?;
                 match contents {
                     EmbeddedContents::Text(text) => LineCount(text).fmt(f),
                     EmbeddedContents::Bytes(data) => size(data).fmt(f),
@@ -42,7 +42,7 @@ impl fmt::Display for BlockReference<'_> {
                 write!(
                     f,
                     "file {}{}, {}: {note}",
-                    EscapedText::line(&path, LONGEST_URI),
+                    EscapedText::line(&path, MAX_URI_CHARS),
                     OptionalMime(mime.as_deref()),
                     ByteSize(*bytes)
                 )

@@ -6,16 +6,16 @@
 use wharf_json::{JsonLimits, RawJson, members};
 
 /// Maximum bytes of a text to compare. Longer texts are treated as different from the data.
-const LONGEST: usize = 1 << 20;
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 /// Maximum number of texts of one outcome that are compared with the whole data.
-pub(crate) const MOST_COMPARED: usize = 8;
+pub(crate) const MAX_COMPARED_TEXTS: usize = 8;
 /// The depth is low because each nesting level is decoded again for the level above.
-const BOUNDS: JsonLimits = JsonLimits { depth: 16, nodes: 50_000 };
+const COMPARE_LIMITS: JsonLimits = JsonLimits { depth: 16, nodes: 50_000 };
 
 /// Reports whether a text is the JSON of the data, ignoring white space, escapes and member order.
 pub(crate) fn is_json_of(text: &str, data: &RawJson) -> bool {
     let begins_alike = text.trim_start().bytes().next() == first(data);
-    if !begins_alike || text.len().max(data.as_bytes().len()) > LONGEST {
+    if !begins_alike || text.len().max(data.as_bytes().len()) > MAX_COMPARED_BYTES {
         return false;
     }
     RawJson::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
@@ -26,7 +26,7 @@ pub(crate) fn is_json_of(text: &str, data: &RawJson) -> bool {
 /// Servers wrap unstructured results as `{"result": …}`. In that case the texts are the value itself, or its elements
 /// one by one.
 pub(crate) fn say(texts: &[&str], data: &RawJson) -> bool {
-    if texts.iter().take(MOST_COMPARED).any(|text| is_json_of(text, data)) {
+    if texts.iter().take(MAX_COMPARED_TEXTS).any(|text| is_json_of(text, data)) {
         return true;
     }
     let Some(value) = wrapped(data) else { return false };
@@ -46,7 +46,7 @@ fn says(text: &str, value: &RawJson) -> bool {
 }
 
 fn wrapped(data: &RawJson) -> Option<RawJson> {
-    let mut list = members(data, &BOUNDS).ok()?;
+    let mut list = members(data, &COMPARE_LIMITS).ok()?;
     let (name, value) = list.pop()?;
     (name == "result" && list.is_empty()).then_some(value)
 }
@@ -67,7 +67,7 @@ fn same(one: &RawJson, other: &RawJson) -> bool {
 }
 
 fn same_members(one: &RawJson, other: &RawJson) -> Option<bool> {
-    let (mut one, mut other) = (members(one, &BOUNDS).ok()?, members(other, &BOUNDS).ok()?);
+    let (mut one, mut other) = (members(one, &COMPARE_LIMITS).ok()?, members(other, &COMPARE_LIMITS).ok()?);
     one.sort_by(|(a, _), (b, _)| a.cmp(b));
     other.sort_by(|(a, _), (b, _)| a.cmp(b));
     let alike = |((key, value), (other_key, other_value)): (&(_, RawJson), &(_, RawJson))| {
@@ -77,12 +77,12 @@ fn same_members(one: &RawJson, other: &RawJson) -> Option<bool> {
 }
 
 fn elements(array: &RawJson) -> Option<Vec<RawJson>> {
-    let list: Vec<&serde_json::value::RawValue> = array.decode(&BOUNDS).ok()?;
+    let list: Vec<&serde_json::value::RawValue> = array.decode(&COMPARE_LIMITS).ok()?;
     Some(list.into_iter().map(|value| array.part(value)).collect())
 }
 
 fn string(value: &RawJson) -> Option<String> {
-    value.decode(&BOUNDS).ok()
+    value.decode(&COMPARE_LIMITS).ok()
 }
 
 fn first(value: &RawJson) -> Option<u8> {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn text_that_is_the_data_in_json() {
-        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(LONGEST));
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_COMPARED_BYTES));
         let deep = format!("{}{}", "[".repeat(17), "]".repeat(17));
         for (text, data, expected) in [
             ("{\n  \"b\": [1, 2],\n  \"a\": \"\\u00e9\"\n}\n", r#"{"a":"é","b":[1,2]}"#, true),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::RawJson;
 
 /// Maximum time a result is cached; a longer `ttlMs` from the server is clamped.
-pub const LONGEST_KEPT: Duration = Duration::from_secs(3600);
+pub const MAX_CACHE_TTL: Duration = Duration::from_secs(3600);
 
 /// The caching directives of one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl CacheHint {
         }
         let shape: WireCacheHint = serde_json::from_slice(result.as_bytes()).unwrap_or_default();
         let ttl = shape.ttl_ms.and_then(|ttl| serde_json::from_str::<f64>(ttl.get()).ok()).unwrap_or(0.0);
-        let ttl = Duration::try_from_secs_f64((ttl / 1000.0).clamp(0.0, LONGEST_KEPT.as_secs_f64()));
+        let ttl = Duration::try_from_secs_f64((ttl / 1000.0).clamp(0.0, MAX_CACHE_TTL.as_secs_f64()));
         let public = shape.cache_scope.is_some_and(|scope| scope.get() == "\"public\"");
         let scope = if public { CacheScope::Public } else { CacheScope::Private };
         Self { ttl: ttl.unwrap_or_default(), scope }

@@ -15,12 +15,12 @@ pub enum Reference<'a> {
 }
 
 /// Maximum number of suggestions in one response (2025-11-25, server/utilities/completion).
-pub const MOST_COMPLETIONS: usize = 100;
+pub const MAX_COMPLETIONS: usize = 100;
 
 /// The suggestions of a server. Untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The suggestions, best first; at most [`MOST_COMPLETIONS`].
+    /// The suggestions, best first; at most [`MAX_COMPLETIONS`].
     pub values: Vec<String>,
     /// Total number of suggestions, if the server reports it.
     pub total: Option<u64>,
@@ -44,8 +44,8 @@ impl View for Completion {
             completion: WireCompletionValues,
         }
         let WireCompletion { completion: WireCompletionValues { mut values, total, has_more } } = raw.decode(bounds)?;
-        let too_many = values.len() > MOST_COMPLETIONS;
-        values.truncate(MOST_COMPLETIONS);
+        let too_many = values.len() > MAX_COMPLETIONS;
+        values.truncate(MAX_COMPLETIONS);
         Ok(Self { values, total, has_more: has_more.unwrap_or(false) || too_many })
     }
 }

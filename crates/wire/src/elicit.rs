@@ -24,9 +24,9 @@ pub use number::JsonNumber;
 pub use secret::skeleton;
 
 /// Maximum number of fields in a form.
-pub const MOST_FIELDS: usize = 64;
+pub const MAX_FIELDS: usize = 64;
 /// Maximum number of options of a field.
-pub const MOST_OPTIONS: usize = 256;
+pub const MAX_OPTIONS: usize = 256;
 
 /// A server's request for user input. Every string is untrusted.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use wharf_json::RawJson;
 /// Maximum bytes of one icon.
 pub const ICON_LIMIT: usize = 256 << 10;
 /// Maximum number of icons read per owner.
-const MOST: usize = 32;
+const MAX_ICONS: usize = 32;
 
 /// An icon as declared by its server. Every string is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn icons(owner: &RawJson, bounds: &JsonLimits) -> Vec<Icon> {
         icons: Vec<&'a RawValue>,
     }
     let Ok(WireIconOwner { icons }) = owner.decode::<WireIconOwner>(bounds) else { return Vec::new() };
-    icons.into_iter().take(MOST).filter_map(|entry| view(owner.part(entry))).collect()
+    icons.into_iter().take(MAX_ICONS).filter_map(|entry| view(owner.part(entry))).collect()
 }
 
 fn view(raw: RawJson) -> Option<Icon> {
@@ -371,6 +371,6 @@ mod tests {
             assert!(icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default()).is_empty(), "{owner}");
         }
         let many = json!({ "icons": vec![json!({ "src": "a" }); 1000] });
-        assert_eq!(icons(&RawJson::of(&many).unwrap(), &JsonLimits::default()).len(), MOST);
+        assert_eq!(icons(&RawJson::of(&many).unwrap(), &JsonLimits::default()).len(), MAX_ICONS);
     }
 }

@@ -32,12 +32,12 @@ mod subscription;
 mod task;
 mod tool;
 
-pub use cache::{CacheHint, CacheScope, LONGEST_KEPT};
-pub use completion::{Completion, MOST_COMPLETIONS, Reference};
+pub use cache::{CacheHint, CacheScope, MAX_CACHE_TTL};
+pub use completion::{Completion, MAX_COMPLETIONS, Reference};
 pub use content::{Content, ResourceContents};
 pub use elicit::{
     Choice, Elicitation, ElicitationResponse, FieldError, FieldErrorKind, FieldKind, FormField, FormRequest,
-    JsonNumber, MOST_FIELDS, MOST_OPTIONS, TextFormat, UrlRequest, skeleton,
+    JsonNumber, MAX_FIELDS, MAX_OPTIONS, TextFormat, UrlRequest, skeleton,
 };
 pub use envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 pub use era::{DiscoverResult, Implementation, InitializeResult, ServerCapabilities, UnsupportedRevision};

@@ -18,15 +18,16 @@ pub use text::header_text;
 /// The schema keyword that requests a header.
 const ANNOTATION: &str = "x-mcp-header";
 /// Keywords with data values; an annotation inside them is an ordinary key.
-const DATA: [&str; 5] = ["const", "default", "enum", "examples", "required"];
+const DATA_KEYWORDS: [&str; 5] = ["const", "default", "enum", "examples", "required"];
 /// Keywords other than `properties` with server-defined keys.
-const NAMED: [&str; 5] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
+const NAMED_SCHEMA_KEYWORDS: [&str; 5] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
 /// Maximum number of headers per tool. The protocol has no limit, but each header costs a walk through the arguments.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 /// Maximum bytes of a header name. The protocol has no limit, but HTTP intermediaries do.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 /// The largest integer that all JSON parsers represent exactly: 2^53 − 1.
-const LARGEST_INTEGER: i64 = (1 << 53) - 1;
+const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Returns the parameter that `Mcp-Name` repeats for a method, if any.
 pub fn mirror_key(method: &str) -> Option<&'static str> {
@@ -126,7 +127,7 @@ fn integer(number: &Number) -> Option<i64> {
     // Beyond the limit the conversion may round, but never back into range.
     #[expect(clippy::cast_possible_truncation, reason = "it saturates, and then is out of range")]
     let integer = number.as_i64().or_else(|| number.as_f64().map(|number| number as i64))?;
-    (-LARGEST_INTEGER..=LARGEST_INTEGER).contains(&integer).then_some(integer)
+    (-MAX_INTEGER..=MAX_INTEGER).contains(&integer).then_some(integer)
 }
 
 /// The path by which the walk reached a schema.
@@ -162,9 +163,9 @@ impl<'a> Reading<'a> {
 
     fn keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
         match value {
-            _ if DATA.contains(&keyword) => Ok(()),
+            _ if DATA_KEYWORDS.contains(&keyword) => Ok(()),
             Value::Object(schemas) if keyword == "properties" => self.named(schemas, way),
-            Value::Object(schemas) if NAMED.contains(&keyword) => {
+            Value::Object(schemas) if NAMED_SCHEMA_KEYWORDS.contains(&keyword) => {
                 self.step(keyword, |inner| inner.named(schemas, Way::Elsewhere))
             }
             // An unknown keyword may contain a schema too.
@@ -196,7 +197,7 @@ impl<'a> Reading<'a> {
         if header.is_empty() {
             return Err(HeaderAnnotationError::Empty { property: property() });
         }
-        if header.len() > LONGEST_NAME || !header.bytes().all(text::is_token) {
+        if header.len() > MAX_NAME_BYTES || !header.bytes().all(text::is_token) {
             return Err(HeaderAnnotationError::NotToken { property: property(), header: fault::shown(header) });
         }
         if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
@@ -205,8 +206,8 @@ impl<'a> Reading<'a> {
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
             return Err(HeaderAnnotationError::Duplicate { property: property(), header: fault::shown(header) });
         }
-        if self.found.len() == MOST_HEADERS {
-            return Err(HeaderAnnotationError::TooMany { most: MOST_HEADERS });
+        if self.found.len() == MAX_HEADERS {
+            return Err(HeaderAnnotationError::TooMany { most: MAX_HEADERS });
         }
         let path = self.place.iter().map(|&name| name.to_owned()).collect();
         self.found.push(Mirrored { header: header.clone(), path });

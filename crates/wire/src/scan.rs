@@ -34,7 +34,7 @@ pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
 
 /// Checks that the text is UTF-8 without NUL bytes.
 fn is_clean(line: &[u8]) -> Result<(), Fault> {
-    if line.len() <= MODEST && is_plain_ascii(line) {
+    if line.len() <= MAX_SINGLE_PASS_BYTES && is_plain_ascii(line) {
         return Ok(());
     }
     if memchr(0, line).is_some() {
@@ -47,7 +47,7 @@ fn is_clean(line: &[u8]) -> Result<(), Fault> {
 }
 
 /// Maximum bytes for which one scalar pass is faster than two vectorized passes with setup cost.
-const MODEST: usize = 1024;
+const MAX_SINGLE_PASS_BYTES: usize = 1024;
 
 /// Reports whether every byte is ASCII and none is NUL, as in most messages: one pass, eight bytes at a time.
 ///
@@ -75,13 +75,13 @@ pub fn split_batch(line: &Bytes) -> Option<Vec<Bytes>> {
 }
 
 /// Maximum bytes of a stored key; all protocol keys are shorter.
-const KEY_KEPT: usize = 64;
+const MAX_KEY_BYTES: usize = 64;
 /// Maximum bytes of a stored id; ids created by this client are shorter.
-const ID_KEPT: usize = 40;
+const MAX_ID_BYTES: usize = 40;
 /// Bytes searched word by word before the search switches to `memchr`.
-const SHORT: usize = 32;
+const SHORT_STRING_BYTES: usize = 32;
 /// Maximum number of unknown keys in an envelope.
-const EXTRA_KEYS: usize = 64;
+const MAX_EXTRA_KEYS: usize = 64;
 
 /// The incremental scanner: push pieces, then finish.
 #[derive(Debug, Clone)]
@@ -92,11 +92,11 @@ pub struct Scanner {
     base: usize,
     value_start: usize,
     depth: usize,
-    key: PrefixBuffer<KEY_KEPT>,
+    key: PrefixBuffer<MAX_KEY_BYTES>,
     /// Hash of the key's raw bytes.
     key_hash: u64,
     name: KnownKey,
-    id: PrefixBuffer<ID_KEPT>,
+    id: PrefixBuffer<MAX_ID_BYTES>,
     envelope: Envelope,
     seen: u8,
     extra: Vec<u64>,
@@ -322,7 +322,7 @@ impl Scanner {
     fn extra_key(&mut self, key: u64) {
         if self.extra.contains(&key) {
             self.fault = Some(Fault::DuplicateKey);
-        } else if self.extra.len() == EXTRA_KEYS {
+        } else if self.extra.len() == MAX_EXTRA_KEYS {
             self.fault = Some(Fault::TooManyKeys);
         } else {
             self.extra.push(key);
@@ -399,7 +399,7 @@ impl Scanner {
                     self.depth -= 1;
                     if self.depth == 0 {
                         // Arrays and objects are not valid ids: exceed the length limit so that they are discarded.
-                        self.keep_id(&[0; ID_KEPT]);
+                        self.keep_id(&[0; MAX_ID_BYTES]);
                         self.close_value(at);
                         return at;
                     }
@@ -478,14 +478,14 @@ pub(crate) fn skip_text(piece: &[u8], mut at: usize, escaped: bool) -> (usize, S
 /// at a time by arithmetic, without the setup cost of `memchr`.
 pub(crate) fn quote_or_escape(text: &[u8]) -> Option<usize> {
     let (words, _) = text.as_chunks::<8>();
-    for (number, word) in words.iter().take(SHORT / 8).enumerate() {
+    for (number, word) in words.iter().take(SHORT_STRING_BYTES / 8).enumerate() {
         let word = u64::from_le_bytes(*word);
         let found = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ ESCAPES);
         if found != 0 {
             return Some(8 * number + found.trailing_zeros() as usize / 8);
         }
     }
-    let searched = (8 * words.len()).min(SHORT);
+    let searched = (8 * words.len()).min(SHORT_STRING_BYTES);
     memchr2(b'"', b'\\', &text[searched..]).map(|found| searched + found)
 }
 

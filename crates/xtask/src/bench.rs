@@ -107,7 +107,7 @@ impl ThroughputPlan {
 }
 
 /// This client with in-process servers.
-const LOCAL: [(&str, [&str; 4]); 4] = [
+const LOCAL_CLIENTS: [(&str, [&str; 4]); 4] = [
     ("closures, one thread", ["--local", "closure", "--rt", "current"]),
     ("closures, two workers", ["--local", "closure", "--rt", "multi"]),
     ("rmcp 3.8 handler, one thread", ["--local", "rmcp", "--rt", "current"]),
@@ -115,7 +115,7 @@ const LOCAL: [(&str, [&str; 4]); 4] = [
 ];
 
 /// This client over stdio, with a server equivalent to the in-process ones.
-const BESIDE: [(&str, &str); 2] = [(SDK_CURRENT, "current"), (SDK_MULTI, "multi")];
+const STDIO_BASELINES: [(&str, &str); 2] = [(SDK_CURRENT, "current"), (SDK_MULTI, "multi")];
 const SDK_CURRENT: &str = "rmcp 3.8 server over stdio, one thread";
 const SDK_MULTI: &str = "rmcp 3.8 server over stdio, two workers";
 
@@ -180,8 +180,9 @@ fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
 /// Returns the clients with in-process servers, and the stdio clients they are compared with.
 fn local(binaries: &Path) -> Vec<BenchClient> {
     let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
-    let inside = LOCAL.map(|(label, arguments)| BenchClient::new(label, program.clone(), arguments.map(Into::into)));
-    let beside = BESIDE.map(|(label, flavour)| BenchClient {
+    let inside =
+        LOCAL_CLIENTS.map(|(label, arguments)| BenchClient::new(label, program.clone(), arguments.map(Into::into)));
+    let beside = STDIO_BASELINES.map(|(label, flavour)| BenchClient {
         server: Some(binaries.join("rmcp-server")),
         ..BenchClient::new(label, ours.clone(), ["--rt".into(), flavour.into()])
     });

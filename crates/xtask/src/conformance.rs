@@ -17,14 +17,14 @@ use crate::test::TestCounts;
 use suite::{ConformanceSuite, ScenarioVerdict};
 
 /// Arguments to the suite: the revisions, and `extension` for scenarios outside of any revision.
-const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION];
-const EXTENSION: &str = "extension";
+const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", EXTENSION_SCENARIOS];
+const EXTENSION_SCENARIOS: &str = "extension";
 
 /// A scenario that measures a delay and must run alone.
-const TIMED: &str = "sse-retry";
+const TIMED_SCENARIO: &str = "sse-retry";
 
 /// Maximum number of concurrent scenarios.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 
 /// Runs the command with its arguments.
 pub fn conformance(words: &[&str]) -> TaskResult {
@@ -112,8 +112,8 @@ fn play(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<Scen
         turns.extend(scenarios.map(|scenario| ScenarioRun { revision, scenario }).filter(|turn| plan.wants(turn)));
     }
     let start = Instant::now();
-    let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED);
-    let mut played = side_by_side(free, AT_ONCE, suite)?;
+    let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED_SCENARIO);
+    let mut played = side_by_side(free, MAX_CONCURRENT, suite)?;
     played.extend(side_by_side(timed, 1, suite)?);
     played.sort_by_key(|played| turns.iter().position(|turn| *turn == played.turn));
     say!(
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn only_what_is_asked_for_is_wanted() {
-        let turn = |scenario: &str| ScenarioRun { revision: EXTENSION, scenario: scenario.to_owned() };
+        let turn = |scenario: &str| ScenarioRun { revision: EXTENSION_SCENARIOS, scenario: scenario.to_owned() };
         let one = ConformancePlan { scenario: Some("initialize"), ..ConformancePlan::default() };
         assert!(ConformancePlan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));
         assert!(!one.wants(&turn("tools_call")) && ConformancePlan::default().wants(&turn("auth/dpop")));

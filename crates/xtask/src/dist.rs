@@ -16,7 +16,7 @@ const DOCUMENTS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHA
 /// Shells and the file names they expect.
 const COMPLETIONS: [(&str, &str); 3] = [("bash", "wharf.bash"), ("zsh", "_wharf"), ("fish", "wharf.fish")];
 
-const NEEDED: &str = "\
+const MUSL_HINT: &str = "\
 a static build needs the musl standard library and a C compiler for musl:
   rustup target add x86_64-unknown-linux-musl
   apt-get install musl-tools        (or the package that provides musl-gcc)";
@@ -44,7 +44,7 @@ pub fn dist() -> TaskResult {
 /// Builds the binary and verifies that it is static.
 fn build(platform: &str) -> TaskResult<PathBuf> {
     let arguments = ["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf", "--target", platform];
-    run(cargo().args(arguments)).map_err(|error| format!("{error}\n{NEEDED}"))?;
+    run(cargo().args(arguments)).map_err(|error| format!("{error}\n{MUSL_HINT}"))?;
     let binary = target().join(platform).join("dist/wharf");
     if is_dynamic(&binary)? {
         return Err(format!("{} is not static: it needs a loader", binary.display()).into());

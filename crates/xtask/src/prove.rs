@@ -21,7 +21,7 @@ struct RepeatableTest {
     runs: usize,
 }
 
-const PROOFS: [RepeatableTest; 7] = [
+const REPEATABLE_TESTS: [RepeatableTest; 7] = [
     RepeatableTest { name: "faults", package: "wharf-client", test: "faults", filter: Some("/stdio/"), runs: 20 },
     RepeatableTest { name: "http", package: "wharf-client", test: "faults", filter: Some("/http/"), runs: 20 },
     RepeatableTest { name: "sse", package: "wharf-client", test: "faults", filter: Some("/sse/"), runs: 20 },
@@ -38,7 +38,7 @@ pub fn prove(words: &[&str]) -> TaskResult {
     // `memory` is the only one without third-party SDKs.
     let home = if which == "memory" { target().join("peers") } else { peers::install()? };
     let mut failures = Vec::new();
-    for proof in PROOFS.iter().filter(|proof| which == "all" || which == proof.name) {
+    for proof in REPEATABLE_TESTS.iter().filter(|proof| which == "all" || which == proof.name) {
         if let Err(failure) = repeat(proof, runs.unwrap_or(proof.runs), &tables, &home) {
             say!("{failure}");
             failures.push(proof.name);
@@ -56,7 +56,7 @@ fn parse<'a>(words: &[&'a str]) -> TaskResult<(&'a str, Option<usize>)> {
     while let Some(word) = words.next() {
         match *word {
             "--runs" => runs = Some(number("--runs", words.next())?),
-            name if name == "all" || PROOFS.iter().any(|proof| proof.name == name) => which = name,
+            name if name == "all" || REPEATABLE_TESTS.iter().any(|proof| proof.name == name) => which = name,
             other => {
                 return Err(format!(
                     "prove: expected faults, http, sse, processes, config, auth, memory or all, not {other}"

@@ -15,21 +15,21 @@ use std::time::{Duration, Instant};
 use crate::run::{TaskResult, cargo, not_started, run, say, shown};
 use crate::{conformance, peers};
 
-const MARKER: &str = "WHARF_TEST_RUN";
+const RUN_MARKER: &str = "WHARF_TEST_RUN";
 
 /// Grace period for processes that are exiting.
-const GRACE: Duration = Duration::from_secs(2);
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 pub fn test() -> TaskResult {
     let home = peers::install()?;
     let name = run_name();
     let mut build = cargo();
     build.args(["build", "--workspace", "--all-targets"]).env("WHARF_PEERS", &home);
-    run(build.env(MARKER, &name))?;
+    run(build.env(RUN_MARKER, &name))?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]).env("WHARF_PEERS", &home);
-    let mut tally = run_counting(tests.env(MARKER, &name))?;
-    tally += conformance::everything(&[(MARKER, &name)]).unwrap_or_else(|failure| {
+    let mut tally = run_counting(tests.env(RUN_MARKER, &name))?;
+    tally += conformance::everything(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
         say!("the conformance suite: {failure}");
         TestCounts { passed: 0, failed: 1 }
     });
@@ -124,8 +124,8 @@ fn tally(passed: &str, failed: &str) -> Option<TestCounts> {
 
 /// Returns the processes that still have the run's marker after the grace period, as `pid command`.
 fn leftovers(name: &str) -> Vec<String> {
-    let wanted = format!("{MARKER}={name}");
-    let end = Instant::now() + GRACE;
+    let wanted = format!("{RUN_MARKER}={name}");
+    let end = Instant::now() + EXIT_GRACE;
     loop {
         let found = carriers(wanted.as_bytes());
         if found.is_empty() || Instant::now() >= end {
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_process_that_carries_the_name_is_found() {
-        let mut child = Command::new("sleep").arg("60").env(MARKER, "probe").spawn().unwrap();
-        let wanted = format!("{MARKER}=probe");
+        let mut child = Command::new("sleep").arg("60").env(RUN_MARKER, "probe").spawn().unwrap();
+        let wanted = format!("{RUN_MARKER}=probe");
         // The kernel exposes a new program's environment shortly after `spawn` returns.
         let end = Instant::now() + Duration::from_secs(10);
         let mut found = Vec::new();

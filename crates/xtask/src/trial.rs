@@ -21,7 +21,7 @@ use tasks::{TrialTask, tasks};
 pub const FORMATS: [&str; 3] = ["anthropic", "chat", "responses"];
 
 /// Maximum model requests per task.
-const REQUESTS: &str = "6";
+const MAX_REQUESTS: &str = "6";
 
 /// The result of one task.
 pub struct TrialResult {
@@ -113,7 +113,7 @@ impl TrialEnvironment {
 
     fn go(&self, format: &'static str, task: &TrialTask) -> TaskResult<TrialResult> {
         let mut command = Command::new(target().join("debug/wharf"));
-        command.args(["run", "--json", "--dangerously-skip-permissions", "--max-requests", REQUESTS]);
+        command.args(["run", "--json", "--dangerously-skip-permissions", "--max-requests", MAX_REQUESTS]);
         command.args(["--model", &format!("local-{format}/local"), &task.words]);
         command.env_clear().env("HOME", self.home()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.current_dir(self.project());

@@ -12,7 +12,7 @@ use super::{Agent, RunBudget};
 use crate::run::{CallReport, RunEvent, report};
 
 /// Maximum characters of a progress message.
-const LONGEST_MESSAGE: usize = 1000;
+const MAX_PROGRESS_CHARS: usize = 1000;
 
 /// A queued tool call.
 pub(super) struct QueuedCall {
@@ -88,7 +88,7 @@ fn sink(events: &WeakSender<RunEvent>, id: &str) -> ProgressSink {
     let (events, id) = (events.clone(), id.to_owned());
     Arc::new(move |progress: CallProgress| {
         if let Some(events) = events.upgrade() {
-            let message = progress.message.map(|text| text.chars().take(LONGEST_MESSAGE).collect());
+            let message = progress.message.map(|text| text.chars().take(MAX_PROGRESS_CHARS).collect());
             let progress = CallProgress { message, ..progress };
             let _ = events.try_send(RunEvent::CallProgress { id: id.clone(), progress });
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 tokio::task_local! {
-    static TEAM: Arc<RunBudget>;
+    static CURRENT_RUN: Arc<RunBudget>;
 }
 
 /// The state of one run that its sub-agents share.
@@ -45,12 +45,12 @@ impl RunBudget {
 
     /// Returns the state of the run that made the current call, or `None` outside a run.
     pub fn of_this_call() -> Option<Arc<Self>> {
-        TEAM.try_with(Arc::clone).ok()
+        CURRENT_RUN.try_with(Arc::clone).ok()
     }
 
     /// Runs a call with this state as its task-local.
     pub async fn calling<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
-        TEAM.scope(self, call).await
+        CURRENT_RUN.scope(self, call).await
     }
 
     pub fn left(&self) -> Arc<AtomicU32> {

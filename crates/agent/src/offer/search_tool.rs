@@ -14,18 +14,18 @@ use crate::provider::ModelToolDefinition;
 use crate::search::{SearchHit, SearchableTool, ToolIndex, arguments};
 
 /// Default and maximum number of hits.
-const USUAL_HITS: usize = 5;
-const MOST_HITS: usize = 10;
+const DEFAULT_HITS: usize = 5;
+const MAX_HITS: usize = 10;
 /// Maximum bytes of schemas in one result. A single longer schema is truncated.
-const MOST_SCHEMAS: usize = 24 * 1024;
+const MAX_SCHEMA_BYTES: usize = 24 * 1024;
 /// Maximum characters of a description, shown on one line.
-const LONGEST_LINE: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 300;
 /// Maximum bytes of the list of providers, and maximum characters of a provider's name.
-const MOST_PROVIDERS: usize = 2 * 1024;
-const LONGEST_PROVIDER: usize = 40;
+const MAX_PROVIDER_LIST_BYTES: usize = 2 * 1024;
+const MAX_PROVIDER_CHARS: usize = 40;
 /// Maximum number of argument names listed in place of an omitted schema, and maximum characters of one.
-const MOST_ARGUMENTS: usize = 30;
-const LONGEST_ARGUMENT: usize = 60;
+const MAX_ARGUMENT_NAMES: usize = 30;
+const MAX_ARGUMENT_CHARS: usize = 60;
 
 /// A search tool over the deferred tools. Its description lists their providers.
 pub(super) struct SearchTool {
@@ -41,7 +41,7 @@ impl SearchTool {
             "type": "object",
             "properties": {
                 "query": { "type": "string", "description": "What the tool should do, in a few words, or its name." },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MOST_HITS, "description": "Maximum results." },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "Maximum results." },
             },
             "required": ["query"],
         });
@@ -87,17 +87,17 @@ impl SearchTool {
 
     fn found(&self, hits: &[SearchHit]) -> String {
         let mut text = format!("{} of {} tools, best match first:\n", hits.len(), self.tools.len());
-        let mut left = MOST_SCHEMAS;
+        let mut left = MAX_SCHEMA_BYTES;
         for tool in hits.iter().map(|hit| &self.tools[hit.at]) {
             let line = tool.text.split_whitespace().collect::<Vec<_>>().join(" ");
             let schema = compact(tool.schema.get());
-            let _ = write!(text, "\n{}: {}\n", tool.name, EscapedText::line(&line, LONGEST_LINE));
+            let _ = write!(text, "\n{}: {}\n", tool.name, EscapedText::line(&line, MAX_DESCRIPTION_CHARS));
             match left.checked_sub(schema.len()) {
                 Some(rest) => {
                     left = rest;
                     let _ = writeln!(text, "arguments: {schema}");
                 }
-                None if left == MOST_SCHEMAS => {
+                None if left == MAX_SCHEMA_BYTES => {
                     left = 0;
                     text.push_str(&cut_schema(tool, &schema));
                 }
@@ -119,7 +119,7 @@ struct SearchArguments {
 impl SearchArguments {
     fn most(&self) -> usize {
         let limit = self.limit.as_ref().and_then(Number::as_u64).and_then(|limit| usize::try_from(limit).ok());
-        limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS)
+        limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS)
     }
 }
 
@@ -146,11 +146,11 @@ fn by_provider(tools: &[Arc<ToolDescription>]) -> String {
     }
     let told = counts.iter().map(|(provider, count)| {
         let name = if provider.is_empty() { "built-in" } else { provider };
-        format!("{} ({count}), ", EscapedText::line(name, LONGEST_PROVIDER))
+        format!("{} ({count}), ", EscapedText::line(name, MAX_PROVIDER_CHARS))
     });
     let (mut text, mut untold) = (String::new(), counts.len());
     for told in told {
-        if text.len() + told.len() > MOST_PROVIDERS {
+        if text.len() + told.len() > MAX_PROVIDER_LIST_BYTES {
             break;
         }
         text.push_str(&told);
@@ -170,7 +170,7 @@ fn without_schema(tool: &ToolDescription) -> String {
 /// Shows the argument names and the beginning of a schema that exceeds the limit by itself. States that the rest is not
 /// available, so that the model does not search for it.
 fn cut_schema(tool: &ToolDescription, schema: &str) -> String {
-    let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MOST_SCHEMAS)]);
+    let (names, kept) = (argument_names(tool), &schema[..schema.floor_char_boundary(MAX_SCHEMA_BYTES)]);
     let whole = schema.len();
     format!("arguments: {names} (schema of {whole} bytes, truncated; the rest is not available): {kept}…\n")
 }
@@ -178,7 +178,7 @@ fn cut_schema(tool: &ToolDescription, schema: &str) -> String {
 fn argument_names(tool: &ToolDescription) -> String {
     let named = arguments(&tool.schema);
     let named =
-        named.iter().take(MOST_ARGUMENTS).map(|(name, _)| EscapedText::line(name, LONGEST_ARGUMENT).to_string());
+        named.iter().take(MAX_ARGUMENT_NAMES).map(|(name, _)| EscapedText::line(name, MAX_ARGUMENT_CHARS).to_string());
     named.collect::<Vec<_>>().join(", ")
 }
 

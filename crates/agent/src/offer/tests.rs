@@ -123,7 +123,7 @@ fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_
         let offering = of(format, 10_000);
         assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
         let bytes = offering.definitions.size();
-        assert!(offering.definitions.withheld.is_empty() && bytes <= OWN_BYTES, "{bytes}");
+        assert!(offering.definitions.withheld.is_empty() && bytes <= MAX_SEARCH_AND_CALL_BYTES, "{bytes}");
         assert!(of(format, u64::MAX).tokens() > 50_000);
     }
     let offering = of(ApiFormat::Anthropic, 10_000);
@@ -231,7 +231,7 @@ fn what_servers_say_is_bounded() {
     assert!(offering.tokens() <= 10_000);
     let two = Arc::make_mut(&mut offering.definitions);
     two.keep(|name, _| ["SearchTools", "CallTool"].contains(&name));
-    assert!((1..=OWN_BYTES).contains(&two.size()), "{}", two.size());
+    assert!((1..=MAX_SEARCH_AND_CALL_BYTES).contains(&two.size()), "{}", two.size());
     let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
     assert!(found.len() < 48 * 1024 && found.contains("search for this exact name"), "{}", found.len());
 }

@@ -5,13 +5,13 @@ use wharf_json::{JsonLimits, RawJson};
 use crate::conversation::TurnBlock;
 
 /// Maximum bytes stored of malformed arguments.
-const LONGEST: usize = 2048;
+const MAX_MALFORMED_BYTES: usize = 2048;
 
 /// Creates a call block with the arguments in this text. An empty text means no arguments.
 pub(super) fn call(id: String, name: String, text: &str) -> TurnBlock {
     let (arguments, malformed) = match object(text) {
         Some(arguments) => (arguments, None),
-        None => (RawJson::empty_object(), Some(text[..text.floor_char_boundary(LONGEST)].to_owned())),
+        None => (RawJson::empty_object(), Some(text[..text.floor_char_boundary(MAX_MALFORMED_BYTES)].to_owned())),
     };
     TurnBlock::ToolCall { id, name, arguments, malformed }
 }
@@ -45,6 +45,6 @@ mod tests {
             assert_eq!((arguments.get(), malformed.is_some()), (expected, is_malformed), "{text}");
         }
         let TurnBlock::ToolCall { malformed, .. } = call("1".into(), "t".into(), &"ü".repeat(5000)) else { panic!() };
-        assert_eq!(malformed.unwrap().len(), LONGEST);
+        assert_eq!(malformed.unwrap().len(), MAX_MALFORMED_BYTES);
     }
 }

@@ -7,9 +7,9 @@ use wharf_net::{BodyError, SendError};
 use super::said::ApiErrorMessage;
 
 /// Error kinds for a conversation that exceeds the context window.
-const OUTGROWN: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
+const CONTEXT_ERROR_KINDS: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
 /// Lower-case phrases for the same error, for APIs without a specific error kind.
-const OUTGROWN_WORDS: [&str; 10] = [
+const CONTEXT_ERROR_PHRASES: [&str; 10] = [
     "context length",
     "context limit",
     "context size",
@@ -125,8 +125,8 @@ impl ModelError {
             _ => return false,
         };
         let text = said.text.to_lowercase();
-        let is_named = said.kind.as_deref().is_some_and(|kind| OUTGROWN.contains(&kind));
-        is_named || OUTGROWN_WORDS.iter().any(|words| text.contains(words))
+        let is_named = said.kind.as_deref().is_some_and(|kind| CONTEXT_ERROR_KINDS.contains(&kind));
+        is_named || CONTEXT_ERROR_PHRASES.iter().any(|words| text.contains(words))
     }
 
     /// Reports whether the API may have rejected the request because of an image. Providers report this differently:

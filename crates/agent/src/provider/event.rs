@@ -13,9 +13,9 @@ use super::said::{UnredactedError, shown};
 use crate::conversation::TurnBlock;
 
 /// Structural limits of one event. The last event of a long response may repeat all of its content.
-const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 200_000 };
+const EVENT_LIMITS: JsonLimits = JsonLimits { depth: 100, nodes: 200_000 };
 /// Maximum characters of a decoding error, which may quote the event.
-const LONGEST_WHY: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// An event of a response. All strings are untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,14 +110,14 @@ impl ResponseFailure {
     pub fn told(&self, redactor: &Redactor) -> ModelError {
         match self {
             Self::Failed(complaint) => ModelError::Failed(complaint.told(redactor)),
-            Self::Unreadable(why) => ModelError::Unreadable(shown(why, LONGEST_WHY, redactor)),
+            Self::Unreadable(why) => ModelError::Unreadable(shown(why, MAX_ERROR_CHARS, redactor)),
         }
     }
 }
 
 /// Decodes the data of one event.
 pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, ResponseFailure> {
-    BOUNDS.check(data).map_err(|bound| ResponseFailure::Unreadable(bound.to_string()))?;
+    EVENT_LIMITS.check(data).map_err(|bound| ResponseFailure::Unreadable(bound.to_string()))?;
     serde_json::from_slice(data).map_err(|error| ResponseFailure::Unreadable(error.to_string()))
 }
 

@@ -14,11 +14,11 @@ use super::event::{ModelEvent, ResponseDecoder};
 use super::responses::ReasoningMode;
 use super::retry::{RetryPolicy, retry_after};
 use super::said::UnredactedError;
-use super::stream::{ModelStream, PATIENCE, StreamDecoder};
+use super::stream::{IDLE_TIMEOUT, ModelStream, StreamDecoder};
 use super::{ApiFormat, CompletionRequest, ModelProvider, anthropic, chat, responses};
 
 /// Maximum bytes read of a response that is not an event stream.
-const EXCERPT: usize = 16 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
 
 /// A client for one model. Cheap to clone, apart from its headers.
 #[derive(Clone)]
@@ -123,8 +123,8 @@ impl Model {
         let (url, headers) = (self.provider.endpoint(), self.headers.clone());
         let request =
             wharf_net::HttpRequest { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
-        let sent = tokio::time::timeout(PATIENCE, self.net.send(request)).await;
-        let response = sent.map_err(|_| ModelError::Silent(PATIENCE))?.map_err(ModelError::Send)?;
+        let sent = tokio::time::timeout(IDLE_TIMEOUT, self.net.send(request)).await;
+        let response = sent.map_err(|_| ModelError::Silent(IDLE_TIMEOUT))?.map_err(ModelError::Send)?;
         if !response.status.is_success() || !is_stream(&response.headers) {
             return Err(self.refusal(response).await);
         }
@@ -135,7 +135,8 @@ impl Model {
     }
 
     async fn refusal(&self, mut response: HttpResponse) -> ModelError {
-        let excerpt = tokio::time::timeout(PATIENCE, response.body.excerpt(EXCERPT)).await.unwrap_or_default();
+        let excerpt =
+            tokio::time::timeout(IDLE_TIMEOUT, response.body.excerpt(MAX_ERROR_BODY_BYTES)).await.unwrap_or_default();
         let said = UnredactedError::of_body(&excerpt).told(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();
         let variable = self.provider.format.key_variable();

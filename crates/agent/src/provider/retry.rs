@@ -7,14 +7,14 @@ use wharf_net::{HeaderMap, SendError, header};
 use super::error::ModelError;
 
 /// Maximum retries of one request.
-const MOST: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 /// Initial backoff before jitter, and maximum backoff.
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(30);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// Maximum `Retry-After` delay. A longer one ends the retries.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Upper bound of a parsed delay.
-const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_PARSED_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Retry state of one request.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ impl RetryPolicy {
     pub fn wait(&mut self, error: &ModelError) -> Option<Duration> {
         // An API that cannot be connected to, or sends no data for minutes, does not recover by a retry.
         let passes = !matches!(error, ModelError::Silent(_)) && !is_undialled(error) && error.is_retryable();
-        if !passes || self.made == MOST {
+        if !passes || self.made == MAX_RETRIES {
             return None;
         }
         self.made += 1;
         match error.retry_after() {
-            Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_ASKED),
-            None => Some(self.spread(FIRST.saturating_mul(1 << (self.made - 1)).min(LONGEST))),
+            Some(asked) => Some(asked).filter(|asked| *asked <= MAX_RETRY_AFTER),
+            None => Some(self.spread(INITIAL_BACKOFF.saturating_mul(1 << (self.made - 1)).min(MAX_BACKOFF))),
         }
     }
 
@@ -60,10 +60,10 @@ fn is_undialled(error: &ModelError) -> bool {
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(text.parse().map_or(FOR_EVER, Duration::from_secs).min(FOR_EVER));
+        return Some(text.parse().map_or(MAX_PARSED_DELAY, Duration::from_secs).min(MAX_PARSED_DELAY));
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default().min(FOR_EVER))
+    Some(date.duration_since(now).unwrap_or_default().min(MAX_PARSED_DELAY))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
         for (text, expected) in [
             ("0", Some(0)),
             (" 12 ", Some(12)),
-            ("99999999999999999999999999", Some(FOR_EVER.as_secs())),
+            ("99999999999999999999999999", Some(MAX_PARSED_DELAY.as_secs())),
             ("Sun, 15 Nov 2026 12:00:30 GMT", Some(30)),
             ("Sun, 15 Nov 2026 11:00:00 GMT", Some(0)),
             ("soon", None),

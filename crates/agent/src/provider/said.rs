@@ -8,10 +8,10 @@ use wharf_json::JsonLimits;
 use wharf_spec::{Redactor, UntrustedText};
 
 /// Maximum characters of an error message.
-const LONGEST: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 /// Maximum characters of an error kind.
-const LONGEST_KIND: usize = 80;
-const BOUNDS: JsonLimits = JsonLimits { depth: 32, nodes: 10_000 };
+const MAX_KIND_CHARS: usize = 80;
+const ERROR_BODY_LIMITS: JsonLimits = JsonLimits { depth: 32, nodes: 10_000 };
 
 /// An error message of an API, escaped, bounded and without credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct ErrorMembers {
 impl UnredactedError {
     /// Parses the body of an error response. Uses the whole body as the text if its format is unknown.
     pub fn of_body(body: &[u8]) -> Self {
-        let value = BOUNDS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
+        let value = ERROR_BODY_LIMITS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
         let complaint = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
         let complaint = complaint.filter(|complaint| complaint.kind.is_some() || !complaint.text.is_empty());
         complaint.unwrap_or_else(|| Self { kind: None, text: String::from_utf8_lossy(body).trim().to_owned() })
@@ -62,8 +62,8 @@ impl UnredactedError {
 
     /// Returns the message redacted, escaped and bounded.
     pub fn told(&self, redactor: &Redactor) -> ApiErrorMessage {
-        let kind = self.kind.as_deref().map(|kind| shown(kind, LONGEST_KIND, redactor));
-        ApiErrorMessage { kind, text: shown(&self.text, LONGEST, redactor) }
+        let kind = self.kind.as_deref().map(|kind| shown(kind, MAX_KIND_CHARS, redactor));
+        ApiErrorMessage { kind, text: shown(&self.text, MAX_MESSAGE_CHARS, redactor) }
     }
 }
 
@@ -124,14 +124,14 @@ mod tests {
         }
         let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
         let said = UnredactedError::of_body(endless.as_bytes()).told(&Redactor::default());
-        assert_eq!(said.text.chars().count(), LONGEST + 1);
+        assert_eq!(said.text.chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 
     #[test]
     fn a_secret_is_never_repeated_not_even_by_half() {
         let mut redactor = Redactor::default();
         redactor.add("sk-1234567890");
-        let padding = "x".repeat(LONGEST - 5);
+        let padding = "x".repeat(MAX_MESSAGE_CHARS - 5);
         for (error, expected) in [
             (json!("bad key sk-1234567890 given"), "bad key *** given".to_owned()),
             (json!({ "message": "no", "code": "sk-1234567890_refused" }), "no (***_refused)".to_owned()),

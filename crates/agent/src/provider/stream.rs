@@ -14,11 +14,11 @@ use super::event::{ModelEvent, ResponseDecoder};
 use crate::conversation::TurnBlock;
 
 /// Maximum bytes of one event.
-const LARGEST_EVENT: usize = 4 << 20;
+const MAX_EVENT_BYTES: usize = 4 << 20;
 /// Maximum bytes of a response.
-const LARGEST_ANSWER: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// Timeout without data. Local models may process a long conversation for minutes before they respond.
-pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A response stream. Dropping it closes the connection, which stops the generation.
 pub struct ModelStream {
@@ -55,11 +55,11 @@ impl ModelStream {
     }
 
     async fn read_on(&mut self) {
-        match tokio::time::timeout(PATIENCE, self.body.chunk()).await {
+        match tokio::time::timeout(IDLE_TIMEOUT, self.body.chunk()).await {
             Ok(Ok(Some(chunk))) => self.reading.push(chunk),
             Ok(Ok(None)) => self.reading.end(),
             Ok(Err(error)) => self.reading.fail(ModelError::Body(error)),
-            Err(_) => self.reading.fail(ModelError::Silent(PATIENCE)),
+            Err(_) => self.reading.fail(ModelError::Silent(IDLE_TIMEOUT)),
         }
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct StreamDecoder {
 
 impl StreamDecoder {
     pub fn new(decoder: Box<dyn ResponseDecoder>, tools: Arc<EncodedTools>, redactor: Arc<Redactor>) -> Self {
-        let parser = SseParser::new(LARGEST_EVENT);
+        let parser = SseParser::new(MAX_EVENT_BYTES);
         Self { parser, decoder, tools, redactor, ready: VecDeque::new(), bytes: 0, is_over: false }
     }
 
@@ -88,8 +88,8 @@ impl StreamDecoder {
 
     fn push(&mut self, chunk: Bytes) {
         self.bytes = self.bytes.saturating_add(chunk.len());
-        if self.bytes > LARGEST_ANSWER {
-            return self.fail(ModelError::TooLarge { what: "model response", limit: LARGEST_ANSWER });
+        if self.bytes > MAX_RESPONSE_BYTES {
+            return self.fail(ModelError::TooLarge { what: "model response", limit: MAX_RESPONSE_BYTES });
         }
         self.parser.push(chunk);
         while !self.is_over {
@@ -207,13 +207,13 @@ mod tests {
     fn neither_an_event_nor_an_answer_is_endless() {
         let mut one = reading(&[]);
         (0..5).for_each(|_| one.push(Bytes::from(vec![b'x'; 1 << 20])));
-        let error = ModelError::TooLarge { what: "model API event", limit: LARGEST_EVENT };
+        let error = ModelError::TooLarge { what: "model API event", limit: MAX_EVENT_BYTES };
         assert_eq!(all(&mut one), [Err(error)]);
         let mut many = reading(&[]);
         while !many.is_over {
             many.push(Bytes::from(format!(": {}\n\n", "x".repeat(1 << 20))));
         }
-        let error = ModelError::TooLarge { what: "model response", limit: LARGEST_ANSWER };
+        let error = ModelError::TooLarge { what: "model response", limit: MAX_RESPONSE_BYTES };
         assert_eq!(all(&mut many), [Err(error)]);
     }
 

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use crate::conversation::TurnBlock;
 
 /// Maximum calls executed from a response that reached its token limit.
-const MOST_OF_TOO_LONG: usize = 16;
+const MAX_CALLS_OF_TRUNCATED: usize = 16;
 
-pub(super) const TOO_LONG: &str = "not executed: the response reached its token limit";
-const MADE_ALREADY: &str = "not executed: duplicate of another call in the same response";
-const TOO_MANY: &str = "not executed: the response reached its token limit and contains too many calls";
+pub(super) const TRUNCATED_REASON: &str = "not executed: the response reached its token limit";
+const DUPLICATE_REASON: &str = "not executed: duplicate of another call in the same response";
+const TOO_MANY_REASON: &str = "not executed: the response reached its token limit and contains too many calls";
 
 /// Calls that must not be executed, by id, with the reason.
 pub(super) type SkippedCalls = HashMap<String, &'static str>;
@@ -63,10 +63,10 @@ impl PartialResponse {
         let mut made = HashSet::new();
         let reason = |(at, (id, call)): (usize, &(&String, _))| {
             let is_last = at + 1 == calls.len() && !last_is_whole;
-            let reason = match (made.insert(*call), made.len() > MOST_OF_TOO_LONG) {
-                _ if is_last => TOO_LONG,
-                (false, _) => MADE_ALREADY,
-                (true, true) => TOO_MANY,
+            let reason = match (made.insert(*call), made.len() > MAX_CALLS_OF_TRUNCATED) {
+                _ if is_last => TRUNCATED_REASON,
+                (false, _) => DUPLICATE_REASON,
+                (true, true) => TOO_MANY_REASON,
                 (true, false) => return None,
             };
             Some(((*id).clone(), reason))

@@ -6,7 +6,7 @@ use crate::conversation::{Conversation, TurnBlock};
 use crate::whole::calls;
 
 /// Maximum length of an id. Every API accepts up to this many characters of `[A-Za-z0-9_-]`.
-const LONGEST: usize = 64;
+const MAX_ID_CHARS: usize = 64;
 
 /// Call ids in use in a conversation.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl CallIds {
 
     fn unlike_others(&mut self, id: &str) -> String {
         let plain = plain(id);
-        let numbered = (2u32..).map(|number| format!("{}_{number}", &plain[..plain.len().min(LONGEST - 11)]));
+        let numbered = (2u32..).map(|number| format!("{}_{number}", &plain[..plain.len().min(MAX_ID_CHARS - 11)]));
         let mut wanted = std::iter::once(plain.clone()).chain(numbered);
         let id = wanted.find(|id| !self.0.contains(id)).unwrap_or_default();
         self.0.insert(id.clone());
@@ -39,7 +39,7 @@ fn plain(id: &str) -> String {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
         _ => '_',
     };
-    let plain: String = id.chars().take(LONGEST).map(safe).collect();
+    let plain: String = id.chars().take(MAX_ID_CHARS).map(safe).collect();
     if plain.is_empty() { "call".to_owned() } else { plain }
 }
 

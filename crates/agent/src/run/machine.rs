@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_json::RawJson;
 use wharf_tools::AgentNote;
 
-use super::answer::{PartialResponse, SkippedCalls, TOO_LONG};
+use super::answer::{PartialResponse, SkippedCalls, TRUNCATED_REASON};
 use super::ids::CallIds;
 use super::noted::noted;
 use super::repeats::{CallSignature, LoopDetector};
@@ -19,12 +19,12 @@ use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent, StopReason};
 use crate::whole;
 
-const CANCELLED: &str = "cancelled by the user";
-const BROKEN_OFF: &str = "not executed: the response was interrupted";
-const REFUSED: &str = "not executed: the response was refused";
-const UNANSWERED: &str = "no result was recorded; the call may or may not have executed";
+const CANCELLED_RESULT: &str = "cancelled by the user";
+const INTERRUPTED_RESULT: &str = "not executed: the response was interrupted";
+const REFUSED_RESULT: &str = "not executed: the response was refused";
+const UNKNOWN_RESULT: &str = "no result was recorded; the call may or may not have executed";
 /// Message sent to the model to continue when the person's message is empty.
-const GO_ON: &str = "Continue.";
+const CONTINUE_MESSAGE: &str = "Continue.";
 
 /// An input of the machine.
 pub(crate) enum RunInput {
@@ -106,7 +106,7 @@ impl RunMachine {
         limits: AgentLimits,
         max_tokens: u32,
     ) -> (Self, Vec<RunEffect>) {
-        whole::mend(&mut conversation, UNANSWERED);
+        whole::mend(&mut conversation, UNKNOWN_RESULT);
         let unsaid = unsaid(&conversation, said);
         let mut machine = Self {
             limits,
@@ -234,7 +234,7 @@ impl RunMachine {
     fn answered(&mut self, answer: PartialResponse, stop: &StopReason) {
         match stop {
             StopReason::MaxTokens => self.too_long(answer),
-            StopReason::Refused => self.stop(answer.whole(), REFUSED, RunEnding::Refused),
+            StopReason::Refused => self.stop(answer.whole(), REFUSED_RESULT, RunEnding::Refused),
             StopReason::Paused => self.act_on(answer.unchanged(), &SkippedCalls::new(), Self::go_on),
             StopReason::EndTurn | StopReason::ToolCalls | StopReason::Other(_) => {
                 self.act_on(answer.whole(), &SkippedCalls::new(), |machine| machine.end(RunEnding::Done));
@@ -248,7 +248,7 @@ impl RunMachine {
         let is_made = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !unmade.contains_key(id));
         match blocks.iter().any(is_made) {
             true => self.act_on(blocks, &unmade, Self::go_on),
-            false => self.stop(blocks, TOO_LONG, RunEnding::TooLong),
+            false => self.stop(blocks, TRUNCATED_REASON, RunEnding::TooLong),
         }
     }
 
@@ -328,7 +328,7 @@ impl RunMachine {
         if may_ask && self.give_way(&error) {
             return self.go_on();
         }
-        self.stop(answer.cut(), BROKEN_OFF, RunEnding::Failed(error));
+        self.stop(answer.cut(), INTERRUPTED_RESULT, RunEnding::Failed(error));
     }
 
     /// Removes the content that may have caused the error. Reports whether there was any.
@@ -358,7 +358,7 @@ impl RunMachine {
             RunPhase::Gathering => self.end(RunEnding::Cancelled),
             RunPhase::Answering(answer) => {
                 self.effects.push(RunEffect::HangUp);
-                self.stop(answer.cut(), CANCELLED, RunEnding::Cancelled);
+                self.stop(answer.cut(), CANCELLED_RESULT, RunEnding::Cancelled);
             }
             RunPhase::Calling(round) => self.withdraw(round),
         }
@@ -367,7 +367,7 @@ impl RunMachine {
     fn withdraw(&mut self, mut round: CallRound) {
         self.effects.push(RunEffect::Withdraw);
         for id in round.open_ids() {
-            let report = CallReport::error(CANCELLED);
+            let report = CallReport::error(CANCELLED_RESULT);
             round.end(&id, &report);
             self.tell(RunEvent::CallEnded { id, report });
         }
@@ -422,7 +422,7 @@ fn unsaid(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBloc
     let last = conversation.turns.last().filter(|last| last.role == TurnRole::User);
     match last {
         Some(last) if last.blocks.ends_with(&said) => Vec::new(),
-        None if said.is_empty() => vec![TurnBlock::Text(GO_ON.to_owned())],
+        None if said.is_empty() => vec![TurnBlock::Text(CONTINUE_MESSAGE.to_owned())],
         _ => said,
     }
 }

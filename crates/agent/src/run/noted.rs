@@ -7,12 +7,12 @@ use super::room::block_size;
 use crate::conversation::TurnBlock;
 
 /// Maximum bytes of all notes in one request.
-const MOST: usize = 32 << 10;
+const MAX_NOTES_BYTES: usize = 32 << 10;
 
 /// Converts notes to blocks of the user's turn and to events. Notes that do not fit are omitted, and the last block
 /// states how many.
 pub(super) fn noted(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
-    let (mut room, mut told, mut left_out) = (MOST, Vec::new(), 0);
+    let (mut room, mut told, mut left_out) = (MAX_NOTES_BYTES, Vec::new(), 0);
     for note in notes {
         let block = attributed(&note);
         let Some(rest) = room.checked_sub(block_size(&block)) else {

@@ -9,11 +9,11 @@ use super::CallReport;
 use crate::conversation::ResultBlock;
 
 /// Maximum length of a pattern of calls, for example one call, two alternating calls, or several calls per response.
-const LONGEST_OF_CALLS: usize = 8;
+const MAX_CALL_PATTERN: usize = 8;
 /// Maximum length of a pattern of responses, regardless of their number of calls.
-const LONGEST_OF_ROUNDS: usize = 3;
+const MAX_ROUND_PATTERN: usize = 3;
 /// Maximum consecutive responses with only refused calls. One more ends the run.
-const PATIENCE: u32 = 2;
+const MAX_IGNORED_REFUSALS: u32 = 2;
 
 /// Signature of a call, or of all calls of one response, for comparison: a hash of the tool and its arguments.
 /// Formatting of the arguments does not matter.
@@ -58,7 +58,7 @@ impl LoopDetector {
     pub fn new(limit: u32) -> Self {
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
         let past = |longest| CallHistory { limit, longest, done: Vec::new() };
-        Self { calls: past(LONGEST_OF_CALLS), rounds: past(LONGEST_OF_ROUNDS), ignored: 0 }
+        Self { calls: past(MAX_CALL_PATTERN), rounds: past(MAX_ROUND_PATTERN), ignored: 0 }
     }
 
     /// Returns the number of times a call was made with the same result, if the limit is reached. The call must then
@@ -90,7 +90,7 @@ impl LoopDetector {
 
     /// Reports whether the model ignored too many refusals in a row.
     pub fn is_hopeless(&self) -> bool {
-        self.ignored > PATIENCE
+        self.ignored > MAX_IGNORED_REFUSALS
     }
 }
 

@@ -6,12 +6,12 @@ use super::CallReport;
 use crate::conversation::ResultBlock;
 
 /// Used for an empty result, because APIs disagree about those.
-const NOTHING: &str = "(the tool returned no content)";
+const EMPTY_RESULT: &str = "(the tool returned no content)";
 
 /// Converts an outcome: first its text, with references for all non-text blocks, then its images.
 pub(crate) fn report(outcome: &ToolOutcome) -> CallReport {
     let text = Some(outcome.text()).filter(|text| !text.trim().is_empty());
-    let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| NOTHING.to_owned()))];
+    let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| EMPTY_RESULT.to_owned()))];
     content.extend(outcome.blocks.iter().filter_map(picture));
     CallReport::new(content, outcome.is_error)
 }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_model_gets_text_and_pictures() {
-        check(ToolOutcome::new(Vec::new()), NOTHING, &[]);
+        check(ToolOutcome::new(Vec::new()), EMPTY_RESULT, &[]);
         check(ToolOutcome::error("no"), "no", &[]);
         check(ToolOutcome::text_of("a").with_data(RawJson::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
         let shot = || image("aGk=", "image/PNG");

@@ -8,9 +8,9 @@ use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock
 use crate::offer::tokens;
 use crate::whole;
 
-const PICTURE_LEFT_OUT: &str = "(image removed)";
+const IMAGE_PLACEHOLDER: &str = "(image removed)";
 /// Minimum bytes to save. Smaller cuts are not worth the note about the omission.
-const LEAST_SAVED: usize = 200;
+const MIN_SAVED_BYTES: usize = 200;
 
 /// Scope of shortening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ struct ContextShrinker {
 impl ContextShrinker {
     fn leave_out_pictures(&mut self, turns: &mut [ConversationTurn]) {
         let saved =
-            |block: &mut TurnBlock| without_pictures(block) * (TurnBlock::PICTURE_SIZE - PICTURE_LEFT_OUT.len());
+            |block: &mut TurnBlock| without_pictures(block) * (TurnBlock::IMAGE_COST_BYTES - IMAGE_PLACEHOLDER.len());
         self.each_block(turns, saved);
     }
 
@@ -189,12 +189,12 @@ fn is_dropped(block: &TurnBlock) -> bool {
 fn without_pictures(block: &mut TurnBlock) -> usize {
     match block {
         TurnBlock::Image { .. } => {
-            *block = TurnBlock::Relayed(PICTURE_LEFT_OUT.to_owned());
+            *block = TurnBlock::Relayed(IMAGE_PLACEHOLDER.to_owned());
             1
         }
         TurnBlock::ToolResult { content, .. } => {
             let pictures = content.iter_mut().filter(|block| is_picture(block));
-            pictures.map(|picture| *picture = ResultBlock::Text(PICTURE_LEFT_OUT.to_owned())).count()
+            pictures.map(|picture| *picture = ResultBlock::Text(IMAGE_PLACEHOLDER.to_owned())).count()
         }
         _ => 0,
     }
@@ -221,7 +221,7 @@ fn cut_block(block: &mut TurnBlock, kept: usize) -> usize {
 
 /// Truncates a text. Returns the bytes saved.
 fn cut(text: &mut String, kept: usize) -> usize {
-    if text.len() < kept + LEAST_SAVED {
+    if text.len() < kept + MIN_SAVED_BYTES {
         return 0;
     }
     let before = text.len();
@@ -243,7 +243,7 @@ fn turns_size(turns: &[ConversationTurn]) -> usize {
 pub(super) fn block_size(block: &TurnBlock) -> usize {
     match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) => text.len(),
-        TurnBlock::Image { .. } => TurnBlock::PICTURE_SIZE,
+        TurnBlock::Image { .. } => TurnBlock::IMAGE_COST_BYTES,
         TurnBlock::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
         TurnBlock::ToolResult { content, .. } => content.iter().map(result_size).sum(),
         TurnBlock::Thinking { raw, .. } | TurnBlock::Unknown { raw, .. } => raw.as_bytes().len(),
@@ -253,7 +253,7 @@ pub(super) fn block_size(block: &TurnBlock) -> usize {
 fn result_size(block: &ResultBlock) -> usize {
     match block {
         ResultBlock::Text(text) => text.len(),
-        ResultBlock::Image { .. } => TurnBlock::PICTURE_SIZE,
+        ResultBlock::Image { .. } => TurnBlock::IMAGE_COST_BYTES,
     }
 }
 

@@ -12,7 +12,7 @@ use super::{SavedConversationError, at};
 
 const EXTENSION: &str = "jsonl";
 /// Alphabet of id suffixes, without characters that are easily confused.
-const LETTERS: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+const ID_ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 
 /// Creates a directory with mode 0700, or restricts an existing one to the current user.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {
@@ -27,7 +27,7 @@ pub(super) fn make_private(directory: &Path) -> io::Result<()> {
 pub(super) fn new_id(now: SystemTime) -> String {
     let time: String = Timestamp(now).to_string().chars().filter(|letter| !"-:".contains(*letter)).collect();
     let dice = getrandom::u32().unwrap_or_default();
-    let letter = |shift: u32| char::from(LETTERS[(dice >> shift) as usize % LETTERS.len()]);
+    let letter = |shift: u32| char::from(ID_ALPHABET[(dice >> shift) as usize % ID_ALPHABET.len()]);
     let suffix: String = [0, 5, 10, 15].into_iter().map(letter).collect();
     format!("{}-{suffix}", time[..15].replace('T', "-"))
 }

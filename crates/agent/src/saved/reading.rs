@@ -13,12 +13,12 @@ use crate::conversation::{Conversation, ConversationTurn, SavedLineError, TurnBl
 use crate::whole;
 
 /// Maximum bytes of a saved conversation.
-pub(super) const LARGEST: u64 = 256 << 20;
+pub(super) const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Maximum characters of the first message in a summary.
-const FIRST: usize = 200;
+const MAX_FIRST_MESSAGE_CHARS: usize = 200;
 /// Prefixes of the lines of turns, for each schema version.
-const TURNS: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#];
-const UNANSWERED: &str = "the program ended before this call returned; it may or may not have executed";
+const TURN_PREFIXES: [&[u8]; 2] = [br#"{"schema":1,"turn":"#, br#"{"schema":2,"turn":"#];
+const UNANSWERED_RESULT: &str = "the program ended before this call returned; it may or may not have executed";
 
 /// Contents of a saved file.
 pub(super) struct FileContents {
@@ -53,7 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<FileContents, u32> {
             found.take(number + 1, line)?;
         }
     }
-    whole::mend(&mut found.conversation, UNANSWERED);
+    whole::mend(&mut found.conversation, UNANSWERED_RESULT);
     Ok(found)
 }
 
@@ -85,10 +85,10 @@ fn beside(error: &SavedLineError, line: &[u8]) -> Option<OtherLine> {
 pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<ConversationSummary> {
     let file = File::open(path).ok()?;
     let (mut turns, mut first) = (0, None);
-    for line in BufReader::new(file.take(LARGEST)).split(b'\n') {
+    for line in BufReader::new(file.take(MAX_FILE_BYTES)).split(b'\n') {
         let line = line.ok()?;
         // Most lines are only counted, not decoded.
-        if TURNS.iter().any(|begin| line.starts_with(begin)) {
+        if TURN_PREFIXES.iter().any(|begin| line.starts_with(begin)) {
             turns += 1;
             first = first.or_else(|| ConversationTurn::from_line(&line).ok().as_ref().and_then(first_words));
         }
@@ -99,7 +99,7 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<Convers
 fn first_words(turn: &ConversationTurn) -> Option<String> {
     let blocks = if turn.role == TurnRole::User { &turn.blocks[..] } else { &[] };
     blocks.iter().find_map(|block| match block {
-        TurnBlock::Text(text) | TurnBlock::Relayed(text) => Some(text.chars().take(FIRST).collect()),
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => Some(text.chars().take(MAX_FIRST_MESSAGE_CHARS).collect()),
         _ => None,
     })
 }

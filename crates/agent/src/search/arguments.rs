@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson, members};
 
 /// Maximum number of indexed arguments of a tool.
-const MOST: usize = 64;
+const MAX_ARGUMENTS: usize = 64;
 
 /// Returns the top-level properties of a schema in order, with their titles and descriptions. Returns an empty list if
 /// the schema cannot be decoded.
@@ -15,7 +15,7 @@ pub fn arguments(schema: &RawJson) -> Vec<(String, String)> {
     let bounds = JsonLimits::default();
     let Ok(SchemaProperties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };
     let properties = schema.part(properties);
-    let properties = members(&properties, &bounds).unwrap_or_default().into_iter().take(MOST);
+    let properties = members(&properties, &bounds).unwrap_or_default().into_iter().take(MAX_ARGUMENTS);
     properties.map(|(name, schema)| (name.into_owned(), said(&schema))).collect()
 }
 

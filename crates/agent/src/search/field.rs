@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use bm25::{Embedder, EmbedderBuilder, TokenEmbedding, Tokenizer};
 
 /// BM25 parameter `k1`: term frequency saturation.
-const SATURATION: f32 = 1.2;
+const BM25_K1: f32 = 1.2;
 /// BM25 parameter `b`: length normalization.
-const LENGTH_COST: f32 = 0.75;
+const BM25_B: f32 = 0.75;
 
 /// One field of all tools: its words per tool, and its weight.
 pub(super) struct IndexedField {
@@ -46,7 +46,7 @@ impl IndexedField {
 }
 
 fn embedder(usual_length: f32) -> Embedder<u64, WhitespaceTokenizer> {
-    EmbedderBuilder::with_avgdl(usual_length).k1(SATURATION).b(LENGTH_COST).build()
+    EmbedderBuilder::with_avgdl(usual_length).k1(BM25_K1).b(BM25_B).build()
 }
 
 /// Returns the median number of words, over the tools that have this field.

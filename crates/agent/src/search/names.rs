@@ -6,7 +6,7 @@ use super::SearchableTool;
 use super::words::pieces;
 
 /// Maximum characters of a name that are compared.
-const LONGEST: usize = 256;
+const MAX_NAME_CHARS: usize = 256;
 
 /// Name lookup table.
 pub(super) struct NameIndex {
@@ -70,7 +70,7 @@ impl NameIndex {
 /// Returns all full names of a tool.
 fn spellings(tool: &SearchableTool<'_>) -> Vec<String> {
     let SearchableTool { provider, name, aliases, .. } = tool;
-    let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
+    let cut = |text: &str| text.chars().take(MAX_NAME_CHARS).collect::<String>();
     let (provider, name) = (cut(provider), cut(name));
     let mut spellings = vec![name.clone()];
     spellings.extend(aliases.iter().map(|alias| cut(alias)));

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::LONGEST_QUERY;
+use super::MAX_QUERY_BYTES;
 use super::synonyms::synonyms;
 use super::words::{stem, telling};
 
 /// Minimum letters of an unknown word to match the beginnings of known words.
-const SHORTEST_BEGINNING: usize = 3;
+const MIN_PREFIX_LEN: usize = 3;
 /// Maximum number of known words matched by prefix.
-const MOST_BEGUN: usize = 8;
+const MAX_PREFIX_MATCHES: usize = 8;
 /// Weight of a prefix match.
-const BEGUN_WORTH: f32 = 0.5;
+const PREFIX_WEIGHT: f32 = 0.5;
 
 /// One search term.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct SearchTerm {
 
 /// Returns the terms of a query, with the spellings that occur in the vocabulary.
 pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTerm> {
-    let said: Vec<String> = telling(query, LONGEST_QUERY).collect();
+    let said: Vec<String> = telling(query, MAX_QUERY_BYTES).collect();
     // Joins adjacent words that also occur as one word: `time zone`, `file system`.
     let joined: Vec<String> =
         said.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
@@ -34,9 +34,10 @@ pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTer
 fn term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
     let word = stem(said);
     let mut spellings: Vec<(String, f32)> = synonyms(&word).map(|(other, worth)| (other.to_owned(), worth)).collect();
-    if !vocabulary.contains(&word) && said.len() >= SHORTEST_BEGINNING {
-        let begun = vocabulary.range(said.to_owned()..).take_while(|other| other.starts_with(said)).take(MOST_BEGUN);
-        spellings.extend(begun.map(|other| (other.clone(), BEGUN_WORTH)));
+    if !vocabulary.contains(&word) && said.len() >= MIN_PREFIX_LEN {
+        let begun =
+            vocabulary.range(said.to_owned()..).take_while(|other| other.starts_with(said)).take(MAX_PREFIX_MATCHES);
+        spellings.extend(begun.map(|other| (other.clone(), PREFIX_WEIGHT)));
     }
     spellings.push((word, 1.0));
     spellings.retain(|(word, _)| vocabulary.contains(word));

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::words::stem;
 
 /// Groups of synonyms.
-const SAME: &[&str] = &[
+const SYNONYMS: &[&str] = &[
     "directory folder",
     "subdirectory subfolder",
     "repository repo",
@@ -42,7 +42,7 @@ const SAME: &[&str] = &[
 ];
 
 /// Groups of related words.
-const NEAR: &[&str] = &[
+const RELATED_WORDS: &[&str] = &[
     "list show view print browse overview",
     "read get open load content print show",
     "download fetch url web page",
@@ -134,19 +134,19 @@ const NEAR: &[&str] = &[
 ];
 
 /// Weights of a synonym and of a related word.
-const SAME_WORTH: f32 = 0.9;
-const NEAR_WORTH: f32 = 0.5;
+const SYNONYM_WEIGHT: f32 = 0.9;
+const RELATED_WEIGHT: f32 = 0.5;
 
 /// Related words of each word, with their weights.
-static RELATED: LazyLock<HashMap<String, BTreeMap<String, f32>>> = LazyLock::new(|| {
-    let same: Vec<Vec<String>> = SAME.iter().map(|group| stems(group)).collect();
+static WEIGHTED_SYNONYMS: LazyLock<HashMap<String, BTreeMap<String, f32>>> = LazyLock::new(|| {
+    let same: Vec<Vec<String>> = SYNONYMS.iter().map(|group| stems(group)).collect();
     let mut related = HashMap::new();
-    for group in NEAR {
+    for group in RELATED_WORDS {
         let near: Vec<String> = stems(group).iter().flat_map(|word| with_same(word, &same)).collect();
-        relate(&mut related, &near, NEAR_WORTH);
+        relate(&mut related, &near, RELATED_WEIGHT);
     }
     for group in &same {
-        relate(&mut related, group, SAME_WORTH);
+        relate(&mut related, group, SYNONYM_WEIGHT);
     }
     related
 });
@@ -170,6 +170,6 @@ fn relate(related: &mut HashMap<String, BTreeMap<String, f32>>, group: &[String]
 
 /// Returns the synonyms and related words of a stem, with their weights relative to the stem itself.
 pub(super) fn synonyms(word: &str) -> impl Iterator<Item = (&'static str, f32)> {
-    let related = RELATED.get(word).into_iter().flatten();
+    let related = WEIGHTED_SYNONYMS.get(word).into_iter().flatten();
     related.map(|(other, worth)| (other.as_str(), *worth))
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Stop words.
-static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     "a about above after again all also am an and any are as at be because been before being both but by can could \
      d did do does doing done each either else etc for from had has have having he her here hers him his how i if in \
      into is it its just ll m may me might mine more most must my need no nor not of off on once only or other our ours \
@@ -26,7 +26,7 @@ pub(super) fn words(text: &str, most_bytes: usize) -> Vec<String> {
 /// Returns the unstemmed words of a text without stop words, from at most `most_bytes` bytes.
 pub(super) fn telling(text: &str, most_bytes: usize) -> impl Iterator<Item = String> {
     let text = &text[..text.floor_char_boundary(most_bytes)];
-    pieces(text).into_iter().filter(|piece| !EMPTY.contains(piece.as_str()))
+    pieces(text).into_iter().filter(|piece| !STOP_WORDS.contains(piece.as_str()))
 }
 
 /// Returns all words of a text, unstemmed, in lower case.

@@ -4,7 +4,7 @@ use url::{Host, Url};
 use wharf_net::{CredentialHeaders, HeaderValue, Method, header};
 
 use super::memory::ActiveLogin;
-use crate::dpop::{DpopProofInput, PROOF};
+use crate::dpop::{DPOP_HEADER, DpopProofInput};
 use crate::token::TokenSet;
 
 /// Returns the credential headers, or `None` if there are no usable tokens.
@@ -20,7 +20,7 @@ pub(super) fn carried(
     if tokens.is_bound() {
         let about =
             DpopProofInput { method: method.as_str(), url: url.as_str(), nonce, token: Some(&tokens.access), now };
-        headers.push((PROOF, held.key.as_ref()?.proof(&about).ok()?));
+        headers.push((DPOP_HEADER, held.key.as_ref()?.proof(&about).ok()?));
     }
     Some(CredentialHeaders { headers, serial: held.serial })
 }

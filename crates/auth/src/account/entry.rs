@@ -17,10 +17,10 @@ use crate::vault::{StoredLogin, VaultError};
 use crate::visitor::{LoginBrowser, VisitError};
 
 /// Timeout of a logout for a renewal in another process. Longer than a renewal takes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const LOGOUT_LOCK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for getting tokens without a user. A request waits slightly longer, so that they can be stored.
-const ALONE: Duration = Duration::from_secs(29);
-const ALONE_AND_KEPT: Duration = Duration::from_secs(30);
+const UNATTENDED_TIMEOUT: Duration = Duration::from_secs(29);
+const UNATTENDED_WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Parameters of a login.
 pub(super) struct LoginParameters {
@@ -48,7 +48,7 @@ impl AccountInner {
         if let Some(error) = self.memory().paused(Instant::now()) {
             return Err(error);
         }
-        let got = timeout(ALONE_AND_KEPT, self.log_in(entry)).await;
+        let got = timeout(UNATTENDED_WAIT_TIMEOUT, self.log_in(entry)).await;
         got.unwrap_or_else(|_| Err(too_slow())).map(drop)
     }
 
@@ -74,7 +74,7 @@ impl AccountInner {
         if !self.is_unattended {
             return obtaining.await;
         }
-        let obtained = timeout(ALONE, obtaining).await.unwrap_or_else(|_| Err(too_slow()));
+        let obtained = timeout(UNATTENDED_TIMEOUT, obtaining).await.unwrap_or_else(|_| Err(too_slow()));
         obtained.inspect_err(|error| self.memory().pause(error.clone(), Instant::now()))
     }
 
@@ -132,7 +132,7 @@ impl AccountInner {
     /// Deletes again under the lock, since another process may have stored a login during the logout. Does nothing if
     /// the lock times out, as the other process checks by itself, or if the user has logged in again.
     async fn remove_again(&self, epoch: u64) -> Result<(), LoginError> {
-        let Ok(_lock) = self.lock_within(PATIENCE).await else { return Ok(()) };
+        let Ok(_lock) = self.lock_within(LOGOUT_LOCK_TIMEOUT).await else { return Ok(()) };
         if self.is_still_out(epoch) {
             self.remove_and_revoke().await?;
         }
@@ -167,7 +167,7 @@ pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> 
 }
 
 fn too_slow() -> LoginError {
-    LoginError::Unreachable(format!("no tokens received within {} s", ALONE_AND_KEPT.as_secs()))
+    LoginError::Unreachable(format!("no tokens received within {} s", UNATTENDED_WAIT_TIMEOUT.as_secs()))
 }
 
 fn given_up() -> LoginError {

@@ -17,9 +17,9 @@ use crate::vault::{AccountKey, StoredLogin, Vault, VaultError};
 use crate::visitor::LoginBrowser;
 
 /// Timeout for a renewal of the same login in another process.
-const PATIENCE: Duration = Duration::from_secs(60);
+const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest uninterrupted wait for the lock on a blocking thread. Bounds the delay at program exit.
-const STRETCH: Duration = Duration::from_millis(200);
+const LOCK_ATTEMPT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// State shared by the clones of an account.
 pub(super) struct AccountInner {
@@ -94,13 +94,13 @@ impl AccountInner {
 
     /// Excludes other renewals, in this and other processes, until the returned guard is dropped.
     pub(super) async fn lock(&self) -> Result<Box<dyn Send>, LoginError> {
-        self.lock_within(PATIENCE).await
+        self.lock_within(VAULT_LOCK_TIMEOUT).await
     }
 
     pub(super) async fn lock_within(&self, patience: Duration) -> Result<Box<dyn Send>, LoginError> {
         let deadline = Instant::now() + patience;
         loop {
-            match self.in_vault(|vault, key| vault.lock(key, STRETCH)).await {
+            match self.in_vault(|vault, key| vault.lock(key, LOCK_ATTEMPT_TIMEOUT)).await {
                 Err(LoginError::Vault(VaultError::Locked(_))) if Instant::now() < deadline => {}
                 outcome => return outcome,
             }

@@ -16,16 +16,16 @@ use crate::vault::StoredLogin;
 
 /// Time before expiry at which tokens are renewed, in milliseconds. Short-lived tokens are renewed at half their
 /// lifetime.
-const AHEAD: u64 = 30_000;
+const RENEWAL_LEAD_MS: u64 = 30_000;
 /// Number of new tokens in a row that the server may reject before no more are requested.
-const MOST_STRIKES: u32 = 2;
+const MAX_REJECTED_TOKENS: u32 = 2;
 /// Maximum number of consecutive nonce retries.
-const MOST_NONCES: u32 = 3;
+const MAX_NONCE_RETRIES: u32 = 3;
 /// Maximum number of scope step-ups within the window.
-const MOST_STEP_UPS: usize = 2;
+const MAX_STEP_UPS: usize = 2;
 const STEP_UP_WINDOW: Duration = Duration::from_secs(600);
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// In-memory state of an account.
 #[derive(Default)]
@@ -232,7 +232,7 @@ impl AccountState {
     /// Switches to another nonce under a new serial. Returns `false` if there is no key or the nonce limit is reached.
     pub(super) fn take_nonce(&mut self) -> bool {
         let LoginCache::Held(held) = &self.knowledge else { return false };
-        if held.key.is_none() || self.nonces >= MOST_NONCES {
+        if held.key.is_none() || self.nonces >= MAX_NONCE_RETRIES {
             return false;
         }
         self.nonces += 1;
@@ -247,7 +247,7 @@ impl AccountState {
     /// Counts a scope step-up. Returns the number of recent ones as an error if the limit is reached.
     pub(super) fn step_up(&mut self, now: Instant) -> Result<(), usize> {
         self.step_ups.retain(|asked| now.duration_since(*asked) < STEP_UP_WINDOW);
-        if self.step_ups.len() >= MOST_STEP_UPS {
+        if self.step_ups.len() >= MAX_STEP_UPS {
             return Err(self.step_ups.len());
         }
         self.step_ups.push_back(now);
@@ -261,8 +261,8 @@ impl AccountState {
 
     /// Starts the backoff after a failed renewal. Its length doubles each time.
     pub(super) fn pause(&mut self, error: LoginError, now: Instant) {
-        let doubled = self.pause.as_ref().map(|pause| (pause.length * 2).min(LONGEST_PAUSE));
-        let length = doubled.unwrap_or(SHORTEST_PAUSE);
+        let doubled = self.pause.as_ref().map(|pause| (pause.length * 2).min(MAX_BACKOFF));
+        let length = doubled.unwrap_or(MIN_BACKOFF);
         self.pause = Some(RenewalBackoff { length, until: now + length, error });
     }
 
@@ -302,7 +302,7 @@ impl ActiveLogin {
 fn is_due(kept: &StoredLogin, now: u64) -> bool {
     let end = kept.tokens.as_ref().and_then(|tokens| tokens.expires_at);
     end.is_some_and(|end| {
-        let ahead = (end.saturating_sub(kept.renewed_at) / 2).min(AHEAD);
+        let ahead = (end.saturating_sub(kept.renewed_at) / 2).min(RENEWAL_LEAD_MS);
         now.saturating_add(ahead) >= end
     })
 }
@@ -318,5 +318,5 @@ pub(super) fn has_ended(tokens: &TokenSet, now: u64) -> bool {
 
 /// Reports whether the server has rejected too many new tokens.
 pub(super) fn is_hopeless(strikes: u32) -> bool {
-    strikes >= MOST_STRIKES
+    strikes >= MAX_REJECTED_TOKENS
 }

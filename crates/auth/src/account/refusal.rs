@@ -19,7 +19,7 @@ use crate::scope;
 use crate::vault::{StoredLogin, VaultError};
 
 /// Maximum length of a displayed scope in characters.
-const SHOWN: usize = 300;
+const MAX_DISPLAYED_SCOPE_CHARS: usize = 300;
 
 impl AccountInner {
     /// Makes a retry of the request possible, or returns the way to recover.
@@ -175,7 +175,8 @@ impl AccountInner {
             return Ok(());
         }
         let scope = self.wanted();
-        let shown = UntrustedText::new(scope.as_deref().unwrap_or("more")).shortened(SHOWN).to_string();
+        let shown =
+            UntrustedText::new(scope.as_deref().unwrap_or("more")).shortened(MAX_DISPLAYED_SCOPE_CHARS).to_string();
         if !self.can_log_in() {
             return Err(LoginError::Needed { scope: Some(shown) });
         }

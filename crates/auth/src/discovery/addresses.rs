@@ -4,9 +4,9 @@ use url::Url;
 
 use crate::fetch::checked;
 
-const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
-const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
-const OF_PROVIDERS: &str = "/.well-known/openid-configuration";
+const RESOURCE_PATH: &str = "/.well-known/oauth-protected-resource";
+const ISSUER_PATH: &str = "/.well-known/oauth-authorization-server";
+const OPENID_PATH: &str = "/.well-known/openid-configuration";
 
 /// Returns the metadata URLs of a server, in order of preference: for its path, then for its origin (RFC 9728, 3.1).
 pub fn of_server(server: &Url) -> Vec<String> {
@@ -20,7 +20,7 @@ pub fn of_server(server: &Url) -> Vec<String> {
     if !path.is_empty() {
         paths.push("");
     }
-    paths.into_iter().map(|path| format!("{origin}{OF_RESOURCES}{path}")).collect()
+    paths.into_iter().map(|path| format!("{origin}{RESOURCE_PATH}{path}")).collect()
 }
 
 /// Returns the metadata URLs of an issuer, in order of preference (RFC 8414, 3.1 and 5; OpenID Connect Discovery, 4).
@@ -35,9 +35,9 @@ pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
     let (scheme, rest) = issuer.split_once("://").ok_or("not a valid URL")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (origin, path) = (format!("{scheme}://{authority}"), path.trim_end_matches('/'));
-    let mut addresses = vec![format!("{origin}{OF_ISSUERS}{path}"), format!("{origin}{OF_PROVIDERS}{path}")];
+    let mut addresses = vec![format!("{origin}{ISSUER_PATH}{path}"), format!("{origin}{OPENID_PATH}{path}")];
     if !path.is_empty() {
-        addresses.push(format!("{origin}{path}{OF_PROVIDERS}"));
+        addresses.push(format!("{origin}{path}{OPENID_PATH}"));
     }
     Ok(addresses)
 }

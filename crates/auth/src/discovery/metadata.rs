@@ -10,7 +10,7 @@ use crate::error::LoginError;
 use crate::fetch::AuthHttpClient;
 
 /// Maximum number of issuers tried for one server.
-const MOST_ISSUERS: usize = 5;
+const MAX_ISSUERS: usize = 5;
 
 /// Returns the first of these authorization servers with usable metadata. If one is temporarily unavailable, this fails
 /// instead of trying the next: the next is another issuer, and would be used from then on.
@@ -20,7 +20,7 @@ pub async fn of_any(
     tried: &mut DiscoveryAttempts,
 ) -> Result<AuthServerMetadata, LoginError> {
     tried.begin_anew();
-    for issuer in issuers.iter().take(MOST_ISSUERS) {
+    for issuer in issuers.iter().take(MAX_ISSUERS) {
         match addresses::of_issuer(issuer) {
             Ok(addresses) => match at_any(outside, &addresses, &[issuer], tried).await {
                 Some(found) => return Ok(found),

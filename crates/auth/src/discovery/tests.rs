@@ -7,10 +7,10 @@ use super::*;
 use crate::challenge::TokenScheme;
 use crate::fetch::site::{StaticSite, answer};
 
-const OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
-const OF_ROOT: &str = "/.well-known/oauth-protected-resource";
-const OF_ISSUER: &str = "/.well-known/oauth-authorization-server";
-const OF_PROVIDER: &str = "/.well-known/openid-configuration";
+const PATH_METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
+const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";
+const ISSUER_METADATA: &str = "/.well-known/oauth-authorization-server";
+const OPENID_METADATA: &str = "/.well-known/openid-configuration";
 
 /// A server at `/mcp` and an authorization server, on separate test servers without any documents.
 struct DiscoveryBench {
@@ -27,8 +27,8 @@ impl DiscoveryBench {
     /// Creates a world in which all metadata are at the first URL tried.
     fn described() -> Self {
         let world = Self::new();
-        world.server.describes(OF_PATH, &world.description());
-        world.authority.describes(OF_ISSUER, &metadata(&world.authority.origin()));
+        world.server.describes(PATH_METADATA, &world.description());
+        world.authority.describes(ISSUER_METADATA, &metadata(&world.authority.origin()));
         world
     }
 
@@ -73,13 +73,16 @@ fn gets(paths: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn what_the_challenge_points_to_is_all_that_is_read() {
     let world = DiscoveryBench::described();
-    world.server.describes("/custom", &world.description()).describes(OF_ROOT, &json!({"resource": "https://trap"}));
+    world
+        .server
+        .describes("/custom", &world.description())
+        .describes(ROOT_METADATA, &json!({"resource": "https://trap"}));
     let found = world.discover_at(Some(format!("{}/custom", world.server.origin()))).await.unwrap();
     assert_eq!(found.resource, Some(format!("{}/mcp", world.server.origin())));
     assert_eq!((found.scopes, found.needs_dpop), (vec!["a".to_owned(), "b".to_owned()], false));
     assert_eq!(found.server.issuer, world.authority.origin());
     assert_eq!(world.server.lines(), ["GET /custom"]);
-    assert_eq!(world.authority.lines(), gets(&[OF_ISSUER]));
+    assert_eq!(world.authority.lines(), gets(&[ISSUER_METADATA]));
 
     let error = world.discover_at(Some(format!("{}/gone", world.server.origin()))).await.unwrap_err();
     let origin = world.server.origin();
@@ -93,18 +96,18 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
 #[tokio::test]
 async fn without_a_pointer_the_path_comes_before_the_root() {
     let world = DiscoveryBench::described();
-    world.server.describes(OF_ROOT, &json!({"resource": "https://trap"}));
+    world.server.describes(ROOT_METADATA, &json!({"resource": "https://trap"}));
     world.discover().await.unwrap();
-    assert_eq!(world.server.lines(), gets(&[OF_PATH]));
+    assert_eq!(world.server.lines(), gets(&[PATH_METADATA]));
 
     let world = DiscoveryBench::described();
     let mut description = world.description();
     // As written, without a trailing slash.
     description["resource"] = world.server.origin().into();
-    world.server.says(OF_PATH, answer("200 OK", "", "<html>")).describes(OF_ROOT, &description);
+    world.server.says(PATH_METADATA, answer("200 OK", "", "<html>")).describes(ROOT_METADATA, &description);
     let found = world.discover().await.unwrap();
     assert_eq!(found.resource, Some(world.server.origin()));
-    assert_eq!(world.server.lines(), gets(&[OF_PATH, OF_ROOT]));
+    assert_eq!(world.server.lines(), gets(&[PATH_METADATA, ROOT_METADATA]));
 }
 
 #[tokio::test]
@@ -113,11 +116,11 @@ async fn t43_another_servers_description_ends_it_before_anything_else() {
         let world = DiscoveryBench::described();
         let mut description = world.description();
         description["resource"] = resource.into();
-        world.server.describes(OF_PATH, &description).describes(OF_ROOT, &world.description());
+        world.server.describes(PATH_METADATA, &description).describes(ROOT_METADATA, &world.description());
         let error = world.discover().await.unwrap_err();
         let LoginError::WrongResource { found, dialled } = &error else { panic!("{error:?}") };
         assert_eq!((found.contains('\u{1b}'), dialled), (false, &format!("{}/mcp", world.server.origin())));
-        assert_eq!((world.server.lines(), world.authority.connections()), (gets(&[OF_PATH]), 0), "{resource}");
+        assert_eq!((world.server.lines(), world.authority.connections()), (gets(&[PATH_METADATA]), 0), "{resource}");
     }
 }
 
@@ -127,8 +130,9 @@ async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
     let issuer = format!("{}/tenant", world.authority.origin());
     let mut description = world.description();
     description["authorization_servers"] = json!([issuer]);
-    world.server.describes(OF_PATH, &description);
-    let places = [format!("{OF_ISSUER}/tenant"), format!("{OF_PROVIDER}/tenant"), format!("/tenant{OF_PROVIDER}")];
+    world.server.describes(PATH_METADATA, &description);
+    let places =
+        [format!("{ISSUER_METADATA}/tenant"), format!("{OPENID_METADATA}/tenant"), format!("/tenant{OPENID_METADATA}")];
     world.authority.describes(&places[2], &metadata(&issuer));
     let found = world.discover().await.unwrap();
     assert_eq!(found.server.issuer, issuer);
@@ -140,13 +144,13 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
     let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
-        world.authority.describes(OF_ISSUER, &metadata(&other));
+        world.authority.describes(ISSUER_METADATA, &metadata(&other));
         let told = world.told().await;
-        assert!(told.contains(&format!("{origin}{OF_ISSUER}: has another issuer, `{other}`; ")), "{told}");
-        assert!(told.contains(&format!("{origin}{OF_PROVIDER}: responded with 404 Not Found")), "{told}");
+        assert!(told.contains(&format!("{origin}{ISSUER_METADATA}: has another issuer, `{other}`; ")), "{told}");
+        assert!(told.contains(&format!("{origin}{OPENID_METADATA}: responded with 404 Not Found")), "{told}");
     }
     // The second URL is equally valid.
-    world.authority.describes(OF_PROVIDER, &metadata(&origin));
+    world.authority.describes(OPENID_METADATA, &metadata(&origin));
     assert_eq!(world.discover().await.unwrap().server.issuer, origin);
 }
 
@@ -156,13 +160,13 @@ async fn the_first_authorization_server_that_can_be_had_is_taken() {
     let mut description = world.description();
     let last = world.authority.origin();
     description["authorization_servers"] = json!(["javascript:x", format!("{last}/no"), 7, last]);
-    world.server.describes(OF_PATH, &description);
+    world.server.describes(PATH_METADATA, &description);
     assert_eq!(world.discover().await.unwrap().server.issuer, last);
     assert_eq!(world.authority.lines().len(), 4);
 
     let many: Vec<String> = (0..100).map(|number| format!("{last}/{number}")).collect();
     description["authorization_servers"] = json!(many);
-    world.server.describes(OF_PATH, &description);
+    world.server.describes(PATH_METADATA, &description);
     assert!(world.told().await.contains("none of the server's authorization servers has usable metadata"));
     assert_eq!(world.authority.lines().len(), 4 + 5 * 3);
 }
@@ -184,10 +188,10 @@ async fn an_authorization_server_is_read_whole() {
     ] {
         document[name] = value;
     }
-    world.authority.describes(OF_ISSUER, &document);
+    world.authority.describes(ISSUER_METADATA, &document);
     let mut description = world.description();
     description["dpop_bound_access_tokens_required"] = true.into();
-    world.server.describes(OF_PATH, &description);
+    world.server.describes(PATH_METADATA, &description);
     let found = world.discover().await.unwrap();
     let expected = AuthServerMetadata {
         issuer: origin.clone(),
@@ -212,15 +216,15 @@ async fn an_authorization_server_is_read_whole() {
 async fn without_a_description_the_servers_own_origin_is_asked() {
     let world = DiscoveryBench::new();
     let origin = world.server.origin();
-    let places = [OF_PATH, OF_ROOT, OF_ISSUER, OF_PROVIDER];
+    let places = [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA, OPENID_METADATA];
     for issuer in [origin.clone(), format!("{origin}/")] {
-        world.server.describes(OF_PROVIDER, &metadata(&issuer));
+        world.server.describes(OPENID_METADATA, &metadata(&issuer));
         let found = world.discover().await.unwrap();
         assert_eq!((found.resource, found.server.issuer, found.server.named), (None, issuer, EndpointSource::Metadata));
     }
     assert_eq!(world.server.lines(), [gets(&places), gets(&places)].concat());
 
-    world.server.describes(OF_PROVIDER, &metadata("https://evil.example"));
+    world.server.describes(OPENID_METADATA, &metadata("https://evil.example"));
     let told = world.told().await;
     assert!(told.contains("has another issuer, `https://evil.example`"), "{told}");
 }
@@ -246,10 +250,10 @@ async fn where_nothing_is_described_the_endpoints_of_2025_03_26_are_presumed() {
 #[tokio::test]
 async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
     for status in ["429 Too Many Requests", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
-        for place in [OF_PATH, OF_ROOT, OF_ISSUER] {
+        for place in [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA] {
             let world = DiscoveryBench::new();
             // Would be used if it were the first to be found.
-            world.server.describes(OF_ISSUER, &metadata(&world.server.origin()));
+            world.server.describes(ISSUER_METADATA, &metadata(&world.server.origin()));
             world.server.says(place, answer(status, "", ""));
             let error = world.discover().await.unwrap_err();
             assert!(error.is_passing() && error.to_string().contains(&format!("responded with {status}")), "{error}");
@@ -274,7 +278,7 @@ async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
     bare["resource"] = world.server.origin().into();
     let (address, origin) = (format!("{}/mcp", world.server.origin()), world.server.origin());
     for (description, resource) in [(world.description(), &address), (bare, &origin), (json!([]), &address)] {
-        world.server.describes(OF_PATH, &description);
+        world.server.describes(PATH_METADATA, &description);
         let found = world.discover().await.unwrap();
         assert_eq!((found.resource.as_ref(), found.issuers.len()), (Some(resource), 0));
         assert_eq!(found.server, expected);
@@ -297,9 +301,9 @@ async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
     world.settings.token_url = Some("https://as.example/token".to_owned());
     let mut other = world.description();
     other["resource"] = "https://evil.example".into();
-    world.server.describes(OF_PATH, &other);
+    world.server.describes(PATH_METADATA, &other);
     assert!(matches!(world.discover().await, Err(LoginError::WrongResource { .. })));
-    world.server.says(OF_PATH, answer("503 Service Unavailable", "", ""));
+    world.server.says(PATH_METADATA, answer("503 Service Unavailable", "", ""));
     assert!(world.discover().await.unwrap_err().is_passing());
 }
 
@@ -335,12 +339,12 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
     let mut description = world.description();
     description["authorization_servers"] = json!([first, last]);
     // The failure of the first URL is forgotten once the second succeeds.
-    world.server.says(OF_PATH, answer("503 Service Unavailable", "", "")).describes(OF_ROOT, &description);
-    let place = format!("{OF_ISSUER}/t");
+    world.server.says(PATH_METADATA, answer("503 Service Unavailable", "", "")).describes(ROOT_METADATA, &description);
+    let place = format!("{ISSUER_METADATA}/t");
     world.authority.says(&place, answer("503 Service Unavailable", "", ""));
     let error = world.discover().await.unwrap_err();
     assert!(error.is_passing() && error.to_string().contains("/t: responded with 503"), "{error}");
-    assert!(!world.authority.lines().contains(&format!("GET {OF_ISSUER}")));
+    assert!(!world.authority.lines().contains(&format!("GET {ISSUER_METADATA}")));
 
     world.authority.says(&place, answer("404 Not Found", "", ""));
     let found = world.discover().await.unwrap();

@@ -4,14 +4,14 @@ use url::{Host, Url};
 use wharf_spec::{UntrustedText, acts, shown_url};
 
 /// Maximum length of a URL in bytes.
-const MOST_BYTES: usize = 4 << 10;
+const MAX_URL_BYTES: usize = 4 << 10;
 
 /// Checks a URL: https, or http on the local machine; no credentials, no fragment.
 ///
 /// # Errors
 /// Returns a short description of the problem.
 pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
-    if address.len() > MOST_BYTES {
+    if address.len() > MAX_URL_BYTES {
         return Err("URL too long");
     }
     // The URL parser would silently drop some of these.
@@ -109,7 +109,7 @@ mod tests {
         ] {
             assert!(checked(address).is_err(), "{address}");
         }
-        assert!(checked(&format!("https://example.org/{}", "x".repeat(MOST_BYTES))).is_err());
+        assert!(checked(&format!("https://example.org/{}", "x".repeat(MAX_URL_BYTES))).is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::site::{StaticSite, answer};
 use super::*;
 
 /// A public documentation address. Never dialled.
-const FAR: &str = "https://203.0.113.9/mcp";
+const PUBLIC_SERVER: &str = "https://203.0.113.9/mcp";
 
 fn outside(server: &str) -> AuthHttpClient {
     AuthHttpClient::new(&Url::parse(server).unwrap(), NetOptions::default())
@@ -19,7 +19,7 @@ async fn failure(outside: &AuthHttpClient, address: &str, named: UrlSource) -> F
 #[tokio::test]
 async fn t40_no_server_leads_us_to_hidden_places() {
     let canary = StaticSite::start();
-    let outside = outside(FAR);
+    let outside = outside(PUBLIC_SERVER);
     let loopback = "127.0.0.1 127.1 127.0.1 127.0.0.1. 127.255.255.254 0177.1 0177.0.0.1 0x7f.1 0x7f.0x0.0x0.0x1 \
         0x7f000001 0X7F000001 017700000001 2130706433 %31%32%37.0.0.1 127。0。0。1 １２７.0.0.1 ①②⑦.0.0.1 0 0x0 0.0.0.0 \
         0.1.2.3 [::1] [0000::0001] [::] [::ffff:127.0.0.1] [::FFFF:7F00:1] [0:0:0:0:0:ffff:127.0.0.1] [::127.0.0.1] \
@@ -64,7 +64,9 @@ async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
     let site = StaticSite::start();
     let address = format!("{}/x", site.origin());
     site.describes("/x", &json!({}));
-    for server in ["http://10.0.0.1/mcp", "https://[fd00::1]/mcp", "http://169.254.7.7/", "https://192.0.2.1/", FAR] {
+    for server in
+        ["http://10.0.0.1/mcp", "https://[fd00::1]/mcp", "http://169.254.7.7/", "https://192.0.2.1/", PUBLIC_SERVER]
+    {
         let outside = outside(server);
         let error = failure(&outside, &address, UrlSource::ByServer).await;
         assert!(
@@ -76,7 +78,7 @@ async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
     for server in ["http://127.0.0.1:1/mcp", "http://127.9.9.9/", "https://localhost/mcp", "http://x.localhost/"] {
         assert!(outside(server).get(&address, UrlSource::ByServer).await.is_ok(), "{server}");
     }
-    assert!(outside(FAR).get(&address, UrlSource::ByOwner).await.is_ok());
+    assert!(outside(PUBLIC_SERVER).get(&address, UrlSource::ByOwner).await.is_ok());
 }
 
 #[test]

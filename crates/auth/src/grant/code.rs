@@ -14,7 +14,7 @@ use crate::token::TokenSet;
 use crate::visitor::{BrowserVisit, LoginCallback, LoginPage, VisitError};
 
 /// Maximum length of a quoted error text in characters.
-const MOST_SAID: usize = 200;
+const MAX_ERROR_TEXT_CHARS: usize = 200;
 
 /// State of a pending authorization request.
 struct PendingAuthorization {
@@ -95,7 +95,7 @@ fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Re
         return Err(LoginError::Mismatch("the `state` does not match".to_owned()));
     }
     check_issuer(returned.iss.as_deref(), server)?;
-    let said = |text: &str| UntrustedText::new(text).shortened(MOST_SAID).to_string();
+    let said = |text: &str| UntrustedText::new(text).shortened(MAX_ERROR_TEXT_CHARS).to_string();
     let description = returned.error_description.as_deref().map(said);
     match (returned.error.as_deref(), returned.code) {
         (Some("access_denied"), _) => Err(LoginError::Denied(description)),

@@ -15,15 +15,15 @@ use crate::visitor::{BrowserVisit, DeviceCodePage, VisitError};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Default polling interval, and its increment on `slow_down`.
-const STEP: Duration = Duration::from_secs(5);
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum and maximum polling interval in seconds.
-const WAITS: (u64, u64) = (1, 60);
+const POLL_INTERVAL_RANGE: (u64, u64) = (1, 60);
 /// Default and maximum lifetime of a code in seconds.
-const LASTS: (u64, u64) = (600, 1800);
+const CODE_LIFETIME: (u64, u64) = (600, 1800);
 /// Maximum length of a user code in characters.
-const MOST_CODE: usize = 64;
+const MAX_USER_CODE_CHARS: usize = 64;
 /// Maximum length of a device code in bytes.
-const MOST_DEVICE_CODE: usize = 16 << 10;
+const MAX_DEVICE_CODE_BYTES: usize = 16 << 10;
 
 /// Shows a code, and polls until the user has entered it. Dropping the future stops the polling.
 pub(crate) async fn by_device(
@@ -64,8 +64,8 @@ async fn begin(attempt: &AuthServerContext<'_>, errand: &GrantRequest<'_>) -> Re
 fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, LoginError> {
     let text = |name: &str| said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let lacks = |name: &str| TokenError::Unclear(format!("the response has no valid `{name}`"));
-    let device_code = text("device_code").filter(|code| code.len() <= MOST_DEVICE_CODE);
-    let code = text("user_code").filter(|code| code.chars().count() <= MOST_CODE);
+    let device_code = text("device_code").filter(|code| code.len() <= MAX_DEVICE_CODE_BYTES);
+    let code = text("user_code").filter(|code| code.chars().count() <= MAX_USER_CODE_CHARS);
     // The older name, used by Google.
     let url = text("verification_uri").or_else(|| text("verification_url")).ok_or_else(|| lacks("verification_uri"))?;
     checked(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(url))))?;
@@ -75,9 +75,11 @@ fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, 
         complete_url: text("verification_uri_complete").filter(|url| checked(url).is_ok()).map(str::to_owned),
         code: UntrustedText::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
         server: server.to_owned(),
-        lasts: seconds("expires_in").unwrap_or(LASTS.0).min(LASTS.1),
+        lasts: seconds("expires_in").unwrap_or(CODE_LIFETIME.0).min(CODE_LIFETIME.1),
     };
-    let interval = seconds("interval").map_or(STEP, |wait| Duration::from_secs(wait.clamp(WAITS.0, WAITS.1)));
+    let interval = seconds("interval").map_or(DEFAULT_POLL_INTERVAL, |wait| {
+        Duration::from_secs(wait.clamp(POLL_INTERVAL_RANGE.0, POLL_INTERVAL_RANGE.1))
+    });
     Ok(PendingDeviceLogin {
         device_code: Secret::new(device_code.ok_or_else(|| lacks("device_code"))?),
         page,
@@ -114,7 +116,7 @@ impl PollSchedule {
         match code.as_str() {
             "authorization_pending" => Ok(()),
             "slow_down" => {
-                self.interval += STEP;
+                self.interval += DEFAULT_POLL_INTERVAL;
                 Ok(())
             }
             "access_denied" => Err(LoginError::Denied(None)),
@@ -137,7 +139,7 @@ mod tests {
     /// Simulates responses, one word each. Returns the times of the polls in seconds, and the result.
     async fn asked(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
         let (begun, mut times, mut answers) = (Instant::now(), Vec::new(), answers.split_whitespace());
-        let mut rhythm = PollSchedule::new(STEP, lasts);
+        let mut rhythm = PollSchedule::new(DEFAULT_POLL_INTERVAL, lasts);
         loop {
             if let Err(error) = rhythm.wait().await {
                 return (times, Err(error));
@@ -191,7 +193,10 @@ mod tests {
             begun(said.as_object().unwrap(), "notes")
         };
         let begun = with("other", json!(1)).unwrap();
-        assert_eq!((begun.page.code.as_str(), begun.page.lasts, begun.interval), ("A\\u{1b}B", 600, STEP));
+        assert_eq!(
+            (begun.page.code.as_str(), begun.page.lasts, begun.interval),
+            ("A\\u{1b}B", 600, DEFAULT_POLL_INTERVAL)
+        );
         for (lasts, expected) in [(json!(60), 60), (json!(-1), 600), (json!(0), 600), (json!(1e300), 600)] {
             assert_eq!(with("expires_in", lasts).unwrap().page.lasts, expected);
         }
@@ -203,8 +208,8 @@ mod tests {
         assert_eq!(unsafe_url.page.complete_url, None);
         for (name, value) in [
             ("device_code", json!("")),
-            ("device_code", json!("x".repeat(MOST_DEVICE_CODE + 1))),
-            ("user_code", json!("x".repeat(MOST_CODE + 1))),
+            ("device_code", json!("x".repeat(MAX_DEVICE_CODE_BYTES + 1))),
+            ("user_code", json!("x".repeat(MAX_USER_CODE_CHARS + 1))),
             ("user_code", json!(7)),
             ("verification_uri", json!("http://example.org/d")),
             ("verification_uri", Value::Null),

@@ -15,7 +15,7 @@ use crate::settings::{AssertionSource, TokenGrant};
 use crate::token::{TokenRequest, TokenSet, succeeded};
 
 /// Maximum length of an assertion in bytes.
-const MOST_ASSERTION: usize = 64 << 10;
+const MAX_ASSERTION_BYTES: usize = 64 << 10;
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
@@ -105,12 +105,12 @@ fn bounded(file: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut text = String::new();
-    std::fs::File::open(file)?.take(MOST_ASSERTION as u64 + 1).read_to_string(&mut text)?;
+    std::fs::File::open(file)?.take(MAX_ASSERTION_BYTES as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
 fn statement(text: &str) -> Option<Secret> {
-    let fits = text.len() <= MOST_ASSERTION;
+    let fits = text.len() <= MAX_ASSERTION_BYTES;
     let text = text.trim();
     (fits && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Secret::new(text))
 }
@@ -135,8 +135,8 @@ mod tests {
             (String::new(), None),
             (" \n".to_owned(), None),
             ("hush\nhush".to_owned(), None),
-            ("x".repeat(MOST_ASSERTION), Some("x".repeat(MOST_ASSERTION))),
-            ("x".repeat(MOST_ASSERTION + 1), None),
+            ("x".repeat(MAX_ASSERTION_BYTES), Some("x".repeat(MAX_ASSERTION_BYTES))),
+            ("x".repeat(MAX_ASSERTION_BYTES + 1), None),
         ] {
             std::fs::write(&file, &text).unwrap();
             let found = read(&assertion).await;

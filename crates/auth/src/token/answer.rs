@@ -8,15 +8,15 @@ use crate::error::TokenError;
 use crate::fetch::FetchedResponse;
 
 /// Maximum length of a token in bytes.
-const MOST_TOKEN: usize = 64 << 10;
+const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// Maximum length of a scope in bytes.
-const MOST_SCOPE: usize = 16 << 10;
+const MAX_SCOPE_BYTES: usize = 16 << 10;
 /// Maximum length of a quoted error description in characters.
-const MOST_SAID: usize = 200;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 /// Maximum length of an error code in characters.
-const MOST_CODE: usize = 64;
+const MAX_ERROR_CODE_CHARS: usize = 64;
 /// Maximum lifetime of a token in seconds.
-const YEAR: f64 = 365.0 * 86_400.0;
+const MAX_LIFETIME_SECS: f64 = 365.0 * 86_400.0;
 
 /// Reads tokens from the response to a request made at `asked_at`, in Unix milliseconds. Missing members are taken from
 /// `before` (O04).
@@ -60,9 +60,9 @@ pub(crate) fn refusal(answer: &FetchedResponse) -> TokenError {
     let code = text("error").filter(|_| !status.is_server_error() && status.as_u16() != 429);
     match code.filter(|code| *code != "invalid_grant" || matches!(status.as_u16(), 400 | 401)) {
         Some(code) => TokenError::Refused {
-            code: UntrustedText::new(code).shortened(MOST_CODE).to_string(),
+            code: UntrustedText::new(code).shortened(MAX_ERROR_CODE_CHARS).to_string(),
             description: text("error_description")
-                .map(|said| UntrustedText::new(said).shortened(MOST_SAID).to_string()),
+                .map(|said| UntrustedText::new(said).shortened(MAX_DESCRIPTION_CHARS).to_string()),
             status: status.as_u16(),
         },
         None => TokenError::Unclear(format!("HTTP {}", status.as_u16())),
@@ -77,14 +77,14 @@ fn given<'a>(said: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 /// Reads a refresh token. It goes into a form, and may contain spaces (RFC 6749, A.17).
 fn refresh_token(value: &Value) -> Option<Secret> {
     let text = value.as_str()?;
-    let fits = text.len() <= MOST_TOKEN && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let fits = text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     fits.then(|| Secret::new(text))
 }
 
 /// Reads an access token. It goes into a header unchanged.
 fn token(value: &Value) -> Option<Secret> {
     let text = value.as_str()?;
-    let fits = !text.is_empty() && text.len() <= MOST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = !text.is_empty() && text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic());
     fits.then(|| Secret::new(text))
 }
 
@@ -100,10 +100,10 @@ fn milliseconds(value: &Value) -> Option<u64> {
         _ => return None,
     };
     let sensible = seconds.is_finite() && seconds >= 1.0;
-    sensible.then(|| (seconds.min(YEAR) * 1000.0) as u64)
+    sensible.then(|| (seconds.min(MAX_LIFETIME_SECS) * 1000.0) as u64)
 }
 
 fn is_scope(text: &str) -> bool {
     let known = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
-    !text.trim().is_empty() && text.len() <= MOST_SCOPE && text.bytes().all(known)
+    !text.trim().is_empty() && text.len() <= MAX_SCOPE_BYTES && text.bytes().all(known)
 }

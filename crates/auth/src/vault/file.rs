@@ -14,9 +14,9 @@ use super::shelves::{AccountEntry, ContentError, LoginFileContent};
 use super::{AccountKey, StoredLogin, Vault, VaultError};
 
 /// Maximum size of the file in bytes.
-const LIMIT: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Maximum number of damaged files moved aside before an error is reported.
-const MOST_ASIDE: u32 = 100;
+const MAX_DAMAGED_COPIES: u32 = 100;
 
 /// Stores logins in a private file: mode 0600, replaced atomically, rejected if other users could access it.
 pub struct FileVault {
@@ -113,7 +113,7 @@ pub(super) enum EditOutcome {
 
 impl LoginFile {
     pub(super) fn new(path: PathBuf) -> Self {
-        let document = Document::at(&path, DocumentPrivacy::Private).with_limit(LIMIT);
+        let document = Document::at(&path, DocumentPrivacy::Private).with_limit(MAX_FILE_BYTES);
         Self { path, document }
     }
 
@@ -198,7 +198,7 @@ impl LoginFile {
 
     /// Copies the old content to a separate file before it is replaced.
     fn put_aside(&self, bytes: &[u8]) -> Result<(), VaultError> {
-        for number in 1..=MOST_ASIDE {
+        for number in 1..=MAX_DAMAGED_COPIES {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
             name.push(format!(".damaged-{number}"));
             let aside = Document::at(self.path.with_file_name(name), DocumentPrivacy::Private);
@@ -210,7 +210,8 @@ impl LoginFile {
                 Err(DocumentReplaceError::Save(error)) => return Err(unsaved(error)),
             }
         }
-        let what = format!("`{}` is damaged, and there are already {MOST_ASIDE} damaged copies", self.path.display());
+        let what =
+            format!("`{}` is damaged, and there are already {MAX_DAMAGED_COPIES} damaged copies", self.path.display());
         Err(VaultError::Unusable { what, fix: Some("check and remove the files named *.damaged-*".to_owned()) })
     }
 }

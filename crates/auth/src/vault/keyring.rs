@@ -12,7 +12,7 @@ use super::shelves::AccountEntry;
 use super::{AccountKey, Keyring, KeyringError, StoredLogin, Vault, VaultError};
 
 /// Maximum size of one account in bytes.
-const LIMIT: usize = 1 << 20;
+const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// Stores logins in the keyring. A private file serves as index and for locking.
 ///
@@ -50,7 +50,7 @@ impl KeyringVault {
 
     fn look_up(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let Some(value) = self.keyring.lookup(&self.name(key))? else { return Ok(None) };
-        let shelf = Some(value.reveal()).filter(|text| text.len() <= LIMIT).and_then(AccountEntry::from_text);
+        let shelf = Some(value.reveal()).filter(|text| text.len() <= MAX_ENTRY_BYTES).and_then(AccountEntry::from_text);
         shelf.map(Some).ok_or_else(|| damaged(key))
     }
 }
@@ -78,8 +78,8 @@ impl Vault for KeyringVault {
         };
         shelf.keep(kept);
         let text = shelf.to_text();
-        if text.len() > LIMIT {
-            return Err(KeyringError(format!("the entry would exceed {LIMIT} bytes")).into());
+        if text.len() > MAX_ENTRY_BYTES {
+            return Err(KeyringError(format!("the entry would exceed {MAX_ENTRY_BYTES} bytes")).into());
         }
         self.keyring.set(&self.name(key), &Secret::new(text))?;
         self.index.edit(|shelves| match shelves.shelf(key) {

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::{AccountKey, StoredLogin, VaultError, record};
 
-const VERSION: u64 = 1;
+const FORMAT_VERSION: u64 = 1;
 /// Maximum number of accounts.
-const MOST_ACCOUNTS: usize = 1000;
+const MAX_ACCOUNTS: usize = 1000;
 /// Members that identify a server entry in the flat form.
-const FLAT: [&str; 3] = ["access_token", "refresh_token", "client_id"];
+const FLAT_FORM_MEMBERS: [&str; 3] = ["access_token", "refresh_token", "client_id"];
 
 /// The whole file.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) enum ContentError {
 
 impl LoginFileContent {
     pub(super) fn empty() -> Self {
-        Self(Map::from_iter([("version".to_owned(), json!(VERSION)), ("servers".to_owned(), json!({}))]))
+        Self(Map::from_iter([("version".to_owned(), json!(FORMAT_VERSION)), ("servers".to_owned(), json!({}))]))
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Self, ContentError> {
@@ -47,8 +47,8 @@ impl LoginFileContent {
             Err(error) => return damaged(&format!("invalid JSON at line {}", error.line())),
         };
         match members.get("version").map(Value::as_u64) {
-            None | Some(Some(VERSION)) => {}
-            Some(Some(version)) if version > VERSION => return Err(ContentError::Newer),
+            None | Some(Some(FORMAT_VERSION)) => {}
+            Some(Some(version)) if version > FORMAT_VERSION => return Err(ContentError::Newer),
             Some(_) => return damaged("invalid `version`"),
         }
         match members.get("servers") {
@@ -85,10 +85,10 @@ impl LoginFileContent {
     /// Inserts or replaces an account. Returns whether unreadable data were replaced.
     pub(super) fn put(&mut self, key: &AccountKey, shelf: AccountEntry) -> Result<bool, TooManyAccounts> {
         let is_new = !matches!(self.shelf(key), Ok(Some(_)));
-        if is_new && self.keys().len() >= MOST_ACCOUNTS {
+        if is_new && self.keys().len() >= MAX_ACCOUNTS {
             return Err(TooManyAccounts);
         }
-        self.0.insert("version".to_owned(), json!(VERSION));
+        self.0.insert("version".to_owned(), json!(FORMAT_VERSION));
         let mut made_way = false;
         let servers = object_in(&mut self.0, "servers", &mut made_way);
         let entry = object_in(servers, &key.server, &mut made_way);
@@ -137,7 +137,7 @@ impl DamagedEntry {
 
 impl TooManyAccounts {
     pub(super) fn in_file(&self, path: &Path) -> VaultError {
-        let what = format!("`{}` has the maximum of {MOST_ACCOUNTS} accounts", path.display());
+        let what = format!("`{}` has the maximum of {MAX_ACCOUNTS} accounts", path.display());
         VaultError::Unusable { what, fix: Some("log out of unused servers".to_owned()) }
     }
 }
@@ -213,7 +213,7 @@ fn accounts_of(server: &str, entry: &Value) -> Vec<AccountKey> {
 }
 
 fn is_flat(entry: &Map<String, Value>) -> bool {
-    FLAT.iter().any(|member| entry.contains_key(*member))
+    FLAT_FORM_MEMBERS.iter().any(|member| entry.contains_key(*member))
 }
 
 /// Moves a login in the flat form to its place in `accounts`.

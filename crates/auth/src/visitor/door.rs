@@ -67,16 +67,16 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 const LOGGED_IN: &str = "You are logged in. You can close this page.";
 const FAILED: &str = "Login failed. See the terminal for details.";
-const AGAIN: &str = "This login has already finished.";
-const STRANGER: &str = "Unexpected request: this is not a valid login callback.";
+const ALREADY_FINISHED: &str = "This login has already finished.";
+const UNEXPECTED_REQUEST: &str = "Unexpected request: this is not a valid login callback.";
 
 /// Returns the page for a decision. Its text is constant and contains nothing of the request.
 pub(super) fn page(verdict: &CallbackDecision) -> Response<Full<Bytes>> {
     let (status, text) = match verdict {
         CallbackDecision::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),
         CallbackDecision::Welcome(_) => (StatusCode::OK, FAILED),
-        CallbackDecision::Away(StatusCode::CONFLICT) => (StatusCode::CONFLICT, AGAIN),
-        CallbackDecision::Away(status) => (*status, STRANGER),
+        CallbackDecision::Away(StatusCode::CONFLICT) => (StatusCode::CONFLICT, ALREADY_FINISHED),
+        CallbackDecision::Away(status) => (*status, UNEXPECTED_REQUEST),
     };
     let body = format!("<!doctype html><html lang=\"en\"><title>Wharf</title><p>{text}</p></html>\n");
     let mut response = Response::new(Full::new(Bytes::from(body)));

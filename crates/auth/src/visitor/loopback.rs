@@ -25,15 +25,15 @@ use crate::settings::AuthSettings;
 /// Default timeout for the user.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Maximum size of a request head in bytes.
-const HEAD: usize = 16 << 10;
+const MAX_REQUEST_HEAD_BYTES: usize = 16 << 10;
 /// Maximum duration of a connection.
-const CONNECTION: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent connections. A further one replaces a silent or slow one.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Time in which a connection has to send its request while other connections wait. A browser sends it immediately.
-const MIN_AGE: Duration = Duration::from_millis(100);
+const REQUEST_GRACE_PERIOD: Duration = Duration::from_millis(100);
 /// Delay after a failed accept, when the system is out of resources.
-const RECOVERY: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time for which repeated callbacks are still answered.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -205,7 +205,7 @@ async fn serve(listener: TcpListener, door: Arc<CallbackCheck>, arrived: mpsc::S
         match listener.accept().await {
             Ok((stream, _)) => guests.admit(stream, &door, &arrived),
             // The system is out of resources, which a closing connection may release.
-            Err(_) => tokio::time::sleep(RECOVERY).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
@@ -239,8 +239,8 @@ impl CallbackConnections {
         loop {
             while self.tasks.try_join_next().is_some() {}
             self.open.retain(|guest| !guest.task.is_finished());
-            let Some(oldest) = self.open.first().filter(|_| self.open.len() >= CONNECTIONS) else { return };
-            if tokio::time::timeout_at(oldest.since + MIN_AGE, self.tasks.join_next()).await.is_err() {
+            let Some(oldest) = self.open.first().filter(|_| self.open.len() >= MAX_CONNECTIONS) else { return };
+            if tokio::time::timeout_at(oldest.since + REQUEST_GRACE_PERIOD, self.tasks.join_next()).await.is_err() {
                 self.drop_oldest();
                 return;
             }
@@ -249,8 +249,9 @@ impl CallbackConnections {
 
     /// Closes the oldest silent connection, or the oldest of all if every one has sent data.
     fn drop_oldest(&mut self) {
-        let is_silent =
-            |guest: &CallbackConnection| guest.since.elapsed() >= MIN_AGE && !guest.has_spoken.load(Ordering::Relaxed);
+        let is_silent = |guest: &CallbackConnection| {
+            guest.since.elapsed() >= REQUEST_GRACE_PERIOD && !guest.has_spoken.load(Ordering::Relaxed)
+        };
         let place = self.open.iter().position(is_silent).unwrap_or_default();
         if place < self.open.len() {
             self.open.remove(place).task.abort();
@@ -280,9 +281,13 @@ async fn attend(
         let _ = stream.readable().await;
         has_spoken.store(true, Ordering::Relaxed);
         let stream = TokioIo::new(stream);
-        http1::Builder::new().keep_alive(false).max_buf_size(HEAD).serve_connection(stream, answer).await
+        http1::Builder::new()
+            .keep_alive(false)
+            .max_buf_size(MAX_REQUEST_HEAD_BYTES)
+            .serve_connection(stream, answer)
+            .await
     };
-    let _ = tokio::time::timeout(CONNECTION, connection).await;
+    let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
     if let Ok(returned) = let_in.try_recv() {
         let _ = arrived.send(returned).await;
     }

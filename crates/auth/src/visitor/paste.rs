@@ -8,7 +8,7 @@ use super::loopback::{LoopbackBrowser, LoopbackVisit};
 use super::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginPage, VisitError};
 
 /// Maximum length of a line in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// A source of lines from the user.
 pub trait LineSource: Send + Sync {
@@ -74,7 +74,7 @@ async fn typed(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
 /// Parses a full URL, its query with `?`, or the bare query.
 fn read(line: &str, state: &str) -> Result<LoginCallback, &'static str> {
     let line = line.trim().trim_matches(['"', '\'', '<', '>']);
-    if line.len() > LONGEST {
+    if line.len() > MAX_LINE_BYTES {
         return Err("the line is too long");
     }
     let query = line.split_once('?').map_or(line, |(_, query)| query);
@@ -113,6 +113,6 @@ mod tests {
             let read = read(line, "right").map(|returned| returned.code.unwrap_or_default());
             assert_eq!(read.as_deref().map_err(|why| *why), expected, "{line}");
         }
-        assert!(read(&format!("code=c&state=right&x={}", "x".repeat(LONGEST)), "right").is_err());
+        assert!(read(&format!("code=c&state=right&x={}", "x".repeat(MAX_LINE_BYTES)), "right").is_err());
     }
 }

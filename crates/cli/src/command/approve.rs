@@ -14,7 +14,7 @@ use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::table::wrap_gutter;
 
 /// Minimum length of a digest prefix given with `--digest`.
-const SHORTEST_DIGEST: usize = 12;
+const MIN_DIGEST_PREFIX: usize = 12;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -167,7 +167,7 @@ fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Fa
 async fn agrees(args: &ApproveArgs, session: &CommandSession, one: &Waiting) -> bool {
     if let Some(digest) = &args.digest {
         let digest = digest.to_lowercase();
-        return digest.len() >= SHORTEST_DIGEST && one.what.digest().to_string().starts_with(&digest);
+        return digest.len() >= MIN_DIGEST_PREFIX && one.what.digest().to_string().starts_with(&digest);
     }
     if session.console.manner.json || !question::is_somebody_there() {
         return false;
@@ -191,7 +191,7 @@ fn tell(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: boo
         session.console.say(format_args!(
             "{name} is not approved: {why}. Run this command in a terminal, or approve the version above with\n  \
              wharf approve {name} --digest {}",
-            &digest[..SHORTEST_DIGEST + 4]
+            &digest[..MIN_DIGEST_PREFIX + 4]
         ));
     }
     Ok(())

@@ -27,17 +27,18 @@ pub struct CompleteNamesArgs {
 }
 
 /// Maximum number of names printed.
-const MOST: usize = 1_000;
+const MAX_NAMES: usize = 1_000;
 /// Maximum length of a printed name.
-const LONGEST: usize = 128;
+const MAX_NAME_LEN: usize = 128;
 /// Maximum size of a cached catalog file.
-const LARGEST: u64 = 8 << 20;
+const MAX_CATALOG_BYTES: u64 = 8 << 20;
 
 pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
     let Some(wanted) = wanted(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
     let (places, state) = whereabouts(&edge.config, &edge.surroundings);
     let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
-    let lines: String = names.iter().filter(|name| is_plain(name)).take(MOST).map(|name| format!("{name}\n")).collect();
+    let lines: String =
+        names.iter().filter(|name| is_plain(name)).take(MAX_NAMES).map(|name| format!("{name}\n")).collect();
     // Ignore a shell that has closed the pipe.
     let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     ExitCode::SUCCESS
@@ -125,7 +126,7 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
     let files = fs::read_dir(state.join("catalogs")).into_iter().flatten().flatten();
     let files = files.filter(|file| is_its(&file.file_name()));
     let newest = files.max_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
-    let read = newest.filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() <= LARGEST));
+    let read = newest.filter(|file| file.metadata().is_ok_and(|metadata| metadata.len() <= MAX_CATALOG_BYTES));
     let kept = read.and_then(|file| serde_json::from_slice::<CachedCatalog>(&fs::read(file.path()).ok()?).ok());
     kept.map(|kept| kept.tools.into_iter().map(|tool| tool.name).collect()).unwrap_or_default()
 }
@@ -133,7 +134,9 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
 /// Reports whether a name is safe in a shell line: tool names are untrusted and must not become commands.
 fn is_plain(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-/".contains(letter);
-    name.len() <= LONGEST && name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.chars().all(plain)
+    name.len() <= MAX_NAME_LEN
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -199,7 +202,7 @@ mod tests {
         for name in ["echo", "north.echo", "a_b-c/2"] {
             assert!(is_plain(name), "{name}");
         }
-        for name in ["", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(LONGEST + 1)] {
+        for name in ["", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(MAX_NAME_LEN + 1)] {
             assert!(!is_plain(name), "{name:?}");
         }
     }

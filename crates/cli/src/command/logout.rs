@@ -56,7 +56,7 @@ async fn keys(args: &LogoutArgs, session: &CommandSession, meant: &LoginSelectio
 }
 
 /// Reason for not revoking a login that cannot be read.
-const UNREAD: &str = "the stored login could not be read";
+const UNREADABLE_LOGIN: &str = "the stored login could not be read";
 
 /// Result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,14 +82,14 @@ async fn log_out(
     let kept = match apart(move || vault.load(&wanted)).await? {
         // A damaged login is deleted as well.
         Err(VaultError::Damaged { .. }) => {
-            return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREAD.to_owned())));
+            return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
         }
         kept => kept.unwrap_or_default(),
     };
     let address = kept.as_ref().and_then(|kept| kept.url.parse().ok());
     let spec = spec.cloned().or_else(|| address.map(HttpSpec::new));
     let Some(account) = spec.and_then(|spec| session.accounts.open(key.clone(), &spec)) else {
-        return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREAD.to_owned())));
+        return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
     };
     let logout = account.log_out().await.map_err(|error| explained(&error).about(&shown_word(&key.server)))?;
     Ok(logout.was_kept.then(|| logout.still_good.map_or(LogoutResult::GivenBack, LogoutResult::Forgotten)))

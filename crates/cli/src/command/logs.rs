@@ -18,7 +18,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 use tail::{LogEntry, LogTails, servers_in};
 
 /// Poll interval of `--follow`.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -109,7 +109,7 @@ async fn follow(
 ) -> CommandResult {
     loop {
         show(args, session, &entries)?;
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         entries = tails.more();
     }
 }

@@ -26,7 +26,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs, timeout};
 use wharf_terminal::stdin::read_all;
 
 /// Maximum time to wait for servers before the first request to the model.
-const SETTLING: Duration = Duration::from_secs(10);
+const DEFAULT_SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -56,7 +56,7 @@ pub struct RunArgs {
         value_name = "CONVERSATION",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = LAST,
+        default_missing_value = LAST_CONVERSATION,
         help_heading = "Conversation"
     )]
     resume: Option<String>,
@@ -77,7 +77,7 @@ pub struct RunArgs {
 }
 
 /// Refers to the last conversation.
-const LAST: &str = "last";
+const LAST_CONVERSATION: &str = "last";
 
 pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
     for id in &args.servers {
@@ -97,7 +97,7 @@ pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
         None => Vec::new(),
     };
     let control = ControlSocket::open(session);
-    settle(session, &fleet.host, &had, args.settle.unwrap_or(SETTLING)).await;
+    settle(session, &fleet.host, &had, args.settle.unwrap_or(DEFAULT_SETTLE_TIMEOUT)).await;
     RunDriver::begin(&fleet, chat, control, vec![TurnBlock::Text(task)])?.live().await
 }
 
@@ -135,7 +135,7 @@ fn warn_of_absent(session: &CommandSession, known: &LoadedConfig) {
 
 /// Resumes a conversation and returns the servers it used.
 async fn resume(session: &CommandSession, chat: &mut ChatSession<'_>, id: &str) -> Result<Vec<String>, Failure> {
-    let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST)).await?;
+    let going = chat.resume(Some(id.to_owned()).filter(|id| id != LAST_CONVERSATION)).await?;
     for problem in &going.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }

@@ -15,7 +15,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Maximum number of resources watched by default.
-const MOST_UNNAMED: usize = 100;
+const MAX_DEFAULT_RESOURCES: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -112,13 +112,13 @@ impl SubscribeArgs {
 /// Returns the URIs of the listed resources, up to the limit.
 async fn listed(session: &CommandSession, connection: &Connection) -> Result<Vec<String>, Failure> {
     let listing = connection.list_resources().await.map_err(|error| Failure::calling(connection, error))?;
-    if listing.items.len() > MOST_UNNAMED {
+    if listing.items.len() > MAX_DEFAULT_RESOURCES {
         let (server, all) = (&connection.facts().name, listing.items.len());
         session.console.warn(format_args!(
-            "{server} lists {all} resources; watching the first {MOST_UNNAMED}. Use --uri for others"
+            "{server} lists {all} resources; watching the first {MAX_DEFAULT_RESOURCES}. Use --uri for others"
         ));
     }
-    Ok(listing.items.into_iter().take(MOST_UNNAMED).map(|resource| resource.uri).collect())
+    Ok(listing.items.into_iter().take(MAX_DEFAULT_RESOURCES).map(|resource| resource.uri).collect())
 }
 
 /// Prints the confirmed and the rejected subscriptions. Fails if none was confirmed, because no event would ever

@@ -39,16 +39,16 @@ enum TestScope {
 }
 
 /// Steps before the connection. Shown only if they fail.
-const EARLY: [&str; 3] = ["config", "approval", "expand"];
+const CONFIG_STEPS: [&str; 3] = ["config", "approval", "expand"];
 
 pub async fn run(args: &TestArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     let server = found(session, config, &args.id, args.scope)?;
     let mut report = diagnose(session, config, server).await;
     // Only `why` shows the other steps.
-    report
-        .steps
-        .retain(|step| step.name != "schema" && (step.state == StepState::Failed || !EARLY.contains(&step.name)));
+    report.steps.retain(|step| {
+        step.name != "schema" && (step.state == StepState::Failed || !CONFIG_STEPS.contains(&step.name))
+    });
     show(session, &report)
 }
 

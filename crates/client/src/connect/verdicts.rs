@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use url::{Origin, Url};
 
 /// Maximum number of cached servers.
-const MOST: usize = 1024;
+const MAX_SERVERS: usize = 1024;
 
 /// The transport and era of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl TransportCache {
 
     pub(crate) fn note(&self, url: &Url, verdict: DetectedTransport) {
         let mut noted = self.noted();
-        if noted.len() >= MOST {
+        if noted.len() >= MAX_SERVERS {
             noted.clear();
         }
         noted.insert(key(url), CachedTransport { verdict, at: Instant::now() });

@@ -16,7 +16,7 @@ use crate::counters::CounterKind;
 use crate::services::BoxedFuture;
 
 /// Maximum open requests of one server.
-const MOST_AT_ONCE: usize = 32;
+const MAX_OPEN_REQUESTS: usize = 32;
 
 /// A server request that is answered later.
 pub(crate) struct Errand {
@@ -66,7 +66,7 @@ impl Engine {
                 .reply(id, Err(RequestRefusal::new(code::INTERNAL, "client has no runtime to handle the request")));
         };
         let mut open = self.errands.open();
-        if open.len() >= MOST_AT_ONCE || open.contains_key(id) {
+        if open.len() >= MAX_OPEN_REQUESTS || open.contains_key(id) {
             drop(open);
             return self.reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many concurrent requests")));
         }

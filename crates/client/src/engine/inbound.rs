@@ -12,13 +12,13 @@ use wharf_wire::{
 
 use super::excerpt::{MAX_MESSAGE, cut, large_error};
 use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
-use crate::budget::{BudgetExceeded, LARGE};
+use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
 use crate::error::CallError;
 use crate::tap::Direction;
 
 /// Results smaller than this are copied out of their message.
-const SMALL: usize = 4 << 10;
+const MAX_COPIED_RESULT: usize = 4 << 10;
 
 /// Copies or shares a part of a message so that it outlives the message.
 type RetainPart<'a> = &'a dyn Fn(&[u8]) -> Result<Bytes, BudgetExceeded>;
@@ -145,7 +145,7 @@ impl Engine {
     /// Returns a part of a message that has its own buffer. Small parts are copied, so that they do not keep the whole
     /// message alive.
     fn kept(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
-        if part.len() < SMALL { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
+        if part.len() < MAX_COPIED_RESULT { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
     }
 
     fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> MessageDelivery {
@@ -191,7 +191,7 @@ impl Engine {
     /// Handles a message that exceeds the memory budget.
     pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
         self.tally.warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
-        self.budget.pace().spend_large(LARGE);
+        self.budget.pace().spend_large(LARGE_MESSAGE_BYTES);
         self.discard(glimpse, CallError::Discarded(exceeded), wakers);
     }
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::budget::{BudgetExceeded, COUNTED_FROM, ServerBudget, charged};
+use crate::budget::{BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, charged};
 
 /// Minimum size of a pooled buffer.
-const LARGE: usize = COUNTED_FROM;
+const MIN_POOLED_BYTES: usize = MIN_COUNTED_BYTES;
 /// Maximum bytes of unused buffers.
-const KEPT: usize = 4 << 20;
+const MAX_POOLED_BYTES: usize = 4 << 20;
 
 /// Unused buffers.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ struct FreeBuffers {
 impl BufferPool {
     /// Copies bytes. A large copy is charged to the budget.
     pub fn copy(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
-        if bytes.len() < LARGE {
+        if bytes.len() < MIN_POOLED_BYTES {
             return Ok(Bytes::copy_from_slice(bytes));
         }
         let charge = budget.charge(bytes.len())?;
@@ -48,7 +48,7 @@ impl BufferPool {
             }
             None => {
                 drop(free);
-                Vec::with_capacity(length.next_multiple_of(LARGE))
+                Vec::with_capacity(length.next_multiple_of(MIN_POOLED_BYTES))
             }
         }
     }
@@ -71,7 +71,7 @@ impl Drop for PooledBuffer {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let mut free = self.home.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.bytes + buffer.capacity() <= KEPT {
+        if free.bytes + buffer.capacity() <= MAX_POOLED_BYTES {
             free.bytes += buffer.capacity();
             free.buffers.push(buffer);
         }
@@ -94,7 +94,7 @@ mod tests {
         drop(held);
         assert_eq!(total.used(), 0, "what is kept for the next result is bounded by itself");
         let kept = pool.0.lock().unwrap().bytes;
-        assert!(kept > 0 && kept <= KEPT);
+        assert!(kept > 0 && kept <= MAX_POOLED_BYTES);
         let again = pool.copy(&vec![7; 100_000], &budget).unwrap();
         assert!(pool.0.lock().unwrap().bytes < kept);
         assert_eq!(again.len(), 100_000);

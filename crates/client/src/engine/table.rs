@@ -15,7 +15,7 @@ use crate::options::ProgressSink;
 /// Bits of an id that select the slot. The others count how often the slot was used.
 const SLOT_BITS: u32 = 20;
 /// Ids stay below 2^51, so that every JSON implementation represents them exactly.
-const GENERATIONS: u32 = (1 << 31) - 1;
+const MAX_GENERATION: u32 = (1 << 31) - 1;
 
 pub(super) type CallOutcome = Result<RawResult, CallError>;
 
@@ -313,7 +313,7 @@ impl InFlightTable {
             return None;
         }
         let slot = &mut self.slots[index as usize];
-        slot.generation = (slot.generation + 1) & GENERATIONS;
+        slot.generation = (slot.generation + 1) & MAX_GENERATION;
         self.free.push(index);
         Some(state)
     }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
 /// Maximum number of saved retries, and retries added per second.
-const MOST: f64 = 20.0;
-const PER_SECOND: f64 = 10.0;
+const MAX_TOKENS: f64 = 20.0;
+const TOKENS_PER_SECOND: f64 = 10.0;
 
 /// The retry budget of a connection.
 pub(crate) struct ReadRetryBudget(Mutex<RetryTokens>);
@@ -18,7 +18,7 @@ struct RetryTokens {
 
 impl Default for ReadRetryBudget {
     fn default() -> Self {
-        Self(Mutex::new(RetryTokens { left: MOST, at: Instant::now() }))
+        Self(Mutex::new(RetryTokens { left: MAX_TOKENS, at: Instant::now() }))
     }
 }
 
@@ -27,7 +27,7 @@ impl ReadRetryBudget {
     pub fn spend(&self) -> bool {
         let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        saved.left = (saved.left + (now - saved.at).as_secs_f64() * PER_SECOND).min(MOST);
+        saved.left = (saved.left + (now - saved.at).as_secs_f64() * TOKENS_PER_SECOND).min(MAX_TOKENS);
         saved.at = now;
         let enough = saved.left >= 1.0;
         if enough {

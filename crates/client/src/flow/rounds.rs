@@ -14,7 +14,7 @@ use crate::engine::RequestRefusal;
 use crate::error::CallError;
 
 /// Maximum delay before a call without input requests is repeated.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
 
 /// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
 pub(super) async fn answer(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
@@ -29,7 +29,7 @@ pub(super) async fn answer(connection: &Connection, result: RawJson, round: usiz
     let mut more = String::new();
     if asked.requests.is_empty() {
         // The server only wants the call repeated later.
-        let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(LONGEST_WAIT);
+        let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(MAX_REPEAT_DELAY);
         while_there(connection, tokio::time::sleep(wait)).await?;
     } else {
         more.push_str(",\"inputResponses\":");

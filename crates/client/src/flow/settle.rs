@@ -20,7 +20,7 @@ pub(crate) struct CompletedCall {
 }
 
 /// The methods that a server may answer with input requests (2026-07-28, basic/patterns/mrtr).
-const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+const INPUT_METHODS: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// The action when a server turns a call into a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl UnfinishedCall<'_> {
         let most = connection.limits().rounds;
         for round in 1..=most {
             let more = match outcome {
-                Ok(answer) if answer.kind == ResultKind::InputRequired && MAY_ASK.contains(&call.method) => {
+                Ok(answer) if answer.kind == ResultKind::InputRequired && INPUT_METHODS.contains(&call.method) => {
                     rounds::answer(connection, answer.result, round).await?
                 }
                 Err(CallError::Refused(error)) if rounds::wants_pages(connection, &error) => {

@@ -18,11 +18,11 @@ use crate::options::CallOptions;
 use crate::request::OutgoingRequest;
 
 /// Maximum consecutive failures to open the subscription.
-const MOST_FAILURES: u32 = 6;
+const MAX_FAILURES: u32 = 6;
 /// Maximum doublings of the delay before it is opened again.
-const MOST_DOUBLINGS: u32 = 7;
+const MAX_DOUBLINGS: u32 = 7;
 /// A stream that ends sooner counts as a failure.
-const SHORT_LIVED: Duration = Duration::from_secs(30);
+const MIN_STREAM_LIFETIME: Duration = Duration::from_secs(30);
 
 /// A change reported by the server.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl Subscription {
     /// Waits before the stream is opened again; each failure doubles the delay. Cancel-safe: `open_at` holds the
     /// deadline.
     async fn pause(&mut self) {
-        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
+        let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
         let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
         tokio::time::sleep_until(at).await;
     }
@@ -169,7 +169,7 @@ impl Subscription {
     /// Counts a failed opening. Returns the error if it was the last attempt.
     fn note_failure(&mut self, error: CallError) -> Result<(), CallError> {
         self.failures += 1;
-        let hopeless = self.is_over(&error) || self.failures >= MOST_FAILURES;
+        let hopeless = self.is_over(&error) || self.failures >= MAX_FAILURES;
         if hopeless { Err(error) } else { Ok(()) }
     }
 
@@ -253,7 +253,7 @@ impl Subscription {
     fn note_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
         self.listen = None;
         // Ending a stream occasionally is not a failure; a short-lived stream delays the next opening.
-        self.failures = if self.opened.elapsed() > SHORT_LIVED { 0 } else { self.failures + 1 };
+        self.failures = if self.opened.elapsed() > MIN_STREAM_LIFETIME { 0 } else { self.failures + 1 };
         // Changes received before the end are still valid.
         self.collect();
         match ended {

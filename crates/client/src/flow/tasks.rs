@@ -18,8 +18,8 @@ use crate::options::CallOptions;
 use crate::request::{OutgoingRequest, tool_members, tool_name};
 
 /// Bounds of the poll interval. They override the interval the server requests.
-const SHORTEST_POLL: Duration = Duration::from_millis(20);
-const LONGEST_POLL: Duration = Duration::from_secs(60);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Receives each status update of a task.
 pub type TaskSink = Arc<dyn Fn(&Task) + Send + Sync>;
@@ -219,7 +219,7 @@ impl TaskHandle {
 
     /// Waits for a status update or the next poll.
     async fn wait(&self, task: &Task, news: &mut Option<Subscription>) -> Result<Task, CallError> {
-        let poll = task.poll.unwrap_or(self.connection.limits().task_poll).clamp(SHORTEST_POLL, LONGEST_POLL);
+        let poll = task.poll.unwrap_or(self.connection.limits().task_poll).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         let told = async {
             match news {
                 Some(subscription) => subscription.next().await,

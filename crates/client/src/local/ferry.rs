@@ -13,7 +13,7 @@ use super::serving::ClosureDispatcher;
 use crate::transport::memory::{ClientSender, ServerEnd, Workers};
 
 /// Maximum messages handled before pending handlers are polled and responses are sent.
-const IN_A_ROW: usize = 32;
+const MAX_BATCH: usize = 32;
 
 /// Responses on their way to the host's runtime, and the signals in both directions.
 #[derive(Default)]
@@ -75,7 +75,7 @@ pub(super) async fn worker_side(serving: Weak<ClosureDispatcher>, ferry: Arc<Res
             let Some(serving) = serving.upgrade() else { return };
             serving.take(&message);
             taken += 1;
-            if taken.is_multiple_of(IN_A_ROW) {
+            if taken.is_multiple_of(MAX_BATCH) {
                 ferry.ring();
                 tokio::task::yield_now().await;
             }

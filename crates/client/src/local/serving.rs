@@ -20,7 +20,7 @@ use crate::engine::RequestRefusal;
 use crate::transport::memory::{ClientSender, LocalMessage, Workers};
 
 /// Maximum handlers running at once. Further calls wait, within their own timeouts.
-const MOST_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_HANDLERS: usize = 64;
 
 pub(super) struct ClosureDispatcher {
     server: ClosureServer,
@@ -66,7 +66,7 @@ struct WireLocalMeta<'a> {
 
 impl ClosureDispatcher {
     pub fn new(server: ClosureServer, outbox: ClientSender, ferry: Arc<ResponseBatch>, workers: Workers) -> Self {
-        let turns = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_HANDLERS));
         Self { server, outbox, ferry, workers, turns, running: Arc::default() }
     }
 

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use wharf_spec::{Redactor, sounds_secret};
 
 /// Members that look like secrets but are not: the progress token and plain words.
-const OPEN: [&str; 3] = ["progressToken", "key", "keys"];
+const NOT_SECRET_NAMES: [&str; 3] = ["progressToken", "key", "keys"];
 
 /// The protocol's own member names, which are never redacted.
-const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+const ENVELOPE_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Redacts secrets in a message. Input that is not JSON is searched as plain text.
 pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
@@ -79,10 +79,11 @@ impl JsonRedactor<'_> {
         }
         let text = plain(quoted);
         if is_name {
-            self.hides_next = text.as_deref().is_some_and(|name| !OPEN.contains(&name) && sounds_secret(name));
+            self.hides_next =
+                text.as_deref().is_some_and(|name| !NOT_SECRET_NAMES.contains(&name) && sounds_secret(name));
         }
         match text {
-            Some(name) if is_name && ENVELOPE.contains(&&*name) => self.shown.extend_from_slice(quoted),
+            Some(name) if is_name && ENVELOPE_NAMES.contains(&&*name) => self.shown.extend_from_slice(quoted),
             Some(text) => match self.redactor.redact(&text) {
                 Cow::Borrowed(_) => self.shown.extend_from_slice(quoted),
                 Cow::Owned(changed) => self.shown.extend(serde_json::to_vec(&changed).unwrap_or_default()),

@@ -21,7 +21,7 @@ const NOT_COVERED: &str = "not covered by this approval: modules, packages and p
 pub type ApprovalDigest = Fingerprint;
 
 /// Labels of login settings. The others are labelled with their keys.
-const LOGIN: [(&str, &str); 6] = [
+const LOGIN_LABELS: [(&str, &str); 6] = [
     ("authorization_url", "login page"),
     ("token_url", "token address"),
     ("registration_url", "registration address"),
@@ -244,7 +244,7 @@ impl FactCollector<'_> {
     fn add_oauth(&mut self, oauth: &OauthDefinition) {
         self.add("login", "OAuth".to_owned());
         for (name, text) in &oauth.texts {
-            match LOGIN.iter().find(|(key, _)| key == name) {
+            match LOGIN_LABELS.iter().find(|(key, _)| key == name) {
                 Some((_, what)) => self.add(what, text.value.clone()),
                 None => self.add_which("login", name, text.value.clone()),
             }

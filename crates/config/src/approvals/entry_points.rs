@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::warnings::program_name;
 
 /// Maximum bytes of a `package.json` that is read.
-const MAX_PACKAGE: u64 = 1 << 20;
+const MAX_PACKAGE_JSON_BYTES: u64 = 1 << 20;
 
 /// Launchers, and the files that they read in the working directory.
 ///
@@ -36,10 +36,10 @@ const LAUNCHER_FILES: [(&[&str], &[&str]); 9] = [
 const NODE_LAUNCHERS: [&str; 7] = ["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"];
 
 /// Interpreters that run a directory by its `package.json`.
-const NODES: [&str; 5] = ["node", "nodejs", "bun", "tsx", "ts-node"];
+const NODE_INTERPRETERS: [&str; 5] = ["node", "nodejs", "bun", "tsx", "ts-node"];
 
 /// Interpreters that run a module with `-m`, and a directory by its `__main__.py`.
-const PYTHONS: [&str; 3] = ["python", "pythonw", "pypy"];
+const PYTHON_INTERPRETERS: [&str; 3] = ["python", "pythonw", "pypy"];
 
 /// A command line as it would run.
 pub(super) struct CommandLine<'a> {
@@ -68,8 +68,8 @@ impl CommandLine<'_> {
                 continue;
             }
             match name {
-                name if PYTHONS.contains(&name) => self.add_python(rest, &mut found),
-                name if NODES.contains(&name) => self.add_node(rest, &mut found),
+                name if PYTHON_INTERPRETERS.contains(&name) => self.add_python(rest, &mut found),
+                name if NODE_INTERPRETERS.contains(&name) => self.add_node(rest, &mut found),
                 _ => {}
             }
             self.add_launcher(name, rest, &mut found);
@@ -145,8 +145,8 @@ impl CommandLine<'_> {
 }
 
 fn is_known(name: &str) -> bool {
-    PYTHONS.contains(&name)
-        || NODES.contains(&name)
+    PYTHON_INTERPRETERS.contains(&name)
+        || NODE_INTERPRETERS.contains(&name)
         || LAUNCHER_FILES.iter().any(|(names, _)| names.contains(&name))
         || NODE_LAUNCHERS.contains(&name)
 }
@@ -181,7 +181,7 @@ fn main_of(package: &Path) -> Option<String> {
         return None;
     }
     let mut text = Vec::new();
-    File::open(package).ok()?.take(MAX_PACKAGE).read_to_end(&mut text).ok()?;
+    File::open(package).ok()?.take(MAX_PACKAGE_JSON_BYTES).read_to_end(&mut text).ok()?;
     let package: serde_json::Value = serde_json::from_slice(&text).ok()?;
     package.get("main")?.as_str().map(str::to_owned)
 }

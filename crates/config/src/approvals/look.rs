@@ -13,9 +13,9 @@ use wharf_spec::{Environment, Fingerprint, find_program};
 use crate::expand::{TemplatePart, parts, variable};
 
 /// Maximum bytes of a file to hash.
-const LIMIT: u64 = 512 << 20;
+const MAX_HASHED_BYTES: u64 = 512 << 20;
 /// Bytes read at a time.
-const PIECE: usize = 64 << 10;
+const READ_CHUNK_BYTES: usize = 64 << 10;
 
 /// Expands the variables that are set, to find files. References without a value stay unchanged.
 pub(super) fn expanded(text: &str, project: &Path, around: &Environment) -> String {
@@ -73,12 +73,12 @@ fn hashed(path: &Path) -> io::Result<Option<Fingerprint>> {
     if !data.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    if data.size() > LIMIT {
+    if data.size() > MAX_HASHED_BYTES {
         return Ok(None);
     }
-    let mut file = File::open(path)?.take(LIMIT + 1);
+    let mut file = File::open(path)?.take(MAX_HASHED_BYTES + 1);
     let mut hash = Sha256::new();
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_CHUNK_BYTES];
     loop {
         match file.read(&mut piece)? {
             0 => break,

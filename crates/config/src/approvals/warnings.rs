@@ -52,13 +52,13 @@ const FETCHERS: [&[&str]; 9] = [
     &["uv", "tool", "run"],
 ];
 /// Options of these commands that take a value.
-const VALUED: [&str; 10] =
+const OPTIONS_WITH_VALUE: [&str; 10] =
     ["-p", "--package", "--from", "--with", "--python", "--registry", "--index-url", "-c", "--call", "--spec"];
 /// Options with the package as their value.
-const PACKAGE: [&str; 4] = ["-p", "--package", "--from", "--spec"];
+const PACKAGE_OPTIONS: [&str; 4] = ["-p", "--package", "--from", "--spec"];
 
 /// Variables that make programs load or run other code, in addition to those of the dynamic loader.
-const LOADERS: [&str; 14] = [
+const LOADER_VARIABLES: [&str; 14] = [
     "PATH",
     "NODE_OPTIONS",
     "NODE_PATH",
@@ -76,7 +76,7 @@ const LOADERS: [&str; 14] = [
 ];
 
 /// Warning for an entry that names the project.
-const IN_PROJECT: &str = "runs in the project directory, and programs may run code from their working directory";
+const PROJECT_WARNING: &str = "runs in the project directory, and programs may run code from their working directory";
 
 /// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
 /// file.
@@ -86,7 +86,7 @@ pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<Stri
     match &described.reach {
         TransportDefinition::Stdio(stdio) => {
             warnings.extend(of_command(stdio, from_file));
-            warnings.extend(described.names_project().then(|| IN_PROJECT.to_owned()));
+            warnings.extend(described.names_project().then(|| PROJECT_WARNING.to_owned()));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
             if described.expands {
                 given.extend(texts_of_stdio(stdio).flat_map(variables));
@@ -126,7 +126,8 @@ fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
     let words: Vec<&str> = [&stdio.command].into_iter().chain(&stdio.args).map(|word| word.value.as_str()).collect();
     let mut warnings = evaluations(&words);
     warnings.extend(unpinned(&words));
-    let is_loader = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name);
+    let is_loader =
+        |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER_VARIABLES.contains(&name);
     let names = stdio.env.iter().map(|(name, _)| name).chain(from_file).map(String::as_str);
     let loaders: BTreeSet<&str> = names.filter(|name| is_loader(name)).collect();
     warnings.extend(
@@ -205,8 +206,8 @@ fn package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     while let Some(argument) = arguments.next() {
         let (option, value) = argument.split_once('=').map_or((*argument, None), |(name, value)| (name, Some(value)));
         match option {
-            option if PACKAGE.contains(&option) => return value.or_else(|| arguments.next().copied()),
-            option if VALUED.contains(&option) && value.is_none() => drop(arguments.next()),
+            option if PACKAGE_OPTIONS.contains(&option) => return value.or_else(|| arguments.next().copied()),
+            option if OPTIONS_WITH_VALUE.contains(&option) && value.is_none() => drop(arguments.next()),
             option if option.starts_with('-') => {}
             _ => return Some(argument),
         }

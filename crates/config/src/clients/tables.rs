@@ -26,10 +26,10 @@ pub(super) fn shape(client: ExternalClient) -> &'static ClientSchema {
     }
 }
 
-const SERVERS: &[&[&str]] = &[&["mcpServers"]];
+const MCP_SERVERS_ROOT: &[&[&str]] = &[&["mcpServers"]];
 
 /// Transport names used by most clients, and common variants.
-const WORDS: &[(&str, &str)] = &[
+const TRANSPORT_NAMES: &[(&str, &str)] = &[
     ("stdio", "stdio"),
     ("http", "http"),
     ("sse", "sse"),
@@ -38,15 +38,15 @@ const WORDS: &[(&str, &str)] = &[
     ("streamable_http", "http"),
 ];
 
-const TRANSPORT: FieldConversion = Transport { words: WORDS, required: false };
+const TRANSPORT: FieldConversion = Transport { words: TRANSPORT_NAMES, required: false };
 
-const RULES: &str = "write `permissions` rules in the user configuration";
+const RULES_FIX: &str = "write `permissions` rules in the user configuration";
 
 const CALLBACK: FieldMapping = both("oauth.callbackPort", "oauth.callback_port", Port);
 
 static CLAUDE_CODE: ClientSchema = ClientSchema {
     format: FileFormat::Json,
-    roots: SERVERS,
+    roots: MCP_SERVERS_ROOT,
     dialect: VariableSyntax::Braces { defaults: true },
     headers: None,
     fields: &[
@@ -77,7 +77,7 @@ static CLAUDE_CODE: ClientSchema = ClientSchema {
 
 static CLAUDE_DESKTOP: ClientSchema = ClientSchema {
     format: FileFormat::Json,
-    roots: SERVERS,
+    roots: MCP_SERVERS_ROOT,
     dialect: VariableSyntax::Literal,
     headers: None,
     fields: &[
@@ -93,7 +93,7 @@ static CLAUDE_DESKTOP: ClientSchema = ClientSchema {
 
 static CURSOR: ClientSchema = ClientSchema {
     format: FileFormat::Json,
-    roots: SERVERS,
+    roots: MCP_SERVERS_ROOT,
     dialect: VariableSyntax::Editor { inputs: false },
     headers: None,
     fields: &[
@@ -118,7 +118,7 @@ static VS_CODE: ClientSchema = ClientSchema {
     dialect: VariableSyntax::Editor { inputs: true },
     headers: None,
     fields: &[
-        both("type", "type", Transport { words: WORDS, required: true }),
+        both("type", "type", Transport { words: TRANSPORT_NAMES, required: true }),
         both("command", "command", Text),
         both("args", "args", Texts),
         both("env", "env", Pairs),
@@ -172,14 +172,14 @@ static CODEX: ClientSchema = ClientSchema {
             "calls run concurrently by default",
             "set `maxConcurrent` to 1 to run them one at a time",
         ),
-        missing("default_tools_approval_mode", "permission rules decide which tools ask", RULES),
-        missing("tools", "permission rules decide which tools ask", RULES),
+        missing("default_tools_approval_mode", "permission rules decide which tools ask", RULES_FIX),
+        missing("tools", "permission rules decide which tools ask", RULES_FIX),
     ],
 };
 
 static GEMINI: ClientSchema = ClientSchema {
     format: FileFormat::Json,
-    roots: SERVERS,
+    roots: MCP_SERVERS_ROOT,
     dialect: VariableSyntax::Shell,
     headers: None,
     fields: &[
@@ -287,7 +287,7 @@ static ZED: ClientSchema = ClientSchema {
 
 static WINDSURF: ClientSchema = ClientSchema {
     format: FileFormat::Json,
-    roots: SERVERS,
+    roots: MCP_SERVERS_ROOT,
     dialect: VariableSyntax::Editor { inputs: false },
     headers: None,
     fields: &[
@@ -300,6 +300,6 @@ static WINDSURF: ClientSchema = ClientSchema {
         both("headers", "headers", Pairs),
         both("disabled", "enabled", Inverse),
         both("disabledTools", "excludeTools", Words),
-        missing("alwaysAllow", "permission rules decide which tools ask", RULES),
+        missing("alwaysAllow", "permission rules decide which tools ask", RULES_FIX),
     ],
 };

@@ -10,7 +10,7 @@ use crate::SourceLocation;
 use crate::tree::TextPosition;
 
 /// Maximum bytes of a configuration file.
-const LIMIT: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A configuration file to edit. Operations block.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl EditError {
 }
 
 fn document(path: impl Into<PathBuf>) -> Document {
-    Document::at(path, DocumentPrivacy::Shared).with_limit(LIMIT)
+    Document::at(path, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES)
 }
 
 fn text(bytes: &[u8]) -> Result<&str, EditRefusal> {

@@ -11,11 +11,11 @@ use crate::json::OPTIONS;
 use crate::tree::TextPosition;
 
 /// Highest supported `version` and `schema`.
-const KNOWN: u64 = 1;
+const SUPPORTED_VERSION: u64 = 1;
 /// The byte order mark.
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Preferred order of members in a new entry. Others follow.
-const ORDER: [&str; 11] =
+const KEY_ORDER: [&str; 11] =
     ["type", "transport", "command", "args", "cwd", "env", "url", "headers", "oauth", "tool", "pattern"];
 
 /// A file as a syntax tree.
@@ -26,7 +26,7 @@ pub(super) struct JsonSyntaxTree {
 
 impl JsonSyntaxTree {
     pub(super) fn parse(text: &str) -> Result<Self, EditRefusal> {
-        let body = text.strip_prefix(MARK);
+        let body = text.strip_prefix(BYTE_ORDER_MARK);
         let has_mark = body.is_some();
         let body = body.unwrap_or(text);
         let body = if body.trim().is_empty() { "" } else { body };
@@ -41,7 +41,7 @@ impl JsonSyntaxTree {
 
     pub(super) fn text(&self) -> String {
         let body = self.tree.to_string();
-        if self.has_mark { format!("{MARK}{body}") } else { body }
+        if self.has_mark { format!("{BYTE_ORDER_MARK}{body}") } else { body }
     }
 
     /// Returns the root object. Creates one in an empty file.
@@ -151,7 +151,7 @@ impl ObjectEditor {
     /// Rejects files written by a newer version of Wharf.
     fn check_number(&self) -> Result<(), EditRefusal> {
         for key in ["version", "schema"] {
-            let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > KNOWN);
+            let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > SUPPORTED_VERSION);
             if let (Some(found), Some(member)) = (found, self.member(key)) {
                 return Err(EditRefusal::Newer { at: place_of(&member.into()), key: key.to_owned(), found });
             }
@@ -233,7 +233,7 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 fn in_order(members: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    let rank = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let rank = |key: &str| KEY_ORDER.iter().position(|known| *known == key).unwrap_or(KEY_ORDER.len());
     let mut members: Vec<_> = members.iter().collect();
     members.sort_by_key(|(key, _)| rank(key));
     members.into_iter()

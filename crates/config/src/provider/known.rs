@@ -22,13 +22,13 @@ pub struct KnownProvider {
 }
 
 /// Maximum tokens of a response from a hosted model, including thinking.
-const LONG_ANSWER: u32 = 32_000;
+const MAX_HOSTED_TOKENS: u32 = 32_000;
 /// Maximum tokens of a response from a local model.
-const SHORT_ANSWER: u32 = 8_192;
+const MAX_LOCAL_TOKENS: u32 = 8_192;
 /// Context tokens used with hosted models. They support more, at a higher price.
-const LARGE_CONTEXT: u64 = 200_000;
+const HOSTED_CONTEXT_TOKENS: u64 = 200_000;
 /// Default context tokens of local models.
-const SMALL_CONTEXT: u64 = 32_768;
+const LOCAL_CONTEXT_TOKENS: u64 = 32_768;
 
 /// The built-in providers, in the order in which they are tried.
 ///
@@ -43,8 +43,8 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         url_variable: Some("ANTHROPIC_BASE_URL"),
         key_variable: Some("ANTHROPIC_API_KEY"),
         model: "claude-sonnet-5",
-        max_tokens: LONG_ANSWER,
-        context_tokens: LARGE_CONTEXT,
+        max_tokens: MAX_HOSTED_TOKENS,
+        context_tokens: HOSTED_CONTEXT_TOKENS,
     },
     KnownProvider {
         name: "openai",
@@ -53,8 +53,8 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         url_variable: Some("OPENAI_BASE_URL"),
         key_variable: Some("OPENAI_API_KEY"),
         model: "gpt-5.6",
-        max_tokens: LONG_ANSWER,
-        context_tokens: LARGE_CONTEXT,
+        max_tokens: MAX_HOSTED_TOKENS,
+        context_tokens: HOSTED_CONTEXT_TOKENS,
     },
     KnownProvider {
         name: "openai-chat",
@@ -63,8 +63,8 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         url_variable: Some("OPENAI_BASE_URL"),
         key_variable: Some("OPENAI_API_KEY"),
         model: "gpt-5.6",
-        max_tokens: LONG_ANSWER,
-        context_tokens: LARGE_CONTEXT,
+        max_tokens: MAX_HOSTED_TOKENS,
+        context_tokens: HOSTED_CONTEXT_TOKENS,
     },
     KnownProvider {
         name: "ollama",
@@ -73,8 +73,8 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         url_variable: None,
         key_variable: None,
         model: "gpt-oss:20b",
-        max_tokens: SHORT_ANSWER,
-        context_tokens: SMALL_CONTEXT,
+        max_tokens: MAX_LOCAL_TOKENS,
+        context_tokens: LOCAL_CONTEXT_TOKENS,
     },
     KnownProvider {
         name: "llama",
@@ -83,8 +83,8 @@ pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
         url_variable: None,
         key_variable: None,
         model: "default",
-        max_tokens: SHORT_ANSWER,
-        context_tokens: SMALL_CONTEXT,
+        max_tokens: MAX_LOCAL_TOKENS,
+        context_tokens: LOCAL_CONTEXT_TOKENS,
     },
 ];
 

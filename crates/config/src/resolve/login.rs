@@ -12,7 +12,7 @@ use crate::ConfigProblem;
 use crate::configured::{OauthDefinition, SourcedValue};
 
 /// Maximum bytes of a key file.
-const LONGEST_KEY: u64 = 64 << 10;
+const MAX_KEY_BYTES: u64 = 64 << 10;
 
 impl EntryResolver<'_> {
     pub(super) fn login(&self, oauth: &OauthDefinition) -> Result<AuthSettings, ConfigProblem> {
@@ -126,6 +126,6 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut text = String::new();
-    File::open(path)?.take(LONGEST_KEY).read_to_string(&mut text)?;
+    File::open(path)?.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }

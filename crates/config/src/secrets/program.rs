@@ -14,13 +14,13 @@ use super::SecretError;
 use crate::approvals::look::on_path;
 
 /// Maximum run time of a program.
-const LIMIT: Duration = Duration::from_secs(10);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of its output.
-const ANSWER: u64 = 64 << 10;
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 /// Maximum bytes of its standard error output.
-const COMPLAINT: u64 = 4 << 10;
+const MAX_STDERR_BYTES: u64 = 4 << 10;
 /// Interval for checking whether a program has exited after its output ended.
-const PAUSE: Duration = Duration::from_millis(2);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A program, its arguments and its input.
 pub(super) struct SecretProgram {
@@ -32,7 +32,7 @@ pub(super) struct SecretProgram {
 
 impl SecretProgram {
     pub(super) fn new(file: PathBuf, arguments: Vec<String>) -> Self {
-        Self { file: file.into(), arguments, input: None, limit: LIMIT }
+        Self { file: file.into(), arguments, input: None, limit: PROGRAM_TIMEOUT }
     }
 
     /// Creates the user's command, with the secret's name in place of `{name}`.
@@ -40,7 +40,7 @@ impl SecretProgram {
         let (file, arguments) =
             command.split_first().map_or((OsStr::new(""), command), |(file, rest)| (file.as_ref(), rest));
         let arguments = arguments.iter().map(|argument| argument.replace("{name}", name)).collect();
-        Self { file: file.to_owned(), arguments, input: None, limit: LIMIT }
+        Self { file: file.to_owned(), arguments, input: None, limit: PROGRAM_TIMEOUT }
     }
 
     pub(super) fn with_input(self, input: String) -> Self {
@@ -57,7 +57,7 @@ impl SecretProgram {
         let program = self.name();
         let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
         let answer = self.answer(around)?;
-        if answer.len() as u64 > ANSWER {
+        if answer.len() as u64 > MAX_OUTPUT_BYTES {
             return Err(bad("longer than 64 KiB"));
         }
         let text = String::from_utf8(answer).map_err(|_| bad("not UTF-8"))?;
@@ -76,12 +76,12 @@ impl SecretProgram {
         let deadline = Instant::now() + limit;
         let mut child =
             self.start(around).map_err(|source| SecretError::NotStarted { program: program.clone(), source })?;
-        let answer = gather(child.stdout.take(), ANSWER + 1);
-        let complaint = gather(child.stderr.take(), COMPLAINT);
+        let answer = gather(child.stdout.take(), MAX_OUTPUT_BYTES + 1);
+        let complaint = gather(child.stderr.take(), MAX_STDERR_BYTES);
         feed(&mut child, self.input);
         let ended = match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             // The output exceeds the limit: do not wait for the exit.
-            Ok(answer) if answer.len() as u64 > ANSWER => Some((answer, None)),
+            Ok(answer) if answer.len() as u64 > MAX_OUTPUT_BYTES => Some((answer, None)),
             Ok(answer) => wait(&mut child, deadline).map(|status| (answer, Some(status))),
             Err(_) => None,
         };
@@ -89,7 +89,7 @@ impl SecretProgram {
         match ended {
             None => Err(SecretError::TooSlow { program, limit }),
             Some((_, Some(status))) if !status.success() => {
-                let complaint = complaint.recv_timeout(PAUSE * 50).unwrap_or_default();
+                let complaint = complaint.recv_timeout(EXIT_POLL_INTERVAL * 50).unwrap_or_default();
                 let complaint = UntrustedText::from_bytes(complaint.trim_ascii()).to_string();
                 Err(SecretError::Failed { program, status: status.to_string(), complaint })
             }
@@ -156,7 +156,7 @@ fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Ok(None) if Instant::now() < deadline => thread::sleep(EXIT_POLL_INTERVAL),
             _ => return None,
         }
     }

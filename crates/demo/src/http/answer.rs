@@ -15,11 +15,11 @@ use crate::message::{
 };
 
 /// Time to wait for a reply before the event stream starts without it, so that comments can keep the connection alive.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STREAM_DELAY: Duration = Duration::from_millis(500);
 
 /// Waits for the start of a feed, up to a time limit.
 pub async fn beginning(feed: &Arc<EventFeed>) -> FeedStart {
-    tokio::time::timeout(PATIENCE, feed.beginning()).await.unwrap_or(FeedStart::More)
+    tokio::time::timeout(STREAM_DELAY, feed.beginning()).await.unwrap_or(FeedStart::More)
 }
 
 pub fn accepted() -> Response {

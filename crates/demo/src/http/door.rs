@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::LARGEST_BODY;
+use super::MAX_BODY_BYTES;
 use super::refusal::HttpRefusal;
 
 /// Rejects requests with a foreign `Host` or `Origin` (2026-07-28 basic/transports, "Security").
@@ -25,7 +25,7 @@ pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request,
 pub async fn only_bounded(request: Request, next: Next) -> Response {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok());
-    if length.is_some_and(|length: u64| length > LARGEST_BODY as u64) {
+    if length.is_some_and(|length: u64| length > MAX_BODY_BYTES as u64) {
         return HttpRefusal::plain(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large").into_response();
     }
     next.run(request).await

@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::message::{Outbox, locked};
 
 /// Maximum number of buffered messages.
-const MOST_MESSAGES: usize = 512;
+const MAX_BUFFERED_MESSAGES: usize = 512;
 
 /// Maximum number of buffered bytes. A single message may be larger.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct EventFeed {
@@ -131,7 +131,7 @@ impl FeedState {
         let text = message.to_string();
         self.bytes += text.len();
         self.kept.push_back(text);
-        while self.kept.len() > MOST_MESSAGES || (self.bytes > MOST_BYTES && self.kept.len() > 1) {
+        while self.kept.len() > MAX_BUFFERED_MESSAGES || (self.bytes > MAX_BUFFERED_BYTES && self.kept.len() > 1) {
             let oldest = self.kept.pop_front().unwrap_or_default();
             self.bytes -= oldest.len();
             self.dropped += 1;
@@ -176,7 +176,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{EventFeed, FeedPosition, MOST_BYTES, MOST_MESSAGES};
+    use super::{EventFeed, FeedPosition, MAX_BUFFERED_BYTES, MAX_BUFFERED_MESSAGES};
 
     /// Returns the next message of a reader, `-` if there is none yet, or `.` at the end.
     fn next(feed: &EventFeed, bookmark: &mut FeedPosition) -> String {
@@ -209,15 +209,15 @@ mod tests {
     fn only_so_much_is_kept() {
         let feed = EventFeed::default();
         let mut slow = feed.open();
-        for number in 0..=MOST_MESSAGES {
+        for number in 0..=MAX_BUFFERED_MESSAGES {
             feed.push(&json!(number));
         }
         assert_eq!(next(&feed, &mut slow), ".", "it fell behind");
         assert!(feed.reopen(0).is_none());
         assert_eq!(next(&feed, &mut feed.reopen(1).unwrap()), "1");
-        let large = "x".repeat(MOST_BYTES);
+        let large = "x".repeat(MAX_BUFFERED_BYTES);
         feed.push(&json!(large));
-        let last = MOST_MESSAGES as u64 + 1;
+        let last = MAX_BUFFERED_MESSAGES as u64 + 1;
         assert!(feed.reopen(last - 1).is_none() && feed.reopen(last).is_some());
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::feed::{EventFeed, FeedPosition};
 
 /// Idle time after which a comment keeps the stream alive.
-const SILENCE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Reads a feed for one response.
 pub struct EventStream {
@@ -32,7 +32,7 @@ pub struct EventStream {
 impl EventStream {
     /// Creates a reader of `feed`. `hold` is dropped when the response is over or the client disconnects.
     pub fn new(feed: Arc<EventFeed>, bookmark: FeedPosition, hold: impl Any + Send) -> Self {
-        let silence = Box::pin(sleep(SILENCE));
+        let silence = Box::pin(sleep(KEEP_ALIVE_INTERVAL));
         Self { feed, bookmark, stream: None, opening: None, silence, _hold: Box::new(hold) }
     }
 
@@ -83,7 +83,7 @@ impl Body for EventStream {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let text = self.poll_text(context);
         if text.is_ready() {
-            self.silence.as_mut().reset(Instant::now() + SILENCE);
+            self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE_INTERVAL);
         }
         text.map(|text| text.map(|text| Ok(Frame::data(text.into()))))
     }
@@ -112,7 +112,7 @@ mod tests {
         for _ in 0..2 {
             let started = Instant::now();
             assert_eq!(next(&mut reader).await.unwrap(), ": still here\n\n");
-            assert_eq!(started.elapsed().as_secs(), SILENCE.as_secs());
+            assert_eq!(started.elapsed().as_secs(), KEEP_ALIVE_INTERVAL.as_secs());
         }
         feed.push(&json!({"a": "\n"}));
         assert_eq!(next(&mut reader).await.unwrap(), "event: message\nid: 7-1\ndata: {\"a\":\"\\n\"}\n\n");

@@ -11,10 +11,10 @@ use crate::message::locked;
 use crate::server::DemoServer;
 
 /// Maximum number of sessions. The least recently used one is removed.
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 
 /// Maximum number of resumable request streams per session.
-const MOST_STREAMS: usize = 64;
+const MAX_STREAMS: usize = 64;
 
 /// Number of the session's own stream. Request streams are numbered from 1.
 pub const OWN_STREAM: u64 = 0;
@@ -38,7 +38,7 @@ impl SessionTable {
     /// Adds a session.
     pub fn add(&self, session: &Arc<HttpSession>) {
         let mut all = locked(&self.all);
-        if all.len() >= MOST_SESSIONS {
+        if all.len() >= MAX_SESSIONS {
             all.remove(0).close();
         }
         all.push(Arc::clone(session));
@@ -79,7 +79,7 @@ impl HttpSession {
     pub fn keep(&self, feed: &Arc<EventFeed>) -> u64 {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
         let mut streams = locked(&self.streams);
-        if streams.len() >= MOST_STREAMS {
+        if streams.len() >= MAX_STREAMS {
             streams.pop_front();
         }
         streams.push_back((number, Arc::clone(feed)));
@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn the_least_recently_used_session_gives_way() {
         let sessions = SessionTable::default();
-        let made: Vec<_> = (0..=MOST_SESSIONS).map(|_| session()).collect();
-        for session in &made[..MOST_SESSIONS] {
+        let made: Vec<_> = (0..=MAX_SESSIONS).map(|_| session()).collect();
+        for session in &made[..MAX_SESSIONS] {
             sessions.add(session);
         }
         assert!(sessions.find(&made[0].id).is_some());
-        sessions.add(&made[MOST_SESSIONS]);
+        sessions.add(&made[MAX_SESSIONS]);
         let is_there = |session: &Arc<HttpSession>| sessions.find(&session.id).is_some();
         assert!(is_there(&made[0]) && !is_there(&made[1]) && is_there(&made[2]));
         assert!(!made[1].own.push(&true.into()), "its stream has ended");
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn only_streams_that_are_kept_are_taken_up() {
         let session = session();
-        let feeds: Vec<_> = (0..=MOST_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
+        let feeds: Vec<_> = (0..=MAX_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
         let numbers: Vec<_> = feeds.iter().map(|feed| session.keep(feed)).collect();
         let is_kept = |stream: u64| session.resume(&format!("{stream}-0")).is_some();
         assert!(is_kept(OWN_STREAM) && !is_kept(numbers[0]) && is_kept(numbers[1]));

@@ -10,7 +10,7 @@ use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveErro
 
 const KEY_BYTES: usize = 32;
 /// Block size of SHA-256, to which HMAC pads its key (RFC 2104).
-const BLOCK: usize = 64;
+const HMAC_BLOCK_BYTES: usize = 64;
 
 /// The key of one state directory.
 pub(crate) struct AuditKey([u8; KEY_BYTES]);
@@ -50,7 +50,7 @@ impl AuditKey {
     /// Returns the HMAC-SHA-256 of the bytes in hexadecimal.
     pub fn digest(&self, bytes: &[u8]) -> String {
         let padded = |pad: u8| {
-            let mut block = [pad; BLOCK];
+            let mut block = [pad; HMAC_BLOCK_BYTES];
             block.iter_mut().zip(self.0).for_each(|(byte, key)| *byte ^= key);
             block
         };

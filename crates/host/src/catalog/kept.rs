@@ -13,23 +13,23 @@ use wharf_wire::View;
 use super::listed::{ListFreshness, ListName, ServerLists};
 
 /// Schema version of the document.
-const SCHEMA: u64 = 1;
+const CACHE_SCHEMA_VERSION: u64 = 1;
 /// Maximum bytes of a document.
-const LARGEST: usize = 8 * 1024 * 1024;
+const MAX_CACHE_BYTES: usize = 8 * 1024 * 1024;
 /// Bounds of a whole document. Its items have their own bounds as well.
-const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 4_000_000 };
+const CACHE_BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 4_000_000 };
 
 /// Errors of writing or reading a cached catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogCacheError {
     /// The document has more than 8 MiB.
-    #[error("the cached catalog has {0} bytes (maximum {LARGEST})")]
+    #[error("the cached catalog has {0} bytes (maximum {MAX_CACHE_BYTES})")]
     TooLarge(usize),
     /// The document is malformed.
     #[error("the cached catalog is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The document has another schema version, probably a later one.
-    #[error("the cached catalog has schema {0}, expected {SCHEMA}")]
+    #[error("the cached catalog has schema {0}, expected {CACHE_SCHEMA_VERSION}")]
     OtherSchema(u64),
     /// The document belongs to a server with another spec.
     #[error("the cached catalog belongs to another server")]
@@ -62,7 +62,7 @@ pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJ
     }
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let document = CacheDocument {
-        schema: SCHEMA,
+        schema: CACHE_SCHEMA_VERSION,
         identity,
         at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         instructions: listed.instructions.as_deref(),
@@ -73,7 +73,11 @@ pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJ
         unasked: &listed.unasked,
     };
     let text = RawJson::of(&document).map_err(CatalogCacheError::Unwritable)?;
-    if text.as_bytes().len() > LARGEST { Err(CatalogCacheError::TooLarge(text.as_bytes().len())) } else { Ok(text) }
+    if text.as_bytes().len() > MAX_CACHE_BYTES {
+        Err(CatalogCacheError::TooLarge(text.as_bytes().len()))
+    } else {
+        Ok(text)
+    }
 }
 
 /// Reads the document of a server with this identity. The result shares the document's memory.
@@ -100,7 +104,7 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<ServerLists,
         unasked: Vec<ListName>,
     }
     let raw = checked(document.into())?;
-    let document: ParsedCacheDocument<'_> = raw.decode(&BOUNDS).map_err(damaged)?;
+    let document: ParsedCacheDocument<'_> = raw.decode(&CACHE_BOUNDS).map_err(damaged)?;
     if document.identity != identity {
         return Err(CatalogCacheError::OtherIdentity);
     }
@@ -121,13 +125,13 @@ fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
     struct SchemaHeader {
         schema: u64,
     }
-    if document.len() > LARGEST {
+    if document.len() > MAX_CACHE_BYTES {
         return Err(CatalogCacheError::TooLarge(document.len()));
     }
     // The document may have been reformatted over many lines.
     let raw = RawJson::parse(document).map_err(damaged)?;
-    match raw.decode(&BOUNDS).map_err(damaged)? {
-        SchemaHeader { schema: SCHEMA } => Ok(raw),
+    match raw.decode(&CACHE_BOUNDS).map_err(damaged)? {
+        SchemaHeader { schema: CACHE_SCHEMA_VERSION } => Ok(raw),
         SchemaHeader { schema } => Err(CatalogCacheError::OtherSchema(schema)),
     }
 }
@@ -219,13 +223,13 @@ mod tests {
             (text.replace(r#""name":"p""#, r#""name":7"#), "the cached catalog is damaged"),
             (text.replace(r#""schema":1"#, r#""schema":2"#), "the cached catalog has schema 2, expected 1"),
             (text.replace(r#""identity":"me""#, r#""identity":"you""#), "the cached catalog belongs to another server"),
-            (" ".repeat(LARGEST + 1), "the cached catalog has 8388609 bytes (maximum 8388608)"),
+            (" ".repeat(MAX_CACHE_BYTES + 1), "the cached catalog has 8388609 bytes (maximum 8388608)"),
         ] {
             let shown = &document[..document.len().min(100)];
             assert_eq!(recalled(document.clone()).err().as_deref(), Some(expected), "{shown}");
         }
         let mut large = listed(&["a"]);
-        large.instructions = Some("x".repeat(LARGEST));
+        large.instructions = Some("x".repeat(MAX_CACHE_BYTES));
         assert!(matches!(keep(&large, "me", SystemTime::UNIX_EPOCH), Err(CatalogCacheError::TooLarge(_))));
     }
 

@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 use wharf_spec::{ToolId, UntrustedText};
 
 /// Maximum length of a name at model providers.
-const LONGEST_ALIAS: usize = 64;
+const MAX_ALIAS_LENGTH: usize = 64;
 /// Maximum length of the server part in a hashed name.
-const SERVER_ROOM: usize = 24;
+const MAX_HASHED_SERVER_LENGTH: usize = 24;
 /// Number of hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 8;
 /// Maximum characters of a tool's own name in a displayed name.
-const LONGEST_SHOWN: usize = 128;
+const MAX_SHOWN_NAME_CHARS: usize = 128;
 
 /// Naming style of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -97,8 +97,8 @@ fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
 /// Returns a name that a hash over both parts makes unique.
 fn hashed(style: NameStyle, id: &ToolId) -> String {
     let (start, between) = if style == NameStyle::Double { ("mcp__", "__") } else { ("mcp_", "_") };
-    let room = LONGEST_ALIAS - start.len() - between.len() - 1 - HASH_DIGITS;
-    let server = slug(id.server.as_str(), SERVER_ROOM, "server");
+    let room = MAX_ALIAS_LENGTH - start.len() - between.len() - 1 - HASH_DIGITS;
+    let server = slug(id.server.as_str(), MAX_HASHED_SERVER_LENGTH, "server");
     let tool = slug(&id.tool, room - server.len(), "tool");
     let mut name = format!("{start}{server}{between}{tool}_");
     for byte in &digest(id)[..HASH_DIGITS / 2] {
@@ -135,7 +135,7 @@ fn slug(text: &str, room: usize, otherwise: &str) -> String {
 
 /// Reports whether a person can read and type the name: no hidden characters, no spaces, limited length.
 fn is_legible(tool: &str) -> bool {
-    let short = tool.len() <= LONGEST_SHOWN || tool.chars().count() <= LONGEST_SHOWN;
+    let short = tool.len() <= MAX_SHOWN_NAME_CHARS || tool.chars().count() <= MAX_SHOWN_NAME_CHARS;
     let plain = tool.bytes().all(|byte| byte.is_ascii_graphic());
     short && (plain || !tool.contains(char::is_whitespace) && UntrustedText::new(tool).to_string() == tool)
 }
@@ -143,7 +143,7 @@ fn is_legible(tool: &str) -> bool {
 /// Reports whether model providers accept the name.
 fn is_safe(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    (1..=LONGEST_ALIAS).contains(&name.len()) && name.bytes().all(fits)
+    (1..=MAX_ALIAS_LENGTH).contains(&name.len()) && name.bytes().all(fits)
 }
 
 fn blurs_at_end(server: &str) -> bool {
@@ -217,7 +217,7 @@ mod tests {
         let (shown, alias) = names(NameStyle::Double, &"s".repeat(64), &"t".repeat(100));
         assert_eq!(shown, format!("mcp__{}__{}", "s".repeat(64), "t".repeat(100)));
         assert!(alias.starts_with(&format!("mcp__{}__{}_", "s".repeat(24), "t".repeat(24))), "{alias}");
-        assert_eq!(alias.len(), LONGEST_ALIAS);
+        assert_eq!(alias.len(), MAX_ALIAS_LENGTH);
         let (shown, alias) = names(NameStyle::Double, "s", &"t".repeat(129));
         assert_eq!(shown, alias);
         let (_, alias) = names(NameStyle::Hashed, "___", "日本語");

@@ -13,7 +13,7 @@ pub const TITLE: usize = 200;
 pub const INSTRUCTIONS: usize = 8192;
 
 /// Maximum length of a run of hidden characters that is escaped. A longer run could encode a text and is only counted.
-const SPELT: usize = 4;
+const MAX_ESCAPED_RUN: usize = 4;
 
 /// A sanitized text, with the changes made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     for run in runs(text) {
         match run.text.chars().count() {
             _ if !run.hidden => shown.push_str(run.text),
-            few if few <= SPELT => run.text.chars().for_each(|character| {
+            few if few <= MAX_ESCAPED_RUN => run.text.chars().for_each(|character| {
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
             }),
             many => {

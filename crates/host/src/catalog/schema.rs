@@ -19,9 +19,9 @@ use super::tree::{JsonMembers, JsonTree};
 use measure::ReferenceSizes;
 
 /// Maximum bytes of a schema.
-const LARGEST: usize = 256 * 1024;
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// Parsing bounds. Nested schemas are counted separately.
-const BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 100_000 };
+const SCHEMA_BOUNDS: JsonLimits = JsonLimits { depth: 128, nodes: 100_000 };
 
 /// A compiled schema, with the changes made to it.
 #[derive(Debug, Clone)]
@@ -44,10 +44,10 @@ pub fn compile(schema: Option<&RawJson>) -> CompiledSchema {
 }
 
 fn compiled(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
-    if schema.as_bytes().len() > LARGEST {
+    if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLarge);
     }
-    let tree = JsonTree::parse(schema, &BOUNDS).map_err(fault)?;
+    let tree = JsonTree::parse(schema, &SCHEMA_BOUNDS).map_err(fault)?;
     if !may_be_object(&tree) {
         return Err(SchemaError::NotObject);
     }

@@ -10,9 +10,9 @@ use super::listed::ListFreshness;
 use super::{DESCRIPTION, NameStyle, TITLE, ToolNames, ToolWarning, compile, fingerprint, name, neutral};
 
 /// Maximum characters of a tool's own name in its origin line.
-const TOLD: usize = 200;
+const MAX_ORIGIN_NAME_CHARS: usize = 200;
 /// Maximum length of a regular name.
-const LONGEST_NAME: usize = 128;
+const MAX_REGULAR_NAME_LENGTH: usize = 128;
 
 /// A tool in the catalog.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ fn describe(
     let annotations = &definition.annotations;
     let title = definition.title.as_deref().or(annotations.title.as_deref());
     // The origin comes first, so that no text of the server can precede it.
-    let mut text = format!("[{}: {}]", id.server, UntrustedText::new(&*id.tool).shortened(TOLD));
+    let mut text = format!("[{}: {}]", id.server, UntrustedText::new(&*id.tool).shortened(MAX_ORIGIN_NAME_CHARS));
     if let Some(said) = &definition.description {
         text.push('\n');
         text.push_str(&neutralised(said, DESCRIPTION, marks));
@@ -132,5 +132,5 @@ fn hints(annotations: &ToolAnnotations, freshness: ListFreshness) -> ToolHints {
 
 fn is_odd(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(fits)
+    !(1..=MAX_REGULAR_NAME_LENGTH).contains(&name.len()) || !name.bytes().all(fits)
 }

@@ -91,7 +91,7 @@ fn many_long_definitions_are_known_by_their_fingerprints_only() {
         pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
     }
     let text = pins_text(pins).unwrap();
-    assert!(text.len() < MOST_PINS);
+    assert!(text.len() < MAX_PINS_BYTES);
     let read: PinSet = serde_json::from_slice(&text).unwrap();
     assert_eq!(read.standing(ServerOrigin::USER, &id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
 }
@@ -101,9 +101,9 @@ fn what_was_listed_long_ago_is_removed() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("one-x.json");
     std::fs::write(&file, "{}").unwrap();
-    forget_old(place.path(), SystemTime::now() + FORGOTTEN / 2);
+    forget_old(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY / 2);
     assert!(file.exists());
-    forget_old(place.path(), SystemTime::now() + FORGOTTEN * 2);
+    forget_old(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY * 2);
     assert!(!file.exists());
 }
 

@@ -13,16 +13,16 @@ use wharf_tools::{ToolError, ToolErrorKind};
 use crate::catalog::neutral;
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::polling::{DEFAULT, LONGEST, MINIMUM};
+use crate::polling::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 use crate::server::Server;
 use crate::tool::error;
 
 /// Maximum bytes of a URI.
-pub(super) const LONGEST_URI: usize = 8 << 10;
+pub(super) const MAX_URI_BYTES: usize = 8 << 10;
 /// Maximum bytes of other texts.
-const LONGEST_TEXT: usize = 1 << 10;
+const MAX_TEXT_BYTES: usize = 1 << 10;
 /// Maximum number of servers named in an error.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED_SERVERS: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,8 +115,8 @@ fn servers_told(context: &HostContext) -> String {
     let servers = context.servers.load();
     let mut names: Vec<&str> = servers.keys().map(wharf_spec::ServerName::as_str).collect();
     names.sort_unstable();
-    let more = if names.len() > MOST_NAMED { " and others" } else { "" };
-    names.truncate(MOST_NAMED);
+    let more = if names.len() > MAX_NAMED_SERVERS { " and others" } else { "" };
+    names.truncate(MAX_NAMED_SERVERS);
     match names.as_slice() {
         [] => "no servers are configured".to_owned(),
         names => format!("available servers: {}{more}", names.join(", ")),
@@ -125,10 +125,10 @@ fn servers_told(context: &HostContext) -> String {
 
 /// Checks the length and characters of a URI. Its meaning is up to the server.
 pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
-    if uri.is_empty() || uri.len() > LONGEST_URI {
-        return Err(wrong(format!("the URI must have 1 to {LONGEST_URI} bytes, but has {}", uri.len())));
+    if uri.is_empty() || uri.len() > MAX_URI_BYTES {
+        return Err(wrong(format!("the URI must have 1 to {MAX_URI_BYTES} bytes, but has {}", uri.len())));
     }
-    if neutral(uri, LONGEST_URI).revealed || uri.contains(['\n', '\t', '\r']) {
+    if neutral(uri, MAX_URI_BYTES).revealed || uri.contains(['\n', '\t', '\r']) {
         let shown = UntrustedText::new(uri);
         return Err(wrong(format!("the URI contains invisible characters: {}", shown.shortened(200))));
     }
@@ -138,18 +138,24 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
 /// Checks the length of an optional text.
 pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError> {
     match text {
-        Some(text) if text.len() > LONGEST_TEXT => Err(wrong(format!("`{what}` is longer than {LONGEST_TEXT} bytes"))),
+        Some(text) if text.len() > MAX_TEXT_BYTES => {
+            Err(wrong(format!("`{what}` is longer than {MAX_TEXT_BYTES} bytes")))
+        }
         _ => Ok(()),
     }
 }
 
 /// Returns the poll interval, or the default.
 pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
-    let Some(millis) = millis else { return Ok(DEFAULT) };
+    let Some(millis) = millis else { return Ok(DEFAULT_POLL_INTERVAL) };
     let found = Duration::try_from_secs_f64(millis / 1000.0).ok();
-    let fits = found.filter(|interval| (MINIMUM..=LONGEST).contains(interval));
+    let fits = found.filter(|interval| (MIN_POLL_INTERVAL..=MAX_POLL_INTERVAL).contains(interval));
     fits.ok_or_else(|| {
-        wrong(format!("`intervalMs` must be between {} and {}", MINIMUM.as_millis(), LONGEST.as_millis()))
+        wrong(format!(
+            "`intervalMs` must be between {} and {}",
+            MIN_POLL_INTERVAL.as_millis(),
+            MAX_POLL_INTERVAL.as_millis()
+        ))
     })
 }
 
@@ -186,8 +192,8 @@ mod tests {
             ("file:///etc/passwd", true),
             ("no scheme at all", true),
             ("ünï:code", true),
-            (&"a".repeat(LONGEST_URI), true),
-            (&"a".repeat(LONGEST_URI + 1), false),
+            (&"a".repeat(MAX_URI_BYTES), true),
+            (&"a".repeat(MAX_URI_BYTES + 1), false),
             ("", false),
             ("a:\u{202e}b", false),
             ("a:\nb", false),

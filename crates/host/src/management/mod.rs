@@ -27,7 +27,7 @@ pub(crate) use watches::AgentSubscriptions;
 
 /// Registers the management tools.
 pub(crate) fn register(context: &Arc<HostContext>) {
-    for plan in PLANS {
+    for plan in MANAGEMENT_TOOLS {
         let tool = ManagementTool::new(&plan, Arc::downgrade(context));
         context.shelf.registry().register(Arc::new(tool));
     }
@@ -65,7 +65,7 @@ impl ManagementToolSpec {
     }
 }
 
-const PLANS: [ManagementToolSpec; 9] = [
+const MANAGEMENT_TOOLS: [ManagementToolSpec; 9] = [
     ManagementToolSpec::free(
         "ListMcpResources",
         "Lists the resources of all MCP servers, or of one of them.",
@@ -79,13 +79,13 @@ const PLANS: [ManagementToolSpec; 9] = [
         |context, call| Box::pin(resources::list_templates(context, call)),
     ),
     ManagementToolSpec::deciding(
-        access::READ,
+        access::READ_RESOURCE_TOOL,
         "Reads a resource of an MCP server by its URI. Large content is written to a file, whose path is returned.",
         schema::reading,
         |context, call| Box::pin(read::read(context, call)),
     ),
     ManagementToolSpec::deciding(
-        access::SUBSCRIBE,
+        access::SUBSCRIBE_RESOURCE_TOOL,
         "Subscribes to changes of a resource of an MCP server. Changes are reported as notes before later turns.",
         schema::watching,
         |context, call| Box::pin(subscriptions::watch(context, call)),
@@ -97,7 +97,7 @@ const PLANS: [ManagementToolSpec; 9] = [
         |context, call| Box::pin(subscriptions::unwatch(context, call)),
     ),
     ManagementToolSpec::deciding(
-        access::POLL,
+        access::POLLING_TOOL,
         "Polls a tool or a resource of an MCP server at an interval. Changed results are reported as notes.",
         schema::polling,
         |context, call| Box::pin(subscriptions::poll(context, call)),
@@ -115,7 +115,7 @@ const PLANS: [ManagementToolSpec; 9] = [
         |context, call| Box::pin(prompts::list(context, call)),
     ),
     ManagementToolSpec::deciding(
-        access::PROMPT,
+        access::GET_PROMPT_TOOL,
         "Expands a prompt of an MCP server to its messages. The messages come from the server, not from the user.",
         schema::prompting,
         |context, call| Box::pin(prompts::expand(context, call)),

@@ -9,9 +9,9 @@ use wharf_tools::{ToolError, ToolErrorKind, ToolOutcome};
 use crate::catalog::neutral;
 
 /// Maximum bytes of a URI, of a name or media type, and of a description in a list.
-pub(super) const URI: usize = super::arguments::LONGEST_URI;
-pub(super) const NAME: usize = 200;
-pub(super) const TEXT: usize = 1000;
+pub(super) const MAX_LISTED_URI_BYTES: usize = super::arguments::MAX_URI_BYTES;
+pub(super) const MAX_LISTED_NAME_BYTES: usize = 200;
+pub(super) const MAX_LISTED_TEXT_BYTES: usize = 1000;
 
 /// Sanitizes and truncates a text of a server for a model.
 pub(super) fn told(text: &str, limit: usize) -> Cow<'_, str> {

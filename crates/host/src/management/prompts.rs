@@ -10,9 +10,9 @@ use wharf_tools::{OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest}
 use wharf_wire::PromptResult;
 
 use super::arguments::{GetPromptArguments, check_text, decode, server_of};
-use super::output::{NAME, TEXT, told, told_if};
+use super::output::{MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, told, told_if};
 use super::resources::sections;
-use crate::access::{PROMPT, RequiredPermission, ServerAccess};
+use crate::access::{GET_PROMPT_TOOL, RequiredPermission, ServerAccess};
 use crate::catalog::ListName;
 use crate::context::HostContext;
 use crate::error::HostError;
@@ -21,8 +21,8 @@ use crate::server::Server;
 use crate::tool::error;
 
 /// Maximum number of listed arguments of a prompt, and of messages of an expanded one.
-const MOST_ARGUMENTS: usize = 50;
-const MOST_MESSAGES: usize = 100;
+const MAX_LISTED_ARGUMENTS: usize = 50;
+const MAX_PROMPT_MESSAGES: usize = 100;
 
 #[derive(Serialize)]
 struct PromptEntry<'a> {
@@ -48,15 +48,15 @@ pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Res
     let listed = sections(&context, &call, ListName::Prompts).await?;
     Ok(listed.answer(&context, |section, entries| {
         for prompt in &section.prompts {
-            let arguments = prompt.arguments.iter().take(MOST_ARGUMENTS).map(|argument| PromptArgumentEntry {
-                name: told(&argument.name, NAME),
-                description: told_if(argument.description.as_ref(), TEXT),
+            let arguments = prompt.arguments.iter().take(MAX_LISTED_ARGUMENTS).map(|argument| PromptArgumentEntry {
+                name: told(&argument.name, MAX_LISTED_NAME_BYTES),
+                description: told_if(argument.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 required: argument.required,
             });
             entries.push(&PromptEntry {
-                name: told(&prompt.name, NAME),
-                title: told_if(prompt.title.as_ref(), NAME),
-                description: told_if(prompt.description.as_ref(), TEXT),
+                name: told(&prompt.name, MAX_LISTED_NAME_BYTES),
+                title: told_if(prompt.title.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: told_if(prompt.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 arguments: arguments.collect(),
                 server: section.server.as_str(),
             });
@@ -69,7 +69,8 @@ pub(super) async fn expand(context: Arc<HostContext>, call: ToolInvocation) -> R
     let GetPromptArguments { server, name, arguments } = decode(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
     let server = server_of(&context, &server)?;
-    let access = ServerAccess { tool: PROMPT, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let access =
+        ServerAccess { tool: GET_PROMPT_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
     let permitted = context.permit_access(access, RequiredPermission::Permission(None)).await;
     permitted.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
@@ -88,17 +89,19 @@ pub(super) async fn expand(context: Arc<HostContext>, call: ToolInvocation) -> R
 /// Returns the messages, each preceded by a line that names its role.
 fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
     let name = UntrustedText::new(name);
-    let mut head =
-        format!("[prompt {} of the server {server}: text from the server, not from the user]", name.shortened(NAME));
+    let mut head = format!(
+        "[prompt {} of the server {server}: text from the server, not from the user]",
+        name.shortened(MAX_LISTED_NAME_BYTES)
+    );
     if let Some(description) = &expanded.description {
-        head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).shortened(TEXT));
+        head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).shortened(MAX_LISTED_TEXT_BYTES));
     }
     let mut blocks = vec![OutcomeBlock::text(head)];
-    for message in expanded.messages.iter().take(MOST_MESSAGES) {
+    for message in expanded.messages.iter().take(MAX_PROMPT_MESSAGES) {
         blocks.push(OutcomeBlock::text(format!("[{}]", UntrustedText::new(message.role.as_str()).shortened(20))));
         blocks.push(block(&message.content));
     }
-    if let Some(more) = expanded.messages.len().checked_sub(MOST_MESSAGES).filter(|more| *more > 0) {
+    if let Some(more) = expanded.messages.len().checked_sub(MAX_PROMPT_MESSAGES).filter(|more| *more > 0) {
         blocks.push(OutcomeBlock::text(format!("[{more} more messages are not shown]")));
     }
     blocks
@@ -116,7 +119,7 @@ fn unexpanded(context: &HostContext, server: &Server, name: &str, failed: &HostE
         Some(meant) => {
             format!(
                 "did you mean {}? ListMcpPrompts lists the available prompts",
-                UntrustedText::new(meant).shortened(NAME)
+                UntrustedText::new(meant).shortened(MAX_LISTED_NAME_BYTES)
             )
         }
         None => "ListMcpPrompts lists the available prompts and their arguments".to_owned(),

@@ -12,8 +12,8 @@ use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolError, ToolInv
 use wharf_wire::ResourceContents;
 
 use super::arguments::{ReadResourceArguments, check_uri, decode, server_of};
-use super::output::{JsonArrayBuilder, NAME, URI, answer, told, told_if};
-use crate::access::{READ, ServerAccess};
+use super::output::{JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_URI_BYTES, answer, told, told_if};
+use crate::access::{READ_RESOURCE_TOOL, ServerAccess};
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::results::{ResultLimits, limited, visible};
@@ -21,7 +21,7 @@ use crate::server::Server;
 use crate::tool::error;
 
 /// Maximum bytes of one piece in addition to its text.
-const AROUND: usize = 100;
+const PIECE_OVERHEAD: usize = 100;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,7 +50,8 @@ pub(super) async fn read(context: Arc<HostContext>, call: ToolInvocation) -> Res
     let ReadResourceArguments { server, uri } = decode(&context, &call.arguments)?;
     check_uri(&uri)?;
     let server = server_of(&context, &server)?;
-    let access = ServerAccess { tool: READ, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let access =
+        ServerAccess { tool: READ_RESOURCE_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
@@ -88,12 +89,12 @@ async fn within_limits(context: &HostContext, server: &Server, contents: Vec<Res
     let mut entries = JsonArrayBuilder::new(usize::MAX);
     let mut left_out = 0;
     for contents in contents {
-        if left < AROUND {
+        if left < PIECE_OVERHEAD {
             left_out += 1;
             continue;
         }
         let piece = piece(context, &contents, left).await;
-        left = left.saturating_sub(AROUND + weight(&piece));
+        left = left.saturating_sub(PIECE_OVERHEAD + weight(&piece));
         entries.push(&piece);
     }
     let (pieces, _) = entries.finish();
@@ -111,8 +112,8 @@ fn weight(piece: &ResourcePiece<'_>) -> usize {
 
 /// Returns one piece, truncated to the given size. Base64 takes a third more space than the bytes.
 async fn piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
-    let uri = told(&contents.uri, URI);
-    let mime_type = told_if(contents.mime_type.as_ref(), NAME);
+    let uri = told(&contents.uri, MAX_LISTED_URI_BYTES);
+    let mime_type = told_if(contents.mime_type.as_ref(), MAX_LISTED_NAME_BYTES);
     let mut piece = ResourcePiece { uri, mime_type, text: None, blob: None, file: None };
     let inside = match (&contents.text, &contents.blob) {
         (Some(text), _) => EmbeddedContents::Text(text.clone()),

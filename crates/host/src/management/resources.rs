@@ -9,13 +9,15 @@ use wharf_spec::ServerName;
 use wharf_tools::{ToolError, ToolInvocation, ToolOutcome};
 
 use super::arguments::{ListArguments, decode, server_of};
-use super::output::{JsonArrayBuilder, NAME, TEXT, URI, answer, told, told_if};
+use super::output::{
+    JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, MAX_LISTED_URI_BYTES, answer, told, told_if,
+};
 use crate::catalog::{ListFreshness, ListName, Section};
 use crate::context::HostContext;
 use crate::tool::error;
 
 /// Maximum number of servers named in a remark.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED_SERVERS: usize = 10;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,11 +40,11 @@ pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Res
     Ok(listed.answer(&context, |section, entries| {
         for resource in &section.resources {
             entries.push(&ResourceEntry {
-                uri: Some(told(&resource.uri, URI)),
+                uri: Some(told(&resource.uri, MAX_LISTED_URI_BYTES)),
                 uri_template: None,
-                name: told(&resource.name, NAME),
-                mime_type: told_if(resource.mime_type.as_ref(), NAME),
-                description: told_if(resource.description.as_ref(), TEXT),
+                name: told(&resource.name, MAX_LISTED_NAME_BYTES),
+                mime_type: told_if(resource.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: told_if(resource.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 server: section.server.as_str(),
             });
         }
@@ -56,10 +58,10 @@ pub(super) async fn list_templates(context: Arc<HostContext>, call: ToolInvocati
         for template in &section.templates {
             entries.push(&ResourceEntry {
                 uri: None,
-                uri_template: Some(told(&template.uri_template, URI)),
-                name: told(&template.name, NAME),
-                mime_type: told_if(template.mime_type.as_ref(), NAME),
-                description: told_if(template.description.as_ref(), TEXT),
+                uri_template: Some(told(&template.uri_template, MAX_LISTED_URI_BYTES)),
+                name: told(&template.name, MAX_LISTED_NAME_BYTES),
+                mime_type: told_if(template.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: told_if(template.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 server: section.server.as_str(),
             });
         }
@@ -121,8 +123,8 @@ async fn section_of(
 /// Creates a remark about servers, if there are any.
 fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String> {
     servers.sort();
-    let more = if servers.len() > MOST_NAMED { " and others" } else { "" };
-    let names: Vec<&str> = servers.iter().take(MOST_NAMED).map(ServerName::as_str).collect();
+    let more = if servers.len() > MAX_NAMED_SERVERS { " and others" } else { "" };
+    let names: Vec<&str> = servers.iter().take(MAX_NAMED_SERVERS).map(ServerName::as_str).collect();
     (!names.is_empty()).then(|| format!("{what} {}{more}; {next}", names.join(", ")))
 }
 

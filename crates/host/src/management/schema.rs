@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::arguments::LONGEST_URI;
-use crate::polling::{DEFAULT, LONGEST, MINIMUM};
+use super::arguments::MAX_URI_BYTES;
+use crate::polling::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 
 pub(super) fn listing() -> Value {
     object(json!({ "server": text("The server to list. All servers if absent.") }), &[])
@@ -24,9 +24,9 @@ pub(super) fn unwatching() -> Value {
 pub(super) fn polling() -> Value {
     let interval = json!({
         "type": "number",
-        "minimum": millis(MINIMUM),
-        "maximum": millis(LONGEST),
-        "default": millis(DEFAULT),
+        "minimum": millis(MIN_POLL_INTERVAL),
+        "maximum": millis(MAX_POLL_INTERVAL),
+        "default": millis(DEFAULT_POLL_INTERVAL),
         "description": "Milliseconds between two polls.",
     });
     let properties = json!({
@@ -73,7 +73,7 @@ fn server() -> Value {
 }
 
 fn uri() -> Value {
-    json!({ "type": "string", "maxLength": LONGEST_URI, "description": "The URI of the resource." })
+    json!({ "type": "string", "maxLength": MAX_URI_BYTES, "description": "The URI of the resource." })
 }
 
 fn reason() -> Value {

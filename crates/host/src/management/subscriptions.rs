@@ -15,7 +15,7 @@ use super::arguments::{
 use super::output::{answer, json};
 use super::read::nearest_uri;
 use super::watches::{SubscribeError, SubscriptionSelector};
-use crate::access::{POLL, RequiredPermission, SUBSCRIBE, ServerAccess};
+use crate::access::{POLLING_TOOL, RequiredPermission, SUBSCRIBE_RESOURCE_TOOL, ServerAccess};
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::polling::{self, PermissionSource, PollRequest, PollStartError, PollTarget};
@@ -23,7 +23,7 @@ use crate::server::Server;
 use crate::tool::error;
 
 /// Hint for a server that does not support resource subscriptions.
-const POLL_INSTEAD: &str = "use SubscribePolling with the type `resource` to poll it instead";
+const POLLING_HINT: &str = "use SubscribePolling with the type `resource` to poll it instead";
 
 /// Subscribes to a resource.
 pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
@@ -31,7 +31,12 @@ pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Re
     check_uri(&uri)?;
     check_text("reason", reason.as_deref())?;
     let server = server_of(&context, &server)?;
-    let access = ServerAccess { tool: SUBSCRIBE, server: &server, arguments: &call.arguments, caller: &call.caller };
+    let access = ServerAccess {
+        tool: SUBSCRIBE_RESOURCE_TOOL,
+        server: &server,
+        arguments: &call.arguments,
+        caller: &call.caller,
+    };
     context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
     let patience = context.patience(&server, call.timeout);
     // Counted as a use, so that the server is not stopped as idle before it is asked.
@@ -39,7 +44,7 @@ pub(super) async fn watch(context: Arc<HostContext>, call: ToolInvocation) -> Re
     let passage = server.open(None, patience).await.map_err(|failed| error(&failed))?;
     if !passage.connection.facts().capabilities.resources_subscribe {
         let what = format!("the server {} does not support resource subscriptions", server.name);
-        return Err(wrong(what).with_next(POLL_INSTEAD));
+        return Err(wrong(what).with_next(POLLING_HINT));
     }
     let begun = context.watches.begin(&context, &server, &uri, patience).await;
     let id = begun.map_err(|why| unwatched(&context, &server, &uri, why))?;
@@ -59,8 +64,8 @@ fn unwatched(context: &HostContext, server: &Server, uri: &str, why: SubscribeEr
             let shown = UntrustedText::new(uri);
             let what = format!("the server {name} does not report changes of {}", shown.shortened(500));
             wrong(what).with_next(match nearest_uri(context, server, uri) {
-                Some(meant) => format!("did you mean {meant}? {POLL_INSTEAD}"),
-                None => POLL_INSTEAD.to_owned(),
+                Some(meant) => format!("did you mean {meant}? {POLLING_HINT}"),
+                None => POLLING_HINT.to_owned(),
             })
         }
         SubscribeError::TakenOff => taken_off(server),
@@ -171,7 +176,7 @@ fn repeated(caller: &ToolCaller, interval: Duration) -> ToolCaller {
 }
 
 fn polling_of<'a>(server: &'a Server, call: &'a ToolInvocation, caller: &'a ToolCaller) -> ServerAccess<'a> {
-    ServerAccess { tool: POLL, server, arguments: &call.arguments, caller }
+    ServerAccess { tool: POLLING_TOOL, server, arguments: &call.arguments, caller }
 }
 
 /// Checks that the server offers resources before any are requested.

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 /// Minimum interval between two polls.
-pub(crate) const MINIMUM: Duration = Duration::from_secs(1);
+pub(crate) const MIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Default interval between two polls.
-pub(crate) const DEFAULT: Duration = Duration::from_secs(5);
+pub(crate) const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum interval between two polls.
-pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const MAX_POLL_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum wait after failures, unless the interval itself is longer.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_POLL_BACKOFF: Duration = Duration::from_secs(300);
 /// Maximum number of doublings of the wait.
-const MOST_DOUBLINGS: u32 = 10;
+const MAX_DOUBLINGS: u32 = 10;
 
 /// Poll schedule of one subscription.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct PollBackoff {
 
 impl PollBackoff {
     pub fn new(interval: Duration) -> Self {
-        Self { interval: interval.clamp(MINIMUM, LONGEST), failures: 0 }
+        Self { interval: interval.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL), failures: 0 }
     }
 
     /// Records whether a poll succeeded.
@@ -34,9 +34,9 @@ impl PollBackoff {
     /// Returns the wait after the poll that has just ended. It doubles with every failure and has a jitter of 10 %.
     /// `dice` receives the full spread and returns a part of it.
     pub fn wait(self, dice: impl FnOnce(Duration) -> Duration) -> Duration {
-        let doubled = self.interval.saturating_mul(1 << self.failures.min(MOST_DOUBLINGS));
-        let wait = doubled.min(LONGEST_WAIT.max(self.interval));
-        (wait - wait / 10 + dice(wait / 5)).max(MINIMUM)
+        let doubled = self.interval.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
+        let wait = doubled.min(MAX_POLL_BACKOFF.max(self.interval));
+        (wait - wait / 10 + dice(wait / 5)).max(MIN_POLL_INTERVAL)
     }
 }
 

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use wharf_json::{JsonLimits, RawJson, members};
 
 /// Result members that describe the response rather than the content.
-const BESIDE: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
+const RESPONSE_MEMBERS: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
 
 /// The last result of a subscription. Holds a digest, because results may be large and many.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ fn digest(result: &RawJson, bounds: &JsonLimits) -> [u8; 32] {
     let mut hasher = Sha256::new();
     match members(result, bounds) {
         Ok(members) => {
-            for (key, value) in members.iter().filter(|(key, _)| !BESIDE.contains(&&**key)) {
+            for (key, value) in members.iter().filter(|(key, _)| !RESPONSE_MEMBERS.contains(&&**key)) {
                 hasher.update(key.len().to_le_bytes());
                 hasher.update(&**key);
                 hasher.update(value.as_bytes().len().to_le_bytes());

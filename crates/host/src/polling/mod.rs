@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 use wharf_spec::{ServerName, UntrustedText};
 
-pub(crate) use cadence::{DEFAULT, LONGEST, MINIMUM};
+pub(crate) use cadence::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 pub(crate) use poll::{PermissionSource, PollRequest, PollTarget};
 
 use crate::context::HostContext;
 use crate::server::Server;
 
 /// Maximum number of subscriptions per host.
-const MOST: usize = 32;
+const MAX_POLL_SUBSCRIPTIONS: usize = 32;
 
 /// The poll subscriptions of one host.
 #[derive(Default)]
@@ -93,8 +93,8 @@ impl HostContext {
     /// Begins to poll, immediately for the first time, and returns the subscription's ID.
     pub fn begin_polling(self: &Arc<Self>, server: &Server, subject: PollRequest) -> Result<String, PollStartError> {
         let mut table = self.polls.lock();
-        if table.running.len() >= MOST {
-            return Err(PollStartError::TooMany(MOST));
+        if table.running.len() >= MAX_POLL_SUBSCRIPTIONS {
+            return Err(PollStartError::TooMany(MAX_POLL_SUBSCRIPTIONS));
         }
         // Under the lock, so that a server removed from now on finds this subscription.
         if !self.is_current(server) {
@@ -155,7 +155,7 @@ mod tests {
             let permitted = PermittedAccess { tool: Arc::new(tool), by: PermissionSource::Rules };
             let (arguments, caller) = (wharf_json::RawJson::empty_object(), wharf_tools::ToolCaller::agent());
             let target = PollTarget::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
-            context.begin_polling(&server, PollRequest { server: name.clone(), target, interval: LONGEST })
+            context.begin_polling(&server, PollRequest { server: name.clone(), target, interval: MAX_POLL_INTERVAL })
         };
         assert_eq!(begin().as_deref(), Ok("poll-1"));
         while let Some(EventDelivery::Event(told)) = events.next().await {

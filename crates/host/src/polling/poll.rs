@@ -16,7 +16,7 @@ use crate::management::{base64, nearest_uri};
 use crate::results::{self, ResultLimits, limited, visible};
 
 /// Maximum bytes of a result in a note.
-const LONGEST_NOTE: usize = 3000;
+const MAX_NOTE_BYTES: usize = 3000;
 
 /// Target and interval of a subscription.
 pub(crate) struct PollRequest {
@@ -90,7 +90,7 @@ impl PollTarget {
             Self::Resource { .. } => ReadResult::view(result.clone(), bounds).map(|read| outcome_of(&read)),
         };
         // Notes contain no images, so images are not spilled to files.
-        let limits = ResultLimits { text: context.options.results.text.min(LONGEST_NOTE), attachment: usize::MAX };
+        let limits = ResultLimits { text: context.options.results.text.min(MAX_NOTE_BYTES), attachment: usize::MAX };
         match outcome {
             Ok(outcome) => limited(visible(outcome), limits, context.spill()).await.text(),
             Err(error) => format!("[the result cannot be decoded: {error}]"),

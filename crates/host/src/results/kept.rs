@@ -14,8 +14,8 @@ use crate::catalog::CatalogTool;
 use crate::server::Server;
 
 /// Maximum number of cached results per server, and maximum bytes of all of them.
-const MOST: usize = 256;
-const MOST_BYTES: usize = 4 << 20;
+const MAX_CACHED_RESULTS: usize = 256;
+const MAX_RESULT_CACHE_BYTES: usize = 4 << 20;
 
 /// Cache key: the tool's definition and the literal arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,10 +75,10 @@ impl ToolResultCache {
     /// Caches a result for the given time. Evicts expired results, then those that expire first.
     pub fn keep(&self, question: ResultCacheKey, result: &RawJson, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
-        let Some(until) = now.checked_add(time).filter(|_| size <= MOST_BYTES / 4) else { return };
+        let Some(until) = now.checked_add(time).filter(|_| size <= MAX_RESULT_CACHE_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, entry| now < entry.until);
-        while kept.len() >= MOST || bytes(&kept) + size > MOST_BYTES {
+        while kept.len() >= MAX_CACHED_RESULTS || bytes(&kept) + size > MAX_RESULT_CACHE_BYTES {
             let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(question, _)| question.clone());
             let Some(first) = first else { break };
             kept.remove(&first);
@@ -116,14 +116,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_does_not_grow_for_ever() {
         let kept = ToolResultCache::default();
-        let large = RawJson::parse(format!("\"{}\"", "x".repeat(MOST_BYTES / 5))).unwrap();
-        for n in 0..2 * MOST {
+        let large = RawJson::parse(format!("\"{}\"", "x".repeat(MAX_RESULT_CACHE_BYTES / 5))).unwrap();
+        for n in 0..2 * MAX_CACHED_RESULTS {
             kept.keep(question(n), &large, Duration::from_secs(1));
         }
         let inside = kept.0.lock().unwrap();
-        assert!(!inside.is_empty() && inside.len() <= MOST && bytes(&inside) <= MOST_BYTES);
+        assert!(!inside.is_empty() && inside.len() <= MAX_CACHED_RESULTS && bytes(&inside) <= MAX_RESULT_CACHE_BYTES);
         drop(inside);
-        let long = ResultCacheKey { arguments: vec![b' '; MOST_BYTES], ..question(0) };
+        let long = ResultCacheKey { arguments: vec![b' '; MAX_RESULT_CACHE_BYTES], ..question(0) };
         kept.keep(long.clone(), &RawJson::parse("{}").unwrap(), Duration::from_secs(1));
         assert!(kept.find(&long).is_none());
         let small = RawJson::parse("{}").unwrap();

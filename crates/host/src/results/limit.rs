@@ -22,9 +22,9 @@ impl Default for ResultLimits {
 }
 
 /// Maximum number of individually spilled attachments. Truncated texts and structured data may add two more files.
-const MOST_ASIDE: usize = 6;
+const MAX_SPILLED_ATTACHMENTS: usize = 6;
 /// Maximum length of a displayed URI.
-const LONGEST_URI: usize = 300;
+const MAX_URI_CHARS: usize = 300;
 
 /// Truncates an outcome to the limits. The excess is written to a file, or dropped if there is no spill directory; the
 /// outcome states which.
@@ -169,7 +169,7 @@ impl<'a> OutcomeTruncator<'a> {
 
     /// Writes an attachment to a file. Returns `None` if the maximum number has been reached.
     fn put_aside(&mut self, block: OutcomeBlock) -> Option<OutcomeBlock> {
-        if self.aside == MOST_ASIDE {
+        if self.aside == MAX_SPILLED_ATTACHMENTS {
             self.left_out += 1;
             return None;
         }
@@ -181,7 +181,7 @@ impl<'a> OutcomeTruncator<'a> {
                 ("audio clip".to_owned(), Some(mime), self.decoded(mime, data.text()))
             }
             OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), mime, uri, .. } => {
-                let what = format!("resource {}", EscapedText::line(uri, LONGEST_URI));
+                let what = format!("resource {}", EscapedText::line(uri, MAX_URI_CHARS));
                 (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
             }
             OutcomeBlock::Other { raw, .. } => {
@@ -294,7 +294,7 @@ mod tests {
             let data = RawJson::parse("[12345678901]").unwrap();
             let (found, place) = limit(ToolOutcome::new(blocks).with_data(data)).await;
             let files = std::fs::read_dir(place.path().join("spill")).unwrap().count();
-            assert!(files <= MOST_ASIDE + 3, "{files} files");
+            assert!(files <= MAX_SPILLED_ATTACHMENTS + 3, "{files} files");
             assert!(found.text().len() < 5000, "{}", found.text());
         }
         let (found, _place) = limit(ToolOutcome::new(vec![resource()])).await;

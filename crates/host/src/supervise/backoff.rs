@@ -6,16 +6,16 @@ use tokio::time::Instant;
 use wharf_spec::BackoffSettings;
 
 /// Minimum interval between two starts of one server.
-const BETWEEN_STARTS: Duration = Duration::from_secs(1);
+const MIN_START_INTERVAL: Duration = Duration::from_secs(1);
 /// Uptime after which a connection resets the failure count.
-pub(super) const STABLE: Duration = Duration::from_secs(10);
+pub(super) const STABLE_UPTIME: Duration = Duration::from_secs(10);
 /// First and maximum cool-down after the last retry.
-const COOL_DOWN: Duration = Duration::from_secs(60);
-const COOL_DOWN_MOST: Duration = Duration::from_secs(600);
+const MIN_COOL_DOWN: Duration = Duration::from_secs(60);
+const MAX_COOL_DOWN: Duration = Duration::from_secs(600);
 /// Substitute for a wait that would overflow the clock.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Maximum number of doublings; beyond it the upper limit applies anyway.
-const MOST_DOUBLINGS: u32 = 16;
+const MAX_DOUBLINGS: u32 = 16;
 
 /// Failed connection attempts since the last stable connection.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl RetrySchedule {
         if self.failed > backoff.attempts {
             return None;
         }
-        let doublings = (self.failed - 1).min(MOST_DOUBLINGS);
+        let doublings = (self.failed - 1).min(MAX_DOUBLINGS);
         let longest = backoff.base.saturating_mul(1 << doublings).min(backoff.max);
         // The first retry may be immediate. Later ones wait for at least half of their interval.
         let least = if self.failed == 1 { Duration::ZERO } else { longest / 2 };
@@ -67,18 +67,18 @@ impl RetrySchedule {
 
     /// Returns the end of the cool-down after the last retry.
     pub fn cool_down(&mut self, now: Instant) -> Instant {
-        let wait = COOL_DOWN.saturating_mul(1 << self.given_up.min(MOST_DOUBLINGS)).min(COOL_DOWN_MOST);
+        let wait = MIN_COOL_DOWN.saturating_mul(1 << self.given_up.min(MAX_DOUBLINGS)).min(MAX_COOL_DOWN);
         self.given_up += 1;
         now + wait + (wait / 10).mul_f64(self.dice.fraction())
     }
 
     fn not_before(&self, due: Instant) -> Instant {
-        self.last_start.map_or(due, |started| due.max(started + BETWEEN_STARTS))
+        self.last_start.map_or(due, |started| due.max(started + MIN_START_INTERVAL))
     }
 }
 
 fn after(now: Instant, wait: Duration) -> Instant {
-    now.checked_add(wait).unwrap_or_else(|| now + LONGEST)
+    now.checked_add(wait).unwrap_or_else(|| now + MAX_WAIT)
 }
 
 /// A small pseudo-random generator for jitter. Not for secrets.
@@ -120,9 +120,9 @@ mod tests {
         let now = Instant::now();
         let mut attempts = RetrySchedule::new(7);
         attempts.started(now);
-        assert_eq!(attempts.soon(BackoffSettings::default(), now), now + BETWEEN_STARTS);
+        assert_eq!(attempts.soon(BackoffSettings::default(), now), now + MIN_START_INTERVAL);
         let first = attempts.again(BackoffSettings::default(), now).unwrap();
-        assert_eq!(first, now + BETWEEN_STARTS);
+        assert_eq!(first, now + MIN_START_INTERVAL);
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
-use super::backoff::{RetrySchedule, STABLE};
+use super::backoff::{RetrySchedule, STABLE_UPTIME};
 use super::phase::{Phase, RecoveryTrigger, ServerState};
 use crate::trouble::ServerError;
 
 /// Minimum interval between two checks of a ready server, regardless of its settings.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The part of a server's settings that the supervisor needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,11 +225,11 @@ impl<A, C> Supervisor<A, C> {
         let unused_since = activity.last_used.max(since);
         let stop = self.idle_stop().and_then(|time| match activity.is_unused() {
             true => unused_since.checked_add(time),
-            false => now.checked_add(time.max(BETWEEN_LOOKS)),
+            false => now.checked_add(time.max(MIN_CHECK_INTERVAL)),
         });
-        let every = self.keeping.health_check.map(|time| time.max(BETWEEN_LOOKS));
+        let every = self.keeping.health_check.map(|time| time.max(MIN_CHECK_INTERVAL));
         let check = every.and_then(|time| activity.last_used.max(checked).checked_add(time));
-        let firm = (self.attempts.failed() > 0).then_some(since + STABLE);
+        let firm = (self.attempts.failed() > 0).then_some(since + STABLE_UPTIME);
         ReadySchedule { stop, check, firm }
     }
 
@@ -325,7 +325,7 @@ impl<A, C> Supervisor<A, C> {
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
             ReconnectPolicy::Off => self.given_up(RecoveryTrigger::ByHand, now),
-            ReconnectPolicy::Backoff(backoff) if lasted >= STABLE => {
+            ReconnectPolicy::Backoff(backoff) if lasted >= STABLE_UPTIME => {
                 self.attempts.forget();
                 Phase::Reconnecting { due: self.attempts.soon(backoff, now.at) }
             }

@@ -19,10 +19,10 @@ use crate::server::{Server, SupervisorMessage};
 use crate::trouble::ServerError;
 
 /// Time that calls in progress have to finish before the connection is closed.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout of a health check.
-const CHECK: Duration = Duration::from_secs(10);
+const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// State of one supervisor's task.
 pub(crate) struct SupervisorTask {
@@ -165,7 +165,7 @@ impl SupervisorTask {
         let server = Arc::clone(&self.server);
         self.closing.close(open.leave(), async move {
             if drains {
-                let _ = tokio::time::timeout(DRAIN, server.usage.unused()).await;
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, server.usage.unused()).await;
             }
         });
     }
@@ -178,7 +178,7 @@ impl SupervisorTask {
         }
         let connection = open.connection.clone();
         self.check = Some(HealthCheck(tokio::spawn(async move {
-            match connection.ping(CallOptions::default().timeout(CHECK)).await {
+            match connection.ping(CallOptions::default().timeout(HEALTH_CHECK_TIMEOUT)).await {
                 Err(error) if error.needs_login() => Err(ServerError::TurnedAway(error)),
                 // A server that refuses the ping is alive.
                 Err(error) if !error.is_refusal() => Err(ServerError::Silent(error.to_string())),
@@ -222,7 +222,7 @@ impl SupervisorTask {
         if let Some(open) = phase {
             let connection = open.leave();
             if !self.context.is_closing() {
-                let _ = tokio::time::timeout(DRAIN, self.server.usage.unused()).await;
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.server.usage.unused()).await;
             }
             connection.close().await;
         }

@@ -64,7 +64,7 @@ pub(super) const PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
 ];
 
 /// Phrases in scripts without spaces: all parts, closely following each other.
-pub(in super::super) const UNSPACED: &[(FindingRule, FindingWeight, &[&str])] = &[
+pub(in super::super) const UNSPACED_PHRASES: &[(FindingRule, FindingWeight, &[&str])] = &[
     (Override, Certain, &["忽略", "指令"]),
     (Override, Certain, &["忽略", "指示"]),
     (Override, Certain, &["无视", "指令"]),

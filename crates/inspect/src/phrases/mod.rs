@@ -10,8 +10,8 @@ mod secrecy;
 mod theft;
 mod whole;
 
-pub(super) use foreign::UNSPACED;
-pub(super) use whole::{SPELT, TOGETHER};
+pub(super) use foreign::UNSPACED_PHRASES;
+pub(super) use whole::{CLASS_COMBINATIONS, SPELLED_PHRASES};
 
 use super::{FindingRule, FindingWeight};
 

@@ -6,7 +6,7 @@ use FindingWeight::{Certain, Suspect};
 
 /// Class combinations: a sentence matches if it has a word of each class, in any order, and none of those with `!`.
 /// `code` is text in backticks.
-pub(in super::super) const TOGETHER: &[(FindingRule, FindingWeight, &str)] = &[
+pub(in super::super) const CLASS_COMBINATIONS: &[(FindingRule, FindingWeight, &str)] = &[
     (Secrecy, Suspect, "no speak someone !may"),
     (Secrecy, Suspect, "cloak someone"),
     (Secrecy, Suspect, "cloak move you"),
@@ -35,7 +35,7 @@ pub(in super::super) const TOGETHER: &[(FindingRule, FindingWeight, &str)] = &[
 ];
 
 /// Phrases that are found even if their letters are separated by spaces, punctuation or line breaks, or not separated.
-pub(in super::super) const SPELT: &[(FindingRule, &str)] = &[
+pub(in super::super) const SPELLED_PHRASES: &[(FindingRule, &str)] = &[
     (Override, "ignore previous instructions"),
     (Override, "ignore all previous"),
     (Override, "ignore prior instructions"),

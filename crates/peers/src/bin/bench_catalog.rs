@@ -23,7 +23,7 @@ const SERVERS: usize = 200;
 const TOOLS: usize = 50;
 
 /// Index of the server that is replaced by a new version.
-const CHANGED: usize = SERVERS / 2;
+const CHANGED_SERVER: usize = SERVERS / 2;
 
 type PlainCatalog = HashMap<String, Arc<CatalogTool>>;
 
@@ -39,13 +39,13 @@ fn main() {
     let sections: Vec<Arc<Section>> = (0..SERVERS).map(|server| section(server, &listed)).collect();
     let (catalog, plain) = (merged(&sections), plain(&sections));
     let (names, ids) = (names(&sections), ids(&sections));
-    let changed = section(CHANGED, &self::listed(2));
+    let changed = section(CHANGED_SERVER, &self::listed(2));
     check(&catalog, &changed, &names);
     let each = |total: f64| total / names.len() as f64;
     let figures = json!({
         "servers": SERVERS,
         "tools": TOOLS,
-        "section_us": median(time, || section(CHANGED, &listed)) / 1e3,
+        "section_us": median(time, || section(CHANGED_SERVER, &listed)) / 1e3,
         "merge_us": median(time, || merged(&sections)) / 1e3,
         "grow_us": median(time, || grown(&sections)) / 1e3,
         "plain_merge_us": median(time, || self::plain(&sections)) / 1e3,
@@ -53,7 +53,7 @@ fn main() {
         "plain_find_ns": each(median(time, || names.iter().filter(|name| plain.contains_key(**name)).count())),
         "id_ns": each(median(time, || ids.iter().filter(|id| catalog.tool(id).is_some()).count())),
         "change_us": median(time, || catalog.with(changed.clone())) / 1e3,
-        "plain_change_us": median(time, || plain_changed(&plain, &sections[CHANGED], &changed)) / 1e3,
+        "plain_change_us": median(time, || plain_changed(&plain, &sections[CHANGED_SERVER], &changed)) / 1e3,
     });
     println!("{figures}");
 }

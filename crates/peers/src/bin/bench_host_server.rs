@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use wharf_peers::echo::{EchoEra, answer};
 
 /// Uptime of a crashing server.
-const SHORT: Duration = Duration::from_millis(50);
+const CRASH_DELAY: Duration = Duration::from_millis(50);
 /// Startup delay of a slow server.
-const LONG: Duration = Duration::from_secs(10);
+const SLOW_START: Duration = Duration::from_secs(10);
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -36,12 +36,12 @@ fn main() {
         "good" => serve(|| {}),
         "dead" => exit(1),
         "slow" => {
-            thread::sleep(LONG);
+            thread::sleep(SLOW_START);
             serve(|| {});
         }
         "crashing" => serve(leave_soon),
         "stillborn" => {
-            thread::sleep(SHORT);
+            thread::sleep(CRASH_DELAY);
             exit(1)
         }
         other => panic!("unknown mode {other}"),
@@ -50,7 +50,7 @@ fn main() {
 
 fn leave_soon() {
     thread::spawn(|| {
-        thread::sleep(SHORT);
+        thread::sleep(CRASH_DELAY);
         exit(1)
     });
 }

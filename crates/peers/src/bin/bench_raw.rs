@@ -17,7 +17,7 @@ use rustix::io::ioctl_fionbio;
 use rustix::pipe::fcntl_setpipe_size;
 use wharf_peers::{BenchOptions, BenchReport, BenchStopwatch, Measurements, Template, WARM_UP, nanoseconds};
 
-const PIPE: usize = 128 * 1024;
+const PIPE_CAPACITY: usize = 128 * 1024;
 
 fn main() {
     let options = BenchOptions::from_args();
@@ -46,8 +46,8 @@ impl RawServer {
         let mut child = Command::new(&options.server).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = child.stdout.take().unwrap();
-        fcntl_setpipe_size(&stdin, PIPE).unwrap();
-        fcntl_setpipe_size(&stdout, PIPE).unwrap();
+        fcntl_setpipe_size(&stdin, PIPE_CAPACITY).unwrap();
+        fcntl_setpipe_size(&stdout, PIPE_CAPACITY).unwrap();
         let inbox = vec![0; (options.payload + 4096).max(1 << 18)];
         Self { child, stdin, stdout, request: Template::new(options), inbox }
     }
@@ -189,7 +189,7 @@ impl<'a> RequestWindow<'a> {
         if self.written == self.out.len() {
             self.out.clear();
             self.written = 0;
-            while self.waiting > 0 && self.out.len() < PIPE {
+            while self.waiting > 0 && self.out.len() < PIPE_CAPACITY {
                 self.server.request.append(&mut self.out);
                 self.out.push(b'\n');
                 self.waiting -= 1;

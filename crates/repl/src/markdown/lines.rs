@@ -25,9 +25,9 @@ pub struct CodeFence {
 }
 
 /// Maximum indent of a top-level block.
-const WIDEST_INDENT: usize = 3;
+const MAX_TOP_INDENT: usize = 3;
 /// Maximum digits of a list number.
-const MOST_DIGITS: usize = 9;
+const MAX_LIST_DIGITS: usize = 9;
 
 /// Classifies a line.
 pub fn kind(line: &str) -> LineKind {
@@ -41,7 +41,7 @@ pub fn kind(line: &str) -> LineKind {
     }
     match indent {
         0..2 if is_item(text) => LineKind::Item,
-        0..=WIDEST_INDENT if is_heading(text) => LineKind::Heading,
+        0..=MAX_TOP_INDENT if is_heading(text) => LineKind::Heading,
         0..2 => LineKind::Text,
         _ => LineKind::Indented,
     }
@@ -70,7 +70,7 @@ fn is_heading(text: &str) -> bool {
 fn is_item(text: &str) -> bool {
     let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (marks, length) = if digits == 0 { ("-*+", 1) } else { (".)", digits + 1) };
-    let is_marked = digits <= MOST_DIGITS && text[digits..].starts_with(|mark| marks.contains(mark));
+    let is_marked = digits <= MAX_LIST_DIGITS && text[digits..].starts_with(|mark| marks.contains(mark));
     is_marked && text[length..].starts_with(char::is_whitespace) && !is_rule(text)
 }
 

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::table::MarkdownTable;
 use super::wrap::{StyledPiece, escaped, wrapped};
-use super::{NARROWEST, painted, painted_code};
+use super::{MIN_WIDTH, painted, painted_code};
 use wharf_terminal::style::{HEADING, NAME, QUIET};
 
 /// Numbering of a list that is rendered item by item.
@@ -267,7 +267,7 @@ impl BlockRenderer {
     /// Returns the width available inside the containers.
     fn room(&self) -> usize {
         let taken: usize = self.around.iter().map(|container| plain(&container.rest).width()).sum();
-        self.width.saturating_sub(taken).max(NARROWEST / 2)
+        self.width.saturating_sub(taken).max(MIN_WIDTH / 2)
     }
 
     fn line(&mut self, text: &str) {

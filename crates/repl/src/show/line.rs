@@ -9,7 +9,7 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 /// Cells of the progress bar.
 const CELLS: u32 = 20;
 /// Maximum characters shown of a response that is not rendered yet.
-const TAIL: usize = 50;
+const MAX_TAIL_CHARS: usize = 50;
 
 /// Formats the status line while calls are in progress.
 pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&CallProgress>, others: usize) -> String {
@@ -24,11 +24,11 @@ pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&CallP
 /// Formats the status line while the model responds, with the end of the unrendered text.
 pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
     let line = pending.lines().last().unwrap_or_default();
-    let skipped = line.chars().count().saturating_sub(TAIL);
+    let skipped = line.chars().count().saturating_sub(MAX_TAIL_CHARS);
     let tail: String = line.chars().skip(skipped).collect();
     match tail.trim() {
         "" => format!("{} thinking {} · Ctrl-C cancels", spinner(frame), self::time(time)),
-        tail => format!("{} … {}", spinner(frame), EscapedText::line(tail, TAIL)),
+        tail => format!("{} … {}", spinner(frame), EscapedText::line(tail, MAX_TAIL_CHARS)),
     }
 }
 

@@ -6,7 +6,7 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, paint};
 use wharf_terminal::table::{LabelRow, table, wrap};
 
-const BESIDE: &str = "\
+const OVERVIEW_FOOTER: &str = "\
 Any other input goes to the agent. @server:uri in a message attaches a server's resource.
 Ctrl-C cancels the run, pressed twice it exits. Tab completes. See /help COMMAND for details.";
 
@@ -29,7 +29,7 @@ fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
 fn overview(width: Option<usize>) -> String {
     let grammar = grammar();
     let rows: Vec<LabelRow> = grammar.get_subcommands().map(row).collect();
-    format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), table(&rows, width), wrap(BESIDE, width))
+    format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), table(&rows, width), wrap(OVERVIEW_FOOTER, width))
 }
 
 fn row(command: &clap::Command) -> LabelRow {

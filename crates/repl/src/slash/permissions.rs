@@ -14,9 +14,9 @@ use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
 
 /// Maximum characters shown of a rule's text.
-const LONGEST: usize = 200;
+const MAX_RULE_CHARS: usize = 200;
 
-const ORDER: &str = "A matching deny rule always wins. Otherwise the most specific rule wins (ask on a tie), then whether \
+const PRECEDENCE_NOTICE: &str = "A matching deny rule always wins. Otherwise the most specific rule wins (ask on a tie), then whether \
 the server is trusted. Without a match you are asked. Answers for this session apply in addition.";
 
 /// Input of the listing.
@@ -55,7 +55,7 @@ fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
     let file = shown_path(all.file, all.around);
     let add = format!("To add a rule: answer \"always\" to a question, or add it to `permissions` in {file}.");
     let remove = "To remove a rule: delete it from its file. Changes apply immediately.";
-    for line in [ORDER, &add, remove] {
+    for line in [PRECEDENCE_NOTICE, &add, remove] {
         text.push_str(&format!("{}\n", paint(QUIET, wrap(line, width))));
     }
     text
@@ -88,7 +88,7 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
 }
 
 fn row(rule: &SourcedRule, around: &Environment) -> [String; 4] {
-    let shown = |text: &str| EscapedText::line(text, LONGEST).to_string();
+    let shown = |text: &str| EscapedText::line(text, MAX_RULE_CHARS).to_string();
     let file = |file: &String| format!(" as defined in {}", shown_path(Path::new(&shown(file)), around));
     [
         format!("  {}", rule.rule.action),

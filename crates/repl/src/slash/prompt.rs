@@ -15,9 +15,9 @@ use wharf_terminal::prompt_text::{check, expand, text};
 use wharf_terminal::style::{QUIET, paint};
 
 /// Maximum number of messages.
-const MOST_MESSAGES: usize = 100;
+const MAX_MESSAGES: usize = 100;
 /// Maximum characters repeated of a name.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -67,11 +67,11 @@ fn shown(blocks: &[TurnBlock]) -> String {
 /// Converts an expanded prompt into blocks: a label, then the messages. User messages are sent like the user's own
 /// input, since the user chose the prompt. Assistant messages and resources are only quoted.
 fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: AttachmentBudget) -> Vec<TurnBlock> {
-    let prompt = EscapedText::line(prompt, LONGEST_NAME);
+    let prompt = EscapedText::line(prompt, MAX_NAME_CHARS);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
     let within = format!("Resource within the prompt `{prompt}` of the server `{server}`, not the user's words:");
     let message = |message: &_| message_blocks(message, &within, &mut room);
-    let (mut blocks, left_out) = fitting(&expanded.messages, MOST_MESSAGES, message);
+    let (mut blocks, left_out) = fitting(&expanded.messages, MAX_MESSAGES, message);
     match blocks.first_mut() {
         Some(TurnBlock::Text(first)) => *first = format!("{head}\n{first}"),
         _ => blocks.insert(0, TurnBlock::Text(head)),
@@ -96,7 +96,7 @@ fn message_blocks(message: &PromptMessage, within: &str, room: &mut AttachmentBu
     let said = text_view(std::slice::from_ref(content));
     let block = match message.role.as_str() {
         "user" => room.text(&said).map(TurnBlock::Text),
-        role => room.quoted(&format!("[{} said:]", EscapedText::line(role, LONGEST_NAME)), &said),
+        role => room.quoted(&format!("[{} said:]", EscapedText::line(role, MAX_NAME_CHARS)), &said),
     };
     block.map(|block| vec![block])
 }
@@ -146,9 +146,8 @@ mod tests {
     fn a_prompt_takes_no_more_than_its_room() {
         let head = "The user has chosen the prompt `long` of the server `harbour`, in that server's words:";
         let message = |role: &str| format!(r#"{{"role":"{role}","content":{{"type":"text","text":"x"}}}}"#);
-        let long = "r".repeat(LONGEST_NAME);
-        for (role, context, expected) in [("user", 200_000, MOST_MESSAGES), ("user", 10, 10), (long.as_str(), 1000, 4)]
-        {
+        let long = "r".repeat(MAX_NAME_CHARS);
+        for (role, context, expected) in [("user", 200_000, MAX_MESSAGES), ("user", 10, 10), (long.as_str(), 1000, 4)] {
             let expanded = expanded(&format!(r#"{{"messages":[{}]}}"#, vec![message(role); 102].join(",")));
             let blocks = blocks(
                 &ServerName::new("harbour").unwrap(),

@@ -13,16 +13,16 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
 /// Maximum number of listed conversations.
-const MOST: usize = 10;
+const MAX_LISTED: usize = 10;
 /// Argument that selects the most recent conversation.
-const LAST: &str = "last";
+const LAST_ARGUMENT: &str = "last";
 /// Maximum characters shown of the first message.
-const FIRST: usize = 200;
+const MAX_FIRST_CHARS: usize = 200;
 
 pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match conversation.as_deref() {
         None => show(post).await,
-        Some(LAST) => Ok(ReplAction::Resume(None)),
+        Some(LAST_ARGUMENT) => Ok(ReplAction::Resume(None)),
         Some(_) => Ok(ReplAction::Resume(conversation)),
     }
 }
@@ -42,7 +42,7 @@ async fn show(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
 }
 
 async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {
-    let read = tokio::task::spawn_blocking(move || SavedConversation::list(&directory, MOST)).await;
+    let read = tokio::task::spawn_blocking(move || SavedConversation::list(&directory, MAX_LISTED)).await;
     read.map_err(Failure::other)?.map_err(Failure::other)
 }
 
@@ -77,7 +77,7 @@ fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) 
 
 fn row(saved: &ConversationRow, current: Option<&str>) -> [String; 4] {
     let mark = if current == Some(saved.id.as_str()) { '*' } else { ' ' };
-    let first = UntrustedText::new(saved.first.as_str()).shortened(FIRST).to_string();
+    let first = UntrustedText::new(saved.first.as_str()).shortened(MAX_FIRST_CHARS).to_string();
     [format!("{mark} {}", UntrustedText::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
 }
 

@@ -11,7 +11,7 @@ use wharf_terminal::search::places;
 use wharf_terminal::table::{LabelRow, table};
 
 /// Maximum number of search results.
-const MOST_FOUND: usize = 20;
+const MAX_FOUND: usize = 20;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -51,7 +51,7 @@ fn found(sections: &[Arc<Section>], words: &str) -> Vec<LabelRow> {
     let mut placed: Vec<(usize, &Arc<CatalogTool>)> =
         places(&tools, words).into_iter().zip(&tools).filter_map(|(place, tool)| Some((place?, tool))).collect();
     placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().take(MOST_FOUND).map(|(_, tool)| row(tool)).collect()
+    placed.into_iter().take(MAX_FOUND).map(|(_, tool)| row(tool)).collect()
 }
 
 fn row(tool: &CatalogTool) -> LabelRow {

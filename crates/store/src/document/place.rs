@@ -17,7 +17,7 @@ use crate::lock::{LockError, LockFile};
 use crate::privacy::{PathViolation, UnsafePath, check_file, check_way};
 
 /// Maximum symbolic links to follow, the same as in Linux.
-const LINKS: usize = 40;
+const MAX_SYMLINKS: usize = 40;
 
 /// A file name in an open directory. Symbolic links are already resolved where that is allowed.
 pub(super) struct DocumentLocation {
@@ -246,7 +246,7 @@ struct ResolvedPath {
 fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<ResolvedPath> {
     let mut path = path.to_owned();
     let mut linked_by = None;
-    for _ in 0..LINKS {
+    for _ in 0..MAX_SYMLINKS {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new("")).to_owned();
         match std::fs::read_link(&path) {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::digest::ContentDigest;
 
 /// Format version, recorded in the first line of each file and in the head.
-pub(super) const SCHEMA: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// Sequence number and hash that tie a line to its predecessor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,7 +52,7 @@ impl JournalLine<'_> {
             entry: &'a RawValue,
         }
         let text = serde_json::to_string(&LineFields {
-            schema: self.is_first.then_some(SCHEMA),
+            schema: self.is_first.then_some(SCHEMA_VERSION),
             seq: self.link.seq,
             prev: self.link.prev.as_deref(),
             after: self.after,

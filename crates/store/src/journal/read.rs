@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::files::JournalFiles;
 
 /// Maximum length of a line in bytes. Longer lines are skipped.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Calls `each` with every entry of a journal, in all retained files, oldest first. Returns the number of lines skipped
 /// because they are unfinished, too long or not journal lines.
@@ -41,7 +41,7 @@ fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Resu
     let (mut line, mut skipped) = (Vec::new(), 0);
     loop {
         line.clear();
-        if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        if reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
             return Ok(skipped);
         }
         match serde_json::from_slice::<EntryOnly<'_>>(&line) {

@@ -11,12 +11,12 @@ use super::*;
 use crate::privacy::PathViolation;
 use crate::scratch::ScratchDir;
 
-const ROOMY: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
+const LARGE_FILES: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
 
 /// Creates a journal with these entries, and its directory.
 fn journal(entries: &[&str]) -> (ScratchDir, Journal) {
     let scratch = ScratchDir::new();
-    let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
+    let journal = Journal::open(&scratch.path("log"), LARGE_FILES).unwrap();
     entries.iter().for_each(|entry| journal.append(entry).unwrap());
     (scratch, journal)
 }
@@ -68,7 +68,7 @@ fn a_journal_is_private_and_says_what_it_is() {
     let refused = journal.append("b").unwrap_err();
     assert!(matches!(refused, JournalAppendError::Unsafe(found) if found.flaw == PathViolation::Exposed(0o644)));
     fs::set_permissions(scratch.path("log.head"), fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(matches!(Journal::open(&scratch.path("log"), ROOMY), Err(JournalOpenError::Unsafe(_))));
+    assert!(matches!(Journal::open(&scratch.path("log"), LARGE_FILES), Err(JournalOpenError::Unsafe(_))));
 }
 
 #[test]
@@ -104,14 +104,14 @@ fn a_lost_head_is_told_and_the_chain_goes_on() {
     drop(journal);
     fs::remove_file(scratch.path("log.head")).unwrap();
     assert_eq!(fault(&scratch), Some((2, CorruptionKind::NoHead)));
-    let journal = Journal::open(&scratch.path("log"), ROOMY).unwrap();
+    let journal = Journal::open(&scratch.path("log"), LARGE_FILES).unwrap();
     journal.append("three").unwrap();
     assert_eq!(fault(&scratch), None);
     fs::write(scratch.path("log.head"), "nonsense").unwrap();
     journal.append("four").unwrap();
     assert_eq!(verify(&scratch.path("log")).unwrap(), JournalSummary { entries: 4, first: 0, files: 1, torn: 0 });
     assert!(matches!(verify(&scratch.path("other")), Err(JournalVerifyError::Io { .. })));
-    let _untouched = Journal::open(&scratch.path("other"), ROOMY).unwrap();
+    let _untouched = Journal::open(&scratch.path("other"), LARGE_FILES).unwrap();
     assert_eq!(verify(&scratch.path("other")).unwrap().entries, 0);
 }
 

@@ -149,7 +149,7 @@ fn only_base64_is_decoded() {
         }
     }
     let written = names(&scratch.path("spill")).len();
-    let late = format!("{}!", "QUJD".repeat(CHUNK));
+    let late = format!("{}!", "QUJD".repeat(COPY_BUFFER_BYTES));
     assert!(matches!(spill.write_base64(SpillExtension::Bin, late.as_bytes()), Err(SpillError::NotBase64)));
     assert_eq!(names(&scratch.path("spill")).len(), written);
 }

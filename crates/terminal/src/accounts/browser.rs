@@ -158,14 +158,14 @@ fn told(page: &LoginPage, url: &str) -> String {
 /// Lines from standard input.
 struct StdinLines(Arc<Console>);
 
-const PASTE: &str = "\
+const PASTE_INSTRUCTIONS: &str = "\
 After the login, the browser is redirected to a URL that begins with http://127.0.0.1. If it cannot open that URL
 because it runs on another machine, copy the whole URL and paste it here.";
 
 impl LineSource for StdinLines {
     fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>> {
         let console = self.0.clone();
-        let say = complaint.map_or(PASTE.to_owned(), |complaint| format!("  {}.", capital(complaint)));
+        let say = complaint.map_or(PASTE_INSTRUCTIONS.to_owned(), |complaint| format!("  {}.", capital(complaint)));
         Box::pin(async move { question::line(&console, &say, "URL: ").await })
     }
 }

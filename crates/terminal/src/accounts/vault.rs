@@ -13,7 +13,7 @@ use wharf_spec::{Environment, Secret};
 use crate::configured::ConfigContext;
 
 /// Display name of the keyring.
-const KEYRING: &str = "the system keyring";
+const KEYRING_LABEL: &str = "the system keyring";
 
 /// The store selected by `tokenStore`. The keyring is tested before the first write. Reads need no test, since the
 /// private file records which logins are in the keyring.
@@ -63,7 +63,9 @@ impl LazyVault {
         }
         match file.load(key) {
             // The file is readable and refers to the keyring.
-            Err(VaultError::Elsewhere { .. }) => Some(LoginLocation { word: "keyring", told: KEYRING.to_owned() }),
+            Err(VaultError::Elsewhere { .. }) => {
+                Some(LoginLocation { word: "keyring", told: KEYRING_LABEL.to_owned() })
+            }
             _ => Some(LoginLocation { word: "file", told: file.place() }),
         }
     }
@@ -125,7 +127,7 @@ impl Vault for LazyVault {
     }
 
     fn place(&self) -> String {
-        if self.trouble().is_some() { KEYRING.to_owned() } else { self.reading().place() }
+        if self.trouble().is_some() { KEYRING_LABEL.to_owned() } else { self.reading().place() }
     }
 }
 

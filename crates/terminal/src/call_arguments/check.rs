@@ -8,7 +8,7 @@ use crate::nearest::nearest;
 use crate::table::cut;
 
 /// Maximum characters of a value in a message.
-const SHOWN: usize = 200;
+const MAX_VALUE_SHOWN: usize = 200;
 
 /// Checks arguments one by one, then as a whole.
 pub struct ArgumentChecker<'a> {
@@ -53,7 +53,7 @@ impl<'a> ArgumentChecker<'a> {
             },
             Err(wanted) => wanted,
         };
-        let said = cut(said, SHOWN);
+        let said = cut(said, MAX_VALUE_SHOWN);
         self.problems.push(format!("`{name}` must be {wanted}, not `{said}`"));
         self.hints.push(format!("to send a value unchecked, write {name}:=JSON"));
         None

@@ -9,8 +9,8 @@ use super::schema::{listed, typed};
 use crate::style::{HEADING, NAME, QUIET, paint};
 
 /// Maximum characters of a description, and of a default or a list of values.
-const TEXT: usize = 2_000;
-const VALUES: usize = 300;
+const MAX_DESCRIPTION_LEN: usize = 2_000;
+const MAX_VALUES_LEN: usize = 300;
 
 /// Help text of `wharf call SERVER TOOL --help`.
 pub struct ToolHelp<'a> {
@@ -26,7 +26,7 @@ impl ToolHelp<'_> {
         let title = UntrustedText::new(self.tool.display_name()).shortened(200).to_string();
         let mut text = format!("{}\n", paint(HEADING, title));
         if let Some(about) = self.tool.description.as_deref() {
-            let about = about.trim().chars().take(TEXT).collect::<String>();
+            let about = about.trim().chars().take(MAX_DESCRIPTION_LEN).collect::<String>();
             text.push_str(&format!("{}\n", UntrustedText::new(about).block()));
         }
         text.push_str(&format!("\n{} {} [ARGUMENT]...\n", paint(HEADING, "Usage:"), self.line));
@@ -57,7 +57,7 @@ impl InputSchema {
         if is_needed {
             facts.push("required".to_owned());
         }
-        let shown = |text: String| UntrustedText::new(text).shortened(VALUES).to_string();
+        let shown = |text: String| UntrustedText::new(text).shortened(MAX_VALUES_LEN).to_string();
         facts.extend(self.says(name, "default").map(|value| shown(format!("default `{}`", typed(value)))));
         let values = self.says(name, "enum").and_then(Value::as_array);
         facts.extend(values.map(|values| shown(format!("one of {}", listed(values)))));
@@ -65,7 +65,7 @@ impl InputSchema {
             facts.extend(self.says(name, key).map(|bound| shown(format!("{word} {bound}"))));
         }
         let about = self.says(name, "description").and_then(Value::as_str).unwrap_or_default();
-        let about = UntrustedText::new(about.trim()).shortened(TEXT).to_string();
+        let about = UntrustedText::new(about.trim()).shortened(MAX_DESCRIPTION_LEN).to_string();
         let label = paint(NAME, UntrustedText::new(name).to_string());
         format!("{label}  {}  {about}", paint(QUIET, format!("({})", facts.join(", ")))).trim_end().to_owned()
     }
@@ -94,7 +94,7 @@ fn examples(line: &str, schema: Option<&InputSchema>) -> Vec<String> {
 /// Appends words to a line, with their values escaped and quoted for the shell.
 fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     more.into_iter().fold(line.to_owned(), |line, word| {
-        let shown = UntrustedText::new(word).shortened(VALUES).to_string();
+        let shown = UntrustedText::new(word).shortened(MAX_VALUES_LEN).to_string();
         let (name, value) = match shown.split_once('=') {
             Some((name, value)) if !name.contains([' ', '{']) => (format!("{name}="), value),
             _ => (String::new(), shown.as_str()),

@@ -8,7 +8,7 @@ use wharf_wire::{JsonLimits, RawJson};
 use super::types::{AllowedTypes, type_of};
 
 /// Maximum number of references to follow.
-const MOST_STEPS: usize = 8;
+const MAX_REFERENCES: usize = 8;
 
 /// A tool's input schema.
 pub struct InputSchema(Value);
@@ -75,7 +75,7 @@ impl InputSchema {
     pub fn types_of(&self, name: &str) -> AllowedTypes {
         let mut types = AllowedTypes::default();
         if let Some(property) = self.properties().and_then(|properties| properties.get(name)) {
-            self.collect(property, &mut types, MOST_STEPS);
+            self.collect(property, &mut types, MAX_REFERENCES);
         }
         types
     }
@@ -83,7 +83,7 @@ impl InputSchema {
     /// Returns a keyword of an argument's own schema, following references.
     pub(super) fn says(&self, name: &str, key: &str) -> Option<&Value> {
         let mut schema = self.properties()?.get(name)?;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_REFERENCES {
             match (schema.get(key), self.target(schema)) {
                 (Some(value), _) => return Some(value),
                 (None, Some(target)) => schema = target,

@@ -24,9 +24,9 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 /// Environment variable that overrides the `model` setting.
-const VARIABLE: &str = "WHARF_MODEL";
+const MODEL_VARIABLE: &str = "WHARF_MODEL";
 /// Default response limit in tokens for a provider that is neither built in nor configured with one.
-const MAX_TOKENS: u32 = 8_192;
+const DEFAULT_MAX_TOKENS: u32 = 8_192;
 
 /// The models available from the settings and the environment.
 pub struct ModelCatalog {
@@ -116,7 +116,7 @@ impl ModelCatalog {
     /// Returns the requested model name: the argument, then the environment, then the settings.
     fn named(&self, name: Option<&str>) -> Option<String> {
         let settled = || self.config.settings.model.clone();
-        name.map(str::to_owned).or_else(|| self.variable(VARIABLE)).or_else(settled)
+        name.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE)).or_else(settled)
     }
 
     /// Reports whether a built-in provider needs a key but has no settings, key variable or base-URL variable.
@@ -221,7 +221,7 @@ impl ModelCatalog {
             base_url,
             key,
             model: model.to_owned(),
-            max_tokens: max_tokens.unwrap_or(MAX_TOKENS),
+            max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
             headers: resolved.map(|resolved| resolved.headers.clone()).unwrap_or_default(),
         })
     }

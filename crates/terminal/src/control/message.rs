@@ -7,10 +7,10 @@ use super::ControlRequest;
 use super::lines::LONGEST;
 use crate::failure::Failure;
 
-const NO_JSON: i64 = -32700;
-const NO_REQUEST: i64 = -32600;
-const NO_METHOD: i64 = -32601;
-const BAD_PARAMS: i64 = -32602;
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
 /// Error code of a failed request; `data` holds the failure.
 pub const FAILED: i64 = -32000;
 
@@ -41,7 +41,7 @@ impl ControlError {
     }
 
     pub fn too_long() -> Self {
-        Self::new(NO_REQUEST, "the line exceeds the size limit")
+        Self::new(INVALID_REQUEST, "the line exceeds the size limit")
     }
 
     pub fn unanswered() -> Self {
@@ -57,14 +57,14 @@ pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
 /// Parses a request line. Returns the id for the response, and the call.
 pub fn called(line: &[u8]) -> (Value, Result<ControlCall, ControlError>) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return (Value::Null, Err(ControlError::new(NO_JSON, "the line is not valid JSON")));
+        return (Value::Null, Err(ControlError::new(PARSE_ERROR, "the line is not valid JSON")));
     };
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let method = message.get("method").and_then(Value::as_str);
     match (id, method) {
         (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, named(method, &message["params"])),
         (id, _) => {
-            (id.unwrap_or_default(), Err(ControlError::new(NO_REQUEST, "the line is not a JSON-RPC 2.0 request")))
+            (id.unwrap_or_default(), Err(ControlError::new(INVALID_REQUEST, "the line is not a JSON-RPC 2.0 request")))
         }
     }
 }
@@ -75,11 +75,11 @@ fn named(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
         "mcp.list" => ControlCall::Asked(ControlRequest::List),
         "mcp.get" => match params.get("id").and_then(Value::as_str) {
             Some(id) => ControlCall::Asked(ControlRequest::One(id.to_owned())),
-            None => return Err(ControlError::new(BAD_PARAMS, "`id` must be a server name")),
+            None => return Err(ControlError::new(INVALID_PARAMS, "`id` must be a server name")),
         },
         "mcp.reload" => ControlCall::Asked(ControlRequest::Reload),
         "run.cancel" => ControlCall::Asked(ControlRequest::Cancel),
-        _ => return Err(ControlError::new(NO_METHOD, "unknown method")),
+        _ => return Err(ControlError::new(METHOD_NOT_FOUND, "unknown method")),
     })
 }
 

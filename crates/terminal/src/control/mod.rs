@@ -26,7 +26,7 @@ pub use remote::{ControlResponse, RunningWharf};
 use sockets::SocketFile;
 
 /// Maximum requests queued for the owner of the host. Further ones wait in their connections.
-const MOST_WAITING: usize = 8;
+const MAX_QUEUED_REQUESTS: usize = 8;
 
 /// The control socket of a long-running host. Dropping it removes the socket; pending replies are still flushed.
 pub struct ControlSocket {
@@ -79,7 +79,7 @@ impl ControlSocket {
     /// closed and the last reply is sent.
     fn open_in(directory: &Path, hello: ProcessIdentity) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
-        let (sender, orders) = mpsc::channel(MOST_WAITING);
+        let (sender, orders) = mpsc::channel(MAX_QUEUED_REQUESTS);
         Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
     }
 

@@ -18,9 +18,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 
 /// Timeout for the `hello` response.
-const HELLO_WITHIN: Duration = Duration::from_secs(2);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for a response, slightly longer than the server's own timeout.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// A running `wharf` with the same working directory and configuration flags.
 pub struct RunningWharf {
@@ -82,7 +82,7 @@ impl RunningWharf {
         let directory = directory.to_owned();
         let sockets = tokio::task::spawn_blocking(move || sockets::live(&directory)).await.unwrap_or_default();
         for socket in sockets {
-            match timeout(HELLO_WITHIN, Self::meet(socket)).await {
+            match timeout(HELLO_TIMEOUT, Self::meet(socket)).await {
                 Ok(Some((remote, hello))) if hello.is_alike(own) && hello.pid != own.pid => return Some(remote),
                 _ => {}
             }
@@ -108,7 +108,7 @@ impl RunningWharf {
             self.lines.next().await
         };
         let pid = self.pid;
-        let answered = timeout(ANSWERED_WITHIN, exchange).await;
+        let answered = timeout(RESPONSE_TIMEOUT, exchange).await;
         let answered = answered.map_err(|_| {
             Failure::of(FailureKind::TimedOut, format_args!("the running wharf (pid {pid}) does not respond"))
         })?;

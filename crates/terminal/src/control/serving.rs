@@ -16,13 +16,13 @@ use super::sockets::own_user;
 use super::{ControlRequest, PendingControlRequest, ProcessIdentity};
 
 /// Maximum concurrent connections. Further ones wait to be accepted.
-const MOST_CALLERS: usize = 8;
+const MAX_CONNECTIONS: usize = 8;
 /// Timeout for reading a request and for writing a response.
-const PATIENCE: Duration = Duration::from_secs(5);
+const IO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for handling a request.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause after a failed `accept`.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// An event of the accept loop.
 enum AcceptEvent {
@@ -39,7 +39,7 @@ pub async fn attend(listener: StdListener, hello: Arc<ProcessIdentity>, orders: 
     loop {
         match next(&listener, &mut callers, &orders).await {
             AcceptEvent::Came(Ok(stream)) => admit(stream, &mut callers, &hello, &orders),
-            AcceptEvent::Came(Err(_)) => tokio::time::sleep(PAUSE).await,
+            AcceptEvent::Came(Err(_)) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             AcceptEvent::Left => {}
             AcceptEvent::Over => break,
         }
@@ -54,7 +54,7 @@ async fn next(
 ) -> AcceptEvent {
     tokio::select! {
         () = orders.closed() => AcceptEvent::Over,
-        came = listener.accept(), if callers.len() < MOST_CALLERS => AcceptEvent::Came(came.map(|(stream, _)| stream)),
+        came = listener.accept(), if callers.len() < MAX_CONNECTIONS => AcceptEvent::Came(came.map(|(stream, _)| stream)),
         Some(_) = callers.join_next() => AcceptEvent::Left,
     }
 }
@@ -76,19 +76,19 @@ fn admit(
 async fn serve(mut lines: SocketLines, hello: Arc<ProcessIdentity>, orders: mpsc::Sender<PendingControlRequest>) {
     loop {
         let line = tokio::select! {
-            line = timeout(PATIENCE, lines.next()) => line,
+            line = timeout(IO_TIMEOUT, lines.next()) => line,
             () = orders.closed() => return,
         };
         let reply = match line {
             Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
                 // The rest of that line cannot be distinguished from the next one.
-                let _ = timeout(PATIENCE, lines.send(answer(&Value::Null, Err(ControlError::too_long())))).await;
+                let _ = timeout(IO_TIMEOUT, lines.send(answer(&Value::Null, Err(ControlError::too_long())))).await;
                 return;
             }
             _ => return,
         };
-        if !matches!(timeout(PATIENCE, lines.send(reply)).await, Ok(Ok(()))) {
+        if !matches!(timeout(IO_TIMEOUT, lines.send(reply)).await, Ok(Ok(()))) {
             return;
         }
     }
@@ -110,7 +110,7 @@ async fn ask(request: ControlRequest, orders: &mpsc::Sender<PendingControlReques
         orders.send(PendingControlRequest { request, answer }).await.ok()?;
         answered.await.ok()
     };
-    match timeout(ANSWERED_WITHIN, asked).await {
+    match timeout(REQUEST_TIMEOUT, asked).await {
         Ok(Some(outcome)) => outcome,
         Ok(None) | Err(_) => Err(ControlError::unanswered()),
     }

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use wharf_spec::Environment;
 
 /// File extension of a socket. The file stem is the process id.
-const ENDING: &str = "sock";
+const SOCKET_EXTENSION: &str = "sock";
 
 /// The socket file of this process, removed on drop.
 pub struct SocketFile(PathBuf);
@@ -41,7 +41,7 @@ impl SocketFile {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_private(directory)?;
         live(directory);
-        let path = directory.join(format!("{pid}.{ENDING}"));
+        let path = directory.join(format!("{pid}.{SOCKET_EXTENSION}"));
         if path.exists() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "a socket with this process id is already in use"));
         }
@@ -68,7 +68,8 @@ pub fn live(directory: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let sockets = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    let sockets =
+        files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|ending| ending == SOCKET_EXTENSION));
     let mut found: Vec<(SystemTime, PathBuf)> = sockets
         .filter(|path| is_live(path))
         .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))

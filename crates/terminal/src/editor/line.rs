@@ -23,9 +23,9 @@ use crate::style::{BAD, NAME, QUIET, WARNING, paint};
 
 /// The prompt. While a question is open, another one of the same width replaces it.
 pub const PROMPT: &str = "\u{203a} ";
-const ASKING: &str = "? ";
+const QUESTION_PROMPT: &str = "? ";
 /// Shown while the question is not ready for an answer.
-const WAITING: &str = "  ";
+const WAITING_PROMPT: &str = "  ";
 
 /// Callbacks of the line editor.
 pub struct LineHelper {
@@ -71,8 +71,8 @@ impl Highlighter for LineHelper {
         }
         let own = match self.asked.field() {
             _ if !default => prompt.to_owned(),
-            _ if seen == QuestionVisibility::NotYet => WAITING.to_owned(),
-            Some(_) => paint(WARNING, ASKING).to_string(),
+            _ if seen == QuestionVisibility::NotYet => WAITING_PROMPT.to_owned(),
+            Some(_) => paint(WARNING, QUESTION_PROMPT).to_string(),
             None => paint(NAME, PROMPT).to_string(),
         };
         format!("{above}{}", self.console.colored(own)).into()

@@ -11,11 +11,11 @@ use rustix::stdio::stdin;
 use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 /// Saved terminal attributes while the terminal is raw.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+static SAVED_MODE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Escape sequences: enable bracketed paste; disable bracketed paste and synchronized output.
-const PASTES_ON: &str = "\x1b[?2004h";
-const ALL_OFF: &str = "\x1b[?2004l\x1b[?2026l";
+const ENABLE_PASTE: &str = "\x1b[?2004h";
+const RESET_MODES: &str = "\x1b[?2004l\x1b[?2026l";
 
 /// Puts the terminal in raw mode, except for output processing: a newline still returns the carriage.
 pub fn take() -> io::Result<()> {
@@ -27,14 +27,14 @@ pub fn take() -> io::Result<()> {
     raw.special_codes[SpecialCodeIndex::VMIN] = 1;
     raw.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+    *SAVED_MODE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
     Ok(())
 }
 
 /// Restores the terminal. To be called before the program ends. Does nothing if the terminal is not in raw mode.
 pub fn give_back() {
-    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        say(ALL_OFF);
+    if let Some(before) = SAVED_MODE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        say(RESET_MODES);
         // A failure cannot be handled: the terminal may be gone.
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
@@ -45,7 +45,7 @@ pub fn suspend() {
     give_back();
     let _ = kill_current_process_group(Signal::TSTP);
     if take().is_ok() {
-        say(PASTES_ON);
+        say(ENABLE_PASTE);
     }
 }
 

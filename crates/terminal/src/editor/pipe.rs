@@ -6,7 +6,7 @@ use super::{EditorInput, LineStart, ReaderChannels};
 use crate::console::Console;
 
 /// Maximum bytes of a line. The rest is dropped.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Sends each line up to the end of input. A blocking read cannot be interrupted, so this thread is never joined.
 pub fn run(console: &Console, ends: &ReaderChannels) {
@@ -30,7 +30,7 @@ struct PipedLine {
 
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<PipedLine>> {
     let mut bytes = Vec::new();
-    if input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes)? == 0 {
+    if input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
     let is_cut = !bytes.ends_with(b"\n") && skip_line(input)? > 0;
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded() {
-        let long = "x".repeat(LONGEST as usize);
+        let long = "x".repeat(MAX_LINE_BYTES as usize);
         let text = format!("one\r\n\n{long}{long}\nz\u{fc}\n{long}");
         let mut input = io::BufReader::with_capacity(100, text.as_bytes());
         let mut next = || next_line(&mut input).unwrap().map(|line| (line.text, line.is_cut));

@@ -25,11 +25,11 @@ use crate::screen::{EditorScreen, StatusLineMode};
 type LineEditor = rustyline::Editor<LineHelper, MemHistory>;
 
 /// Maximum number of history entries.
-const MOST_LINES: usize = 2_000;
+const MAX_HISTORY_LINES: usize = 2_000;
 /// Timeout after which a lone escape byte is the Escape key.
-const ESCAPE_MILLIS: u16 = 100;
+const ESCAPE_TIMEOUT_MILLIS: u16 = 100;
 /// Timeout for the first drawing of the prompt, and for the end of the thread.
-const PATIENCE: Duration = Duration::from_secs(1);
+const THREAD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A terminal in editing mode. Dropping it restores the terminal.
 pub struct EditorTerminal {
@@ -51,11 +51,11 @@ pub fn prepare(console: &Console) -> Option<UnstartedEditor<impl ExternalPrinter
     // Input is echoed on stdout and questions go to stderr: both must be terminals.
     console.width()?;
     console.talk_width()?;
-    let config = Config::builder().max_history_size(MOST_LINES).ok()?.history_ignore_dups(true).ok()?;
+    let config = Config::builder().max_history_size(MAX_HISTORY_LINES).ok()?.history_ignore_dups(true).ok()?;
     let config = config
         .history_ignore_space(true)
         .completion_type(CompletionType::List)
-        .keyseq_timeout(Some(ESCAPE_MILLIS))
+        .keyseq_timeout(Some(ESCAPE_TIMEOUT_MILLIS))
         .bell_style(BellStyle::None)
         // Printed output passes through the prompt's highlighting.
         .color_mode(ColorMode::Forced)
@@ -96,7 +96,7 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
             lines.run(&ends);
             drop((lines, leave));
         })?;
-        let _ = is_ready.recv_timeout(PATIENCE);
+        let _ = is_ready.recv_timeout(THREAD_TIMEOUT);
         Ok(terminal)
     }
 }
@@ -113,7 +113,7 @@ impl Drop for EditorTerminal {
         self.leaving.store(true, Ordering::SeqCst);
         self.screen.redraw();
         // Wait for the thread: it restores its own terminal settings before it ends.
-        let _ = self.left.recv_timeout(PATIENCE);
+        let _ = self.left.recv_timeout(THREAD_TIMEOUT);
         self.console.detach();
         self.screen.close();
         mode::give_back();

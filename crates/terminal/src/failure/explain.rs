@@ -16,18 +16,19 @@ use crate::configured::of_project;
 use crate::servers::is_address;
 
 /// Maximum number of stderr lines of a failed call.
-const STDERR_SHOWN: usize = 10;
+const MAX_STDERR_LINES: usize = 10;
 
-const FOREIGN: &str = "check that this is an MCP server over stdio: run its command manually";
+const NOT_MCP_HINT: &str = "check that this is an MCP server over stdio: run its command manually";
 
 /// Prefix of a hint to log in.
-pub const LOG_IN: &str = "wharf auth";
+pub const LOGIN_COMMAND: &str = "wharf auth";
 
 /// Hint if the authorization server is unreachable.
-const UNAVAILABLE: &str = "the authorization server is unreachable; retry later";
+const AUTH_SERVER_UNREACHABLE: &str = "the authorization server is unreachable; retry later";
 
 /// Hint if a new login cannot resolve the problem.
-const NO_LOGIN: &str = "logging in again will not help; fix the reported problem, e.g. under `oauth` in its entry";
+const LOGIN_WILL_NOT_HELP: &str =
+    "logging in again will not help; fix the reported problem, e.g. under `oauth` in its entry";
 
 impl Failure {
     /// Creates the failure of a connection attempt.
@@ -65,7 +66,7 @@ impl Failure {
         let wants_stderr = matches!(failed, CallError::TimedOut { .. } | CallError::Protocol(_));
         let stderr = match gone {
             Some(gone) => gone.stderr.clone(),
-            None if wants_stderr => connection.stderr_tail(STDERR_SHOWN),
+            None if wants_stderr => connection.stderr_tail(MAX_STDERR_LINES),
             None => Vec::new(),
         };
         let error = FailureReport {
@@ -111,7 +112,7 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
 fn login_hint(server: &str, spec: &HttpSpec) -> String {
     match has_own(spec) {
         true => "the configured `Authorization` was rejected; set another token".to_owned(),
-        false => format!("{LOG_IN} {} logs you in", login_words(server, spec)),
+        false => format!("{LOGIN_COMMAND} {} logs you in", login_words(server, spec)),
     }
 }
 
@@ -142,8 +143,10 @@ fn is_waiting(cause: &ConnectCause) -> bool {
 fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
     let url = spec.shown_url();
     vec![match cause {
-        cause if is_waiting(cause) => UNAVAILABLE.to_owned(),
-        cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => NO_LOGIN.to_owned(),
+        cause if is_waiting(cause) => AUTH_SERVER_UNREACHABLE.to_owned(),
+        cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => {
+            LOGIN_WILL_NOT_HELP.to_owned()
+        }
         cause if cause.needs_login() => login_hint(server, spec),
         ConnectCause::Unauthorized { .. } => "access denied for this account; use another token or account".to_owned(),
         ConnectCause::Gone(gone) => unreachable_hint(gone, &url),
@@ -198,7 +201,7 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> 
             vec!["create the directory, or set another with `cwd` in the entry or --cwd".to_owned()]
         }
         ConnectCause::Gone(gone) if is_foreign(gone) => {
-            vec![FOREIGN.to_owned()]
+            vec![NOT_MCP_HINT.to_owned()]
         }
         ConnectCause::Gone(gone) => vec![ended_hint(gone, spec)],
         ConnectCause::TimedOut { .. } => vec![
@@ -234,7 +237,7 @@ fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -
 
 fn ended_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     match gone.exit {
-        Some(ProcessExit::Code(0)) => FOREIGN.to_owned(),
+        Some(ProcessExit::Code(0)) => NOT_MCP_HINT.to_owned(),
         Some(ProcessExit::Signal(_)) => "the process was killed; run its command manually to see why".to_owned(),
         _ if spec.inherit_env => "run its command manually to see the cause".to_owned(),
         _ => "the server gets a minimal environment; pass the variables it needs (`env` in its entry, --env NAME) or \
@@ -258,11 +261,11 @@ fn judge(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
 fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
         Some(AuthRecovery::Scope(scope)) => {
-            format!("{LOG_IN} {server} --scope {} requests the missing scope", shell_word(scope))
+            format!("{LOGIN_COMMAND} {server} --scope {} requests the missing scope", shell_word(scope))
         }
-        Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, Some(UNAVAILABLE.to_owned())),
-        Some(AuthRecovery::Reading) if failed.needs_login() => NO_LOGIN.to_owned(),
-        _ if failed.needs_login() => format!("{LOG_IN} {server} logs you in"),
+        Some(AuthRecovery::Waiting) => return (FailureKind::Unreachable, Some(AUTH_SERVER_UNREACHABLE.to_owned())),
+        Some(AuthRecovery::Reading) if failed.needs_login() => LOGIN_WILL_NOT_HELP.to_owned(),
+        _ if failed.needs_login() => format!("{LOGIN_COMMAND} {server} logs you in"),
         _ => return (FailureKind::Denied, None),
     };
     (FailureKind::LoginNeeded, Some(hint))
@@ -308,8 +311,8 @@ mod tests {
         let mut spec = HttpSpec::new("https://h.example/mcp".parse().unwrap());
         for (remedy, kind, part) in [
             (AuthRecovery::Login, FailureKind::LoginNeeded, "wharf auth docs logs you in"),
-            (AuthRecovery::Waiting, FailureKind::Unreachable, UNAVAILABLE),
-            (AuthRecovery::Reading, FailureKind::LoginNeeded, NO_LOGIN),
+            (AuthRecovery::Waiting, FailureKind::Unreachable, AUTH_SERVER_UNREACHABLE),
+            (AuthRecovery::Reading, FailureKind::LoginNeeded, LOGIN_WILL_NOT_HELP),
         ] {
             let why = Some(Box::new(NotAuthorized { remedy, reason: "why".to_owned() }));
             let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why };

@@ -10,7 +10,7 @@ use super::{Failure, FailureKind};
 use crate::style::{BAD, QUIET, paint};
 
 /// Maximum characters of a stderr line.
-const LINE_SHOWN: usize = 400;
+const MAX_STDERR_LINE: usize = 400;
 
 /// Formats a failure as text, without the last line break: message, step, stderr, hints.
 pub fn render(failure: &Failure) -> String {
@@ -35,7 +35,7 @@ pub fn render(failure: &Failure) -> String {
 
 /// Formats a line of a server's output, escaped and indented behind a bar.
 pub fn gutter(line: &str) -> String {
-    format!("  {} {}", paint(QUIET, "│"), UntrustedText::new(line).shortened(LINE_SHOWN))
+    format!("  {} {}", paint(QUIET, "│"), UntrustedText::new(line).shortened(MAX_STDERR_LINE))
 }
 
 /// JSON document of a failure. Texts are raw; JSON escapes them.

@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// Maximum characters of one part of the line.
-const LONGEST: usize = 200;
+const MAX_PART_LEN: usize = 200;
 
 /// Formats a line such as `files: npx … - ✓ connected (13 tools, 0.9 s)`.
 pub fn brief(looked: &ProbedServer<'_>) -> String {
@@ -43,10 +43,11 @@ fn failed(failure: &Failure) -> String {
 
 /// Formats a failure on one line: the exit status if known, otherwise the message, and the last stderr line.
 pub fn evidence(failure: &Failure) -> String {
-    let stderr = failure.error.stderr.last().map(|line| UntrustedText::new(line.trim()).shortened(LONGEST).to_string());
+    let stderr =
+        failure.error.stderr.last().map(|line| UntrustedText::new(line.trim()).shortened(MAX_PART_LEN).to_string());
     let said = match (failure.error.exit, &stderr) {
         (Some(exit @ (ProcessExit::Code(_) | ProcessExit::Signal(_))), _) => exit.to_string(),
-        _ => UntrustedText::new(failure.error.message.as_str()).shortened(LONGEST).to_string(),
+        _ => UntrustedText::new(failure.error.message.as_str()).shortened(MAX_PART_LEN).to_string(),
     };
     stderr.map_or(said.clone(), |stderr| format!("{said}: {stderr}"))
 }
@@ -57,12 +58,12 @@ fn reached(server: &ConfiguredServer) -> String {
     match &described.reach {
         TransportDefinition::Stdio(stdio) => {
             let words: Vec<OsString> = stdio.command.value.split(' ').map(Into::into).collect();
-            let program = UntrustedText::new(masked_arguments(&words).join(" ")).shortened(LONGEST).to_string();
+            let program = UntrustedText::new(masked_arguments(&words).join(" ")).shortened(MAX_PART_LEN).to_string();
             if stdio.args.is_empty() { program } else { format!("{program} …") }
         }
         TransportDefinition::Http(http) => match url::Url::parse(&http.url.value) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
-                format!("{} (HTTP)", UntrustedText::new(shown_url(&url)).shortened(LONGEST))
+                format!("{} (HTTP)", UntrustedText::new(shown_url(&url)).shortened(MAX_PART_LEN))
             }
             // A reference or an invalid URL may contain a secret anywhere.
             _ => "… (HTTP)".to_owned(),

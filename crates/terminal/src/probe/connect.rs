@@ -18,9 +18,9 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 /// Maximum number of evidence lines per step.
-const MOST_EVIDENCE: usize = 40;
+const MAX_EVIDENCE_LINES: usize = 40;
 /// Maximum characters of an evidence line.
-const LONGEST: usize = 400;
+const MAX_EVIDENCE_LEN: usize = 400;
 
 type ProbeConnection = Result<Connection, Box<ProbeFailure>>;
 
@@ -172,7 +172,7 @@ fn searched(failure: &Failure, around: &Environment) -> Vec<String> {
 }
 
 fn shown(text: &str) -> String {
-    UntrustedText::new(text).shortened(LONGEST).to_string()
+    UntrustedText::new(text).shortened(MAX_EVIDENCE_LEN).to_string()
 }
 
 /// Pings the server. A server that rejects the ping is still alive.
@@ -303,8 +303,8 @@ pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
 }
 
 fn bounded(mut lines: Vec<String>) -> Vec<String> {
-    let more = lines.len().saturating_sub(MOST_EVIDENCE);
-    lines.truncate(MOST_EVIDENCE);
+    let more = lines.len().saturating_sub(MAX_EVIDENCE_LINES);
+    lines.truncate(MAX_EVIDENCE_LINES);
     lines.extend((more > 0).then(|| format!("and {more} more")));
     lines
 }

@@ -10,7 +10,7 @@ use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::cut;
 
 /// Minimum width of the detail column.
-const LEAST_DETAIL: usize = 20;
+const MIN_DETAIL_WIDTH: usize = 20;
 
 impl StepState {
     /// Returns the symbol, the word and the style.
@@ -31,7 +31,7 @@ pub fn render_rows(steps: &[ProbeStep], width: Option<usize>) -> String {
     for step in steps {
         let (mark, word, style) = step.state.told();
         let took = step.took.map(|took| DurationText(took).to_string()).unwrap_or_default();
-        let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(LEAST_DETAIL));
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(MIN_DETAIL_WIDTH));
         let detail = if step.state == StepState::Failed { step.detail.clone() } else { cut(&step.detail, room) };
         let head = format!(
             "  {} {}{:gap$}{word:word_width$} {took:>8}  ",

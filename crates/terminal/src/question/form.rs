@@ -9,16 +9,17 @@ mod show;
 use wharf_spec::UntrustedText;
 use wharf_wire::{ElicitationResponse, FieldKind, FormField, FormRequest, RawJson};
 
-use super::{Dialog, DialogInput, DialogStep, NOT_UTF8, one_of, opening, typed};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, one_of, opening, typed};
 use crate::editor;
 use entry::entry;
 use show::{question, review, shown_value};
 
-const NEEDED: &str = "this field is required. Use :decline or :cancel to answer without it";
-const ORDERS: &str = "commands are :skip, :empty, :decline and :cancel. Type :: for a value that begins with a colon";
-const REVIEW: &str = "Send? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
-const CONSENT: &str = "Agree? [y]es / [d]ecline / [c]ancel: ";
-const HOW_TO: &str =
+const REQUIRED_MESSAGE: &str = "this field is required. Use :decline or :cancel to answer without it";
+const COMMANDS_MESSAGE: &str =
+    "commands are :skip, :empty, :decline and :cancel. Type :: for a value that begins with a colon";
+const REVIEW_PROMPT: &str = "Send? [Y]es / [e]dit / [d]ecline / [c]ancel: ";
+const CONSENT_PROMPT: &str = "Agree? [y]es / [d]ecline / [c]ancel: ";
+const USAGE_MESSAGE: &str =
     "Enter accepts the value in [brackets]. Commands: :skip omits a field, :decline declines, :cancel cancels.";
 
 /// Position in the form.
@@ -93,7 +94,7 @@ impl FormDialog {
     }
 
     fn review_prompt(&self) -> &'static str {
-        if self.is_bare() { CONSENT } else { REVIEW }
+        if self.is_bare() { CONSENT_PROMPT } else { REVIEW_PROMPT }
     }
 
     fn hear_value(&mut self, at: usize, line: &str) -> DialogStep<ElicitationResponse> {
@@ -159,14 +160,14 @@ impl Dialog for FormDialog {
 
     fn begin(&self) -> DialogStep<ElicitationResponse> {
         let head = opening(&self.server, "asks you:", &self.form.message);
-        let how = if self.is_bare() { "" } else { HOW_TO };
+        let how = if self.is_bare() { "" } else { USAGE_MESSAGE };
         self.turn(format!("{head}\n{how}").trim_end())
     }
 
     fn hear(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
-            DialogInput::Garbled => return self.again(NOT_UTF8.trim_start()),
+            DialogInput::Garbled => return self.again(NOT_UTF8_MESSAGE.trim_start()),
             DialogInput::Line(line) => line,
         };
         match self.place {
@@ -208,7 +209,7 @@ fn said(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
     match (order.trim_end(), &field.kind) {
         ("decline", _) => FieldInput::Decline,
         ("cancel", _) => FieldInput::Cancel,
-        ("skip", _) if field.required => FieldInput::Wrong(NEEDED.to_owned()),
+        ("skip", _) if field.required => FieldInput::Wrong(REQUIRED_MESSAGE.to_owned()),
         ("skip", _) if field.default.is_some() => {
             FieldInput::Wrong("this field cannot be skipped: its default value would be sent".to_owned())
         }
@@ -216,7 +217,7 @@ fn said(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
         ("empty", FieldKind::Text { .. }) => checked(field, "\"\""),
         ("empty", FieldKind::Choices { .. }) => checked(field, "[]"),
         (text, _) if text.starts_with(':') => said_value(field, value, order),
-        _ => FieldInput::Wrong(ORDERS.to_owned()),
+        _ => FieldInput::Wrong(COMMANDS_MESSAGE.to_owned()),
     }
 }
 
@@ -224,7 +225,7 @@ fn said_value(field: &FormField, value: Option<&RawJson>, text: &str) -> FieldIn
     if text.trim().is_empty() {
         return match value {
             Some(_) => FieldInput::Keep,
-            None if field.required => FieldInput::Wrong(NEEDED.to_owned()),
+            None if field.required => FieldInput::Wrong(REQUIRED_MESSAGE.to_owned()),
             None => FieldInput::Skip,
         };
     }

@@ -1,7 +1,7 @@
 //! Pretty-printing of JSON that preserves every token.
 
 /// Maximum indentation depth.
-const DEEPEST: usize = 24;
+const MAX_INDENT_DEPTH: usize = 24;
 
 /// Puts each member of a JSON text on its own line. Nothing is decoded, so numbers, escapes, order and duplicate
 /// members stay visible. A string continues on a new line after each `\
@@ -65,7 +65,7 @@ impl JsonIndenter {
 
     fn line(&mut self, deeper: usize) {
         self.text.push('\n');
-        self.text.extend(std::iter::repeat_n("  ", self.depth.min(DEEPEST) + deeper));
+        self.text.extend(std::iter::repeat_n("  ", self.depth.min(MAX_INDENT_DEPTH) + deeper));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::editor::InputField;
 use crate::style::{HEADING, WARNING, paint};
 
 /// Maximum bytes of a URL. The user cannot review a longer one.
-const LONGEST: usize = 4096;
+const MAX_URL_BYTES: usize = 4096;
 const PROMPT: &str = "Open the URL in a browser? [y/N/c]: ";
 
 /// A URL that may be shown to the user and, after consent, opened.
@@ -33,8 +33,8 @@ impl BrowserLink {
     ///
     /// Returns the reason why the URL is refused without asking the user.
     pub fn read(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("the URL is longer than {LONGEST} bytes"));
+        if text.len() > MAX_URL_BYTES {
+            return Err(format!("the URL is longer than {MAX_URL_BYTES} bytes"));
         }
         if text.starts_with('-') {
             return Err("the URL begins with a dash".to_owned());
@@ -201,7 +201,7 @@ mod tests {
         ] {
             assert!(BrowserLink::read(text).is_err(), "{text:?}");
         }
-        assert!(BrowserLink::read(&format!("https://a.example/{}", "x".repeat(LONGEST))).is_err());
+        assert!(BrowserLink::read(&format!("https://a.example/{}", "x".repeat(MAX_URL_BYTES))).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::table::{broken, wrap};
 pub const OPEN: &str = "Open the login page in your browser? [y/N]: ";
 
 /// Maximum width of a scope list printed after its label.
-const SCOPE_WIDTH: usize = 40;
+const MAX_INLINE_SCOPE_WIDTH: usize = 40;
 
 /// A requested login.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ impl LoginPrompt<'_> {
 /// Formats the full scope list. A long one is set apart in the gutter, so that it cannot imitate other lines of the
 /// question.
 fn covered(scope: &str) -> String {
-    if scope.width() <= SCOPE_WIDTH {
+    if scope.width() <= MAX_INLINE_SCOPE_WIDTH {
         return format!("\n  scopes:  {scope}");
     }
     let rows = wrap(scope, Some(MESSAGE_WIDTH));

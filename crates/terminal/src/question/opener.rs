@@ -10,7 +10,7 @@ use wharf_config::on_path;
 use wharf_spec::Environment;
 
 /// Placeholder for the URL in a `BROWSER` command.
-const PLACE: &str = "%s";
+const URL_PLACEHOLDER: &str = "%s";
 
 /// Commands that can open a URL. The first one that starts is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl UrlOpener {
 /// Builds the command line. The URL replaces the placeholder or is appended, always within one argument.
 fn with_address<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
     let (program, rest) = words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
-    let mut arguments: Vec<String> = rest.iter().map(|word| word.replace(PLACE, url)).collect();
-    if !rest.iter().any(|word| word.contains(PLACE)) {
+    let mut arguments: Vec<String> = rest.iter().map(|word| word.replace(URL_PLACEHOLDER, url)).collect();
+    if !rest.iter().any(|word| word.contains(URL_PLACEHOLDER)) {
         arguments.push(url.to_owned());
     }
     (program, arguments)

@@ -7,12 +7,12 @@ use crate::style::{QUIET, paint};
 use crate::table::broken;
 
 /// Width of the gutter mark.
-const GUTTER: usize = 4;
+const GUTTER_WIDTH: usize = 4;
 /// Accepted range of screen sizes; other values are clamped.
 const WIDTHS: std::ops::RangeInclusive<usize> = 20..=300;
 const ROWS: std::ops::RangeInclusive<usize> = 4..=100;
 /// Screen rows used by the rest of the question: the header, the prompt and the input line.
-const TAKEN: usize = 10;
+const RESERVED_ROWS: usize = 10;
 
 /// Screen size in columns and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl ScreenSize {
 impl TextPager {
     /// Splits an unescaped text into rows without dropping anything.
     pub fn new(text: &str, room: ScreenSize) -> Self {
-        let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER;
-        let height = room.rows.saturating_sub(TAKEN).clamp(*ROWS.start(), *ROWS.end());
+        let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER_WIDTH;
+        let height = room.rows.saturating_sub(RESERVED_ROWS).clamp(*ROWS.start(), *ROWS.end());
         let escaped = text.split('\n').map(|line| UntrustedText::new(line).to_string());
         Self { rows: escaped.flat_map(|line| broken(&line, width)).collect(), height, from: 0 }
     }

@@ -8,14 +8,14 @@ use wharf_spec::UntrustedText;
 
 use super::indented::indented;
 use super::pages::{ScreenSize, TextPager};
-use super::{Dialog, DialogInput, DialogStep, NOT_UTF8, one_of};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, one_of};
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
 
 /// Maximum characters shown of a name or a reason.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 const PROMPT: &str = "Allow the call? [y]es, once / [s]ession / [a]lways / [n]o / [r]eason: ";
-const REASON: &str = "Reason (sent to the model): ";
+const REASON_PROMPT: &str = "Reason (sent to the model): ";
 const AGAIN: &str = "  Answer y, s, a, n or r. The tool has not been called yet.";
 
 /// Dialog that asks for permission to call a tool.
@@ -55,7 +55,7 @@ impl PermissionDialog {
 
     fn ask_reason(&mut self) -> DialogStep<PermissionAnswer> {
         self.place = PermissionStage::Reason;
-        DialogStep::ask("", REASON)
+        DialogStep::ask("", REASON_PROMPT)
     }
 }
 
@@ -69,8 +69,10 @@ impl Dialog for PermissionDialog {
     fn hear(&mut self, heard: DialogInput) -> DialogStep<PermissionAnswer> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(PermissionAnswer::No),
-            DialogInput::Garbled if self.place == PermissionStage::Reason => return DialogStep::ask(NOT_UTF8, REASON),
-            DialogInput::Garbled => return DialogStep::ask(NOT_UTF8, PROMPT),
+            DialogInput::Garbled if self.place == PermissionStage::Reason => {
+                return DialogStep::ask(NOT_UTF8_MESSAGE, REASON_PROMPT);
+            }
+            DialogInput::Garbled => return DialogStep::ask(NOT_UTF8_MESSAGE, PROMPT),
             DialogInput::Line(line) => line,
         };
         match self.place {
@@ -91,18 +93,22 @@ impl Dialog for PermissionDialog {
 fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     let tool = UntrustedText::new(&*ask.id.tool);
     let title = ask.tool.title.as_deref().filter(|title| **title != *ask.id.tool);
-    let title = title.map(|title| format!(" ({})", UntrustedText::new(title).shortened(SHOWN))).unwrap_or_default();
+    let title =
+        title.map(|title| format!(" ({})", UntrustedText::new(title).shortened(MAX_SHOWN_CHARS))).unwrap_or_default();
     let of = match (&ask.tool.origin, &ask.tool.about) {
         (Some(_), _) => format!(" of {}", paint(NAME, UntrustedText::new(ask.id.server.as_str()))),
         (None, Some(about)) => format!(" on {}", paint(NAME, UntrustedText::new(&*about.provider))),
         (None, None) => String::new(),
     };
     let caller = UntrustedText::new(&*ask.caller);
-    let mut text =
-        format!("\n{} wants to call {}{title}{of}", caller.shortened(SHOWN), paint(HEADING, tool.shortened(SHOWN)));
+    let mut text = format!(
+        "\n{} wants to call {}{title}{of}",
+        caller.shortened(MAX_SHOWN_CHARS),
+        paint(HEADING, tool.shortened(MAX_SHOWN_CHARS))
+    );
     if !ask.reason.is_empty() {
         let reason = UntrustedText::new(ask.reason.as_str());
-        let _ = write!(text, "\n  {} {}", paint(QUIET, "reason:"), reason.shortened(SHOWN));
+        let _ = write!(text, "\n  {} {}", paint(QUIET, "reason:"), reason.shortened(MAX_SHOWN_CHARS));
     }
     if let Some(claims) = claims(&ask.tool.hints) {
         let _ = write!(text, "\n  {} {claims}", paint(QUIET, "server-declared hints (unverified):"));
@@ -138,7 +144,7 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
         }
         (Ok(_), None) => "allow for this session only (no file to write a rule to)".to_owned(),
         (Err(why), _) => {
-            format!("allow for this session only: {}", UntrustedText::new(why.to_string()).shortened(SHOWN))
+            format!("allow for this session only: {}", UntrustedText::new(why.to_string()).shortened(MAX_SHOWN_CHARS))
         }
     }
 }

@@ -8,9 +8,9 @@ use super::{Dialog, DialogInput, DialogStep, consent, one_of};
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, paint};
 
-const ASK: &str = "Send this to the model? [y/n]: ";
-const SEND: &str = "Send the response? [y/n]: ";
-const AGAIN: &str = "  Answer y or n. Nothing has been sent yet.";
+const ASK_PROMPT: &str = "Send this to the model? [y/n]: ";
+const SEND_PROMPT: &str = "Send the response? [y/n]: ";
+const RETRY_MESSAGE: &str = "  Answer y or n. Nothing has been sent yet.";
 
 /// A sampling request of a server.
 #[derive(Debug, Clone)]
@@ -45,14 +45,14 @@ impl SamplingDialog {
             "\n{server} requests a completion from {}: {messages} message{plural}, at most {max_tokens} tokens",
             paint(HEADING, model.shortened(100))
         );
-        Self { head, pages: TextPager::new(text, room), prompt: ASK }
+        Self { head, pages: TextPager::new(text, room), prompt: ASK_PROMPT }
     }
 
     /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
     pub fn after(server: &str, answer: &str, room: ScreenSize) -> Self {
         let server = paint(NAME, UntrustedText::new(server));
         let head = format!("\nThe model has responded. To be sent to {server}:");
-        Self { head, pages: TextPager::new(answer, room), prompt: SEND }
+        Self { head, pages: TextPager::new(answer, room), prompt: SEND_PROMPT }
     }
 }
 
@@ -73,7 +73,7 @@ impl Dialog for SamplingDialog {
         match (line.trim().is_empty(), consent(&line)) {
             (true, _) if self.pages.turn() => DialogStep::ask(self.pages.shown(), self.prompt),
             (false, Some(consent)) => DialogStep::Done(consent),
-            _ => DialogStep::ask(AGAIN, self.prompt),
+            _ => DialogStep::ask(RETRY_MESSAGE, self.prompt),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Input of secrets: hidden at the terminal, or from a pipe.
 
-use super::{DialogInput, TERMINAL, terminal};
+use super::{DialogInput, TERMINAL_LOCK, terminal};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::stdin;
 
 /// Maximum bytes of a secret.
-const LONGEST: usize = 64 * 1024;
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
 /// Reads one secret for each label. From a pipe, each secret is one line of stdin in this order; a single secret may
 /// span several lines.
@@ -21,7 +21,7 @@ pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>
         _ => piped(wanted).await?,
     };
     for (what, secret) in wanted.iter().zip(&found) {
-        if secret.is_empty() || secret.len() > LONGEST {
+        if secret.is_empty() || secret.len() > MAX_SECRET_BYTES {
             let wrong = if secret.is_empty() { "empty" } else { "too long" };
             return Err(Failure::usage(format_args!("the secret for {what} is {wrong}")));
         }
@@ -30,7 +30,7 @@ pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>
 }
 
 async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
-    let _terminal = TERMINAL.lock().await;
+    let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
     terminal::forget_typed();
     let mut found = Vec::new();

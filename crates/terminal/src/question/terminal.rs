@@ -14,7 +14,7 @@ use super::DialogInput;
 use crate::console::Console;
 
 /// Maximum bytes of a line. Terminals deliver less.
-const LONGEST_LINE: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Reports whether questions can be asked: stdin and stderr must both be terminals.
 pub fn is_there() -> bool {
@@ -110,7 +110,7 @@ fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<DialogInput> {
         }
         let mut byte = [0];
         match rustix::io::read(input, &mut byte) {
-            Ok(1) if byte[0] == b'\n' || line.len() == LONGEST_LINE => {
+            Ok(1) if byte[0] == b'\n' || line.len() == MAX_LINE_BYTES => {
                 return Some(String::from_utf8(line).map_or(DialogInput::Garbled, DialogInput::Line));
             }
             Ok(1) => line.push(byte[0]),

@@ -39,11 +39,11 @@ pub enum StatusLineMode {
     Gone,
 }
 
-/// Maximum number of log lines per [`WHILE`].
-const MOST_ASIDES: usize = 200;
-const WHILE: Duration = Duration::from_secs(1);
+/// Maximum number of log lines per [`LOG_LINE_PERIOD`].
+const MAX_LOG_LINES: usize = 200;
+const LOG_LINE_PERIOD: Duration = Duration::from_secs(1);
 /// Maximum pending bytes before log lines are dropped immediately, for a terminal that is not read.
-const MOST_PENDING: usize = 1 << 20;
+const MAX_PENDING_BYTES: usize = 1 << 20;
 
 impl ScreenBuffer {
     /// Adds requested output.
@@ -59,7 +59,7 @@ impl ScreenBuffer {
         self.settle(now);
         self.asides.since.get_or_insert(now);
         let lines = text.lines().count().max(1);
-        if self.asides.taken + lines <= MOST_ASIDES && self.pending.len() < MOST_PENDING {
+        if self.asides.taken + lines <= MAX_LOG_LINES && self.pending.len() < MAX_PENDING_BYTES {
             self.asides.taken += lines;
             self.print(text);
         } else {
@@ -85,12 +85,12 @@ impl ScreenBuffer {
             return Some(Duration::ZERO);
         }
         let since = self.asides.since.filter(|_| self.asides.lost > 0)?;
-        Some((since + WHILE).saturating_duration_since(now))
+        Some((since + LOG_LINE_PERIOD).saturating_duration_since(now))
     }
 
     /// Reports dropped log lines at the end of the period.
     pub fn settle(&mut self, now: Instant) {
-        if self.asides.since.is_none_or(|since| now < since + WHILE) {
+        if self.asides.since.is_none_or(|since| now < since + LOG_LINE_PERIOD) {
             return;
         }
         let LogLineRate { lost, .. } = std::mem::take(&mut self.asides);
@@ -202,26 +202,26 @@ mod tests {
         }
         stage.print("the answer");
         let text = stage.without_status(80);
-        assert_eq!(text.lines().count(), MOST_ASIDES + 1);
+        assert_eq!(text.lines().count(), MAX_LOG_LINES + 1);
         assert!(text.ends_with("the answer\n"), "{text}");
-        assert_eq!(stage.due(start), Some(WHILE));
-        stage.settle(start + WHILE / 2);
+        assert_eq!(stage.due(start), Some(LOG_LINE_PERIOD));
+        stage.settle(start + LOG_LINE_PERIOD / 2);
         assert_eq!(stage.without_status(80), "");
-        stage.settle(start + WHILE);
-        assert_eq!(stage.due(start + WHILE), Some(Duration::ZERO));
+        stage.settle(start + LOG_LINE_PERIOD);
+        assert_eq!(stage.due(start + LOG_LINE_PERIOD), Some(Duration::ZERO));
         assert_eq!(anstream::adapter::strip_str(&stage.without_status(80)).to_string(), "(1,234 more lines)\n");
-        stage.aside("again", start + WHILE);
+        stage.aside("again", start + LOG_LINE_PERIOD);
         assert_eq!(stage.without_status(80), "again\n");
-        assert_eq!(stage.due(start + WHILE), None);
+        assert_eq!(stage.due(start + LOG_LINE_PERIOD), None);
     }
 
     #[test]
     fn asides_do_not_fill_the_memory_while_nobody_reads() {
         let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
-        let long = "x".repeat(MOST_PENDING);
+        let long = "x".repeat(MAX_PENDING_BYTES);
         stage.aside(&long, now);
         stage.aside(&long, now);
-        assert_eq!((stage.pending.len(), stage.asides.lost), (MOST_PENDING + 1, 1));
+        assert_eq!((stage.pending.len(), stage.asides.lost), (MAX_PENDING_BYTES + 1, 1));
     }
 
     #[test]

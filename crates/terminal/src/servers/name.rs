@@ -12,15 +12,16 @@ const INTERPRETERS: [&str; 11] =
 /// Subcommands of these programs that are neither a package nor a file.
 const VERBS: [&str; 5] = ["exec", "dlx", "run", "x", "tool"];
 /// Options of these programs that take a value.
-const VALUED: [&str; 9] =
+const OPTIONS_WITH_VALUE: [&str; 9] =
     ["--with", "--python", "--directory", "--project", "--registry", "-r", "--require", "--import", "-W"];
 /// Options with the package as their value.
-const NAMING: [&str; 5] = ["--from", "--package", "-p", "-m", "-jar"];
+const PACKAGE_OPTIONS: [&str; 5] = ["--from", "--package", "-p", "-m", "-jar"];
 /// Uninformative names of files and directories.
-const ANONYMOUS: [&str; 10] = ["index", "main", "server", "app", "cli", "__main__", "dist", "build", "src", "bin"];
+const UNINFORMATIVE_NAMES: [&str; 10] =
+    ["index", "main", "server", "app", "cli", "__main__", "dist", "build", "src", "bin"];
 
 /// Uninformative host labels.
-const SITE_WORDS: [&str; 3] = ["www", "mcp", "api"];
+const UNINFORMATIVE_LABELS: [&str; 3] = ["www", "mcp", "api"];
 
 /// Returns the name of the package, module, file or program that a command runs.
 pub fn derive(words: &[String]) -> String {
@@ -41,7 +42,7 @@ pub fn derive(words: &[String]) -> String {
 pub fn of_url(url: &Url) -> String {
     let host = url.host_str().unwrap_or("server");
     let port = url.port().map(|port| format!("-{port}")).unwrap_or_default();
-    let mut labels = host.split('.').filter(|label| !SITE_WORDS.contains(label));
+    let mut labels = host.split('.').filter(|label| !UNINFORMATIVE_LABELS.contains(label));
     match url.domain() {
         Some(domain) if domain.contains('.') => clean(labels.next().unwrap_or(host)),
         _ => clean(&format!("{host}{port}")),
@@ -61,10 +62,10 @@ pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> S
 fn subject(words: &[String]) -> Option<&str> {
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
-        if NAMING.contains(&word) {
+        if PACKAGE_OPTIONS.contains(&word) {
             return words.next();
         }
-        if VALUED.contains(&word) {
+        if OPTIONS_WITH_VALUE.contains(&word) {
             words.next();
         } else if !word.starts_with('-') && !VERBS.contains(&word) {
             return Some(word);
@@ -82,7 +83,7 @@ fn package(text: &str) -> &str {
 /// Returns a file's stem, or the nearest informative directory.
 fn file(path: &str) -> &str {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
-    let telling = parts.iter().rev().map(|part| stem(part)).find(|part| !ANONYMOUS.contains(part));
+    let telling = parts.iter().rev().map(|part| stem(part)).find(|part| !UNINFORMATIVE_NAMES.contains(part));
     telling.unwrap_or_else(|| stem(path))
 }
 

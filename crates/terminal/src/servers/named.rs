@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 /// Extensions of configuration files.
-const FILES: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
+const CONFIG_EXTENSIONS: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
 
 /// Returns the configured names.
 ///
@@ -99,7 +99,7 @@ pub fn key_of(session: &CommandSession, word: &str) -> String {
 /// Splits `servers.json:name` into file and name.
 fn entry_of_file(word: &str) -> Option<(&str, &str)> {
     let (file, name) = word.rsplit_once(':')?;
-    let is_file = FILES.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
+    let is_file = CONFIG_EXTENSIONS.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
     (is_file && ServerName::new(name).is_ok()).then_some((file, name))
 }
 

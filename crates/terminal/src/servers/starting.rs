@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use crate::session::CommandSession;
 
 /// Delay before the status line appears.
-const WORTH_A_WORD: Duration = Duration::from_millis(200);
+const STATUS_DELAY: Duration = Duration::from_millis(200);
 /// Interval of the status line.
-const TICK: Duration = Duration::from_millis(100);
-const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+const STATUS_FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Awaits a future. On a terminal, a status line shows the pending work and the elapsed time.
 pub async fn while_starting<T>(
@@ -24,7 +24,7 @@ pub async fn while_starting<T>(
     }
     tokio::pin!(work);
     loop {
-        let tick = (Instant::now() + TICK).max(began + WORTH_A_WORD);
+        let tick = (Instant::now() + STATUS_INTERVAL).max(began + STATUS_DELAY);
         tokio::select! {
             biased;
             done = &mut work => {
@@ -37,8 +37,8 @@ pub async fn while_starting<T>(
 }
 
 fn frame(told: &str, since: Duration) -> String {
-    let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
-    format!("{} {told}, {} s", FRAMES[turn % FRAMES.len()], since.as_secs())
+    let turn = usize::try_from(since.as_millis() / STATUS_INTERVAL.as_millis()).unwrap_or(0);
+    format!("{} {told}, {} s", STATUS_FRAMES[turn % STATUS_FRAMES.len()], since.as_secs())
 }
 
 #[cfg(test)]

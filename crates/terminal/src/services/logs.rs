@@ -10,8 +10,8 @@ use crate::console::Console;
 use crate::style::{NAME, QUIET, paint};
 
 /// Maximum characters of a message and of a logger name.
-const MESSAGE_SHOWN: usize = 1_000;
-const LOGGER_SHOWN: usize = 80;
+const MAX_MESSAGE_LEN: usize = 1_000;
+const MAX_LOGGER_LEN: usize = 80;
 
 /// Prints each message on one line, with the server and the level.
 pub struct ConsoleLogSink(pub Arc<Console>);
@@ -24,12 +24,12 @@ impl LogSink for ConsoleLogSink {
 
 fn line(server: &str, message: &LogMessage) -> String {
     let logger =
-        message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).shortened(LOGGER_SHOWN)));
+        message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).shortened(MAX_LOGGER_LEN)));
     // Most servers log strings, which are shown without quotes.
     let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
     let text = UntrustedText::new(text.as_deref().unwrap_or(message.data.get()));
     let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));
-    format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.shortened(MESSAGE_SHOWN))
+    format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.shortened(MAX_MESSAGE_LEN))
 }
 
 #[cfg(test)]
@@ -49,6 +49,6 @@ mod tests {
         check(r#"{"level":"error","logger":"db\r","data":{"code":7}}"#, r#"demo · error db\r: {"code":7}"#);
         let long = format!(r#"{{"level":"debug","data":"{}"}}"#, "x".repeat(5_000));
         let message = LogMessage::view(RawJson::parse(long).unwrap(), &JsonLimits::default()).unwrap();
-        assert!(line("demo", &message).chars().count() < MESSAGE_SHOWN + 100);
+        assert!(line("demo", &message).chars().count() < MAX_MESSAGE_LEN + 100);
     }
 }

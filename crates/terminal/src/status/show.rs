@@ -14,7 +14,7 @@ use crate::probe::evidence;
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::wrap;
 
-const HEAD: [(&str, ColumnAlignment); 7] = [
+const HEADINGS: [(&str, ColumnAlignment); 7] = [
     ("  ID", ColumnAlignment::Left),
     ("TRANSPORT", ColumnAlignment::Left),
     ("SOURCE", ColumnAlignment::Left),
@@ -27,7 +27,7 @@ const HEAD: [(&str, ColumnAlignment); 7] = [
 /// Formats a line per server. A server with a problem also gets its error and a hint.
 pub fn table(rows: &[StatusRow], width: Option<usize>) -> String {
     let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
-    let shown = columns(HEAD, &cells, width, dress);
+    let shown = columns(HEADINGS, &cells, width, dress);
     let mut lines = shown.lines();
     let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for (row, line) in rows.iter().zip(lines) {

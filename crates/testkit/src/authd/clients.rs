@@ -14,7 +14,7 @@ use super::proof::SignedJwt;
 use super::random::hex;
 use super::switches::{ClientAuthMethod, RegistrationBehaviour};
 
-const SIGNED: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const JWT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The client credentials of a request.
 struct ClientCredentials {
@@ -99,7 +99,7 @@ impl AuthExchange<'_> {
                 String::from_utf8(pair).ok()?.split_once(':').map(|(id, secret)| (decoded(id), decoded(secret)))?;
             return Some(ClientCredentials { id, secret: Some(secret), auth: ClientAuthMethod::Basic });
         }
-        if self.field("client_assertion_type") == Some(SIGNED) {
+        if self.field("client_assertion_type") == Some(JWT_ASSERTION_TYPE) {
             return self.signed();
         }
         let secret = self.field("client_secret").map(str::to_owned);

@@ -11,9 +11,9 @@ use super::switches::{
 };
 
 /// Path of redirected documents, at the second issuer.
-const ELSEWHERE: &str = "/elsewhere";
+const REDIRECTED_PATH: &str = "/elsewhere";
 /// Path of the resource metadata if only the challenge names it.
-const OWN_PLACE: &str = "/about/this-resource.json";
+const CUSTOM_METADATA_PATH: &str = "/about/this-resource.json";
 const WELL_KNOWN_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 impl AuthExchange<'_> {
@@ -23,7 +23,7 @@ impl AuthExchange<'_> {
             return None;
         }
         let path = self.request.path();
-        match (self.site, path.strip_prefix(ELSEWHERE)) {
+        match (self.site, path.strip_prefix(REDIRECTED_PATH)) {
             (ListenerSite::Second, Some("/description")) => Some(AuthResponse::json(200, &self.description())),
             (ListenerSite::Second, Some("/metadata")) => {
                 Some(AuthResponse::json(200, &self.metadata_of(ListenerSite::Issuer)))
@@ -41,7 +41,7 @@ impl AuthExchange<'_> {
     /// Returns the metadata URL for the challenge.
     pub fn challenged_description(&self) -> Option<String> {
         (self.switches.description == MetadataLocation::Header)
-            .then(|| format!("{}{OWN_PLACE}", self.shared.origins().server))
+            .then(|| format!("{}{CUSTOM_METADATA_PATH}", self.shared.origins().server))
     }
 
     fn is_issuer(&self) -> bool {
@@ -50,7 +50,7 @@ impl AuthExchange<'_> {
 
     fn description_path(&self) -> Option<&'static str> {
         match self.switches.description {
-            MetadataLocation::Header => Some(OWN_PLACE),
+            MetadataLocation::Header => Some(CUSTOM_METADATA_PATH),
             MetadataLocation::Path => Some("/.well-known/oauth-protected-resource/mcp"),
             MetadataLocation::Root => Some(WELL_KNOWN_RESOURCE),
             MetadataLocation::Absent => None,
@@ -126,7 +126,7 @@ impl AuthExchange<'_> {
                 return AuthResponse::text(200, "text/html", "<!doctype html><title>Welcome</title>");
             }
             DocumentDefect::Redirect => {
-                return AuthResponse::redirect(format!("{}{ELSEWHERE}{elsewhere}", self.shared.origins().second));
+                return AuthResponse::redirect(format!("{}{REDIRECTED_PATH}{elsewhere}", self.shared.origins().second));
             }
             DocumentDefect::Without(name) => {
                 document.as_object_mut().and_then(|members| members.remove(name));

@@ -7,7 +7,7 @@ use super::endpoint::{AcceptedConnection, Endpoint};
 use super::reply::reply;
 
 /// Maximum bytes of a request head.
-const MOST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// Defect of a response head. The body is valid where its bounds are well-defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<Option<Http1Request>> {
 /// Reads up to and including the empty line, and no further.
 pub(super) fn read_head(stream: &mut impl Read) -> io::Result<Option<String>> {
     let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_HEAD {
+    while !head.ends_with(b"\r\n\r\n") && head.len() < MAX_HEAD_BYTES {
         let mut byte = [0];
         if stream.read(&mut byte)? == 0 {
             return Ok(None);

@@ -17,7 +17,7 @@ use super::relay::{FaultRelay, ForwardedBytes, InjectedFaults};
 use super::script::{ByteFault, Direction, FaultScript};
 
 /// Connect timeout to the server. Loopback connects at once; a full backlog never accepts.
-const CONNECT: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Listens on `127.0.0.1`, forwards to one address, and injects the faults of its script.
 ///
@@ -93,7 +93,7 @@ impl FaultProxy {
 impl ProxyShared {
     fn relay(&self, guest: AcceptedConnection, server: SocketAddr) -> io::Result<()> {
         let number = guest.number();
-        let Ok(behind) = TcpStream::connect_timeout(&server, CONNECT) else {
+        let Ok(behind) = TcpStream::connect_timeout(&server, CONNECT_TIMEOUT) else {
             guest.reset();
             return Ok(());
         };

@@ -13,7 +13,7 @@ use super::server::{EraState, StdioFaultServer, locked};
 use super::{MessageInterceptor, StdioFault};
 
 /// Revisions that no client supports.
-const FUTURE: [&str; 1] = ["2031-01-01"];
+const FUTURE_REVISIONS: [&str; 1] = ["2031-01-01"];
 
 pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
@@ -109,7 +109,7 @@ fn refuse_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage, support
 }
 
 fn refuse_everything(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    message.is_request() && refuse(server, message, &FUTURE)
+    message.is_request() && refuse(server, message, &FUTURE_REVISIONS)
 }
 
 fn refuse(server: &StdioFaultServer, message: &ClientMessage, supported: &[&str]) -> bool {
@@ -121,7 +121,7 @@ fn refuse(server: &StdioFaultServer, message: &ClientMessage, supported: &[&str]
 /// Returns a valid result without a common revision; handshake clients are served.
 fn discover_the_future(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     if message.is("server/discover") {
-        server.out.line(frame::result(&message.id(), &discover_result(&FUTURE)));
+        server.out.line(frame::result(&message.id(), &discover_result(&FUTURE_REVISIONS)));
         return true;
     }
     if message.is_request() && message.meta("io.modelcontextprotocol/protocolVersion").is_some() {

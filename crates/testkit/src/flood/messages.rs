@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::FloodKind;
 
 /// Just below the limit of 8 MiB per message.
-const LARGE: usize = 8_300_000;
+const LARGE_TEXT_BYTES: usize = 8_300_000;
 /// A listing within its limits: pages, tools per page, and bytes per tool; 3.6 MB of the 4 MiB.
 const PAGES: usize = 3;
-const ITEMS: usize = 60;
-const DESCRIPTION: usize = 20_000;
+const ITEMS_PER_PAGE: usize = 60;
+const DESCRIPTION_BYTES: usize = 20_000;
 
 /// Returns the response to a request; `None` for other messages.
 pub fn answer(kind: FloodKind, message: &Value, revision: &str) -> Option<String> {
@@ -58,8 +58,8 @@ fn opening(kind: FloodKind, revision: &str) -> String {
 
 /// Returns one of a few pages that together stay within the limits of a listing.
 fn full_page(list: &str, page: usize) -> String {
-    let description = "word ".repeat(DESCRIPTION / 5);
-    let items: Vec<String> = (0..ITEMS)
+    let description = "word ".repeat(DESCRIPTION_BYTES / 5);
+    let items: Vec<String> = (0..ITEMS_PER_PAGE)
         .map(|item| {
             let name = if page + item == 0 { "flood".to_owned() } else { format!("t{page}_{item}") };
             format!(r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#)
@@ -92,7 +92,7 @@ fn large(is_hidden: bool) -> &'static str {
     static TEXTS: OnceLock<[String; 2]> = OnceLock::new();
     let texts = TEXTS.get_or_init(|| {
         let line = "a line of text\\n";
-        [line.repeat(LARGE / line.len()), "\u{200b}x".repeat(LARGE / 4)]
+        [line.repeat(LARGE_TEXT_BYTES / line.len()), "\u{200b}x".repeat(LARGE_TEXT_BYTES / 4)]
     });
     &texts[usize::from(is_hidden)]
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::ledger::locked;
 
 /// Interval at which a waiting response checks that the client is still connected.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(super) struct NamedGates {
@@ -43,7 +43,7 @@ impl NamedGates {
     }
 
     fn wait<'a>(&'a self, opened: MutexGuard<'a, OpenGates>) -> MutexGuard<'a, OpenGates> {
-        match self.turned.wait_timeout(opened, LOOK) {
+        match self.turned.wait_timeout(opened, POLL_INTERVAL) {
             Ok((opened, _)) => opened,
             Err(poisoned) => poisoned.into_inner().0,
         }

@@ -19,7 +19,7 @@ struct DecimalValue {
 }
 
 /// Limit at which exponents saturate.
-const FAR: i64 = 1 << 40;
+const MAX_EXPONENT: i64 = 1 << 40;
 
 impl JsonNumber {
     /// Parses a string that consists of one JSON number.
@@ -57,7 +57,7 @@ impl DecimalValue {
         let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let first = all.iter().position(|digit| *digit != b'0').unwrap_or(all.len());
         let end = all.iter().rposition(|digit| *digit != b'0').map_or(first, |last| last + 1);
-        let length = |count: usize| i64::try_from(count).unwrap_or(FAR);
+        let length = |count: usize| i64::try_from(count).unwrap_or(MAX_EXPONENT);
         let point = exponent.saturating_add(length(whole.len())).saturating_sub(length(first));
         Self { negative, digits: all[first..end].to_vec(), point }
     }
@@ -78,7 +78,7 @@ fn is_digits(text: &str) -> bool {
 
 fn read_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let size = is_digits(digits).then(|| digits.parse().map_or(FAR, |size: i64| size.min(FAR)))?;
+    let size = is_digits(digits).then(|| digits.parse().map_or(MAX_EXPONENT, |size: i64| size.min(MAX_EXPONENT)))?;
     Some(if text.starts_with('-') { -size } else { size })
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Choice, FieldKind, FormField, JsonNumber, MOST_FIELDS, MOST_OPTIONS, TextFormat, wrong};
+use super::{Choice, FieldKind, FormField, JsonNumber, MAX_FIELDS, MAX_OPTIONS, TextFormat, wrong};
 use crate::JsonLimits;
 use wharf_json::{JsonDecodeError, RawJson, members};
 
@@ -28,8 +28,8 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
         None => RawJson::empty_object(),
     };
     let properties = members(&properties, bounds)?;
-    if properties.len() > MOST_FIELDS {
-        return Err(wrong(format_args!("more than {MOST_FIELDS} fields")));
+    if properties.len() > MAX_FIELDS {
+        return Err(wrong(format_args!("more than {MAX_FIELDS} fields")));
     }
     let required = shape.required.unwrap_or_default();
     if let Some(name) = required.iter().find(|name| properties.iter().all(|(known, _)| known != *name)) {
@@ -155,7 +155,7 @@ fn options(
     };
     match options.len() {
         0 => Err("it has no options".to_owned()),
-        count if count > MOST_OPTIONS => Err(format!("more than {MOST_OPTIONS} options")),
+        count if count > MAX_OPTIONS => Err(format!("more than {MAX_OPTIONS} options")),
         _ => Ok(options),
     }
 }
@@ -290,13 +290,13 @@ mod tests {
             let list: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{{"type":"boolean"}}"#)).collect();
             read(&format!("{{{}}}", list.join(",")))
         };
-        assert_eq!(fields(MOST_FIELDS).unwrap().len(), MOST_FIELDS);
-        assert!(fields(MOST_FIELDS + 1).unwrap_err().contains("more than 64 fields"));
+        assert_eq!(fields(MAX_FIELDS).unwrap().len(), MAX_FIELDS);
+        assert!(fields(MAX_FIELDS + 1).unwrap_err().contains("more than 64 fields"));
         let options = |count: usize| {
             let list: Vec<_> = (0..count).map(|n| format!(r#""{n}""#)).collect();
             read(&format!(r#"{{"x":{{"enum":[{}]}}}}"#, list.join(",")))
         };
-        assert!(options(MOST_OPTIONS).is_ok());
-        assert!(options(MOST_OPTIONS + 1).unwrap_err().contains("more than 256 options"));
+        assert!(options(MAX_OPTIONS).is_ok());
+        assert!(options(MAX_OPTIONS + 1).unwrap_err().contains("more than 256 options"));
     }
 }

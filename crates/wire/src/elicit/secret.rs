@@ -7,7 +7,7 @@ mod tests;
 use super::{FieldKind, FormField, TextFormat};
 
 /// Phrases matched anywhere in a text, ignoring spaces and punctuation.
-const PHRASES: [&str; 86] = [
+const SECRET_PHRASES: [&str; 86] = [
     "password",
     "passwort",
     "passwd",
@@ -96,7 +96,8 @@ const PHRASES: [&str; 86] = [
     "ネットバンキングのログイン",
 ];
 /// Words matched as whole words. The first one applies to text fields only.
-const WORDS: [&str; 11] = ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
+const SECRET_WORDS: [&str; 11] =
+    ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
 
 /// Reports whether a field asks for a secret. Only free-form input is checked.
 pub(super) fn is_asked_by(field: &FormField) -> bool {
@@ -111,7 +112,7 @@ pub(super) fn is_asked_by(field: &FormField) -> bool {
     };
     let texts = [Some(field.name.as_str()), field.title.as_deref(), field.description.as_deref(), format];
     // A numeric token field is a token count.
-    let words = if matches!(field.kind, FieldKind::Text { .. }) { &WORDS[..] } else { &WORDS[1..] };
+    let words = if matches!(field.kind, FieldKind::Text { .. }) { &SECRET_WORDS[..] } else { &SECRET_WORDS[1..] };
     texts.into_iter().flatten().any(|text| names_a_secret(text, words))
 }
 
@@ -122,7 +123,10 @@ fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
         let phrase: String = skeleton(phrase).collect();
         letters.contains(&phrase)
     };
-    letters == "pin" || PHRASES.iter().any(spells) || has_word(&text, wanted) || pairs::name_a_secret(&words(&text))
+    letters == "pin"
+        || SECRET_PHRASES.iter().any(spells)
+        || has_word(&text, wanted)
+        || pairs::name_a_secret(&words(&text))
 }
 
 /// Splits a text into words and returns their skeletons.

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::JsonDecodeError;
 
 /// Maximum characters of server text in an error message.
-const LONGEST_SHOWN: usize = 80;
+const MAX_QUOTED_CHARS: usize = 80;
 
 /// An invalid header annotation of a tool. Quoted parts of the schema are short and escaped.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub(super) fn property(path: &[impl AsRef<str>]) -> String {
         }
         shown.push_str(name);
         // Enough for `shown` to detect the truncation.
-        if shown.len() > 4 * LONGEST_SHOWN {
+        if shown.len() > 4 * MAX_QUOTED_CHARS {
             break;
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn property(path: &[impl AsRef<str>]) -> String {
 /// Shortens a server's text and escapes it to ASCII.
 pub(super) fn shown(text: &str) -> String {
     let mut characters = text.chars();
-    let head: String = characters.by_ref().take(LONGEST_SHOWN).flat_map(char::escape_default).collect();
+    let head: String = characters.by_ref().take(MAX_QUOTED_CHARS).flat_map(char::escape_default).collect();
     if characters.next().is_some() { head + "…" } else { head }
 }
 

@@ -158,8 +158,8 @@ fn a_tool_asks_for_so_many_headers_and_no_more() {
             (0..count).map(|n| format!(r#""p{n}":{{"type":"string","x-mcp-header":"H{n}"}}"#)).collect();
         format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))
     };
-    assert_eq!(check(&schema(MOST_HEADERS)).unwrap().len(), MOST_HEADERS);
-    assert_eq!(check(&schema(MOST_HEADERS + 1)).unwrap_err(), "more than 64 properties have a header annotation");
+    assert_eq!(check(&schema(MAX_HEADERS)).unwrap().len(), MAX_HEADERS);
+    assert_eq!(check(&schema(MAX_HEADERS + 1)).unwrap_err(), "more than 64 properties have a header annotation");
 }
 
 #[test]

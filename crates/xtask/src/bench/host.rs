@@ -26,13 +26,13 @@ pub struct HostBenchPlan {
 }
 
 /// Number of healthy servers that are measured, and the servers started besides them.
-const COUNTED: &str = "35";
-const TROUBLED: [&str; 8] = ["--good", COUNTED, "--dead", "5", "--slow", "5", "--crash", "5"];
-const UNTROUBLED: [&str; 2] = ["--good", "50"];
+const MEASURED_SERVERS: &str = "35";
+const WITH_FAILING_SERVERS: [&str; 8] = ["--good", MEASURED_SERVERS, "--dead", "5", "--slow", "5", "--crash", "5"];
+const HEALTHY_SERVERS_ONLY: [&str; 2] = ["--good", "50"];
 /// Pending calls at the time of a kill.
-const UNDER_WAY: &str = "1000";
+const PENDING_CALLS: &str = "1000";
 /// Servers killed in rotation, so that each runs for ten seconds between kills.
-const VICTIMS: &str = "10";
+const KILLED_SERVERS: &str = "10";
 
 pub fn host(words: &[&str]) -> TaskResult {
     let plan = HostBenchPlan::parse(words)?;
@@ -68,15 +68,15 @@ impl HostBench {
     fn crowd(&self, plan: &HostBenchPlan) -> TaskResult<Vec<HostLimitRow>> {
         let seconds = plan.seconds.to_string();
         let calling = ["--callers", "4", "--secs", &seconds];
-        let idle = ["--counted", COUNTED, "--secs", &seconds];
+        let idle = ["--counted", MEASURED_SERVERS, "--secs", &seconds];
         let mut ready = Vec::new();
         for _ in 0..plan.starts {
             let [other, troubled] = self.both(&[])?;
             ready.push((figure(&troubled, "ready_ms")?, figure(&other, "ready_ms")?));
         }
         let called = (0..plan.rounds).map(|_| self.both(&calling)).collect::<TaskResult<Vec<_>>>()?;
-        let crashing = self.figures("crowd", &[&["--good", COUNTED, "--crash", "5"][..], &idle].concat())?;
-        let quiet = self.figures("crowd", &[&["--good", COUNTED][..], &idle].concat())?;
+        let crashing = self.figures("crowd", &[&["--good", MEASURED_SERVERS, "--crash", "5"][..], &idle].concat())?;
+        let quiet = self.figures("crowd", &[&["--good", MEASURED_SERVERS][..], &idle].concat())?;
         Ok(vec![
             host_table::ready(&ready),
             host_table::calls(plan, &called)?,
@@ -87,16 +87,17 @@ impl HostBench {
 
     /// Measures among healthy servers only, and among failing servers.
     fn both(&self, more: &[&str]) -> TaskResult<[Value; 2]> {
-        let counted = ["--counted", COUNTED];
+        let counted = ["--counted", MEASURED_SERVERS];
         let one = |others: &[&str]| self.figures("crowd", &[others, &counted, more].concat());
-        Ok([one(&UNTROUBLED)?, one(&TROUBLED)?])
+        Ok([one(&HEALTHY_SERVERS_ONLY)?, one(&WITH_FAILING_SERVERS)?])
     }
 
     fn kills(&self, plan: &HostBenchPlan) -> TaskResult<Vec<HostLimitRow>> {
         let kills = plan.kills.to_string();
-        let kill =
-            |more: [&str; 4]| self.figures("kill", &[&["--kills", &kills, "--callers", UNDER_WAY][..], &more].concat());
-        let old = kill(["--good", VICTIMS, "--age", "10.2"])?;
+        let kill = |more: [&str; 4]| {
+            self.figures("kill", &[&["--kills", &kills, "--callers", PENDING_CALLS][..], &more].concat())
+        };
+        let old = kill(["--good", KILLED_SERVERS, "--age", "10.2"])?;
         let young = kill(["--good", "1", "--age", "0"])?;
         Ok(vec![
             host_table::ends(&[&old, &young])?,

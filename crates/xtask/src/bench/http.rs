@@ -17,7 +17,7 @@ pub const WAYS: [BenchTransport; 2] = [BenchTransport::Json, BenchTransport::Sse
 pub const SEQUENCE: usize = 100;
 
 /// Maximum number of connections this client may open for them.
-const FEW: u64 = 2;
+const MAX_CONNECTIONS: u64 = 2;
 
 pub const BARE: [&str; 2] = ["bare client, one thread", "bare client, two workers"];
 const OURS: [&str; 2] = ["Wharf, one thread", "Wharf, two workers"];
@@ -93,8 +93,8 @@ pub struct UnusedAccount {
 }
 
 /// Number of pairs of runs that time an unused account, and the seconds of each run.
-const PAIRS: usize = 5;
-const RUN: &str = "1";
+const ACCOUNT_RUN_PAIRS: usize = 5;
+const ACCOUNT_RUN_SECONDS: &str = "1";
 
 fn account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
     let figure = |with: bool, how: [&str; 2], figure: &str| -> TaskResult<f64> {
@@ -107,9 +107,9 @@ fn account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
     let calls = SEQUENCE.to_string();
     let requests = |with| -> TaskResult<u64> { Ok(figure(with, ["--calls", &calls], "requests")? as u64) };
     let requests = [requests(false)?, requests(true)?];
-    let time = |with| figure(with, ["--secs", RUN], "p50_us");
+    let time = |with| figure(with, ["--secs", ACCOUNT_RUN_SECONDS], "p50_us");
     let mut times = Vec::new();
-    for _ in 0..PAIRS {
+    for _ in 0..ACCOUNT_RUN_PAIRS {
         times.push([time(false)?, time(true)?]);
     }
     let [without, with] = requests;
@@ -130,7 +130,11 @@ impl UnusedAccount {
 fn check(connections: &[ConnectionCount]) -> TaskResult {
     let ours = connections.iter().filter(|client| OURS.contains(&client.label));
     let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
-    if most > FEW { Err(format!("Wharf opened {most} connections for {SEQUENCE} calls").into()) } else { Ok(()) }
+    if most > MAX_CONNECTIONS {
+        Err(format!("Wharf opened {most} connections for {SEQUENCE} calls").into())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

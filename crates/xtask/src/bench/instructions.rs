@@ -12,8 +12,8 @@ use crate::run::{TaskResult, capture, on_path, say};
 /// Payload and callers of each count.
 pub const SETTINGS: [(usize, usize); 3] = [(64, 1), (64, 64), (65536, 1)];
 
-const SHORT: u64 = 2000;
-const LONG: u64 = 4000;
+const SHORT_RUN_CALLS: u64 = 2000;
+const LONG_RUN_CALLS: u64 = 4000;
 
 /// Instructions per call of one client in each of the [`SETTINGS`]; `None` if the count failed.
 pub struct InstructionCounts {
@@ -35,9 +35,9 @@ fn per_call(client: &BenchClient, server: &Path) -> [Option<u64>; SETTINGS.len()
     say!("counting the instructions of {}", client.label);
     SETTINGS.map(|(payload, callers)| {
         let collect = |calls| collect(client, server, payload, callers, calls);
-        let (short, long) = (collect(SHORT), collect(LONG));
+        let (short, long) = (collect(SHORT_RUN_CALLS), collect(LONG_RUN_CALLS));
         match (short, long) {
-            (Ok(short), Ok(long)) => Some(long.saturating_sub(short) / (LONG - SHORT)),
+            (Ok(short), Ok(long)) => Some(long.saturating_sub(short) / (LONG_RUN_CALLS - SHORT_RUN_CALLS)),
             (Err(failure), _) | (_, Err(failure)) => {
                 say!("no count: {}", failure.to_string().lines().next().unwrap_or_default());
                 None

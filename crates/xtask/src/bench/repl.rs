@@ -16,7 +16,7 @@ use crate::run::{TaskResult, capture, cargo, number, run, say, target};
 pub const CROWD: usize = 20;
 
 /// Keys per turn; there are five turns for each case.
-const KEYS: usize = 50;
+const KEYS_PER_TURN: usize = 50;
 const TURNS: usize = 5;
 
 /// Amount of measurement.
@@ -83,7 +83,7 @@ impl ReplBench {
         for _ in 0..plan.rounds {
             measured.openings.push((self.opening(&empty)?, self.opening(&crowd)?));
         }
-        say!("{} keys, quiet and in a flood", KEYS * TURNS);
+        say!("{} keys, quiet and in a flood", KEYS_PER_TURN * TURNS);
         for _ in 0..TURNS {
             measured.keys.0.extend(self.keys(&calm)?.0);
             let (times, said) = self.keys(&flooded)?;
@@ -130,7 +130,7 @@ impl ReplBench {
     /// Returns the latency of each key, and the server's notifications per second meanwhile.
     fn keys(&self, home: &Path) -> TaskResult<(Vec<f64>, f64)> {
         let tally = tally(home).display().to_string();
-        let told = self.typist(&["keys"], home, &[&KEYS.to_string(), &tally])?;
+        let told = self.typist(&["keys"], home, &[&KEYS_PER_TURN.to_string(), &tally])?;
         let times = told["keys_us"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
         Ok((times, figure(&told, "said_per_second")?))
     }

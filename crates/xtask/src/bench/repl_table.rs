@@ -7,9 +7,9 @@ use super::tables::median;
 use crate::run::MachineDescription;
 
 /// Maximum delay of the prompt caused by the servers, in milliseconds.
-const LATER: f64 = 20.0;
+const MAX_DELAY_MS: f64 = 20.0;
 /// Maximum ratio of key latency during a flood to quiet latency.
-const SLOWER: f64 = 2.0;
+const MAX_SLOWDOWN: f64 = 2.0;
 
 pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
     let here = MachineDescription::look();
@@ -44,7 +44,7 @@ fn rows(measured: &ReplMeasurements) -> [String; 4] {
     [
         opening("prompt shown", measured, |opening| opening.prompt),
         opening("first key echoed", measured, |opening| opening.key),
-        keys("key echoed, median", measured, 0.5, Some(SLOWER)),
+        keys("key echoed, median", measured, 0.5, Some(MAX_SLOWDOWN)),
         keys("key echoed, p95", measured, 0.95, None),
     ]
 }
@@ -55,7 +55,10 @@ fn opening(what: &str, measured: &ReplMeasurements, when: impl Fn(&StartupTimes)
     };
     let later = median(measured.openings.iter().map(|(quiet, crowd)| when(crowd) - when(quiet)).collect());
     let (quiet, crowd) = (times(|pair| &pair.0), times(|pair| &pair.1));
-    format!("| {what} | {quiet:.1} ms | {crowd:.1} ms | {later:+.1} ms | {LATER:+.0} ms | {} |", held(later <= LATER))
+    format!(
+        "| {what} | {quiet:.1} ms | {crowd:.1} ms | {later:+.1} ms | {MAX_DELAY_MS:+.0} ms | {} |",
+        held(later <= MAX_DELAY_MS)
+    )
 }
 
 fn keys(what: &str, measured: &ReplMeasurements, share: f64, limit: Option<f64>) -> String {

@@ -5,15 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{EXTENSION, ScenarioRun};
+use super::{EXTENSION_SCENARIOS, ScenarioRun};
 use crate::peers::{NODE_PINS, install_node, when_changed};
 use crate::run::{TaskResult, capture, not_started, root, target};
 
 /// Timeout that the suite applies to the client, in milliseconds.
-const PATIENCE: &str = "30000";
+const CLIENT_TIMEOUT_MS: &str = "30000";
 
 /// Timeout for the suite, in seconds; longer than the client's timeout.
-const DEADLINE: &str = "60";
+const SUITE_TIMEOUT_SECS: &str = "60";
 
 /// The installed suite and the program it drives.
 pub struct ConformanceSuite {
@@ -50,7 +50,7 @@ impl ConformanceSuite {
     pub fn scenarios(&self, revision: &str) -> TaskResult<Vec<String>> {
         let mut command = Command::new(&self.node);
         command.arg(&self.script).args(["list", "--client"]);
-        if revision != EXTENSION {
+        if revision != EXTENSION_SCENARIOS {
             command.args(["--spec-version", revision]);
         }
         let scenarios = listed(&capture(&mut command)?.stdout, revision);
@@ -76,11 +76,11 @@ impl ConformanceSuite {
     fn command(&self, turn: &ScenarioRun) -> Command {
         // Ends the suite together with a client it may have left behind.
         let mut command = Command::new("timeout");
-        command.args(["--kill-after=5", DEADLINE]).arg(&self.node).arg(&self.script);
+        command.args(["--kill-after=5", SUITE_TIMEOUT_SECS]).arg(&self.node).arg(&self.script);
         // The suite splits its command at spaces, which the folder name may contain.
         command.args(["client", "--command", "./wharf-conformance-client"]).current_dir(target().join("debug"));
-        command.args(["--scenario", &turn.scenario, "--timeout", PATIENCE]);
-        if turn.revision != EXTENSION {
+        command.args(["--scenario", &turn.scenario, "--timeout", CLIENT_TIMEOUT_MS]);
+        if turn.revision != EXTENSION_SCENARIOS {
             command.args(["--spec-version", turn.revision]);
         }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -136,7 +136,7 @@ impl fmt::Display for ScenarioVerdict {
 /// of any revision are only marked.
 fn listed(text: &str, revision: &str) -> Vec<String> {
     let entries = text.lines().filter_map(|line| line.strip_prefix("  - ")?.split_once(' '));
-    let wanted = entries.filter(|(_, mark)| revision != EXTENSION || *mark == "[extension]");
+    let wanted = entries.filter(|(_, mark)| revision != EXTENSION_SCENARIOS || *mark == "[extension]");
     wanted.map(|(name, _)| name.to_owned()).collect()
 }
 
@@ -157,8 +157,8 @@ mod tests {
         let text = "Client scenarios (test against a client):\n  - initialize [2025-06-18,2025-11-25]\n  - \
                     auth/dpop [extension]\n";
         assert_eq!(listed(text, "2025-11-25"), ["initialize", "auth/dpop"]);
-        assert_eq!(listed(text, EXTENSION), ["auth/dpop"]);
-        assert!(listed("No such thing\n", EXTENSION).is_empty());
+        assert_eq!(listed(text, EXTENSION_SCENARIOS), ["auth/dpop"]);
+        assert!(listed("No such thing\n", EXTENSION_SCENARIOS).is_empty());
     }
 
     #[test]

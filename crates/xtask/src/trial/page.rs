@@ -6,7 +6,7 @@ use super::{FORMATS, TrialResult};
 use crate::run::MachineDescription;
 
 /// Minimum number of the nine tasks to solve.
-const ENOUGH: usize = 8;
+const MIN_SOLVED: usize = 8;
 
 pub fn page(tries: &[TrialResult]) -> String {
     let here = MachineDescription::look();
@@ -19,7 +19,7 @@ pub fn page(tries: &[TrialResult]) -> String {
          and are quoted below. A model that repeats one call is detected and stopped; a model that alternates between \
          calls may use up its requests first.\n\n\
          Made on {}, {} cores, {}, with `cargo xtask trial`.\n\n\
-         | format | solved | repeated call detected | longest task | at least {ENOUGH} |\n\
+         | format | solved | repeated call detected | longest task | at least {MIN_SOLVED} |\n\
          | --- | ---: | ---: | ---: | --- |\n",
         here.date, here.cores, here.processor,
     );
@@ -40,7 +40,7 @@ fn row(format: &str, of: &[&TrialResult]) -> String {
     let right = of.iter().filter(|went| went.right).count();
     let noticed = of.iter().filter(|went| went.noticed).count();
     let longest = of.iter().map(|went| went.seconds).fold(0.0, f64::max);
-    let enough = if right >= ENOUGH { "yes" } else { "**no**" };
+    let enough = if right >= MIN_SOLVED { "yes" } else { "**no**" };
     format!("| {format} | {right} of {} | {noticed} | {longest:.0} s | {enough} |", of.len())
 }
 

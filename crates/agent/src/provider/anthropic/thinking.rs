@@ -8,9 +8,9 @@ use crate::conversation::{ConversationTurn, TurnBlock};
 use crate::provider::{CompletionRequest, ModelProvider, ReasoningEffort, ToolChoice};
 
 /// Minimum thinking budget in tokens.
-const LEAST_THOUGHT: u32 = 1024;
+const MIN_THINKING_TOKENS: u32 = 1024;
 /// First version of Claude with adaptive thinking.
-const ADAPTIVE: (u32, u32) = (4, 6);
+const FIRST_ADAPTIVE_VERSION: (u32, u32) = (4, 6);
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -49,7 +49,7 @@ fn adapts(model: &str) -> bool {
     // Numbers of one or two digits are part of the version; longer ones are dates.
     let parts = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| part.len() <= 2);
     let mut numbers = parts.filter_map(|part| part.parse().ok());
-    numbers.next().is_none_or(|major| (major, numbers.next().unwrap_or(0)) >= ADAPTIVE)
+    numbers.next().is_none_or(|major| (major, numbers.next().unwrap_or(0)) >= FIRST_ADAPTIVE_VERSION)
 }
 
 /// Returns the thinking budget. When the last turn has tool results, the model turn before must begin with thinking.
@@ -60,7 +60,7 @@ fn budget(provider: &ModelProvider, effort: ReasoningEffort, turns: &[Conversati
         ReasoningEffort::High => 24_576,
     };
     let budget_tokens = wanted.min(provider.max_tokens / 2);
-    (budget_tokens >= LEAST_THOUGHT && may_think(turns, &provider.source()))
+    (budget_tokens >= MIN_THINKING_TOKENS && may_think(turns, &provider.source()))
         .then_some(ThinkingParams::Enabled { budget_tokens })
 }
 

@@ -16,7 +16,7 @@ pub(super) enum KeywordValue {
 }
 
 /// Keywords about the schema itself, and definitions that are inlined in place of their references.
-const ABOUT: [&str; 11] = [
+const META_KEYWORDS: [&str; 11] = [
     "$schema",
     "$id",
     "id",
@@ -31,7 +31,7 @@ const ABOUT: [&str; 11] = [
 ];
 
 /// Keywords that OpenAI rejects, or that local servers cannot convert to a grammar.
-const NOT_FOR_OPENAI: [&str; 14] = [
+const OPENAI_UNSUPPORTED: [&str; 14] = [
     "pattern",
     "patternProperties",
     "propertyNames",
@@ -49,13 +49,13 @@ const NOT_FOR_OPENAI: [&str; 14] = [
 ];
 
 /// Keywords that are not allowed at the top level.
-pub(super) const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+pub(super) const COMBINATORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the kind of value of a keyword in this format.
 pub(super) fn holds(format: ApiFormat, keyword: &str) -> KeywordValue {
     match keyword {
-        _ if ABOUT.contains(&keyword) => KeywordValue::Nothing,
-        _ if format != ApiFormat::Anthropic && NOT_FOR_OPENAI.contains(&keyword) => KeywordValue::Nothing,
+        _ if META_KEYWORDS.contains(&keyword) => KeywordValue::Nothing,
+        _ if format != ApiFormat::Anthropic && OPENAI_UNSUPPORTED.contains(&keyword) => KeywordValue::Nothing,
         "items"
         | "prefixItems"
         | "additionalItems"

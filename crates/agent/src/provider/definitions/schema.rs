@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonDecodeError, JsonLimits, RawJson, members};
 
 use super::UnencodableReason;
-use super::dialect::{CHOICES, KeywordValue, holds};
+use super::dialect::{COMBINATORS, KeywordValue, holds};
 use crate::provider::ApiFormat;
 
 /// Maximum bytes of a schema.
-const LARGEST: usize = 256 << 10;
-const BOUNDS: JsonLimits = JsonLimits { depth: 100, nodes: 50_000 };
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+const SCHEMA_LIMITS: JsonLimits = JsonLimits { depth: 100, nodes: 50_000 };
 /// Maximum number of subschemas, counted once per place where they are inlined.
-const MOST_SCHEMAS: usize = 5_000;
+const MAX_SUBSCHEMAS: usize = 5_000;
 /// Maximum nesting depth of subschemas, counted after inlining.
-const DEEPEST: usize = 100;
+const MAX_SCHEMA_DEPTH: usize = 100;
 
 /// A node of the compiled schema.
 enum SchemaNode {
@@ -30,14 +30,14 @@ enum SchemaNode {
 
 /// Compiles a schema for a format.
 pub(super) fn compile(format: ApiFormat, schema: &RawJson) -> Result<RawJson, UnencodableReason> {
-    if schema.as_bytes().len() > LARGEST {
+    if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(UnencodableReason::TooLarge);
     }
-    let mut writer = SchemaCompiler { format, root: schema, trail: Vec::new(), left: MOST_SCHEMAS };
+    let mut writer = SchemaCompiler { format, root: schema, trail: Vec::new(), left: MAX_SUBSCHEMAS };
     let SchemaNode::Object(members) = writer.schema(schema, 0)? else { return Err(UnencodableReason::NotObject) };
     let mut text = String::new();
     SchemaNode::Object(topped(members)?).write(&mut text);
-    if text.len() > LARGEST {
+    if text.len() > MAX_SCHEMA_BYTES {
         return Err(UnencodableReason::TooLarge);
     }
     Ok(RawJson::known(text))
@@ -54,7 +54,7 @@ struct SchemaCompiler<'a> {
 impl SchemaCompiler<'_> {
     fn schema(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         self.left = self.left.checked_sub(1).ok_or(UnencodableReason::TooLarge)?;
-        if depth > DEEPEST {
+        if depth > MAX_SCHEMA_DEPTH {
             return Err(UnencodableReason::TooLarge);
         }
         match schema.as_bytes().first() {
@@ -66,14 +66,14 @@ impl SchemaCompiler<'_> {
     }
 
     fn list(&mut self, list: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
-        let items: Vec<&RawValue> = list.decode(&BOUNDS).map_err(fault)?;
+        let items: Vec<&RawValue> = list.decode(&SCHEMA_LIMITS).map_err(fault)?;
         let items = items.into_iter().map(|item| self.schema(&list.part(item), depth + 1));
         Ok(SchemaNode::List(items.collect::<Result<_, _>>()?))
     }
 
     fn object(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         let (mut written, mut referred) = (Vec::new(), Vec::new());
-        for (key, value) in members(schema, &BOUNDS).map_err(fault)? {
+        for (key, value) in members(schema, &SCHEMA_LIMITS).map_err(fault)? {
             if key == "$ref" || key == "$dynamicRef" {
                 referred = self.referred(&value, depth)?;
                 continue;
@@ -96,14 +96,14 @@ impl SchemaCompiler<'_> {
     }
 
     fn named(&mut self, named: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
-        let list = members(named, &BOUNDS).map_err(fault)?;
+        let list = members(named, &SCHEMA_LIMITS).map_err(fault)?;
         let list = list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.schema(&schema, depth)?)));
         Ok(SchemaNode::Object(list.collect::<Result<_, UnencodableReason>>()?))
     }
 
     /// Inlines a reference and returns the members of its target.
     fn referred(&mut self, reference: &RawJson, depth: usize) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
-        let reference: String = reference.decode(&BOUNDS).map_err(fault)?;
+        let reference: String = reference.decode(&SCHEMA_LIMITS).map_err(fault)?;
         if self.trail.contains(&reference) {
             return Err(UnencodableReason::Reference(reference));
         }
@@ -134,17 +134,17 @@ fn target(root: &RawJson, reference: &str) -> Option<RawJson> {
 
 fn child(parent: &RawJson, step: &str) -> Option<RawJson> {
     if parent.is_object() {
-        let list = members(parent, &BOUNDS).ok()?;
+        let list = members(parent, &SCHEMA_LIMITS).ok()?;
         return list.into_iter().find(|(key, _)| key == step).map(|(_, value)| value);
     }
-    let list: Vec<&RawValue> = parent.decode(&BOUNDS).ok()?;
+    let list: Vec<&RawValue> = parent.decode(&SCHEMA_LIMITS).ok()?;
     list.get(step.parse::<usize>().ok()?).map(|item| parent.part(item))
 }
 
 /// Normalizes the top level: sets type `object`, ensures `properties`, and merges the properties of `allOf`, `anyOf`
 /// and `oneOf`, which are removed.
 fn topped(mut members: Vec<(String, SchemaNode)>) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
-    let choices = members.extract_if(.., |(key, _)| CHOICES.contains(&key.as_str())).collect::<Vec<_>>();
+    let choices = members.extract_if(.., |(key, _)| COMBINATORS.contains(&key.as_str())).collect::<Vec<_>>();
     members.retain(|(key, _)| key != "not" && key != "enum");
     if !may_be_object(&members) {
         return Err(UnencodableReason::NotObject);
@@ -177,7 +177,7 @@ fn gather(choice: SchemaNode, properties: &mut Vec<(String, SchemaNode)>) {
                     }
                 }
             }
-            node if CHOICES.contains(&key.as_str()) => gather(node, properties),
+            node if COMBINATORS.contains(&key.as_str()) => gather(node, properties),
             _ => {}
         }
     }
@@ -199,8 +199,8 @@ fn is_array(members: &[(String, SchemaNode)]) -> bool {
 fn types(members: &[(String, SchemaNode)]) -> Option<Vec<Cow<'_, str>>> {
     let (_, node) = members.iter().find(|(key, _)| key == "type")?;
     let SchemaNode::Data(raw) = node else { return None };
-    let one = raw.decode::<Cow<'_, str>>(&BOUNDS).map(|name| vec![name]);
-    Some(one.or_else(|_| raw.decode(&BOUNDS)).unwrap_or_default())
+    let one = raw.decode::<Cow<'_, str>>(&SCHEMA_LIMITS).map(|name| vec![name]);
+    Some(one.or_else(|_| raw.decode(&SCHEMA_LIMITS)).unwrap_or_default())
 }
 
 impl SchemaNode {

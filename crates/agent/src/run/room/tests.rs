@@ -56,7 +56,7 @@ fn shape(conversation: &Conversation) -> String {
 
 fn text_shape(text: &str) -> String {
     match text {
-        PICTURE_LEFT_OUT => "-".to_owned(),
+        IMAGE_PLACEHOLDER => "-".to_owned(),
         text => text.bytes().filter(|byte| *byte == b'x').count().to_string(),
     }
 }

@@ -8,7 +8,7 @@ async fn t42_a_login_that_could_be_stolen_is_not_begun() {
     for methods in [json!(null), json!([]), json!(["plain"]), json!("S256"), json!({"S256": true}), json!(["s256"])] {
         let mut document = metadata(&world.authority.origin());
         document["code_challenge_methods_supported"] = methods.clone();
-        world.authority.describes(OF_ISSUER, &document);
+        world.authority.describes(ISSUER_METADATA, &document);
         let error = world.discover().await.unwrap_err();
         assert!(matches!(&error, LoginError::Unsafe(told) if told.contains("S256")), "{methods}: {error:?}");
     }
@@ -19,7 +19,7 @@ async fn pkce_is_no_matter_where_no_code_is_sent() {
     let mut world = DiscoveryBench::described();
     let mut document = metadata(&world.authority.origin());
     document["code_challenge_methods_supported"] = json!(null);
-    world.authority.describes(OF_ISSUER, &document);
+    world.authority.describes(ISSUER_METADATA, &document);
     world.settings.grant = TokenGrant::ClientSecret;
     assert!(!world.discover().await.unwrap().server.takes_s256);
 }
@@ -40,7 +40,7 @@ async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
         ] {
             let mut document = metadata(&world.authority.origin());
             document[place] = address.into();
-            world.authority.describes(OF_ISSUER, &document);
+            world.authority.describes(ISSUER_METADATA, &document);
             let error = world.discover().await.unwrap_err();
             assert!(matches!(error, LoginError::Unsafe(_)), "{place} {address}: {error:?}");
             assert!(!error.to_string().contains('\u{202e}'), "{error}");
@@ -57,7 +57,7 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
         let world = DiscoveryBench::described();
         let mut description = world.description();
         description["authorization_servers"] = json!([issuer]);
-        world.server.describes(OF_PATH, &description);
+        world.server.describes(PATH_METADATA, &description);
         let told = world.told().await;
         assert_eq!(told.matches("are not allowed").count(), 2, "{host}: {told}");
         let error = world.discover_at(Some(format!("{issuer}/x"))).await.unwrap_err();
@@ -69,13 +69,13 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
 /// Discovers with this response as the server's metadata.
 async fn told_of_description(bytes: Vec<u8>) -> Result<DiscoveryResult, LoginError> {
     let world = DiscoveryBench::described();
-    world.server.says(OF_PATH, bytes);
-    world.discover_at(Some(format!("{}{OF_PATH}", world.server.origin()))).await
+    world.server.says(PATH_METADATA, bytes);
+    world.discover_at(Some(format!("{}{PATH_METADATA}", world.server.origin()))).await
 }
 
 async fn told_of_metadata(bytes: Vec<u8>) -> String {
     let world = DiscoveryBench::described();
-    world.authority.says(OF_ISSUER, bytes);
+    world.authority.says(ISSUER_METADATA, bytes);
     world.told().await
 }
 
@@ -128,7 +128,7 @@ async fn o07_endpoints_that_are_missing_are_named() {
     ] {
         let mut document = metadata(&world.authority.origin());
         document[place] = value;
-        world.authority.describes(OF_ISSUER, &document);
+        world.authority.describes(ISSUER_METADATA, &document);
         let told = world.told().await;
         assert!(told.ends_with(&format!("the metadata of `{}` have no `{place}`", world.authority.origin())), "{told}");
     }
@@ -160,8 +160,8 @@ async fn t49_hostile_documents_are_errors_or_cut() {
             let world = DiscoveryBench::described();
             let mut description = world.description();
             description[name] = member.clone();
-            world.server.describes(OF_PATH, &description);
-            let pointer = format!("{}{OF_PATH}", world.server.origin());
+            world.server.describes(PATH_METADATA, &description);
+            let pointer = format!("{}{PATH_METADATA}", world.server.origin());
             let error = world.discover_at(Some(pointer)).await.unwrap_err();
             assert!(error.to_string().len() < 1_000, "{name} {error}");
         }
@@ -175,12 +175,12 @@ async fn t49_lists_are_cut_and_what_is_no_word_is_left_out() {
     let mut description = world.description();
     description["scopes_supported"] = json!(many);
     description["dpop_bound_access_tokens_required"] = "yes".into();
-    world.server.describes(OF_PATH, &description);
+    world.server.describes(PATH_METADATA, &description);
     let mut document = metadata(&world.authority.origin());
     document["scopes_supported"] = json!([1, "a", null, ["b"], "x".repeat(1_000), "c"]);
     document["token_endpoint_auth_methods_supported"] = "none".into();
     document["client_id_metadata_document_supported"] = 1.into();
-    world.authority.describes(OF_ISSUER, &document);
+    world.authority.describes(ISSUER_METADATA, &document);
     let found = world.discover().await.unwrap();
     assert_eq!((found.scopes.len(), found.needs_dpop), (200, false));
     assert_eq!(found.server.scopes, ["a", "c"]);

@@ -155,7 +155,7 @@ async fn t44_a_head_without_end_is_cut_off() {
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
     let going = tokio::spawn(ready.go(page()));
-    let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(4 * HEAD));
+    let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(4 * MAX_REQUEST_HEAD_BYTES));
     let answer = send(&redirect_uri, endless.as_bytes()).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     assert!(!going.is_finished());

@@ -11,7 +11,7 @@ use wharf_wire::{Era, Progress, RawJson, Task, TaskStatus, ToolResult};
 use wharf_terminal::session::CommandSession;
 
 /// Width of the progress bar in cells.
-const BAR: usize = 20;
+const PROGRESS_BAR_CELLS: usize = 20;
 
 /// Determines whether a call runs as a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,8 +141,8 @@ impl Drop for TaskCancelGuard<'_> {
 fn bar(news: &CallUpdate) -> String {
     match news {
         CallUpdate::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
-            let done = (progress / total * BAR as f64).clamp(0.0, BAR as f64) as usize;
-            format!("{}{} ", "█".repeat(done), "░".repeat(BAR - done))
+            let done = (progress / total * PROGRESS_BAR_CELLS as f64).clamp(0.0, PROGRESS_BAR_CELLS as f64) as usize;
+            format!("{}{} ", "█".repeat(done), "░".repeat(PROGRESS_BAR_CELLS - done))
         }
         _ => String::new(),
     }

@@ -61,7 +61,8 @@ pub struct ProblemItem {
 }
 
 /// Keys with a dedicated member.
-const OWN: [&str; 10] = ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
+const DEDICATED_KEYS: [&str; 10] =
+    ["type", "enabled", "disabled", "trust", "command", "args", "url", "env", "headers", "name"];
 
 impl ConfiguredServerItem {
     pub fn new(server: &ConfiguredServer, config: &Config, around: &Environment, secrets: SecretDisplay) -> Self {
@@ -86,7 +87,7 @@ impl ConfiguredServerItem {
             url,
             env,
             headers,
-            others: others.into_iter().filter(|(key, _)| !OWN.contains(&key.as_str())).collect(),
+            others: others.into_iter().filter(|(key, _)| !DEDICATED_KEYS.contains(&key.as_str())).collect(),
             unknown,
             references: references(&server.written).iter().map(|one| reference(one, around, secrets)).collect(),
             problems: problems(server, config).map(ProblemItem::new).collect(),

@@ -12,7 +12,7 @@ use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 
 /// A `cwd` that starts the server in the current project's directory.
-const PROJECT: &str = "${project}";
+const PROJECT_CWD: &str = "${project}";
 
 /// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
 /// and offers to start the server in the project directory if arguments are relative paths.
@@ -33,11 +33,11 @@ pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, en
         return;
     }
     if offer(session, name, &found).await {
-        entry.insert("cwd".to_owned(), PROJECT.into());
+        entry.insert("cwd".to_owned(), PROJECT_CWD.into());
     } else {
         session.console.warn(format_args!(
             "{} starts in a private directory and will not find {} there; use an absolute path, or start it in \
-             the project directory: --cwd '{PROJECT}' (`\"cwd\": \"{PROJECT}\"`), which needs one approval per project",
+             the project directory: --cwd '{PROJECT_CWD}' (`\"cwd\": \"{PROJECT_CWD}\"`), which needs one approval per project",
             UntrustedText::new(name),
             listed(&found)
         ));

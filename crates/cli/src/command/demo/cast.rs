@@ -17,7 +17,8 @@ use wharf_terminal::session::CommandSession;
 pub const SECRET: &str = "WHARF_DEMO_SECRET";
 
 /// Name of each server, and the only revision it speaks, if restricted.
-const PARTS: [(&str, Option<&str>); 3] = [("north", None), ("east", Some("2025-11-25")), ("west", Some("2024-11-05"))];
+const DEMO_SERVERS: [(&str, Option<&str>); 3] =
+    [("north", None), ("east", Some("2025-11-25")), ("west", Some("2024-11-05"))];
 
 /// Source of the answers to a server's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum AnswerSource {
 }
 
 /// The tour's own answer. The other fields have defaults.
-const OWN_ANSWER: &str = "email=ada@harbour.example";
+const AUTOMATIC_ANSWER: &str = "email=ada@harbour.example";
 
 pub struct DemoServers<'a> {
     pub session: &'a CommandSession,
@@ -62,7 +63,7 @@ impl CancellationCounter {
 
 impl<'a> DemoServers<'a> {
     pub fn new(session: &'a CommandSession, answers: AnswerSource) -> Result<Self, Failure> {
-        let given: &[&str] = if answers == AnswerSource::Tour { &[OWN_ANSWER] } else { &[] };
+        let given: &[&str] = if answers == AnswerSource::Tour { &[AUTOMATIC_ANSWER] } else { &[] };
         let (overheard, services) = QuestionRecorder::among(ServiceArgs::answering(given).offer(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("cannot determine the path of this program: {error}")))?;
@@ -84,7 +85,7 @@ impl<'a> DemoServers<'a> {
     /// Fails if a connection fails.
     pub async fn assemble(&mut self) -> Result<(), Failure> {
         let mut arriving = JoinSet::new();
-        for (position, (name, revision)) in PARTS.into_iter().enumerate() {
+        for (position, (name, revision)) in DEMO_SERVERS.into_iter().enumerate() {
             let (spec, options) = (self.spec(revision), self.options(name));
             arriving.spawn(async move {
                 let around = options.surroundings.clone();

@@ -12,9 +12,9 @@ use super::scenes::{ask, ensure, raw, shown, told};
 use super::tour::SceneResult;
 use wharf_terminal::content::resource_text;
 
-const TIDE: &str = "harbour://tide";
+const TIDE_URI: &str = "harbour://tide";
 /// Timeout for a change notification.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Records the questions of servers, for the scene to show.
 #[derive(Clone, Default)]
@@ -84,16 +84,16 @@ pub async fn watch(cast: &DemoServers<'_>) -> SceneResult {
 }
 
 async fn raise_tide(server: &Connection) -> Result<String, String> {
-    let interest = Interest { uris: vec![TIDE.to_owned()], ..Interest::default() };
+    let interest = Interest { uris: vec![TIDE_URI.to_owned()], ..Interest::default() };
     let mut subscription = server.subscribe(interest).await.map_err(told)?;
     let raised = shown(&ask(server, "raise_tide", "{}").await?);
-    let event = tokio::time::timeout(PATIENCE, subscription.next()).await;
+    let event = tokio::time::timeout(EVENT_TIMEOUT, subscription.next()).await;
     let event = event.map_err(|_| "no change notification arrived")?.map_err(told)?;
-    ensure(matches!(&event, Event::Resource(uri) if uri == TIDE), "the tide should have changed")?;
-    let read = server.read_resource(TIDE, CallOptions::default()).await.map_err(told)?;
+    ensure(matches!(&event, Event::Resource(uri) if uri == TIDE_URI), "the tide should have changed")?;
+    let read = server.read_resource(TIDE_URI, CallOptions::default()).await.map_err(told)?;
     let read = UntrustedText::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
     ensure(read == raised, "reading should return the new value")?;
-    Ok(format!("{}: raise_tide  →  {TIDE} changed  →  {read}", server.facts().name))
+    Ok(format!("{}: raise_tide  →  {TIDE_URI} changed  →  {read}", server.facts().name))
 }
 
 pub async fn task(cast: &DemoServers<'_>) -> SceneResult {

@@ -15,7 +15,7 @@ use wharf_terminal::failure::{Failure, render};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Name, arguments of the server, and the expected transport.
-const FORMS: [(&str, &[&str], Transport); 3] = [
+const HTTP_FORMS: [(&str, &[&str], Transport); 3] = [
     ("stateless", &["--http", "127.0.0.1:0"], Transport::StreamableHttp),
     ("session", &["--http", "127.0.0.1:0", "--revision", "2025-11-25"], Transport::StreamableHttp),
     ("stream", &["--sse", "127.0.0.1:0"], Transport::HttpSse),
@@ -23,7 +23,7 @@ const FORMS: [(&str, &[&str], Transport); 3] = [
 
 pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = Vec::new();
-    for (name, arguments, expected) in FORMS {
+    for (name, arguments, expected) in HTTP_FORMS {
         let server = BackgroundServer::start(cast, arguments).await.map_err(|error| error.to_string())?;
         let url = server.url.clone();
         let connection = dial(cast, name, url.clone()).await?;

@@ -17,8 +17,8 @@ use wharf_terminal::failure::render;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Number of parallel calls and the duration of each.
-const CALLS: u32 = 16;
-const EACH: Duration = Duration::from_millis(300);
+const PARALLEL_CALLS: u32 = 16;
+const CALL_DURATION: Duration = Duration::from_millis(300);
 
 pub async fn connect(cast: &mut DemoServers<'_>) -> SceneResult {
     cast.assemble().await.map_err(|failure| render(&failure))?;
@@ -84,17 +84,21 @@ pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
 pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
     let began = Instant::now();
     let mut calls = JoinSet::new();
-    for _ in 0..CALLS {
+    for _ in 0..PARALLEL_CALLS {
         let server = cast.north().clone();
-        let arguments = raw(&format!(r#"{{"seconds":{},"steps":1}}"#, EACH.as_secs_f64()))?;
+        let arguments = raw(&format!(r#"{{"seconds":{},"steps":1}}"#, CALL_DURATION.as_secs_f64()))?;
         calls.spawn(async move { server.call_tool("slow", &arguments, CallOptions::default()).await });
     }
     while let Some(joined) = calls.join_next().await {
         joined.map_err(|error| error.to_string())?.map_err(told)?;
     }
     let took = began.elapsed();
-    ensure(took < EACH * CALLS / 2, "the calls should run in parallel")?;
-    Ok(vec![format!("{CALLS} calls of {} each, together: {}", DurationText(EACH), DurationText(took))])
+    ensure(took < CALL_DURATION * PARALLEL_CALLS / 2, "the calls should run in parallel")?;
+    Ok(vec![format!(
+        "{PARALLEL_CALLS} calls of {} each, together: {}",
+        DurationText(CALL_DURATION),
+        DurationText(took)
+    )])
 }
 
 pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {

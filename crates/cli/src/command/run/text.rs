@@ -16,7 +16,7 @@ use wharf_terminal::failure::{Failure, chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// Maximum characters of arguments, results and notes on a line.
-const LONGEST: usize = 200;
+const MAX_LINE_TEXT: usize = 200;
 
 /// Prints one run.
 pub struct TextWriter {
@@ -120,9 +120,9 @@ fn words(content: &[ResultBlock]) -> String {
         ResultBlock::Text(text) => Some(text.trim()),
         ResultBlock::Image { .. } => None,
     });
-    UntrustedText::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * LONGEST).to_string()
+    UntrustedText::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * MAX_LINE_TEXT).to_string()
 }
 
 fn short(text: &str) -> String {
-    UntrustedText::new(text).shortened(LONGEST).to_string()
+    UntrustedText::new(text).shortened(MAX_LINE_TEXT).to_string()
 }

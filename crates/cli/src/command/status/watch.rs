@@ -18,7 +18,7 @@ use wharf_terminal::status::show::{StatusItem, document, item, line, table};
 use wharf_terminal::style::{QUIET, paint};
 
 /// Redraw interval, so that ages stay current.
-const EVERY: Duration = Duration::from_secs(1);
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// State of the watch.
 struct StatusWatch<'a> {
@@ -66,7 +66,7 @@ async fn next(session: &CommandSession, events: &mut EventReceiver, configs: &mu
     tokio::select! {
         heard = events.next() => WatchEvent::Heard(heard),
         Some(()) = configs.recv() => WatchEvent::Configured,
-        () = tokio::time::sleep(EVERY), if redraws => WatchEvent::Time,
+        () = tokio::time::sleep(REDRAW_INTERVAL), if redraws => WatchEvent::Time,
     }
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::Digest;
 use wharf_wire::{ReadResult, ResourceContents, Sha256, SkillFile};
 
-use super::{BYTES, SkillError};
+use super::{MAX_SKILL_BYTES, SkillError};
 
 /// A file of a skill. Untrusted, whether verified by a digest or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) fn only(
     };
     match promise {
         Some(promise) => verify(promise, &bytes)?,
-        None if bytes.len() as u64 > room => return Err(SkillError::TooLarge { limit: BYTES }),
+        None if bytes.len() as u64 > room => return Err(SkillError::TooLarge { limit: MAX_SKILL_BYTES }),
         None => {}
     }
     Ok(SkillContent { bytes, mime_type })
@@ -48,7 +48,7 @@ fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Res
     if least > room {
         return Err(match promise {
             Some(promise) => size_differs(promise, &format!("at least {least}")),
-            None => SkillError::TooLarge { limit: BYTES },
+            None => SkillError::TooLarge { limit: MAX_SKILL_BYTES },
         });
     }
     STANDARD.decode(blob).map_err(|error| SkillError::content(uri, &error.to_string()))

@@ -10,11 +10,11 @@ use wharf_wire::{JsonLimits, Skill};
 use super::SkillError;
 
 /// Maximum bytes of a front matter.
-const SIZE: usize = 64 << 10;
+const MAX_FRONT_MATTER_BYTES: usize = 64 << 10;
 /// Maximum nesting of lists and mappings.
-const DEPTH: usize = 32;
+const MAX_NESTING: usize = 32;
 /// Maximum parser events, including the ends of lists and mappings.
-const NODES: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
 pub(super) fn compare(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<(), SkillError> {
@@ -65,7 +65,7 @@ fn find(text: &str) -> Result<&str, &'static str> {
             return Ok(&text[start..end]);
         }
         end += line.len();
-        if end - start > SIZE {
+        if end - start > MAX_FRONT_MATTER_BYTES {
             return Err("too long");
         }
     }
@@ -81,8 +81,8 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
     options.disallow_directives = true;
     let mut reader = FrontMatterBuilder::default();
     for (count, event) in Parser::new_from_str_with_options(text, options).enumerate() {
-        if count > NODES {
-            return Err(format!("more than {NODES} values"));
+        if count > MAX_EVENTS {
+            return Err(format!("more than {MAX_EVENTS} values"));
         }
         let (event, _) = event.map_err(|error| error.to_string())?;
         reader.take(event)?;
@@ -130,8 +130,8 @@ impl FrontMatterBuilder {
         if matches!(self.open.last(), Some(OpenCollection::Fields { key: None, .. })) {
             return Err("a key is not a plain scalar".to_owned());
         }
-        if self.open.len() == DEPTH {
-            return Err(format!("nested deeper than {DEPTH} levels"));
+        if self.open.len() == MAX_NESTING {
+            return Err(format!("nested deeper than {MAX_NESTING} levels"));
         }
         self.open.push(new);
         Ok(())
@@ -254,11 +254,11 @@ mod tests {
 
     #[test]
     fn what_could_surprise_is_refused() {
-        let deep = format!("---\na: {}1{}\n---\n", "[".repeat(DEPTH), "]".repeat(DEPTH));
-        let wide = format!("---\na: [{}]\n---\n", "1,".repeat(NODES));
-        let long = format!("---\na: {}\n---\n", "x".repeat(SIZE));
-        let abyss = format!("---\na: {}\n---\n", "[".repeat(SIZE - 10));
-        let stairs = format!("---\n{}\n---\n", "- ".repeat(SIZE / 4));
+        let deep = format!("---\na: {}1{}\n---\n", "[".repeat(MAX_NESTING), "]".repeat(MAX_NESTING));
+        let wide = format!("---\na: [{}]\n---\n", "1,".repeat(MAX_EVENTS));
+        let long = format!("---\na: {}\n---\n", "x".repeat(MAX_FRONT_MATTER_BYTES));
+        let abyss = format!("---\na: {}\n---\n", "[".repeat(MAX_FRONT_MATTER_BYTES - 10));
+        let stairs = format!("---\n{}\n---\n", "- ".repeat(MAX_FRONT_MATTER_BYTES / 4));
         for text in [
             "",
             "name: a\n",

@@ -25,9 +25,9 @@ use crate::flow::{ListKind, Listing, list};
 use crate::options::CallOptions;
 
 /// Maximum files of one skill (SEP-2640, limits).
-const FILES: usize = 512;
+const MAX_FILES: usize = 512;
 /// Maximum bytes of all files of one skill (SEP-2640, limits).
-const BYTES: u64 = 16 << 20;
+const MAX_SKILL_BYTES: u64 = 16 << 20;
 
 const SKILLS: ListKind = ListKind { method: "skills/list", key: "skills", what: "skills" };
 
@@ -108,13 +108,16 @@ impl Connection {
             ResolvedFile::Listed(file) => (file.uri.as_str(), Some(*file)),
             ResolvedFile::Dynamic(uri) => (uri.as_str(), None),
         };
-        let room = promise.map_or_else(|| BYTES - skill.read.load(Ordering::Relaxed).min(BYTES), |file| file.size);
+        let room = promise.map_or_else(
+            || MAX_SKILL_BYTES - skill.read.load(Ordering::Relaxed).min(MAX_SKILL_BYTES),
+            |file| file.size,
+        );
         let answer = self.read_resource(uri, CallOptions::default()).await?;
         let found = content::only(uri, answer, promise, room)?;
         if promise.is_none() {
             let read = skill.read.fetch_add(found.bytes.len() as u64, Ordering::Relaxed);
-            if read.saturating_add(found.bytes.len() as u64) > BYTES {
-                return Err(SkillError::TooLarge { limit: BYTES });
+            if read.saturating_add(found.bytes.len() as u64) > MAX_SKILL_BYTES {
+                return Err(SkillError::TooLarge { limit: MAX_SKILL_BYTES });
             }
         }
         Ok(found)
@@ -149,11 +152,11 @@ fn resolve<'a>(skill: &'a Skill, path: &str) -> Option<ResolvedFile<'a>> {
 /// Checks both limits using only the entry.
 fn check_limits(skill: &Skill) -> Result<(), SkillError> {
     let SkillFiles::Listed(files) = &skill.files else { return Ok(()) };
-    if files.len() > FILES {
-        return Err(SkillError::TooManyFiles { count: files.len(), limit: FILES });
+    if files.len() > MAX_FILES {
+        return Err(SkillError::TooManyFiles { count: files.len(), limit: MAX_FILES });
     }
     let total = files.iter().fold(0, |total: u64, file| total.saturating_add(file.size));
-    if total > BYTES { Err(SkillError::TooLarge { limit: BYTES }) } else { Ok(()) }
+    if total > MAX_SKILL_BYTES { Err(SkillError::TooLarge { limit: MAX_SKILL_BYTES }) } else { Ok(()) }
 }
 
 /// Escapes and shortens text from the server for an error.

@@ -8,15 +8,15 @@ use wharf_spec::UntrustedText;
 use wharf_wire::scan;
 
 use super::order::{EVENTS, JSON};
-use crate::budget::{BudgetCharge, BudgetExceeded, COUNTED_FROM, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, charged};
 use crate::error::CallError;
 use crate::limits::Limits;
 
 /// Maximum characters of an unexpected body in an error.
 pub(super) const EXCERPT: usize = 120;
 /// Maximum bytes after the response, and maximum time to wait for them, before the stream is closed.
-const REST_BYTES: usize = 64 << 10;
-const REST_TIME: Duration = Duration::from_millis(250);
+const MAX_REST_BYTES: usize = 64 << 10;
+const REST_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Bytes of one body that are read before other tasks run.
 const BYTES_PER_TURN: usize = 128 << 10;
@@ -96,7 +96,7 @@ impl EventReader {
                 None => {}
             }
             let held = self.parser.held();
-            if held >= COUNTED_FROM
+            if held >= MIN_COUNTED_BYTES
                 && let Err(exceeded) = self.charge.resize(held)
             {
                 return StreamItem::Discarded(exceeded);
@@ -116,7 +116,7 @@ impl EventReader {
     /// Charges an event to the budget for as long as its data is held.
     fn counted(&mut self, mut event: SseEvent) -> StreamItem {
         let mut charge = std::mem::replace(&mut self.charge, self.budget.empty());
-        if event.data.len() >= COUNTED_FROM {
+        if event.data.len() >= MIN_COUNTED_BYTES {
             if let Err(exceeded) = charge.resize(event.data.len()) {
                 return StreamItem::Discarded(exceeded);
             }
@@ -210,7 +210,7 @@ pub(super) async fn collect(
     let Some(mut chunk) = body.chunk().await? else {
         return match first.len() {
             length if length > limit => Err(BodyError::TooLarge { limit }.into()),
-            length if length >= COUNTED_FROM => Ok(charged(first, budget.charge(length)?)),
+            length if length >= MIN_COUNTED_BYTES => Ok(charged(first, budget.charge(length)?)),
             _ => Ok(first),
         };
     };
@@ -222,7 +222,7 @@ pub(super) async fn collect(
         }
         if length > all.capacity() {
             let larger = (length + length / 2).min(limit);
-            let counted = if larger < COUNTED_FROM { 0 } else { larger };
+            let counted = if larger < MIN_COUNTED_BYTES { 0 } else { larger };
             charge.resize(counted)?;
             all.reserve_exact(larger - all.len());
         }
@@ -230,7 +230,7 @@ pub(super) async fn collect(
         turn.read(chunk.len(), budget).await;
         match body.chunk().await? {
             Some(more) => chunk = more,
-            None if all.len() < COUNTED_FROM => return Ok(all.into()),
+            None if all.len() < MIN_COUNTED_BYTES => return Ok(all.into()),
             None => {
                 all.shrink_to_fit();
                 charge.resize(all.capacity())?;
@@ -247,7 +247,7 @@ pub(super) fn answers(message: &[u8]) -> bool {
 
 /// Returns the first bytes of an unexpected body, escaped.
 pub(super) async fn excerpt(body: &mut ResponseBody) -> String {
-    let seen = tokio::time::timeout(REST_TIME, body.excerpt(4 * EXCERPT)).await.unwrap_or_default();
+    let seen = tokio::time::timeout(REST_TIMEOUT, body.excerpt(4 * EXCERPT)).await.unwrap_or_default();
     UntrustedText::from_bytes(seen.trim_ascii()).shortened(EXCERPT).to_string()
 }
 
@@ -257,10 +257,10 @@ pub(super) async fn finish(mut body: ResponseBody) {
         let mut read = 0;
         while let Ok(Some(chunk)) = body.chunk().await {
             read += chunk.len();
-            if read > REST_BYTES {
+            if read > MAX_REST_BYTES {
                 return;
             }
         }
     };
-    let _ = tokio::time::timeout(REST_TIME, rest).await;
+    let _ = tokio::time::timeout(REST_TIMEOUT, rest).await;
 }

@@ -27,18 +27,18 @@ use crate::era::supported_by;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
 
 /// Maximum retries if the server asks to retry later.
-const MOST_TRIES: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 /// Maximum bytes of an error body that may contain a message.
-const REFUSAL: usize = 64 << 10;
+const MAX_ERROR_BODY: usize = 64 << 10;
 /// Maximum attempts to resume a stream.
-const MOST_RESUMES: u32 = 5;
+const MAX_RESUMES: u32 = 5;
 /// Time to wait for the end of the stream after the response, before the response is delivered regardless.
-const END_OF_STREAM: Duration = Duration::from_millis(5);
+const STREAM_END_TIMEOUT: Duration = Duration::from_millis(5);
 /// Interval for checking whether the call of a quiet stream is still pending.
-const LOOK: Duration = Duration::from_secs(5);
+const PENDING_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Bounds of the delay a server may request before a stream is resumed.
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const MIN_RESUME_DELAY: Duration = Duration::from_millis(100);
+const MAX_RESUME_DELAY: Duration = Duration::from_secs(60);
 
 pub(super) struct HttpExchange {
     pub link: Arc<HttpLink>,
@@ -167,7 +167,7 @@ impl HttpExchange {
         let channel = if self.order.era == Era::Stateless { ResponseChannel::Own } else { ResponseChannel::Shared };
         let mut past = ResumeState::default();
         loop {
-            let Ok(piece) = tokio::time::timeout(LOOK, events.next()).await else {
+            let Ok(piece) = tokio::time::timeout(PENDING_CHECK_INTERVAL, events.next()).await else {
                 // Answered elsewhere or cancelled: the stream is no longer needed.
                 if self.is_awaited() {
                     continue;
@@ -230,7 +230,7 @@ impl HttpExchange {
                 biased;
                 // A separate task returns the connection to the pool; yield so that it can run.
                 _ = events.next() => tokio::task::yield_now().await,
-                () = tokio::time::sleep(END_OF_STREAM) => {}
+                () = tokio::time::sleep(STREAM_END_TIMEOUT) => {}
             }
         }
         drop(wakers);
@@ -243,8 +243,8 @@ impl HttpExchange {
             Some(last) if self.order.era == Era::Handshake => last,
             _ => return Err(self.lose(trouble::cut(what), SendState::Perhaps)),
         };
-        let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(SHORTEST_RETRY, LONGEST_RETRY);
-        for _ in 0..MOST_RESUMES {
+        let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(MIN_RESUME_DELAY, MAX_RESUME_DELAY);
+        for _ in 0..MAX_RESUMES {
             tokio::time::sleep(wait).await;
             if !self.is_awaited() {
                 return Err(ExchangeStep::Done);
@@ -293,7 +293,7 @@ impl HttpExchange {
         let least = self.link.limits.send_again;
         let wait = spread(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
         let left = self.engine.time_left(self.order.id).unwrap_or_default();
-        if tries < MOST_TRIES && wait < left {
+        if tries < MAX_RETRIES && wait < left {
             finish(response.body).await;
             return ExchangeStep::Again(wait);
         }
@@ -311,7 +311,7 @@ impl HttpExchange {
     }
 
     async fn refusal_of(&self, response: &mut HttpResponse) -> Bytes {
-        let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(REFUSAL)).await;
+        let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(MAX_ERROR_BODY)).await;
         body.ok().and_then(Result::ok).unwrap_or_default()
     }
 

@@ -9,17 +9,17 @@ use wharf_net::{AuthRecovery, NotAuthorized, SendError, StatusCode};
 use super::HttpTransportKind;
 use super::answer::{ContentKind, EventReader, StreamItem, message_of};
 use super::link::HttpLink;
-use super::past::LONGEST_NAME;
+use super::past::MAX_EVENT_ID_BYTES;
 use super::session::SessionTarget;
 use super::trouble;
 use crate::engine::Engine;
 use crate::error::{DisconnectCause, DisconnectReport};
 
 /// A stream that ends sooner is not reopened at once.
-const SHORT_LIVED: Duration = Duration::from_secs(5);
+const MIN_STREAM_LIFETIME: Duration = Duration::from_secs(5);
 /// Bounds of the delay before the stream is reopened.
-const SHORTEST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MIN_REOPEN_DELAY: Duration = Duration::from_millis(100);
+const MAX_REOPEN_DELAY: Duration = Duration::from_secs(60);
 
 /// The outcome of one attempt to listen.
 enum ListenOutcome {
@@ -67,14 +67,14 @@ impl ServerStreamTask {
             let began = Instant::now();
             let (asked, fine) = match self.listen().await {
                 ListenOutcome::ForGood => return,
-                ListenOutcome::Cut { asked, spoke } => (asked, spoke || began.elapsed() > SHORT_LIVED),
+                ListenOutcome::Cut { asked, spoke } => (asked, spoke || began.elapsed() > MIN_STREAM_LIFETIME),
                 ListenOutcome::Failed => (None, false),
             };
             failures = if fine { 0 } else { failures + 1 };
             let patience = self.link.limits.resume.saturating_mul(1 << failures.saturating_sub(1).min(6));
             // The requested delay applies while the stream works; after repeated failures the backoff is the minimum.
             let wait = if failures > 1 { asked.unwrap_or_default().max(patience) } else { asked.unwrap_or(patience) };
-            tokio::time::sleep(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT)).await;
+            tokio::time::sleep(wait.clamp(MIN_REOPEN_DELAY, MAX_REOPEN_DELAY)).await;
         }
     }
 
@@ -136,7 +136,7 @@ impl ServerStreamTask {
                     }
                 }
                 StreamItem::End(_) => {
-                    let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
+                    let last = events.last_id().filter(|id| id.len() <= MAX_EVENT_ID_BYTES).map(str::to_owned);
                     self.last = last.or(self.last.take());
                     return ListenOutcome::Cut { asked: events.retry(), spoke };
                 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::answer::EventReader;
 
 /// Maximum number of recorded event ids.
-const NAMES_KEPT: usize = 256;
+const MAX_EVENT_IDS: usize = 256;
 /// Maximum bytes of an event id. Longer ids are ignored, as they could not be sent back.
-pub(super) const LONGEST_NAME: usize = 1 << 10;
+pub(super) const MAX_EVENT_ID_BYTES: usize = 1 << 10;
 
 /// The resume state of a call's streams.
 #[derive(Default)]
@@ -28,12 +28,12 @@ pub(super) struct ResumeState {
 impl ResumeState {
     /// Reports whether an event was not seen before an interruption.
     pub fn is_new(&mut self, id: Option<&str>) -> bool {
-        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_NAME) else { return true };
+        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= MAX_EVENT_ID_BYTES) else { return true };
         let name = self.hasher.hash_one(id);
         if self.before.contains(&name) {
             return false;
         }
-        if self.since.len() < NAMES_KEPT {
+        if self.since.len() < MAX_EVENT_IDS {
             self.since.push(name);
         }
         true
@@ -41,10 +41,10 @@ impl ResumeState {
 
     /// Records the end of a stream.
     pub fn note(&mut self, events: &EventReader) {
-        let last = events.last_id().filter(|id| id.len() <= LONGEST_NAME).map(str::to_owned);
+        let last = events.last_id().filter(|id| id.len() <= MAX_EVENT_ID_BYTES).map(str::to_owned);
         self.last = last.or(self.last.take());
         self.retry = events.retry().or(self.retry);
-        if self.before.len() > 4 * NAMES_KEPT {
+        if self.before.len() > 4 * MAX_EVENT_IDS {
             self.before.clear();
         }
         self.before.extend(self.since.drain(..));

@@ -24,7 +24,7 @@ use crate::era::{self, INITIALIZED};
 use crate::error::DisconnectReport;
 
 /// Maximum bytes of a session id. Longer ids are ignored.
-const LONGEST: usize = 4 << 10;
+const MAX_SESSION_ID_BYTES: usize = 4 << 10;
 
 /// The current destination of messages.
 #[derive(Debug, Clone)]
@@ -44,7 +44,8 @@ impl SessionTarget {
 
     /// Returns the same destination with the session id given by the server.
     fn named(&self, id: Option<&HeaderValue>) -> Self {
-        let good = |id: &&HeaderValue| id.len() <= LONGEST && id.as_bytes().iter().all(u8::is_ascii_graphic);
+        let good =
+            |id: &&HeaderValue| id.len() <= MAX_SESSION_ID_BYTES && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let id = id.filter(good).cloned().map(|mut id| {
             id.set_sensitive(true);
             id

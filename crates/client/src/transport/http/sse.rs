@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 
 /// Maximum attempts to reopen the stream.
-const MOST_ATTEMPTS: u32 = 6;
+const MAX_REOPEN_ATTEMPTS: u32 = 6;
 
 /// The reason there is no stream.
 enum StreamOpenError {
@@ -149,7 +149,7 @@ impl HttpLink {
                 }
                 Err(gone) => gone,
             };
-            if attempt == MOST_ATTEMPTS || gone.is_final() {
+            if attempt == MAX_REOPEN_ATTEMPTS || gone.is_final() {
                 return engine.lose(gone);
             }
             self.session.lose(gone);

@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use crate::engine::CallEffect;
 
 /// Maximum delay a server may request.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The action for an error status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         // More digits than a number of seconds can have.
-        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => LONGEST_WAIT,
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => MAX_RETRY_AFTER,
         Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
     };
-    Some(wait.min(LONGEST_WAIT))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 /// Returns the server's authentication challenge, escaped.

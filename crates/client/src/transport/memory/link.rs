@@ -10,7 +10,7 @@ use super::workers::depth;
 use crate::engine::{Link, OutgoingMessage, SubmitError, Ticket};
 
 /// Maximum nesting of in-process calls: a tool that calls the host that calls the tool.
-pub(crate) const MOST_DEPTH: usize = 8;
+pub(crate) const MAX_CALL_DEPTH: usize = 8;
 
 /// A message for the server.
 #[derive(Debug, Clone)]
@@ -113,7 +113,7 @@ impl MessageQueue {
 impl Link for MemoryLink {
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let depth = depth();
-        if depth >= MOST_DEPTH {
+        if depth >= MAX_CALL_DEPTH {
             return Err(SubmitError::TooDeep(depth));
         }
         let length = message.len();

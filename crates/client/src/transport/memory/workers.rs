@@ -24,9 +24,9 @@ tokio::task_local! {
 }
 
 /// Maximum number of threads set aside at once. Beyond that no new thread is started.
-const MOST_SET_ASIDE: usize = 16;
+const MAX_SET_ASIDE: usize = 16;
 /// Consecutive idle checks after which the watcher stops until there is work again.
-const QUIET_LOOKS: u32 = 8;
+const MAX_IDLE_CHECKS: u32 = 8;
 
 /// Returns the current nesting depth.
 pub(super) fn depth() -> usize {
@@ -231,7 +231,7 @@ async fn look_after(weak: Weak<WorkersShared>, stall: Duration) {
         tokio::time::sleep(stall).await;
         let Some(shared) = weak.upgrade().filter(|shared| !shared.is_closed()) else { return };
         quiet = if shared.is_idle() { quiet + 1 } else { 0 };
-        if quiet >= QUIET_LOOKS {
+        if quiet >= MAX_IDLE_CHECKS {
             shared.watched.store(false, Ordering::SeqCst);
             // Work that started just before this relies on the watcher.
             if shared.is_idle() || shared.watched.swap(true, Ordering::SeqCst) {
@@ -265,7 +265,7 @@ impl WorkersShared {
 
     /// Starts another thread, unless too many have been set aside.
     fn another(self: &Arc<Self>) -> Option<WorkerThread> {
-        let hopeless = self.set_aside.load(Ordering::Relaxed) > MOST_SET_ASIDE;
+        let hopeless = self.set_aside.load(Ordering::Relaxed) > MAX_SET_ASIDE;
         if hopeless || self.is_closed() { None } else { WorkerThread::start(self) }
     }
 

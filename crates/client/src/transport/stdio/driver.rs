@@ -26,12 +26,12 @@ use crate::services::BoxedFuture;
 use wharf_guard::{LaunchedServer, ProcessExit, watched};
 
 /// Maximum reads in one turn, and maximum duration of a turn.
-const READS_PER_TURN: usize = 16;
-const TURN: Duration = Duration::from_micros(250);
+const MAX_READS_PER_TURN: usize = 16;
+const MAX_TURN_TIME: Duration = Duration::from_micros(250);
 /// Maximum messages in one turn, if the server exceeds its rate.
-const MESSAGES_PER_TURN: usize = 64;
+const MAX_MESSAGES_PER_TURN: usize = 64;
 /// Lines of stderr included in an error.
-const STDERR_SHOWN: usize = 20;
+const MAX_STDERR_LINES: usize = 20;
 
 pub(super) struct StdioDriver {
     engine: Arc<Engine>,
@@ -86,7 +86,7 @@ impl StdioDriver {
         }
         let (shown, is_logged) = {
             let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-            (lines.tail(STDERR_SHOWN), lines.is_logged())
+            (lines.tail(MAX_STDERR_LINES), lines.is_logged())
         };
         let hint = if cause == DisconnectCause::Closed { None } else { self.engine.suspicion() };
         self.engine.lose(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
@@ -168,7 +168,9 @@ impl StdioDriver {
         let (mut turns, mut began) = (0, None);
         while end.is_pending() && self.delivering.is_none() {
             // One read is the common case and needs no clock.
-            if turns == READS_PER_TURN || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > TURN) {
+            if turns == MAX_READS_PER_TURN
+                || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > MAX_TURN_TIME)
+            {
                 if self.engine.budget().pace().is_ahead() {
                     self.wait_for_turn();
                 } else {
@@ -275,7 +277,7 @@ impl StdioDriver {
                 }
                 LineFrame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
-            if messages.is_multiple_of(MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
+            if messages.is_multiple_of(MAX_MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
                 self.wait_for_turn();
                 break;
             }

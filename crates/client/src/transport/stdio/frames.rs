@@ -4,13 +4,13 @@ use bytes::Bytes;
 use memchr::memchr;
 use wharf_wire::{PartialEnvelope, Scanner};
 
-use crate::budget::{BudgetCharge, BudgetExceeded, LARGE, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, LARGE_MESSAGE_BYTES, ServerBudget, charged};
 use crate::limits::Limits;
 
 /// Maximum bytes of one read, by the size of the pipe.
-const READ: usize = 128 << 10;
+const MAX_READ_BYTES: usize = 128 << 10;
 /// Usual size of the buffer: room for one read behind an unfinished line. It grows for a longer line and shrinks again.
-const USUAL: usize = 3 * READ;
+const USUAL_BUFFER_BYTES: usize = 3 * MAX_READ_BYTES;
 
 /// Splits input into lines.
 pub(super) struct LineSplitter {
@@ -64,7 +64,7 @@ pub(super) enum LineFrame<'a> {
 impl LineSplitter {
     pub fn new(limits: &Limits, budget: ServerBudget) -> Self {
         Self {
-            buffer: vec![0; USUAL],
+            buffer: vec![0; USUAL_BUFFER_BYTES],
             charge: budget.empty(),
             budget,
             filled: 0,
@@ -83,27 +83,27 @@ impl LineSplitter {
     pub fn space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
             (self.taken, self.filled, self.searched) = (0, 0, 0);
-        } else if self.taken > 0 && self.buffer.len() - self.filled < READ {
+        } else if self.taken > 0 && self.buffer.len() - self.filled < MAX_READ_BYTES {
             self.buffer.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
             self.searched -= self.taken;
             self.taken = 0;
         }
-        if self.filled == 0 && self.buffer.len() > USUAL {
+        if self.filled == 0 && self.buffer.len() > USUAL_BUFFER_BYTES {
             self.begin_buffer();
             self.charge = self.budget.empty();
         }
         if self.filled == self.buffer.len() {
             self.grow();
         }
-        let end = self.buffer.len().min(self.filled + READ);
+        let end = self.buffer.len().min(self.filled + MAX_READ_BYTES);
         &mut self.buffer[self.filled..end]
     }
 
     /// Grows the buffer for a longer line. If the budget has no room, the line is scanned but not stored.
     fn grow(&mut self) {
-        let larger = (self.buffer.len() * 2).min(self.limit + USUAL).max(self.filled + READ);
-        match self.charge.resize(larger - USUAL) {
+        let larger = (self.buffer.len() * 2).min(self.limit + USUAL_BUFFER_BYTES).max(self.filled + MAX_READ_BYTES);
+        match self.charge.resize(larger - USUAL_BUFFER_BYTES) {
             Ok(()) => {
                 self.buffer.reserve_exact(larger - self.buffer.len());
                 self.buffer.resize(larger, 0);
@@ -116,7 +116,7 @@ impl LineSplitter {
 
     /// Replaces the buffer with one of the usual size and returns the old one.
     fn begin_buffer(&mut self) -> Vec<u8> {
-        std::mem::replace(&mut self.buffer, vec![0; USUAL])
+        std::mem::replace(&mut self.buffer, vec![0; USUAL_BUFFER_BYTES])
     }
 
     /// Records the number of bytes read.
@@ -167,7 +167,7 @@ impl LineSplitter {
                 // Borrowed again, since the borrow checker cannot see that the loop ends here.
                 let from = line.as_ptr() as usize - self.buffer.as_ptr() as usize;
                 let length = line.len();
-                if length >= LARGE && self.buffer.len() > USUAL {
+                if length >= LARGE_MESSAGE_BYTES && self.buffer.len() > USUAL_BUFFER_BYTES {
                     return Some(LineFrame::Large(self.hand_on().slice(from..from + length)));
                 }
                 return Some(LineFrame::Line(&self.buffer[from..from + length]));

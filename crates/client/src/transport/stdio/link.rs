@@ -17,9 +17,9 @@ use crate::engine::{Link, OutgoingMessage, SubmitError, Ticket};
 use wharf_guard::{ProcessExit, watched};
 
 /// Messages up to this size are copied before they are written: cheaper than a vectored write.
-const SMALL: usize = 16 << 10;
+const MAX_COPIED_MESSAGE: usize = 16 << 10;
 /// Maximum capacity of the empty buffer.
-const BUFFER_KEPT: usize = 8 << 20;
+const MAX_IDLE_CAPACITY: usize = 8 << 20;
 
 pub(super) struct StdioLink {
     out: Mutex<StdinBuffer>,
@@ -183,7 +183,7 @@ impl StdinBuffer {
     fn take(&mut self, parts: &[&[u8]], length: usize) {
         self.taken += length as u64;
         let nothing_waits = self.head == self.buffer.len() && !self.gather;
-        let mut done = if nothing_waits && length > SMALL { self.write_parts(parts) } else { 0 };
+        let mut done = if nothing_waits && length > MAX_COPIED_MESSAGE { self.write_parts(parts) } else { 0 };
         self.make_room(length - done);
         for part in parts {
             let skipped = done.min(part.len());
@@ -227,8 +227,8 @@ impl StdinBuffer {
         }
         self.buffer.clear();
         self.head = 0;
-        if self.buffer.capacity() > BUFFER_KEPT {
-            self.buffer.shrink_to(SMALL);
+        if self.buffer.capacity() > MAX_IDLE_CAPACITY {
+            self.buffer.shrink_to(MAX_COPIED_MESSAGE);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::error::ConnectCause;
 use wharf_guard::StartRequest;
 
 /// Variables every server gets.
-const ALWAYS: [&str; 20] = [
+const INHERITED_VARIABLES: [&str; 20] = [
     "PATH",
     "HOME",
     "USER",
@@ -38,7 +38,7 @@ const ALWAYS: [&str; 20] = [
 ];
 
 /// Variables that make a program load code: passed on only if the entry itself names them.
-const LOADERS: [&str; 11] = [
+const CODE_LOADING_VARIABLES: [&str; 11] = [
     "NODE_OPTIONS",
     "NODE_PATH",
     "PYTHONPATH",
@@ -104,7 +104,7 @@ fn not_found(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
 
 fn environment(spec: &StdioSpec, surroundings: &Environment) -> Vec<(OsString, OsString)> {
     let crosses = |name: &str| {
-        if spec.inherit_env { !is_loader(name) } else { ALWAYS.contains(&name) || name.starts_with("LC_") }
+        if spec.inherit_env { !is_loader(name) } else { INHERITED_VARIABLES.contains(&name) || name.starts_with("LC_") }
     };
     let inherited = surroundings.env.iter().filter(|(name, _)| crosses(&name.to_string_lossy()));
     let mut env: Vec<(OsString, OsString)> =
@@ -150,7 +150,7 @@ fn without_credentials(proxy: &OsStr) -> OsString {
 }
 
 fn is_loader(name: &str) -> bool {
-    name.starts_with("LD_") || name.starts_with("DYLD_") || LOADERS.contains(&name)
+    name.starts_with("LD_") || name.starts_with("DYLD_") || CODE_LOADING_VARIABLES.contains(&name)
 }
 
 #[cfg(test)]

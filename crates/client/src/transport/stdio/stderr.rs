@@ -19,8 +19,8 @@ use crate::process_log::{ProcessNote, ServerProcessLog};
 use wharf_guard::watched;
 
 /// Maximum reads and maximum lines before other tasks run.
-const READS_PER_TURN: usize = 8;
-const LINES_PER_TURN: usize = 64;
+const MAX_READS_PER_TURN: usize = 8;
+const MAX_LINES_PER_TURN: usize = 64;
 /// Maximum number of lines held, however short.
 const MAX_LINES: usize = 4096;
 
@@ -58,7 +58,7 @@ impl StderrBuffer {
 
     /// Adds up to a maximum number of lines. Returns the remaining bytes.
     fn push<'a>(&mut self, mut bytes: &'a [u8], pace: &ReceiveThrottle) -> &'a [u8] {
-        for _ in 0..LINES_PER_TURN {
+        for _ in 0..MAX_LINES_PER_TURN {
             let Some(end) = memchr::memchr(b'\n', bytes) else {
                 self.extend(bytes);
                 pace.spend(bytes.len());
@@ -127,7 +127,7 @@ pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<StderrBuffer>>, budget: Ser
         let mut reads = 0usize;
         loop {
             reads += 1;
-            if reads.is_multiple_of(READS_PER_TURN) {
+            if reads.is_multiple_of(MAX_READS_PER_TURN) {
                 budget.turn().await;
             }
             let Ok(mut ready) = stderr.readable().await else { return locked().end() };

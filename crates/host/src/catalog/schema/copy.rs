@@ -13,17 +13,17 @@ use super::keyword::{KeywordRole, role};
 use super::measure::ReferenceSizes;
 
 /// Maximum bytes of a schema that is inlined in place of a reference.
-const LARGEST_TARGET: usize = 8 * 1024;
+const MAX_INLINED_BYTES: usize = 8 * 1024;
 /// Maximum bytes that all inlined schemas together may add.
-const ROOM: usize = 64 * 1024;
+const MAX_TOTAL_INLINED_BYTES: usize = 64 * 1024;
 /// The JSON Schema types.
-const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const SCHEMA_TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 /// Maximum characters of a name or reference in a warning.
-pub(super) const TOLD: usize = 100;
+pub(super) const MAX_REPORTED_CHARS: usize = 100;
 
 /// Copies a schema. Definitions are copied only if a reference to one remains.
 pub(super) fn copy<'a>(root: &JsonTree<'a>, measures: &ReferenceSizes<'_, 'a>) -> (JsonMembers<'a>, Vec<ToolWarning>) {
-    let mut copier = SchemaCopier { measures, room: ROOM, refers: false, marks: Vec::new() };
+    let mut copier = SchemaCopier { measures, room: MAX_TOTAL_INLINED_BYTES, refers: false, marks: Vec::new() };
     let JsonTree::Object(members) = root else { return (Vec::new(), Vec::new()) };
     let mut copied = copier.members(members, CopyScope::Top);
     if copier.refers {
@@ -110,7 +110,7 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
         // `true` allows everything, like an empty schema, and `false` is useless to a model.
         let JsonTree::Object(members) = target else { return Vec::new() };
         match measure.map(|measure| measure.bytes) {
-            Some(bytes) if bytes <= LARGEST_TARGET.min(self.room) => self.room -= bytes,
+            Some(bytes) if bytes <= MAX_INLINED_BYTES.min(self.room) => self.room -= bytes,
             _ if part == CopyScope::Top => {}
             _ => {
                 self.refers = true;
@@ -121,7 +121,8 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
     }
 
     fn dropped(&mut self, reference: &JsonTree<'a>) {
-        let reference = UntrustedText::new(reference.text().unwrap_or_default()).shortened(TOLD).to_string();
+        let reference =
+            UntrustedText::new(reference.text().unwrap_or_default()).shortened(MAX_REPORTED_CHARS).to_string();
         self.mark(ToolWarning::ReferenceDropped(reference));
     }
 
@@ -161,7 +162,7 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
 
     fn name(&mut self, name: &Cow<'a, str>) -> Cow<'a, str> {
         if neutral(name, DESCRIPTION).revealed {
-            self.mark(ToolWarning::OddArgument(UntrustedText::new(&**name).shortened(TOLD).to_string()));
+            self.mark(ToolWarning::OddArgument(UntrustedText::new(&**name).shortened(MAX_REPORTED_CHARS).to_string()));
         }
         name.clone()
     }
@@ -205,7 +206,7 @@ fn makes_sense(role: KeywordRole, keyword: &str, value: &JsonTree<'_>) -> bool {
 }
 
 fn is_type(name: &JsonTree<'_>) -> bool {
-    name.text().is_some_and(|name| TYPES.contains(&name))
+    name.text().is_some_and(|name| SCHEMA_TYPES.contains(&name))
 }
 
 fn is_schema(value: &JsonTree<'_>) -> bool {

@@ -11,14 +11,14 @@ use crate::catalog::tree::{JsonMembers, JsonTree};
 use super::may_be_object;
 
 /// Maximum number of alternative schemas of one argument. Beyond it any value is allowed.
-const MOST_WAYS: usize = 32;
+const MAX_ALTERNATIVES: usize = 32;
 
 /// Keywords that providers reject at the top level.
-const REFUSED: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
+const REJECTED_KEYWORDS: [&str; 9] = ["allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"];
 
 /// Reports whether no flattening is needed.
 pub(super) fn is_flat(members: &JsonMembers<'_>) -> bool {
-    !members.iter().any(|(key, _)| REFUSED.contains(&&**key))
+    !members.iter().any(|(key, _)| REJECTED_KEYWORDS.contains(&&**key))
 }
 
 /// Flattens the members into one object.
@@ -55,7 +55,7 @@ impl<'a> FlatSchema<'a> {
                 ("anyOf" | "oneOf", JsonTree::List(branches)) => choices.push(branches),
                 ("then", branch) => condition[0] = Some(branch),
                 ("else", branch) => condition[1] = Some(branch),
-                (refused, _) if REFUSED.contains(&refused) => {}
+                (refused, _) if REJECTED_KEYWORDS.contains(&refused) => {}
                 (_, value) => plain.rest.push((key, value)),
             }
         }
@@ -124,7 +124,7 @@ impl<'a> ArgumentAlternatives<'a> {
             self.list.len() - 1
         });
         let (_, ways) = &mut self.list[place];
-        if ways.len() <= MOST_WAYS && !ways.contains(&argument) {
+        if ways.len() <= MAX_ALTERNATIVES && !ways.contains(&argument) {
             ways.push(argument);
         }
     }
@@ -133,7 +133,7 @@ impl<'a> ArgumentAlternatives<'a> {
         self.list.into_iter().map(|(name, mut ways)| {
             let merged = match ways.len() {
                 1 => ways.remove(0),
-                many if many > MOST_WAYS => JsonTree::Object(Vec::new()),
+                many if many > MAX_ALTERNATIVES => JsonTree::Object(Vec::new()),
                 _ => JsonTree::Object(vec![(Cow::Borrowed("anyOf"), JsonTree::List(ways))]),
             };
             (name, merged)

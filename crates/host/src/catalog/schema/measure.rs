@@ -11,17 +11,17 @@ use crate::catalog::tree::JsonTree;
 use super::keyword::{KeywordRole, role};
 
 /// Maximum number of schemas as written.
-const MOST_SCHEMAS: usize = 5_000;
+const MAX_SCHEMAS: usize = 5_000;
 /// Maximum nesting of schemas as written.
-const DEEPEST: usize = 32;
+const MAX_SCHEMA_DEPTH: usize = 32;
 /// Maximum length of a path through schemas and references before it repeats.
-const LONGEST_WAY: usize = 200;
+const MAX_REFERENCE_PATH: usize = 200;
 /// Maximum number of schemas with all references followed.
-const HIGHEST_COST: u64 = 1_000_000;
+const MAX_SCHEMA_COST: u64 = 1_000_000;
 /// Maximum steps and bytes of a measurement. Only references to the same target in many spellings, or into the middle
 /// of each other, come close.
-const MOST_STEPS: usize = 50_000;
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MAX_MEASURE_STEPS: usize = 50_000;
+const MAX_MEASURED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Size of a schema with all references followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
         count(root, 0, &mut 0)?;
         let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
         let whole = measures.schema(root, 0)?;
-        if whole.cost > HIGHEST_COST { Err(SchemaError::TooCostly) } else { Ok(measures) }
+        if whole.cost > MAX_SCHEMA_COST { Err(SchemaError::TooCostly) } else { Ok(measures) }
     }
 
     /// Returns the target of a reference within this schema, and its measure unless it is cyclic.
@@ -62,10 +62,10 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
         let mut total = SchemaSize { cost: 1, bytes: size(tree), cyclic: false };
         self.steps += 1;
         self.bytes += total.bytes;
-        if self.steps > MOST_STEPS || self.bytes > MOST_BYTES {
+        if self.steps > MAX_MEASURE_STEPS || self.bytes > MAX_MEASURED_BYTES {
             return Err(SchemaError::TooCostly);
         }
-        if way > LONGEST_WAY {
+        if way > MAX_REFERENCE_PATH {
             return Err(SchemaError::TooDeep);
         }
         let JsonTree::Object(members) = tree else { return Ok(total) };
@@ -120,10 +120,10 @@ fn schemas<'t, 'a>(role: KeywordRole, value: &'t JsonTree<'a>) -> Box<dyn Iterat
 fn count(tree: &JsonTree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
     let JsonTree::Object(members) = tree else { return Ok(()) };
     *number += 1;
-    if *number > MOST_SCHEMAS {
+    if *number > MAX_SCHEMAS {
         return Err(SchemaError::TooMany);
     }
-    if depth > DEEPEST {
+    if depth > MAX_SCHEMA_DEPTH {
         return Err(SchemaError::TooDeep);
     }
     for (key, value) in members {
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(measured(&text), expected, "{} bytes", text.len());
         }
         for levels in [20, 40, 63, 64, 90] {
-            assert!(measured(&doubling(levels)).unwrap() > HIGHEST_COST);
+            assert!(measured(&doubling(levels)).unwrap() > MAX_SCHEMA_COST);
         }
     }
 }

@@ -6,12 +6,12 @@ use wharf_spec::UntrustedText;
 
 use crate::catalog::tree::{JsonMembers, JsonTree};
 
-use super::copy::TOLD;
+use super::copy::MAX_REPORTED_CHARS;
 use super::measure::resolve;
 
 /// Maximum number of rounds. Dropping a reference can invalidate another one, but rarely more often; afterwards all
 /// references are dropped.
-const MOST_ROUNDS: usize = 4;
+const MAX_DROP_ROUNDS: usize = 4;
 
 /// Removes dangling references, and a top-level one, which no provider accepts. Returns a dropped reference, escaped,
 /// if there is one.
@@ -24,7 +24,7 @@ pub(super) fn complete(mut members: JsonMembers<'_>) -> (JsonTree<'_>, Option<St
     for round in 1.. {
         let mut leads = HashMap::new();
         look(&top, &top, &mut leads);
-        let all = round > MOST_ROUNDS;
+        let all = round > MAX_DROP_ROUNDS;
         leads.retain(|_, leads| all || !*leads);
         let Some(first) = leads.keys().min() else { break };
         dropped.get_or_insert_with(|| told(first));
@@ -34,7 +34,7 @@ pub(super) fn complete(mut members: JsonMembers<'_>) -> (JsonTree<'_>, Option<St
 }
 
 fn told(reference: &str) -> String {
-    UntrustedText::new(reference).shortened(TOLD).to_string()
+    UntrustedText::new(reference).shortened(MAX_REPORTED_CHARS).to_string()
 }
 
 /// Finds every reference and whether its target is a schema.

@@ -125,7 +125,7 @@ fn the_same_in_many_spellings_costs_no_more() {
     let references: Vec<String> = (0..2_000).map(|n| format!(r##"{{"$ref":"#/$defs/{}"}}"##, spelt(n))).collect();
     let data = format!("[1{}]", ",1".repeat(70_000));
     let text = format!(r#"{{"allOf":[{}],"$defs":{{"xxxxxxxxxxx":{{"default":{data}}}}}}}"#, references.join(","));
-    assert!(text.len() < LARGEST);
+    assert!(text.len() < MAX_SCHEMA_BYTES);
     assert_eq!(compiled_text(&text).1, [ToolWarning::SchemaReplaced(SchemaError::TooCostly)]);
 }
 

@@ -13,7 +13,7 @@ use crate::supervise::step::{SupervisionPolicy, Supervisor, SupervisorCommand, S
 
 /// Rows are phases, columns are events. A cell holds the next phase, or a dot if it is unchanged, and the effects: `+`
 /// connect, `x` close, `?` health check.
-const TABLE: &str = "
+const TRANSITION_TABLE: &str = "
 -             connect disconnect reconnect keep eager enable disable withhold wanted connected overtaken passing permanent login bygone lost missed due later logout doubt outdated
 disabled      .       .          .         .    .     con+   .       una      .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
 unapproved    .       .          .         .    .     con+   dis     .        .      .x        .x        .       .         .     .      .    .      .   .     .      .     .
@@ -40,7 +40,7 @@ type TableSupervisor = Supervisor<Rc<()>, &'static str>;
 
 #[test]
 fn every_phase_knows_what_every_event_means() {
-    let mut lines = TABLE.trim().lines().map(str::split_whitespace);
+    let mut lines = TRANSITION_TABLE.trim().lines().map(str::split_whitespace);
     let events: Vec<&str> = lines.next().unwrap().skip(1).collect();
     let mut checked = 0;
     for mut line in lines {

@@ -10,7 +10,7 @@ use wharf_peers::{InlineEcho, ServerKind, allow, answered, entry, good_tool, hos
 use crate::{BenchFigures, HostBenchOptions, milliseconds};
 
 /// Consecutive calls of one kind before the other kind takes its turn.
-const TURN: usize = 200;
+const CALLS_PER_TURN: usize = 200;
 
 /// Measures the medians of both kinds, which alternate on the same connection.
 pub async fn measure(options: HostBenchOptions) -> BenchFigures {
@@ -52,13 +52,13 @@ async fn open(options: &HostBenchOptions) -> Host {
 /// Runs one turn of each kind. Returns the times in nanoseconds: through the host, and on the connection.
 async fn turns(host: &Host, connection: &Connection, arguments: &RawJson) -> (Vec<u64>, Vec<u64>) {
     let tool = good_tool(0, "echo");
-    let (mut through, mut direct) = (Vec::with_capacity(TURN), Vec::with_capacity(TURN));
-    for _ in 0..TURN {
+    let (mut through, mut direct) = (Vec::with_capacity(CALLS_PER_TURN), Vec::with_capacity(CALLS_PER_TURN));
+    for _ in 0..CALLS_PER_TURN {
         let begun = Instant::now();
         black_box(host.call(&tool, arguments, CallOptions::default()).await.unwrap());
         through.push(nanoseconds(begun.elapsed()));
     }
-    for _ in 0..TURN {
+    for _ in 0..CALLS_PER_TURN {
         let begun = Instant::now();
         let options = wharf_client::CallOptions::default();
         black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());

@@ -20,7 +20,7 @@ const PORT: &str = "port://";
 const NAMES: [&str; 3] = ["Ada", "Alan", "Grace"];
 const PORTS: [&str; 3] = ["genoa", "ghent", "riga"];
 /// Cache lifetime of responses, in milliseconds.
-const FRESH: u64 = 60_000;
+const CACHE_TTL_MS: u64 = 60_000;
 
 pub fn icon() -> Icon {
     Icon::new("data:image/svg+xml;base64,PHN2Zy8+").with_mime_type("image/svg+xml").with_sizes(vec!["any".into()])
@@ -33,7 +33,7 @@ pub fn resources(page: PageRequest) -> Result<ListResourcesResult, ErrorData> {
     let (items, next) = page_of(notes, page, 1)?;
     let mut list = ListResourcesResult::with_all_items(items);
     list.next_cursor = next;
-    Ok(list.with_ttl_ms(FRESH).with_cache_scope(CacheScope::Private))
+    Ok(list.with_ttl_ms(CACHE_TTL_MS).with_cache_scope(CacheScope::Private))
 }
 
 pub fn templates() -> ListResourceTemplatesResult {
@@ -63,7 +63,9 @@ pub fn prompts() -> ListPromptsResult {
     let name = PromptArgument::new("name").with_description("Whom to greet.").with_required(true);
     let greet = Prompt::new("greet", Some("Greets somebody."), Some(vec![name])).with_icons(vec![icon()]);
     let introduce = Prompt::new("introduce", Some("Asks whom to introduce."), None);
-    ListPromptsResult::with_all_items(vec![greet, introduce]).with_ttl_ms(FRESH).with_cache_scope(CacheScope::Public)
+    ListPromptsResult::with_all_items(vec![greet, introduce])
+        .with_ttl_ms(CACHE_TTL_MS)
+        .with_cache_scope(CacheScope::Public)
 }
 
 pub fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {

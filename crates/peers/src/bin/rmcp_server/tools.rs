@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::{PageRequest, catalog, invalid};
 
 /// Number of tools per page.
-const PAGE: usize = 5;
+const PAGE_SIZE: usize = 5;
 
 /// Returns a page of tools, with tools added since the start at the end.
 pub fn list(page: PageRequest, grown: u64) -> Result<ListToolsResult, ErrorData> {
     let added = (1..=grown).map(|number| plain(&format!("grown_{number}"), "Was not there before."));
-    let (items, next) = page_of(all().into_iter().chain(added).collect(), page, PAGE)?;
+    let (items, next) = page_of(all().into_iter().chain(added).collect(), page, PAGE_SIZE)?;
     let mut list = ListToolsResult::with_all_items(items);
     list.next_cursor = next;
     Ok(list.with_ttl_ms(60_000).with_cache_scope(CacheScope::Public))

@@ -6,9 +6,9 @@ use wharf_terminal::columns::ColumnAlignment;
 use wharf_terminal::table::cut;
 
 /// Columns needed per table column besides its text: one line and two spaces.
-const AROUND: usize = 3;
+const COLUMN_PADDING: usize = 3;
 /// Width to which the first column is truncated before other columns are omitted.
-const LEAST_FIRST: usize = 10;
+const MIN_FIRST_WIDTH: usize = 10;
 
 /// A row with an optional note below it that spans all columns. All texts are escaped.
 pub struct BoxedRow<const N: usize> {
@@ -61,7 +61,7 @@ impl<const N: usize> BoxedTable<'_, N> {
         let mut giving_way = self.giving_way.iter();
         while taken(&columns) > width {
             let excess = taken(&columns) - width;
-            let least = columns[0].1.min(LEAST_FIRST);
+            let least = columns[0].1.min(MIN_FIRST_WIDTH);
             let spare = columns[0].1 - least;
             if excess <= spare {
                 columns[0].1 -= excess;
@@ -93,7 +93,7 @@ impl<const N: usize> BoxedTable<'_, N> {
 
 /// Returns the total width of a box with these columns.
 fn taken(columns: &[(usize, usize)]) -> usize {
-    columns.iter().map(|(_, width)| width + AROUND).sum::<usize>() + 1
+    columns.iter().map(|(_, width)| width + COLUMN_PADDING).sum::<usize>() + 1
 }
 
 /// Formats a note that spans all columns.

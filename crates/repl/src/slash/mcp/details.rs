@@ -19,13 +19,13 @@ use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap_gutter;
 
 /// Maximum characters shown of a server's instructions.
-const INSTRUCTIONS: usize = 600;
+const MAX_INSTRUCTION_CHARS: usize = 600;
 /// Maximum lines shown of a server's instructions.
-const INSTRUCTION_LINES: usize = 8;
+const MAX_INSTRUCTION_LINES: usize = 8;
 /// Maximum lines shown of stderr.
-const STDERR_SHOWN: usize = 10;
+const MAX_STDERR_LINES: usize = 10;
 /// Maximum characters shown of a name.
-const LONGEST: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 
 pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let name = known(server, post)?;
@@ -138,11 +138,11 @@ impl ServerSheet {
 
     fn instructions(&mut self, text: &str, width: Option<usize>) {
         self.0.line("Says", "to models, in its own words:");
-        let shortened = EscapedText::lines(text.trim(), INSTRUCTIONS).to_string();
-        for line in shortened.lines().take(INSTRUCTION_LINES) {
+        let shortened = EscapedText::lines(text.trim(), MAX_INSTRUCTION_CHARS).to_string();
+        for line in shortened.lines().take(MAX_INSTRUCTION_LINES) {
             self.words(line, width);
         }
-        if shortened.lines().count() > INSTRUCTION_LINES {
+        if shortened.lines().count() > MAX_INSTRUCTION_LINES {
             self.words("…", width);
         }
     }
@@ -157,7 +157,7 @@ impl ServerSheet {
             return;
         }
         self.0.text.push_str(&format!("  {}\n", paint(QUIET, "last lines of stderr:")));
-        for line in &lines[lines.len().saturating_sub(STDERR_SHOWN)..] {
+        for line in &lines[lines.len().saturating_sub(MAX_STDERR_LINES)..] {
             self.words(line, width);
         }
     }
@@ -166,13 +166,13 @@ impl ServerSheet {
 /// Formats the name and version that a server reports.
 fn called(info: &Implementation) -> String {
     let title = info.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-    EscapedText::line(&format!("{} {}{title}", info.name, info.version), LONGEST).to_string()
+    EscapedText::line(&format!("{} {}{title}", info.name, info.version), MAX_NAME_CHARS).to_string()
 }
 
 /// Formats the capabilities that a server declares.
 fn capabilities(offered: &ServerCapabilities) -> String {
     let extensions: Vec<String> =
-        offered.extensions.iter().map(|id| EscapedText::line(id, LONGEST).to_string()).collect();
+        offered.extensions.iter().map(|id| EscapedText::line(id, MAX_NAME_CHARS).to_string()).collect();
     let plain = [
         ("tools", offered.tools),
         ("resources", offered.resources),

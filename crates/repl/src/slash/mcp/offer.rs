@@ -14,9 +14,9 @@ use wharf_terminal::style::{QUIET, WARNING, paint};
 use wharf_terminal::table::{LabelRow, table, wrap};
 
 /// Maximum characters shown of a name.
-const LONGEST: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
-const CLAIMS: &str = "Effects are declared by the server (unverified) and grant no permission.";
+const HINTS_NOTICE: &str = "Effects are declared by the server (unverified) and grant no permission.";
 
 pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = sections(server, post)?;
@@ -30,7 +30,7 @@ pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction
     if text.is_empty() {
         return post.say("no MCP servers configured");
     }
-    post.print(format_args!("{text}{}\n", paint(QUIET, wrap(CLAIMS, post.width()))))
+    post.print(format_args!("{text}{}\n", paint(QUIET, wrap(HINTS_NOTICE, post.width()))))
 }
 
 /// Effect of a tool as declared by its server, the most severe if several apply. A tool without hints may do anything.
@@ -116,7 +116,7 @@ fn remarks(section: &Section) -> Vec<String> {
 }
 
 fn shown(name: &str) -> String {
-    EscapedText::line(name, LONGEST).to_string()
+    EscapedText::line(name, MAX_NAME_CHARS).to_string()
 }
 
 #[cfg(test)]

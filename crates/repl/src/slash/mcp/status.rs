@@ -25,7 +25,7 @@ const HEADINGS: [(&str, ColumnAlignment); 7] = [
 ];
 
 /// Columns to omit first: the status column shows disabled servers, and the details show the rest.
-const GIVING_WAY: [usize; 4] = [3, 2, 1, 6];
+const OMIT_ORDER: [usize; 4] = [3, 2, 1, 6];
 
 const HINTS: [&str; 2] = ["Use '/mcp list-tools' to see all tools", "Use '/mcp debug <server>' for more details"];
 
@@ -39,7 +39,7 @@ pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
 
 fn text(rows: &[StatusRow], width: Option<usize>) -> String {
     let rows: Vec<BoxedRow<7>> = rows.iter().map(|row| BoxedRow { cells: cells(row), below: below(row) }).collect();
-    let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &GIVING_WAY };
+    let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &OMIT_ORDER };
     let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
     format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, dress))
 }

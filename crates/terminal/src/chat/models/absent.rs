@@ -11,7 +11,7 @@ pub fn no_model(user_file: &dyn Display) -> Failure {
     others_work(Failure::usage("no model is configured and no API key is set"))
         .hint("set ANTHROPIC_API_KEY or OPENAI_API_KEY")
         .hint(format_args!("or set `providers` and `model` in {user_file} (see docs/agent.md)"))
-        .hint(LOCAL)
+        .hint(LOCAL_MODEL_HINT)
 }
 
 /// The named provider has no key.
@@ -22,7 +22,7 @@ pub fn no_key(name: &str, variable: &str, user_file: &dyn Display) -> Failure {
             "or store it with `wharf secret set {name}` and add \
              {{\"providers\": {{\"{name}\": {{\"apiKey\": \"${{secret:{name}}}\"}}}}}} to {user_file}"
         ))
-        .hint(LOCAL)
+        .hint(LOCAL_MODEL_HINT)
 }
 
 /// Adds a suggestion for a provider name that does not exist.
@@ -37,7 +37,7 @@ pub fn unnamed(name: &str) -> Failure {
         .hint(format_args!("use --model {name}/MODEL, or set the provider's `model` in the settings"))
 }
 
-const LOCAL: &str = "local models need no key: --model ollama/MODEL, or --model llama for llama.cpp";
+const LOCAL_MODEL_HINT: &str = "local models need no key: --model ollama/MODEL, or --model llama for llama.cpp";
 
 fn others_work(failure: Failure) -> Failure {
     failure.hint("servers, tools, prompts and `wharf call` work without a model")

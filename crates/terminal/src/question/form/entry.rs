@@ -9,9 +9,9 @@ use super::{FieldInput, said};
 use crate::editor::{self, EchoMode};
 
 /// Commands accepted in place of a value.
-const ORDERS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
+const COMMANDS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
 /// Maximum number of options offered for completion.
-const MOST_CHOICES: usize = 200;
+const MAX_CHOICES: usize = 200;
 
 /// Returns the input field for a form field with its current value.
 pub fn entry(field: &FormField, value: Option<&RawJson>) -> editor::InputField {
@@ -24,7 +24,7 @@ pub fn entry(field: &FormField, value: Option<&RawJson>) -> editor::InputField {
 /// Rejects a text that further typing cannot make valid. Accepts prefixes of commands and options.
 fn check(field: &FormField, value: Option<&RawJson>, text: &str) -> Result<(), String> {
     let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
-    if text.trim().is_empty() || ORDERS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
+    if text.trim().is_empty() || COMMANDS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
         return Ok(());
     }
     match said(field, value, text) {
@@ -46,7 +46,7 @@ fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
 /// Returns the options without special characters. Others can be chosen by number.
 fn choices(kind: &FieldKind) -> Vec<String> {
     let is_plain = |word: &&str| UntrustedText::new(*word).to_string() == **word;
-    offered(kind).filter(is_plain).take(MOST_CHOICES).map(str::to_owned).collect()
+    offered(kind).filter(is_plain).take(MAX_CHOICES).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

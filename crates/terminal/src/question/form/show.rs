@@ -10,15 +10,15 @@ use crate::question::typed::has_numbers;
 use crate::style::{HEADING, QUIET, paint};
 
 /// Maximum characters shown of a name, an option or a value.
-const NAME_SHOWN: usize = 80;
-const VALUE_SHOWN: usize = 1_000;
+const MAX_NAME_CHARS: usize = 80;
+const MAX_VALUE_CHARS: usize = 1_000;
 /// Maximum lines shown of a description.
-const DESCRIPTION_LINES: usize = 10;
+const MAX_DESCRIPTION_LINES: usize = 10;
 
 /// Renders a field with its number, without the prompt.
 pub fn question(field: &FormField, number: usize, of: usize) -> String {
     let mut text = format!("\n{number} of {of}: {}", paint(HEADING, label(field)));
-    for line in field.description.as_deref().unwrap_or_default().lines().take(DESCRIPTION_LINES) {
+    for line in field.description.as_deref().unwrap_or_default().lines().take(MAX_DESCRIPTION_LINES) {
         let _ = write!(text, "\n{}", gutter(line));
     }
     let need = if field.required { "required" } else { "optional" };
@@ -35,18 +35,18 @@ pub fn question(field: &FormField, number: usize, of: usize) -> String {
 
 /// Returns the title, followed by the name if it differs.
 fn label(field: &FormField) -> String {
-    let title = UntrustedText::new(field.display_name()).shortened(NAME_SHOWN).to_string();
+    let title = UntrustedText::new(field.display_name()).shortened(MAX_NAME_CHARS).to_string();
     if field.display_name() == field.name {
         return title;
     }
-    format!("{title} ({})", UntrustedText::new(field.name.as_str()).shortened(NAME_SHOWN))
+    format!("{title} ({})", UntrustedText::new(field.name.as_str()).shortened(MAX_NAME_CHARS))
 }
 
 fn wanted(kind: &FieldKind) -> String {
     match kind {
         FieldKind::Text { min_length, max_length, format } => {
             let what = match format {
-                Some(format) => UntrustedText::new(format.to_string()).shortened(NAME_SHOWN).to_string(),
+                Some(format) => UntrustedText::new(format.to_string()).shortened(MAX_NAME_CHARS).to_string(),
                 None => "text".to_owned(),
             };
             format!("{what}{}", bounds(*min_length, *max_length, " characters"))
@@ -79,9 +79,9 @@ fn bounds<T: std::fmt::Display>(least: Option<T>, most: Option<T>, unit: &str) -
 }
 
 fn shown_choice(option: &Choice) -> String {
-    let value = UntrustedText::new(option.value.as_str()).shortened(NAME_SHOWN).to_string();
+    let value = UntrustedText::new(option.value.as_str()).shortened(MAX_NAME_CHARS).to_string();
     match option.title.as_deref().filter(|title| *title != option.value) {
-        Some(title) => format!("{value} ({})", UntrustedText::new(title).shortened(NAME_SHOWN)),
+        Some(title) => format!("{value} ({})", UntrustedText::new(title).shortened(MAX_NAME_CHARS)),
         None => value,
     }
 }
@@ -105,7 +105,7 @@ pub fn shown_value(field: &FormField, value: &RawJson) -> String {
     };
     match text.as_str() {
         "" => "empty".to_owned(),
-        text => UntrustedText::new(text).shortened(VALUE_SHOWN).to_string(),
+        text => UntrustedText::new(text).shortened(MAX_VALUE_CHARS).to_string(),
     }
 }
 

@@ -27,7 +27,7 @@ use serve::{TypistServerMode, serve};
 /// Typed repeatedly; no key occurs twice in a row.
 const KEYS: &str = "the quick brown fox jumps over a lazy dog ";
 /// Minimum and maximum pause between two keys in milliseconds: fast, irregular typing.
-const PAUSE: (u64, u64) = (15, 45);
+const PAUSE_RANGE_MS: (u64, u64) = (15, 45);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -83,7 +83,7 @@ fn key(terminal: &mut Terminal, number: usize) -> f64 {
 
 /// Returns an irregular pause that is the same in every run.
 fn pause(number: usize) -> Duration {
-    let (shortest, longest) = PAUSE;
+    let (shortest, longest) = PAUSE_RANGE_MS;
     Duration::from_millis(shortest + (number as u64 * 7919) % (longest - shortest))
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// Number of lines between updates of the counter file.
-const BATCH: usize = 1_000;
+const LINES_PER_UPDATE: usize = 1_000;
 
 /// Behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ fn flood(tally: String) {
         let line = said.to_string();
         for count in 1_usize.. {
             put(&line);
-            if count.is_multiple_of(BATCH) {
+            if count.is_multiple_of(LINES_PER_UPDATE) {
                 tell(&tally, count);
             }
         }

@@ -19,7 +19,7 @@ use crate::faultd::server::locked;
 use crate::faultd::serving::RequestServer;
 
 /// Polling interval of waits.
-const STEP: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Sender to a client's stream.
 pub type SseChannel = Sender<SsePiece>;
@@ -69,7 +69,7 @@ fn open(exchange: &FaultExchange<'_>) {
 
 fn relay(exchange: &FaultExchange<'_>, pieces: &Receiver<SsePiece>) {
     while !exchange.gone_within(Duration::ZERO) {
-        match pieces.recv_timeout(STEP) {
+        match pieces.recv_timeout(POLL_INTERVAL) {
             Ok(SsePiece::Text(text)) => {
                 exchange.chunk(text);
             }
@@ -219,7 +219,7 @@ impl RequestServer for SseRequest {
             if self.server.is_cancelled(id) {
                 return true;
             }
-            thread::sleep(left.min(STEP));
+            thread::sleep(left.min(POLL_INTERVAL));
         }
         false
     }

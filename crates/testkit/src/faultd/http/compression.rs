@@ -12,7 +12,7 @@ use crate::faultd::frame;
 /// Header of a gzip member: deflate, no name, no time.
 const HEADER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
 /// Uncompressed bytes of one piece of the bomb.
-const PIECE: usize = 1 << 20;
+const PIECE_BYTES: usize = 1 << 20;
 
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(match name {
@@ -44,8 +44,8 @@ fn bomb(exchange: &FaultExchange<'_>, line: &str) {
     let start = format!(r#"{}"pad":""#, &line[..frame::payload(line)]);
     let mut open = exchange.bytes(format!("{}\r\n", exchange.head(200, &headers)).as_bytes());
     open = open && chunk(exchange, &[HEADER, &flushed(start.as_bytes())].concat());
-    let piece = flushed(&vec![b'a'; PIECE]).repeat(16);
-    let pieces = exchange.server.options.bytes.unwrap_or(10 << 30) / PIECE / 16;
+    let piece = flushed(&vec![b'a'; PIECE_BYTES]).repeat(16);
+    let pieces = exchange.server.options.bytes.unwrap_or(10 << 30) / PIECE_BYTES / 16;
     for _ in 0..pieces {
         open = open && chunk(exchange, &piece);
     }
@@ -84,12 +84,12 @@ mod tests {
 
     #[test]
     fn a_piece_can_be_repeated_and_is_small() {
-        let piece = flushed(&vec![b'a'; PIECE]);
+        let piece = flushed(&vec![b'a'; PIECE_BYTES]);
         assert!(piece.len() < 2048, "{}", piece.len());
         let stream = [HEADER, &flushed(b"start "), &piece, &piece, &piece].concat();
         let mut text = Vec::new();
         flate2::read::GzDecoder::new(&stream[..]).read_to_end(&mut text).unwrap_err();
-        assert_eq!(text.len(), 6 + 3 * PIECE);
+        assert_eq!(text.len(), 6 + 3 * PIECE_BYTES);
         assert!(text.starts_with(b"start aaa"));
     }
 }

@@ -19,7 +19,7 @@ use crate::faultd::serving::RequestServer;
 use crate::request::Request;
 
 /// Polling interval of waits.
-const STEP: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub struct FaultExchange<'a> {
     pub server: &'a Arc<HttpFaultServer>,
@@ -194,12 +194,12 @@ impl RequestServer for FaultExchange<'_> {
     fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
         let since = Instant::now();
         while let Some(left) = time.checked_sub(since.elapsed()) {
-            let gone = self.gone_within(left.min(STEP));
+            let gone = self.gone_within(left.min(POLL_INTERVAL));
             if (gone && self.stateless) || self.server.is_cancelled(id) {
                 return true;
             }
             if gone {
-                std::thread::sleep(left.min(STEP));
+                std::thread::sleep(left.min(POLL_INTERVAL));
             }
         }
         false

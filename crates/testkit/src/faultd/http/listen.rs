@@ -11,7 +11,7 @@ use crate::faultd::healthy::{self, plain};
 use crate::faultd::server::locked;
 
 /// Polling interval for notifications.
-const STEP: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(HttpFault::Listen(match name {
@@ -86,7 +86,7 @@ fn announced(exchange: &FaultExchange<'_>) -> usize {
 
 /// Sends all announcements after the first `told`, until the client disconnects.
 fn tell_news(exchange: &FaultExchange<'_>, mut told: usize) {
-    while !exchange.gone_within(STEP) {
+    while !exchange.gone_within(POLL_INTERVAL) {
         let fresh = locked(&exchange.server.news)[told..].to_vec();
         told += fresh.len();
         for method in fresh {

@@ -10,7 +10,7 @@ use crate::faultd::healthy::{discover_result, method_not_found, unsupported_vers
 use crate::faultd::options::HANDSHAKE;
 
 /// Revisions that no client supports.
-const FUTURE: [&str; 1] = ["2031-01-01"];
+const FUTURE_REVISIONS: [&str; 1] = ["2031-01-01"];
 
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(HttpFault::Intercept(match name {
@@ -26,11 +26,11 @@ pub fn find(name: &str) -> Option<HttpFault> {
         "probe-empty" => |exchange| probed(exchange, |exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
         "32022-legacy" => |exchange| probed(exchange, |exchange, _| other_revisions(exchange, &HANDSHAKE)),
         "32022-disjoint" => |exchange| {
-            other_revisions(exchange, &FUTURE);
+            other_revisions(exchange, &FUTURE_REVISIONS);
             true
         },
         "discover-no-overlap" => {
-            |exchange| probed(exchange, |exchange, _| succeed(exchange, &discover_result(&FUTURE)))
+            |exchange| probed(exchange, |exchange, _| succeed(exchange, &discover_result(&FUTURE_REVISIONS)))
         }
         _ => return None,
     }))

@@ -7,7 +7,7 @@ use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
 /// Anthropic models that support thinking budgets only.
-const WITHIN_BUDGETS: [&str; 9] = [
+const BUDGET_ONLY_MODELS: [&str; 9] = [
     "claude-3",
     "claude-opus-4-0",
     "claude-opus-4-1",
@@ -19,19 +19,19 @@ const WITHIN_BUDGETS: [&str; 9] = [
     "claude-haiku-4-5",
 ];
 /// Models that support both budgets and adaptive thinking.
-const EITHER_WAY: [&str; 2] = ["claude-opus-4-6", "claude-sonnet-4-6"];
+const BUDGET_OR_ADAPTIVE_MODELS: [&str; 2] = ["claude-opus-4-6", "claude-sonnet-4-6"];
 /// The first of these that supports the effort parameter.
-const TOLD_EFFORT: &str = "claude-opus-4-5";
+const FIRST_EFFORT_MODEL: &str = "claude-opus-4-5";
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// OpenAI models without reasoning.
-const THOUGHTLESS: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-"];
+const NON_REASONING_MODELS: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-"];
 
 /// Checks the thinking parameters of an Anthropic model.
 pub(super) fn anthropic(body: &Value) -> RequestCheckResult {
     let begins = |names: &[&str]| names.iter().any(|name| model(body).starts_with(name));
     let refuse = |message: &str| Err(Refusal::invalid(message));
-    let within_budgets = begins(&WITHIN_BUDGETS);
-    let by_itself = begins(&["claude-"]) && !within_budgets && !begins(&EITHER_WAY);
+    let within_budgets = begins(&BUDGET_ONLY_MODELS);
+    let by_itself = begins(&["claude-"]) && !within_budgets && !begins(&BUDGET_OR_ADAPTIVE_MODELS);
     let effort = &body["output_config"]["effort"];
     match body["thinking"]["type"].as_str() {
         Some("enabled") if by_itself => {
@@ -46,7 +46,7 @@ pub(super) fn anthropic(body: &Value) -> RequestCheckResult {
         Some(_) => return refuse("thinking.type: Input should be 'adaptive', 'disabled' or 'enabled'"),
     }
     match effort.as_str() {
-        Some(_) if within_budgets && !begins(&[TOLD_EFFORT]) => {
+        Some(_) if within_budgets && !begins(&[FIRST_EFFORT_MODEL]) => {
             refuse("This model does not support the effort parameter.")
         }
         Some(effort) if EFFORTS.contains(&effort) => Ok(()),
@@ -72,7 +72,7 @@ fn budget(body: &Value) -> RequestCheckResult {
 
 /// Rejects reasoning parameters and items for an OpenAI model without reasoning.
 pub(super) fn responses(body: &Value) -> RequestCheckResult {
-    if !THOUGHTLESS.iter().any(|name| model(body).starts_with(name)) {
+    if !NON_REASONING_MODELS.iter().any(|name| model(body).starts_with(name)) {
         return Ok(());
     }
     if entries(&body["include"]).iter().any(|wanted| wanted == "reasoning.encrypted_content") {

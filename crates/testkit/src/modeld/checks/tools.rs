@@ -9,7 +9,7 @@ use crate::modeld::latest::entries;
 use crate::modeld::refusal::Refusal;
 
 /// Keywords that are not allowed at the top level of a schema, because a tool takes an object.
-const BRANCHES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+const BRANCH_KEYWORDS: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 
 pub(super) fn anthropic(body: &Value) -> RequestCheckResult {
     let mut names = BTreeSet::new();
@@ -118,7 +118,7 @@ fn strict_problem(schema: &Value) -> Option<String> {
 }
 
 fn branches(schema: &Value) -> bool {
-    BRANCHES.iter().any(|branch| schema.get(branch).is_some())
+    BRANCH_KEYWORDS.iter().any(|branch| schema.get(branch).is_some())
 }
 
 fn is_name(name: &str, longest: usize) -> bool {

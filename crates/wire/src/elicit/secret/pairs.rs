@@ -11,9 +11,9 @@ struct SecretWordPair {
 }
 
 /// Covers `cookie of your browser session`.
-const NEAR: usize = 4;
+const NEAR_DISTANCE: usize = 4;
 /// Covers `session id`, but not `ID of the conference session`.
-const ADJACENT: usize = 1;
+const ADJACENT_DISTANCE: usize = 1;
 
 const PAIRS: [SecretWordPair; 9] = [
     // One-time codes. Excludes `confirmation` (bookings) and digit counts (products).
@@ -42,24 +42,24 @@ const PAIRS: [SecretWordPair; 9] = [
             "одноразовый",
         ],
         other: &["code", "codes", "codigo", "codigos", "digits", "код", "коды"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     // Wallet recovery phrases.
     SecretWordPair {
         one: &["wallet", "seed", "recovery", "backup", "bip39", "semilla", "recuperacion", "recuperation", "сид"],
         other: &["phrase", "phrases", "words", "mnemonic", "mnemonics", "mots", "frase", "palabras", "фраза", "слова"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     SecretWordPair {
         one: &["mnemonic", "мнемоническая", "секретная", "secrete"],
         other: &["phrase", "seed", "words", "фраза"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     // Keys.
     SecretWordPair {
         one: &["private", "priv", "signing", "decryption", "master", "wallet", "deploy"],
         other: &["key", "keys", "keyfile", "pem"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     SecretWordPair {
         one: &[
@@ -78,23 +78,23 @@ const PAIRS: [SecretWordPair; 9] = [
             "секретный",
         ],
         other: &["schlussel", "schluessel", "cle", "cles", "clef", "clave", "llave", "chave", "sleutel", "ключ"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     // Browser sessions.
     SecretWordPair {
         one: &["session", "sitzung", "sesion", "sessao", "sessie", "auth", "login", "browser", "сессии"],
         other: &["cookie", "cookies", "куки"],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
     SecretWordPair {
         one: &["session", "sitzungs", "sesion", "sessie", "сессии"],
         other: &["id", "ids", "sid", "identifiant"],
-        max_distance: ADJACENT,
+        max_distance: ADJACENT_DISTANCE,
     },
     SecretWordPair {
         one: &["cookie", "cookies"],
         other: &["header", "value", "string", "jar"],
-        max_distance: ADJACENT,
+        max_distance: ADJACENT_DISTANCE,
     },
     // Bank logins.
     SecretWordPair {
@@ -131,7 +131,7 @@ const PAIRS: [SecretWordPair; 9] = [
             "логин",
             "пин",
         ],
-        max_distance: NEAR,
+        max_distance: NEAR_DISTANCE,
     },
 ];
 

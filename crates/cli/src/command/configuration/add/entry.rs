@@ -9,7 +9,7 @@ use super::flags::{AddFlags, OauthFlags, ServerSettingFlags, TransportFlag};
 use wharf_terminal::failure::Failure;
 
 /// Placeholder for a secret that is prompted for.
-const ASKED: &str = "-";
+const SECRET_PLACEHOLDER: &str = "-";
 
 /// Target of a new server.
 enum AddTarget {
@@ -223,7 +223,7 @@ pub fn fill(entry: &mut Map<String, Value>, (key, name): &(&'static str, String)
 
 /// Returns the text before the placeholder, as in `Bearer -`. May be empty.
 fn before_secret(text: &str) -> Option<&str> {
-    text.strip_suffix(ASKED).filter(|before| before.is_empty() || before.ends_with(' '))
+    text.strip_suffix(SECRET_PLACEHOLDER).filter(|before| before.is_empty() || before.ends_with(' '))
 }
 
 /// Escapes `${` in a secret, so that it is not read as a reference.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::server::SimulatedLinkRef;
-use super::{MOST_CALLS, NAMES, Simulation};
+use super::{MAX_CALLS, NAMES, Simulation};
 use crate::lane::{NextStep, RetryState, next_move};
 use crate::supervise::Availability;
 
 /// Timeout of a call that waits for its server.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct SimulatedCall {
     name: usize,
@@ -79,7 +79,7 @@ impl SimulatedCall {
 
 impl Simulation {
     pub(super) fn make_call(&mut self) {
-        if self.live.len() < MOST_CALLS {
+        if self.live.len() < MAX_CALLS {
             let name = self.dice.below(NAMES);
             self.call(name);
         }
@@ -89,7 +89,7 @@ impl Simulation {
     pub(super) fn call(&mut self, name: usize) -> usize {
         let server = self.current[name];
         self.servers[server].in_flight += 1;
-        let (journey, until) = (RetryState::default(), self.now + PATIENCE);
+        let (journey, until) = (RetryState::default(), self.now + CALL_TIMEOUT);
         let made = SimulatedCall {
             name,
             made_of: server,

@@ -8,13 +8,13 @@ use crate::supervise::phase::{Phase, RecoveryTrigger};
 use crate::supervise::step::{SupervisionPolicy, SupervisorCommand, SupervisorEvent};
 
 /// Maximum number of rounds before a history counts as endless.
-const MOST_ROUNDS: usize = 2_000;
+const MAX_ROUNDS: usize = 2_000;
 
 impl Simulation {
     /// Runs until the system is at rest. Every attempt succeeds and no connection is lost; calls end before their
     /// timeout.
     pub(super) fn come_to_rest(&mut self) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let moved = self.move_on();
             if self.is_at_rest() {
                 return;

@@ -21,16 +21,16 @@ use crate::supervise::step::{SupervisorCommand, SupervisorEvent};
 /// Number of histories, each with its own seed.
 const SEEDS: u64 = 10_000;
 /// The single seed to run when debugging a failed history.
-const ONLY: Option<u64> = None;
+const ONLY_SEED: Option<u64> = None;
 /// Number of random events in a history before it is left to come to rest.
-const HAPPENINGS: usize = 2_500;
+const EVENTS_PER_HISTORY: usize = 2_500;
 const NAMES: usize = 4;
 /// Maximum number of calls in progress.
-const MOST_CALLS: usize = 40;
+const MAX_CALLS: usize = 40;
 
 #[test]
 fn no_history_loses_or_misroutes_a_call() {
-    let seeds = ONLY.map_or(0..SEEDS, |seed| seed..seed + 1);
+    let seeds = ONLY_SEED.map_or(0..SEEDS, |seed| seed..seed + 1);
     let mut ends = HashSet::new();
     for seed in seeds {
         match catch_unwind(|| Simulation::new(seed).live()) {
@@ -39,7 +39,7 @@ fn no_history_loses_or_misroutes_a_call() {
         }
     }
     // A run that covers fewer kinds of ends would prove too little.
-    assert!(ONLY.is_some() || ends.len() >= CallEndKind::LEAST, "{ends:?}");
+    assert!(ONLY_SEED.is_some() || ends.len() >= CallEndKind::LEAST, "{ends:?}");
 }
 
 /// Servers and calls. Events that a runtime would process in any order are processed in random order.
@@ -73,7 +73,7 @@ impl Simulation {
 
     /// Runs a history and returns the kinds of ends of its calls.
     fn live(mut self) -> HashSet<CallEndKind> {
-        for _ in 0..HAPPENINGS {
+        for _ in 0..EVENTS_PER_HISTORY {
             self.happen();
         }
         self.come_to_rest();

@@ -12,7 +12,7 @@ use crate::supervise::step::{ServerActivity, SupervisionPolicy, Supervisor, Supe
 use crate::supervise::{Availability, ServerState};
 
 /// Time that calls of a server that has left have to finish.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A simulated connection.
 pub struct SimulatedLink {
@@ -155,7 +155,7 @@ impl SimulatedServer {
     /// Ends the supervision. Calls in progress have a short time to finish.
     pub fn leave(&mut self, now: Instant) {
         let link = self.supervisor.end(moment(now));
-        self.leaving = Some((link, now + DRAIN));
+        self.leaving = Some((link, now + DRAIN_TIMEOUT));
         self.check();
     }
 
