@@ -1,8 +1,28 @@
 //! `cargo xtask lint`
 
-use crate::run::{TaskResult, cargo, run};
+use crate::run::{TaskResult, cargo, root, run};
+use crate::voice;
 
 pub fn lint() -> TaskResult {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    voice::check(&root())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_on_the_way_of_a_call_exists_and_there_are_at_most_twelve() {
+        let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+        let (_, after) = page.split_once("## The way of a call").unwrap();
+        let (list, _) = after.split_once("## ").unwrap();
+        let steps: Vec<&str> = list.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
+        assert!((8..=12).contains(&steps.len()), "{} steps", steps.len());
+        for step in steps {
+            let file = step.split('`').nth(1).unwrap();
+            assert!(file.starts_with("crates/") && root().join(file).is_file(), "{file} is gone");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Figures of the workspace's language: comments in plain sentences, types that can be searched.
+//! `cargo xtask lint`: figures of the workspace's language: comments in plain sentences, types that can be searched.
 //!
 //! Reads the sources of all crates but those of tests, and compares each figure with its limit.
 
@@ -6,17 +6,28 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::run::Outcome;
+use crate::run::TaskResult;
 
 /// Pronouns that name no component.
 const VAGUE_PRONOUNS: [&str; 14] = [
-    "whoever", "whatever", "whichever", "somebody", "someone", "nobody", "anybody", "anyone", "whom", "somewhere",
-    "nowhere", "wherever", "whomever", "no one",
+    "whoever",
+    "whatever",
+    "whichever",
+    "somebody",
+    "someone",
+    "nobody",
+    "anybody",
+    "anyone",
+    "whom",
+    "somewhere",
+    "nowhere",
+    "wherever",
+    "whomever",
+    "no one",
 ];
 /// Words that open a comment with a question.
-const OPENERS: [&str; 12] = [
-    "What", "How", "Whether", "Where", "Why", "Which", "Who", "Whoever", "Whom", "Nobody", "Somebody", "Something",
-];
+const OPENERS: [&str; 12] =
+    ["What", "How", "Whether", "Where", "Why", "Which", "Who", "Whoever", "Whom", "Nobody", "Somebody", "Something"];
 /// Participles that do not end in "ed" or "ing".
 const IRREGULAR_PARTICIPLES: [&str; 24] = [
     "Told", "Kept", "Said", "Heard", "Shown", "Found", "Held", "Sent", "Left", "Lost", "Met", "Made", "Done", "Given",
@@ -45,7 +56,8 @@ struct LanguageCounts {
 struct Figure {
     name: &'static str,
     value: f64,
-    limit: f64,
+    /// `None` for a figure that is only reported.
+    limit: Option<f64>,
 }
 
 /// Prints the figures.
@@ -53,7 +65,7 @@ struct Figure {
 /// # Errors
 ///
 /// A figure is over its limit.
-pub fn check(root: &Path) -> Outcome {
+pub fn check(root: &Path) -> TaskResult {
     let mut counts = LanguageCounts::default();
     for path in product_sources(&root.join("crates"))? {
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -61,15 +73,19 @@ pub fn check(root: &Path) -> Outcome {
     }
     let figures = counts.figures();
     for figure in &figures {
-        println!("{:<38} {:>6.2}  (at most {})", figure.name, figure.value, figure.limit);
+        let limit = figure.limit.map(|limit| format!("  (at most {limit})")).unwrap_or_default();
+        println!("{:<38} {:>6.2}{limit}", figure.name, figure.value);
     }
-    let over: Vec<&str> =
-        figures.iter().filter(|figure| figure.value > figure.limit).map(|figure| figure.name).collect();
-    if over.is_empty() { Ok(()) } else { Err(format!("over the limit: {}", over.join(", "))) }
+    let over: Vec<&str> = figures
+        .iter()
+        .filter(|figure| figure.limit.is_some_and(|limit| figure.value > limit))
+        .map(|figure| figure.name)
+        .collect();
+    if over.is_empty() { Ok(()) } else { Err(format!("over the limit: {}", over.join(", ")).into()) }
 }
 
 /// All sources of the product: without tests, benchmarks and test doubles.
-fn product_sources(crates: &Path) -> Result<Vec<PathBuf>, String> {
+fn product_sources(crates: &Path) -> TaskResult<Vec<PathBuf>> {
     let (mut folders, mut sources) = (vec![crates.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {
         let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -107,7 +123,9 @@ impl LanguageCounts {
         let Some(first) = block.split_whitespace().next() else { return };
         self.comment_blocks += 1;
         self.question_openers += usize::from(OPENERS.contains(&first.trim_matches([',', '.', ':'])));
-        for sentence in block.split_inclusive(['.', '!', '?']).filter(|sentence| sentence.split_whitespace().count() > 1) {
+        for sentence in
+            block.split_inclusive(['.', '!', '?']).filter(|sentence| sentence.split_whitespace().count() > 1)
+        {
             self.sentences += 1;
             self.vague_sentences += usize::from(is_vague(sentence));
         }
@@ -115,7 +133,8 @@ impl LanguageCounts {
 
     fn add_code(&mut self, line: &str) {
         let code = line.split("//").next().unwrap_or_default();
-        let words: Vec<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
+        let words: Vec<&str> =
+            code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
         for pair in words.windows(2) {
             match *pair {
                 ["struct" | "enum" | "trait", name] if name.starts_with(char::is_uppercase) => {
@@ -139,13 +158,17 @@ impl LanguageCounts {
         };
         let figure = |name, value, limit| Figure { name, value, limit };
         vec![
-            figure("sentences with a vague pronoun, %", percent(self.vague_sentences, self.sentences), 0.5),
-            figure("comments that open with a question, %", percent(self.question_openers, self.comment_blocks), 4.0),
-            figure("types of one word, %", of_types(&|name, _| is_one_word(name)), 35.0),
-            figure("types named by a participle, %", of_types(&|name, _| is_participle(name)), 3.0),
-            figure("types that share their name, %", of_types(&|_, count| count > 1), 20.0),
-            figure("functions named by a participle", whole(self.participle_functions), 0.0),
-            figure("bounds not named MAX_", whole(self.unconventional_bounds), 0.0),
+            figure("sentences with a vague pronoun, %", percent(self.vague_sentences, self.sentences), Some(0.5)),
+            figure(
+                "comments that open with a question, %",
+                percent(self.question_openers, self.comment_blocks),
+                Some(4.0),
+            ),
+            figure("types of one word, %", of_types(&|name, _| is_one_word(name)), Some(35.0)),
+            figure("types named by a participle, %", of_types(&|name, _| is_participle(name)), Some(3.0)),
+            figure("types that share their name, %", of_types(&|_, count| count > 1), Some(20.0)),
+            figure("functions named by a participle", whole(self.participle_functions), None),
+            figure("bounds not named MAX_", whole(self.unconventional_bounds), None),
         ]
     }
 }

@@ -186,7 +186,7 @@ async fn can_be_read(context: &HostContext, server: &Server, call: &ToolInvocati
     if passage.connection.facts().capabilities.resources {
         return Ok(());
     }
-    Err(wrong(format!("the server {} does not offer resources", server.name)))
+    Err(wrong(format!("the server {} does not support resources", server.name)))
 }
 
 /// Ends polling.

@@ -200,7 +200,8 @@ impl LineSplitter {
     /// Scans a line without storing it, up to the searched position.
     fn oversize(&mut self, excess: LineExcess) {
         let pending = self.taken..self.searched;
-        self.budget.pace().spend_large(pending.len());
+        // A quarter, since discarded bytes cost less: an endless line is still recognised within the first second.
+        self.budget.pace().spend_large(pending.len() / 4);
         if let Some(oversized) = &mut self.oversized {
             oversized.length += pending.len();
             oversized.scanner.push(&self.buffer[pending]);

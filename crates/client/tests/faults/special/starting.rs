@@ -85,7 +85,7 @@ pub async fn out_of_descriptors(cell: &Cell) -> Problems {
 
 pub async fn no_server(cell: &Cell) -> Problems {
     let mut problems = Vec::new();
-    for (program, argument, evidence) in [("cat", "-", "sends back"), ("ls", "/", "no message")] {
+    for (program, argument, evidence) in [("cat", "-", "echoed the request back"), ("ls", "/", "not a message")] {
         let mut spec = cell.spec();
         spec.program = program.into();
         spec.args = vec![argument.into()];
