@@ -41,7 +41,7 @@ fn standard_output_can_be_kept_apart() {
 
 #[test]
 fn control_c_is_a_signal() {
-    let mut terminal = shell("trap 'echo caught; exit 7' INT; echo ready; while :; do read line; done", WIDE);
+    let mut terminal = shell("trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.05; done", WIDE);
     terminal.expect("ready");
     terminal.control('c');
     terminal.expect("caught");
@@ -50,7 +50,7 @@ fn control_c_is_a_signal() {
 
 #[test]
 fn a_new_size_is_told() {
-    let mut terminal = shell("trap 'stty size; exit' WINCH; echo ready; while :; do read line; done", WIDE);
+    let mut terminal = shell("trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.05; done", WIDE);
     terminal.expect("ready");
     terminal.resize(7, 33);
     terminal.expect("7 33");
