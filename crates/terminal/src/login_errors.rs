@@ -47,9 +47,7 @@ pub fn lasting(code: &str) -> Option<&'static str> {
             Some("the client was rejected: check `client_id` and its secret under `oauth` in its entry")
         }
         "invalid_scope" => Some("the requested scope was rejected: check `scope` under `oauth` in its entry"),
-        "invalid_target" => {
-            Some("no tokens are issued for this server: check `scope` and `resource` under `oauth` in its entry")
-        }
+        "invalid_target" => Some("no tokens are issued for this server: check `scope` under `oauth` in its entry"),
         _ => None,
     }
 }

@@ -286,6 +286,17 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_a_discarded_line_count_for_the_pace_of_the_server() {
+        let (limits, budget) = (Limits { message: 100, ..Limits::default() }, ByteBudget::new(64 << 20));
+        let server = budget.of_server(64 << 20);
+        let mut lines = LineSplitter::new(&limits, server.clone());
+        let count = lines.space().len();
+        lines.read(count);
+        assert!(lines.next().is_none());
+        assert!(server.pace().is_ahead(), "a line of {count} bytes was discarded without a cost");
+    }
+
+    #[test]
     fn the_limit_is_exact_and_costs_one_message() {
         let line = |length: usize| {
             let mut line = br#"{"id":7,"x":""#.to_vec();
