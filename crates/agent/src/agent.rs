@@ -1,9 +1,9 @@
 //! The agent. Executes the decisions of a [run](crate::run)'s state machine.
 
-mod answering;
 mod calls;
 mod driver;
-mod team;
+mod response_stream;
+mod run_budget;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::provider::{Model, ReasoningEffort};
 use crate::run::RunEvent;
 use driver::AgentDriver;
 
-pub(crate) use team::{ModelUsage, RunBudget, SubAgentHandle};
+pub(crate) use run_budget::{ModelUsage, RunBudget, SubAgentHandle};
 
 /// Capacity of a run's event channel. A full channel pauses the run.
 const EVENT_CAPACITY: usize = 64;

@@ -11,25 +11,25 @@
 
 mod agent;
 mod conversation;
-mod offer;
-mod picture;
-mod prompt;
+mod image;
 mod provider;
-mod quoted;
+mod quotation;
+mod repair;
 mod run;
-mod saved;
+mod saved_conversation;
 pub mod search;
 mod sub_agent;
-mod whole;
+mod system_prompt;
+mod tool_offer;
 
 pub use agent::{Agent, AgentLimits, AgentRun};
 pub use conversation::{Conversation, ConversationTurn, ResultBlock, SCHEMA, SavedLineError, TurnBlock, TurnRole};
-pub use prompt::{AgentEnvironment, ServerInstructions, system_prompt};
 pub use provider::{
     ApiErrorMessage, ApiFormat, CompletionRequest, EncodedTool, EncodedTools, Model, ModelError, ModelEvent,
     ModelProvider, ModelStream, ModelToolDefinition, ReasoningEffort, StopReason, ToolChoice, UnencodableReason,
     UnencodableTool, compile,
 };
 pub use run::{CallReport, RunEnding, RunEvent};
-pub use saved::{ConversationSummary, Resumed, SavedConversation, SavedConversationError};
+pub use saved_conversation::{ConversationSummary, Resumed, SavedConversation, SavedConversationError};
 pub use sub_agent::SubAgent;
+pub use system_prompt::{AgentEnvironment, ServerInstructions, system_prompt};

@@ -4,15 +4,15 @@
 //! events. The [agent](crate::agent) executes the effects. The conversation is well-formed at every end, so any model
 //! can continue it.
 
-mod answer;
-mod ids;
+mod call_ids;
+mod call_report;
+mod call_round;
+mod context_window;
+mod loop_detector;
 mod machine;
-mod noted;
-mod repeats;
-mod results;
-mod room;
-mod round;
-mod wanted;
+mod note_blocks;
+mod partial_response;
+mod requested_call;
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use wharf_tools::CallProgress;
 use crate::conversation::{ConversationTurn, ResultBlock};
 use crate::provider::ModelError;
 
+pub(crate) use call_report::report;
 pub(crate) use machine::{RequestInputs, RunEffect, RunInput, RunMachine};
-pub(crate) use results::report;
 
 /// An event of a run, for observers. Texts come from models and tools: untrusted.
 #[derive(Debug, Clone)]

@@ -4,10 +4,10 @@
 //! repeating a word within a field has no effect. Synonyms of a query word also match, with a lower weight. Exact names
 //! are looked up separately, so that ranking cannot hide them.
 
-mod arguments;
 mod field;
-mod names;
+mod name_lookup;
 mod query;
+mod schema_arguments;
 mod synonyms;
 mod words;
 
@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bm25::{Embedding, Scorer, TokenEmbedder, TokenEmbedding};
 
-pub use arguments::arguments;
 use field::IndexedField;
-use names::{NameIndex, NameMatch};
+use name_lookup::{NameIndex, NameMatch};
 use query::SearchTerm;
+pub use schema_arguments::arguments;
 use words::words;
 
 /// Maximum bytes of a query.

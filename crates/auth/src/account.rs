@@ -1,13 +1,13 @@
 //! One account at one server: supplies the credentials of requests, and reacts to rejections.
 
-mod carrying;
-mod entry;
-mod flight;
+mod credential_headers;
 mod flows;
 mod inner;
-mod memory;
-mod refusal;
+mod login_logout;
+mod rejection;
 mod renewal;
+mod single_flight;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -21,21 +21,21 @@ use wharf_net::{
     RequestCredentials, StatusCode,
 };
 
-use self::carrying::{carried, is_confidential};
-use self::entry::LoginParameters;
-use self::flight::{SingleFlight, TaskCounter};
+use self::credential_headers::{carried, is_confidential};
 use self::flows::{AuthorizationFlows, NetworkFlows};
 use self::inner::AccountInner;
-use self::memory::{AccountState, ActiveLogin, CredentialState, has_ended};
-use self::refusal::not_authorized;
+use self::login_logout::LoginParameters;
+use self::rejection::not_authorized;
 use self::renewal::wants_login;
+use self::single_flight::{SingleFlight, TaskCounter};
+use self::state::{AccountState, ActiveLogin, CredentialState, has_ended};
+use crate::browser::LoginBrowser;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::login::{LoginOutcome, LogoutOutcome};
 use crate::scope;
 use crate::settings::{AuthSettings, TokenGrant};
 use crate::vault::{AccountKey, StoredLogin, Vault};
-use crate::visitor::LoginBrowser;
 
 /// Timeout of [`Account::finish`] for running work.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(12);

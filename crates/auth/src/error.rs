@@ -1,8 +1,8 @@
 //! Login errors. Messages are fragments without secrets. Server-supplied text in them is escaped.
 
-use crate::fetch::FetchError;
+use crate::auth_http::FetchError;
+use crate::browser::VisitError;
 use crate::vault::VaultError;
-use crate::visitor::VisitError;
 
 /// An error of logging in.
 #[derive(Debug, Clone, thiserror::Error)]

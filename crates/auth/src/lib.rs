@@ -8,25 +8,29 @@
 #![warn(missing_docs)]
 
 mod account;
+mod auth_http;
+mod browser;
 mod challenge;
 mod client;
+mod client_auth;
 mod discovery;
 mod dpop;
 mod error;
-mod fetch;
 mod grant;
 mod jwt;
 mod login;
-mod proof;
 mod registration;
 mod revoke;
 mod scope;
 mod settings;
 mod token;
 mod vault;
-mod visitor;
 
 pub use account::{Account, AccountOptions, AccountStatus};
+pub use browser::{
+    BrowserVisit, CallbackPath, DeviceCodePage, LineSource, LoginBrowser, LoginCallback, LoginPage, LoopbackBrowser,
+    PageOpener, PastedUrlBrowser, VisitError, browser_argument,
+};
 pub use challenge::{AuthChallenge, TokenScheme};
 pub use client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 pub use discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
@@ -37,8 +41,4 @@ pub use token::TokenSet;
 pub use vault::{
     AccountKey, FileVault, Keyring, KeyringError, KeyringVault, MemoryVault, StoredLogin, Vault, VaultChoice,
     VaultError, open_vault,
-};
-pub use visitor::{
-    BrowserVisit, CallbackPath, DeviceCodePage, LineSource, LoginBrowser, LoginCallback, LoginPage, LoopbackBrowser,
-    PageOpener, PastedUrlBrowser, VisitError, browser_argument,
 };

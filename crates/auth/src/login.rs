@@ -7,22 +7,22 @@ use std::sync::Arc;
 use url::Url;
 use wharf_spec::UntrustedText;
 
+use crate::auth_http::{AuthHttpClient, UrlSource, shown};
+use crate::browser::LoginBrowser;
 use crate::challenge::{AuthChallenge, TokenScheme};
 use crate::client::{ClientOrigin, OAuthClient};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource, discover};
 use crate::dpop::{DPOP_ALGORITHM, DpopKey, DpopNonces};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{AuthHttpClient, UrlSource, shown};
 use crate::grant::{GrantRequest, by_code, by_device, by_nobody};
 use crate::registration::{ClientRequirements, client_at};
 use crate::scope;
 use crate::settings::{AuthSettings, DpopMode, TokenGrant};
 use crate::token::{TokenRequest, TokenSet};
 use crate::vault::StoredLogin;
-use crate::visitor::LoginBrowser;
 
 #[cfg(test)]
-pub(crate) mod desk;
+pub(crate) mod scripted_site;
 #[cfg(test)]
 mod tests;
 

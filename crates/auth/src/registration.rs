@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use wharf_net::StatusCode;
 use wharf_spec::Secret;
 
+use crate::auth_http::{AuthHttpClient, FetchedResponse, UrlSource, checked, shown};
 use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::discovery::{AuthServerMetadata, EndpointSource, INSTEAD};
 use crate::error::LoginError;
-use crate::fetch::{AuthHttpClient, FetchedResponse, UrlSource, checked, shown};
 use crate::settings::{AuthSettings, TokenGrant};
 
 /// Error codes of a rejected registration (RFC 7591, 3.2.2; RFC 6749, 5.2; RFC 6750, 3.1). Only these are quoted in

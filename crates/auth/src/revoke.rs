@@ -2,8 +2,8 @@
 
 use wharf_spec::Secret;
 
+use crate::auth_http::UrlSource;
 use crate::error::LoginError;
-use crate::fetch::UrlSource;
 use crate::login::AuthServerContext;
 use crate::token::{TokenRequest, refusal};
 use crate::vault::StoredLogin;

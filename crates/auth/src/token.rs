@@ -1,20 +1,20 @@
 //! Requests to a token endpoint and their responses.
 
-mod answer;
+mod response;
 
 use std::collections::{BTreeSet, HashSet};
 
 use wharf_spec::Secret;
 
+use crate::auth_http::{FetchedResponse, UrlSource};
 use crate::client::OAuthClient;
+use crate::client_auth::ClientAuthContext;
 use crate::dpop::{DPOP_HEADER, DpopKey, DpopProofInput};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{FetchedResponse, UrlSource};
 use crate::login::AuthServerContext;
-use crate::proof::ClientAuthContext;
 use crate::settings::DpopMode;
 
-pub(crate) use answer::{read, refusal, succeeded};
+pub(crate) use response::{read, refusal, succeeded};
 
 /// Form fields whose values must not appear in an error.
 const SECRET_FIELDS: [&str; 9] = [

@@ -40,9 +40,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use wharf_spec::Environment;
 
-use configuration::{add, add_json, get, remove, schema, secret, switch, validate};
+use configuration::{add, add_json, enable_disable, get, remove, schema, secret, validate};
 
-use wharf_terminal::configured::ConfigArgs;
+use wharf_terminal::config_context::ConfigArgs;
 use wharf_terminal::session;
 use wharf_terminal::session::CliContext;
 
@@ -115,9 +115,9 @@ enum TopLevelCommand {
     #[command(visible_alias = "rm")]
     Remove(remove::RemoveArgs),
     /// Enable a server
-    Enable(switch::SwitchArgs),
+    Enable(enable_disable::SwitchArgs),
     /// Disable a server
-    Disable(switch::SwitchArgs),
+    Disable(enable_disable::SwitchArgs),
     /// Check the configuration
     Validate(validate::ValidateArgs),
     /// Import servers from other programs
@@ -229,10 +229,10 @@ impl Cli {
                 session::run(edge, &args.common(), async |on| remove::run(&args, on).await)
             }
             TopLevelCommand::Enable(args) => {
-                session::run(edge, &args.common(), async |on| switch::enable(&args, on).await)
+                session::run(edge, &args.common(), async |on| enable_disable::enable(&args, on).await)
             }
             TopLevelCommand::Disable(args) => {
-                session::run(edge, &args.common(), async |on| switch::disable(&args, on).await)
+                session::run(edge, &args.common(), async |on| enable_disable::disable(&args, on).await)
             }
             TopLevelCommand::Validate(args) => {
                 session::run(edge, &args.common(), async |on| validate::run(&args, on).await)

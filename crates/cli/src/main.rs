@@ -12,9 +12,9 @@
 )]
 
 mod command;
-mod masked;
+mod masking;
 mod panic;
-mod selector;
+mod tool_selector;
 
 use std::process::ExitCode;
 

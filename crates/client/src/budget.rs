@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::low_priority::LowPriorityThread;
-use crate::pace::ReceiveThrottle;
+use crate::throttle::ReceiveThrottle;
 
 /// Messages of at least this many bytes are counted.
 pub(crate) const MIN_COUNTED_BYTES: usize = 16 << 10;

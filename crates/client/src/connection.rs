@@ -14,7 +14,7 @@ use crate::counters::ConnectionCounters;
 use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::era::ProtocolState;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
-use crate::flow::mirror::{self, HeaderParamTable};
+use crate::flow::header_params::{self, HeaderParamTable};
 use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list, settle};
 use crate::limits::Limits;
 use crate::options::CallOptions;
@@ -188,7 +188,7 @@ impl Connection {
         options: CallOptions,
     ) -> Result<RawResult, CallError> {
         self.gate("tools/call")?;
-        Ok(mirror::call(self, name, arguments, options, TaskHandling::Follow).await?.answer)
+        Ok(header_params::call(self, name, arguments, options, TaskHandling::Follow).await?.answer)
     }
 
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
@@ -229,7 +229,7 @@ impl Connection {
         let name = value(key).and_then(|name| name.decode::<String>(bounds).ok());
         let mirrored = match (&name, value("arguments")) {
             (Some(tool), Some(arguments)) if method == "tools/call" => {
-                mirror::headers_of(self, tool, arguments).await?
+                header_params::headers_of(self, tool, arguments).await?
             }
             _ => Vec::new(),
         };

@@ -1,7 +1,7 @@
 //! Errors of connecting and calling. Messages are fragments; the caller that displays them adds context.
 
-mod gone;
-mod masked;
+mod disconnect;
+mod redact;
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use wharf_wire::{JsonDecodeError, JsonLimitExceeded, Revision, RpcError, code};
 use crate::budget::BudgetExceeded;
 use crate::trace::ConnectTrace;
 
-pub use gone::{DisconnectCause, DisconnectReport};
+pub use disconnect::{DisconnectCause, DisconnectReport};
 
 /// The reason a call has no result. A tool that reports failure has returned a result and is not an error here.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -7,12 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod budget;
-mod bulletin;
 mod cache;
 mod connect;
 mod connection;
 mod counters;
-mod desk;
 mod engine;
 mod era;
 mod error;
@@ -20,12 +18,14 @@ mod flow;
 mod limits;
 mod local;
 mod low_priority;
+mod notifications;
 mod options;
-mod pace;
 mod process_log;
 mod request;
+mod server_requests;
 mod services;
 mod tap;
+mod throttle;
 mod trace;
 mod transport;
 

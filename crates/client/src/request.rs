@@ -6,10 +6,10 @@ use std::time::Duration;
 use wharf_wire::{Era, JsonLimits, RawJson, Revision, members};
 
 use crate::connection::Connection;
-use crate::desk::ServerRequestHandler;
 use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTarget, ReservedCall};
 use crate::error::CallError;
 use crate::options::CallOptions;
+use crate::server_requests::ServerRequestHandler;
 
 /// Follows the method's name if there are params, and if those start with `_meta`.
 const PARAMS_OPEN: &str = r#"","params":{"#;

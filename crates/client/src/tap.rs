@@ -1,6 +1,6 @@
 //! Observation of every message.
 
-mod masked;
+mod redact;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use wharf_spec::Redactor;
 
-pub(crate) use masked::{message as masked, value as masked_value};
+pub(crate) use redact::{message as masked, value as masked_value};
 
 /// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

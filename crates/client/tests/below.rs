@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use url::Url;
 use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Limits, connect_http};
 use wharf_spec::HttpSpec;
-use wharf_testkit::below::{
+use wharf_testkit::oracle::until;
+use wharf_testkit::transport_faults::{
     AcceptedConnection, ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule,
     FaultScript,
 };
-use wharf_testkit::oracle::until;
 use wharf_wire::{Era, RawJson};
 
 /// Long enough for anything that is going to happen.

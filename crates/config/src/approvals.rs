@@ -3,9 +3,9 @@
 //! An approval applies to one server of one file of one project, and to exactly the content described by
 //! [`ApprovalSubject`]. The file is private and outside of every project, so that a project cannot approve itself.
 
-mod approvable;
+mod approval_subject;
 mod entry_points;
-pub(crate) mod look;
+pub(crate) mod file_digests;
 #[cfg(test)]
 mod tests;
 mod warnings;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use wharf_spec::{Environment, Fingerprint, LaunchRefusal};
 use wharf_store::{Document, DocumentLoadError, DocumentPrivacy, DocumentSaveError, DocumentUpdateError};
 
-pub use approvable::{ApprovalDigest, ApprovalSubject};
+pub use approval_subject::{ApprovalDigest, ApprovalSubject};
 
 use crate::ServerDefinition;
 
@@ -141,7 +141,7 @@ impl ApprovalStore {
     /// Removes the approvals of a project, for one server or for all, including servers that are no longer configured.
     /// Returns the sorted names of the servers.
     pub fn revoke_where(&self, project: &Path, server: Option<&str>) -> Result<Vec<String>, ApprovalsError> {
-        let project = look::spelt(&whole(project));
+        let project = file_digests::spelt(&whole(project));
         let is_meant = |key: &ApprovalKey| key.project == project && server.is_none_or(|server| key.server == server);
         let mut names = BTreeSet::new();
         self.update(|records| {
@@ -238,7 +238,7 @@ impl ApprovalKey {
     pub fn of(project: &Path, file: &Path, server: &str) -> Self {
         let folder = whole(project);
         let file = whole(&folder.join(file.strip_prefix(project).unwrap_or(file)));
-        Self { project: look::spelt(&folder), file: look::spelt(&file), server: server.to_owned() }
+        Self { project: file_digests::spelt(&folder), file: file_digests::spelt(&file), server: server.to_owned() }
     }
 }
 

@@ -5,9 +5,9 @@
 //! preserved. A text that cannot be parsed, or that was written by a newer version of Wharf, is rejected and left
 //! unchanged.
 
+mod document;
 mod file;
 mod refusal;
-mod sheet;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +17,7 @@ use wharf_spec::ServerName;
 pub use file::{ConfigFile, EditError};
 pub use refusal::EditRefusal;
 
-use sheet::{JsonSyntaxTree, ObjectEditor};
+use document::{JsonSyntaxTree, ObjectEditor};
 
 /// An edited text.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +163,7 @@ impl JsonSyntaxTree {
         if root.has("mcp") && root.object("mcp")?.has("servers") {
             holders.push(root.object("mcp")?.object("servers")?);
         }
-        sheet::check_unique(&holders)?;
+        document::check_unique(&holders)?;
         Ok(holders)
     }
 }

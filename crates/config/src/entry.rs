@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use wharf_spec::{BackoffSettings, HttpTransport, nearest};
 
-use crate::checked::{ValidatedObject, ValidationFault, check, number, shown};
-use crate::configured::{
+use crate::entry_site::EntrySite;
+use crate::fields::{BACKOFF, ConfigField, OAUTH, SERVER};
+use crate::location::SourceLocation;
+use crate::server_definition::{
     HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition,
 };
-use crate::fields::{BACKOFF, ConfigField, OAUTH, SERVER};
-use crate::place::SourceLocation;
-use crate::site::EntrySite;
 use crate::tree::{ConfigNode, ConfigValue, TextPosition};
+use crate::validate::{ValidatedObject, ValidationFault, check, number, shown};
 
 /// Content of an entry.
 pub(crate) enum EntryContent {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use wharf_spec::{InvalidServerName, ServerName, nearest};
 
-use crate::checked::{ValidatedObject, ValidationFault, check, shown};
 use crate::entry::{self, EntryContent, ParsedEntry, backoff};
 use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, RULE, USER};
 use crate::layer::Layer;
-use crate::place::SourceLocation;
+use crate::location::SourceLocation;
 use crate::provider::{self, ParsedProvider};
 use crate::settings::{GlobalSettings, RuleText};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
+use crate::validate::{ValidatedObject, ValidationFault, check, shown};
 use crate::{ConfigProblem, ProblemSeverity};
 
 /// Highest supported version of a file.

@@ -17,60 +17,60 @@ mod yaml;
 pub mod clients;
 pub mod edit;
 
-mod place;
+mod location;
 mod problem;
 
-mod configured;
+mod entry_references;
+mod entry_site;
+mod last_good_cache;
 mod layer;
 mod load;
-mod memory;
 mod provider;
 mod reader;
-mod references;
 mod resolve;
+mod server_definition;
 mod settings;
-mod site;
 
+mod approval_lookup;
 mod approvals;
 mod secrets;
-mod standing;
 mod watch;
 
-mod checked;
-mod describe;
+mod draft;
 mod entry;
 mod env_file;
 mod expand;
 pub mod fields;
 mod file;
+mod validate;
 
-mod reference;
+mod key_reference;
 mod schema;
 
-pub use approvals::look::on_path;
+pub use approvals::file_digests::on_path;
 pub use approvals::{
     ApprovalDigest, ApprovalKey, ApprovalSnapshot, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError,
 };
-pub use configured::{
-    ConfiguredServer, HttpDefinition, OauthDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
-    TransportDefinition,
-};
-pub use describe::{EntryDraft, describe};
+pub use draft::{EntryDraft, describe};
+pub use entry_references::{ConfigReference, ReferenceTarget};
+pub use entry_site::{EntrySite, StartDirectory};
 pub use expand::{ExpandError, SecretSource, TemplatePart, parts};
 pub use format::{FileFormat, decode, read};
+pub use key_reference::reference;
 pub use layer::{ConfigPaths, Layer};
 pub use load::{Config, LayerStatus, load, read_file};
-pub use place::SourceLocation;
+pub use location::SourceLocation;
 pub use problem::{ConfigProblem, ProblemSeverity};
 pub use provider::{
     KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
 };
 pub use reader::ConfigReader;
-pub use reference::reference;
-pub use references::{ConfigReference, ReferenceTarget};
 pub use resolve::{ResolveContext, origin_of};
 pub use schema::schema;
 pub use secrets::{Keyring, ResolvedSecret, SecretError, SecretOrigin, SecretStore, is_secret_name};
+pub use server_definition::{
+    ConfiguredServer, HttpDefinition, OauthDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
+    TransportDefinition,
+};
 pub use settings::{GlobalSettings, RuleText};
-pub use site::{EntrySite, StartDirectory};
 pub use watch::ConfigWatcher;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use wharf_spec::{Environment, ServerName};
 use wharf_store::{Document, DocumentPrivacy};
 
+use crate::approval_lookup::ApprovalLookup;
 use crate::entry::EntryContent;
 use crate::file::{FileContent, FileServer, interpret};
 use crate::format::{FileFormat, decode, read};
-use crate::memory::LastGoodCache;
-use crate::place::SourceLocation;
-use crate::standing::ApprovalLookup;
+use crate::last_good_cache::LastGoodCache;
+use crate::location::SourceLocation;
 use crate::tree::TextPosition;
 use crate::{
     ConfigPaths, ConfigProblem, ConfiguredServer, EntrySite, GlobalSettings, Layer, ProblemSeverity, ServerApproval,

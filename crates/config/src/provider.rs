@@ -8,12 +8,12 @@ use std::sync::Arc;
 use url::Url;
 use wharf_spec::{Secret, ServerName, nearest};
 
-use crate::checked::{ValidatedObject, ValidationFault, check, shown};
-use crate::configured::SourcedValue;
 use crate::entry;
 use crate::expand::{ReferenceSources, expand};
 use crate::fields::PROVIDER;
+use crate::server_definition::SourcedValue;
 use crate::tree::{ConfigMember, ConfigValue, TextPosition};
+use crate::validate::{ValidatedObject, ValidationFault, check, shown};
 use crate::{ConfigProblem, ProblemSeverity, ResolveContext, SourceLocation};
 
 pub use known::{KNOWN_PROVIDERS, KnownProvider, ProviderFormat};

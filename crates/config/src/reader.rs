@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf_spec::Environment;
 
+use crate::last_good_cache::LastGoodCache;
 use crate::load::{Config, load_again};
-use crate::memory::LastGoodCache;
 use crate::{ConfigPaths, Layer};
 
 /// Loads a configuration repeatedly. Clones share their cache.

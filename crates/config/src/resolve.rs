@@ -11,11 +11,11 @@ use wharf_spec::{
     ServerOrigin, ServerSettings, ServerSpec, StdioSpec,
 };
 
-use crate::configured::{
+use crate::expand::{ExpandedText, ReferenceSources, SecretSource, TemplatePart, expand, parts};
+use crate::server_definition::{
     ConfiguredServer, HttpDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
     TransportDefinition,
 };
-use crate::expand::{ExpandedText, ReferenceSources, SecretSource, TemplatePart, expand, parts};
 use crate::settings::GlobalSettings;
 use crate::{
     ApprovalDigest, ApprovalKey, ApprovalStore, ConfigPaths, ConfigProblem, EntrySite, ProblemSeverity, SourceLocation,

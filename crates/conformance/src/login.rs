@@ -14,7 +14,7 @@ use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
 use crate::arguments::arguments_for;
-use crate::{ExerciseResult, page};
+use crate::{ExerciseResult, login_page};
 
 /// URL of the client metadata document. Not fetched in these scenarios.
 const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
@@ -98,8 +98,8 @@ impl PageOpener for HeadlessBrowser {
     fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         let url = page.url.clone();
         Box::pin(async move {
-            let sent_to = page::sent_to(&url).await.map_err(VisitError::NotPossible)?;
-            tokio::spawn(async move { page::sent_to(&sent_to).await });
+            let sent_to = login_page::sent_to(&url).await.map_err(VisitError::NotPossible)?;
+            tokio::spawn(async move { login_page::sent_to(&sent_to).await });
             Ok(())
         })
     }

@@ -6,14 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod headers;
+mod full_usage;
 mod login;
-mod page;
+mod login_page;
+mod prescribed_calls;
 mod scenario;
 mod schema;
 mod services;
 mod skills;
-mod tour;
 
 use std::error::Error;
 use std::io::Write as _;

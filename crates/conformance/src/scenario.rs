@@ -3,7 +3,7 @@
 use url::Url;
 use wharf_client::Connection;
 
-use crate::{ExerciseResult, headers, login, schema, skills, tour};
+use crate::{ExerciseResult, full_usage, login, prescribed_calls, schema, skills};
 
 /// Name prefix of scenarios whose server requires a login. The exercise after the login is the same in all of them.
 const LOGIN_PREFIX: &str = "auth/";
@@ -101,8 +101,8 @@ impl Exercise {
     /// Performs the exercise. Dropping the future cancels the request in flight.
     pub async fn perform(self, connection: &Connection, scenario: &Scenario) -> ExerciseResult {
         match self {
-            Self::Tour => tour::everything(connection).await,
-            Self::GivenCalls => headers::given_calls(connection, scenario.context.as_deref()).await,
+            Self::Tour => full_usage::everything(connection).await,
+            Self::GivenCalls => prescribed_calls::given_calls(connection, scenario.context.as_deref()).await,
             Self::ReadSchemas => schema::read_all(connection).await,
             Self::EchoSchema => schema::echo(connection).await,
             Self::ListSkills => skills::list(connection).await,

@@ -4,7 +4,7 @@ use wharf_client::Connection;
 use wharf_wire::RawJson;
 
 use crate::arguments::arguments_for;
-use crate::{ExerciseResult, tour};
+use crate::{ExerciseResult, full_usage};
 
 /// The tool whose schema is echoed, and the tool that receives it.
 const SOURCE_TOOL: &str = "json_schema_2020_12_tool";
@@ -30,5 +30,5 @@ pub async fn echo(connection: &Connection) -> ExerciseResult {
     let schema =
         rich.and_then(|tool| tool.input_schema).ok_or_else(|| format!("no schema listed for `{SOURCE_TOOL}`"))?;
     let arguments = RawJson::parse(format!(r#"{{"schema":{}}}"#, schema.get()))?;
-    tour::call(connection, ECHO_TOOL, &arguments).await
+    full_usage::call(connection, ECHO_TOOL, &arguments).await
 }

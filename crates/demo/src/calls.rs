@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::alarm::CallSignal;
+use super::call_signal::CallSignal;
 use super::message::{Outbox, locked};
 
 /// Maximum number of concurrent calls. Each needs a thread.

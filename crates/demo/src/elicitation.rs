@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::client_link::{CallContext, CallStop};
 use super::content;
 use super::port::LOG_URI;
 use super::questions::{ClientNeed, ServerQuestion};
 use super::revision::DemoRevision;
 use super::rounds::nonce;
-use super::talk::{CallContext, CallStop};
 use super::tools::{plain, structured};
 
 /// `book_berth`: asks with a form that has a field of every type.

@@ -4,13 +4,13 @@
 //! process that reaches the port can call the tools.
 
 mod address;
-mod answer;
-mod door;
+mod event_stream;
 mod feed;
 mod headers;
 mod outbox;
-mod reader;
 mod refusal;
+mod request_filter;
+mod responses;
 mod sessions;
 mod sse;
 mod stateless;
@@ -84,8 +84,8 @@ pub async fn serve_http(
     };
     let routes = routes
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn(door::only_bounded))
-        .layer(from_fn_with_state(address, door::only_own_pages));
+        .layer(from_fn(request_filter::only_bounded))
+        .layer(from_fn_with_state(address, request_filter::only_own_pages));
     let tides = site.turn_tides()?;
     announce(&format!("http://{address}{path}"));
     let served = tokio::select! {

@@ -7,9 +7,10 @@
 
 #![forbid(unsafe_code)]
 
-mod alarm;
 mod arguments;
+mod call_signal;
 mod calls;
+mod client_link;
 mod completion;
 mod content;
 mod elicitation;
@@ -17,6 +18,7 @@ mod envelope;
 mod http;
 mod icons;
 mod logging;
+mod long_tools;
 mod message;
 mod negotiation;
 mod pages;
@@ -32,10 +34,8 @@ mod sha256;
 mod skills;
 mod stdio;
 mod subscriptions;
-mod talk;
 mod tasks;
 mod tools;
-mod work;
 
 pub use http::{HttpVariant, ListenOptions, parse_address, serve_http};
 pub use server::DemoServerOptions;

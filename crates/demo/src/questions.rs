@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::alarm::CallSignal;
+use super::call_signal::CallSignal;
 use super::message::{Outbox, locked};
 
 /// A client capability that a question requires.

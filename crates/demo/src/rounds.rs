@@ -9,10 +9,10 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
+use super::client_link::{CallContext, CallStop, RequestLine, SteppedWait, check_needs};
 use super::message::{RpcError, locked};
 use super::questions::ServerQuestion;
 use super::revision::DemoRevision;
-use super::talk::{CallContext, CallStop, RequestLine, SteppedWait, check_needs};
 
 /// Maximum number of parked conversations. The oldest is dropped.
 const MAX_PARKED: usize = 256;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::client_link::{CallContext, CallStop};
 use super::questions::{ClientNeed, ServerQuestion};
-use super::talk::{CallContext, CallStop};
 use super::tools::{plain, structured};
 
 /// Maximum number of turns, after which the model must answer without the tool.

@@ -4,18 +4,18 @@
 //! that tools change. A transport with sessions has one [`DemoServer`] per session. A stateless transport creates one
 //! per request, and these share the state that outlives a request. The constructors are in `kinds`.
 
-mod calling;
-mod introduction;
-mod kinds;
-mod tasking;
+mod constructors;
+mod server_info;
+mod task_methods;
 mod tide;
+mod tool_calls;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::alarm::CallSignal;
+use super::call_signal::CallSignal;
 use super::calls::RunningCalls;
 use super::logging::LogSettings;
 use super::message::{
@@ -31,10 +31,10 @@ use super::rounds::ParkedCalls;
 use super::subscriptions::{DemoSubscriptions, ListenFilter};
 use super::tasks::TaskTable;
 use super::{completion, elicitation, prompts, resources, skills, tools};
-use calling::RequestExchange;
-use kinds::ProcessState;
+use constructors::ProcessState;
+use tool_calls::RequestExchange;
 
-pub use kinds::HeaderParams;
+pub use constructors::HeaderParams;
 
 /// Cache lifetime of results that do not change while the server runs.
 const STATIC_TTL_MS: u64 = 3_600_000;

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value, json};
 
-use super::alarm::CallSignal;
+use super::call_signal::CallSignal;
+use super::client_link::{CallContext, CallStop};
 use super::message::{INTERNAL_ERROR, RpcError, locked};
 use super::resources::timestamp;
 use super::rounds::nonce;
-use super::talk::{CallContext, CallStop};
 
 pub use run::TaskServices;
 

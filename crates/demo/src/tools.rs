@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::client_link::{CallContext, CallStop, SteppedWait};
 use super::message::RpcError;
 use super::port::{HarbourChange, HarbourView};
 use super::revision::DemoRevision;
 use super::subscriptions::ListenEnding;
-use super::talk::{CallContext, CallStop, SteppedWait};
-use super::{arguments, content, elicitation, resources, sampling, work};
+use super::{arguments, content, elicitation, long_tools, resources, sampling};
 
 pub use definitions::definitions;
 
@@ -157,8 +157,8 @@ fn script(name: &str) -> ToolScript {
         "stubborn" => elicitation::stubborn,
         "ask_model" => sampling::ask_model,
         "show_roots" => sampling::show_roots,
-        "unload_ship" => work::unload_ship,
-        "survey_hull" => work::survey_hull,
+        "unload_ship" => long_tools::unload_ship,
+        "survey_hull" => long_tools::survey_hull,
         _ => unreachable!("`{name}` is listed, so it is here"),
     }
 }

@@ -10,23 +10,23 @@
 //! guard itself.
 
 mod allocator;
-mod keeper;
-mod letter;
+mod child;
+mod guard_main;
+mod launcher;
 mod memory;
 mod orphans;
-mod reaped;
+mod protocol;
 mod sweep;
 mod sys;
-mod warden;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use allocator::return_large_memory;
-pub use letter::StartRequest;
+pub use launcher::{LaunchError, LaunchedServer, ServerStreams, launch};
 pub use memory::protect_memory;
+pub use protocol::StartRequest;
 pub use sys::watched;
-pub use warden::{LaunchError, LaunchedServer, ServerStreams, launch};
 
 /// Process name of a guard.
 const GUARD_NAME: &str = "wharf-guard";
@@ -45,7 +45,7 @@ pub fn run_if_asked() {
     let name = arguments.next();
     let argument = arguments.next();
     if name.is_some_and(|name| name == GUARD_NAME) && argument.is_some_and(|argument| argument == GUARD_ARGUMENT) {
-        keeper::run();
+        guard_main::run();
     }
     GUARD_AVAILABLE.store(true, Ordering::Relaxed);
 }

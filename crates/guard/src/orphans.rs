@@ -5,7 +5,7 @@ use std::process::Child;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::keeper::pid_of;
+use super::guard_main::pid_of;
 use super::sweep::ProcessMark;
 
 /// Takes a child that is about to end and removes it from the process table. A stopped guard is continued. If the guard

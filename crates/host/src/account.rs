@@ -15,9 +15,9 @@ use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::Event;
 use crate::host::Host;
+use crate::login_lock::LoginLock;
 use crate::server::{Server, ServerEndpoint};
 use crate::supervise::{ServerState, SupervisorCommand};
-use crate::turns::LoginLock;
 
 /// Maximum number of additional-scope prompts one server may cause within [`SCOPE_PROMPT_WINDOW`].
 const MAX_SCOPE_PROMPTS: usize = 2;

@@ -18,19 +18,19 @@ use wharf_wire::Root;
 
 use crate::account::ServerAccount;
 use crate::ask::Asker;
-use crate::attend::ListingMode;
 use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
+use crate::catalog_publisher::CatalogPublisher;
 use crate::context::{HostContext, HostSettings};
-use crate::disk::{ApprovedDefinitions, StateDirectory};
 use crate::events::{EventBus, EventReceiver};
 use crate::gate::{GateConfig, PromptPolicy, RuleGate, RuleSink, SharedGate};
 use crate::host::Host;
+use crate::lister::ListingMode;
 use crate::logs::ServerLogs;
 use crate::results::ResultLimits;
-use crate::roster;
 use crate::server::{LocalFactory, ServerEndpoint, Told};
-use crate::shelf::CatalogPublisher;
+use crate::server_set;
+use crate::state_directory::{ApprovedDefinitions, StateDirectory};
 use crate::tool::ServerTool;
 
 /// Builder of a [`Host`]. Every part has a safe default: no rules, no asker, nothing written to disk.
@@ -263,7 +263,7 @@ impl HostBuilder {
 
     async fn make(mut self) -> Result<(Host, Vec<(ServerName, Told)>), StartError> {
         let (entries, local) = (std::mem::take(&mut self.servers), std::mem::take(&mut self.local));
-        let (wanted, twice) = roster::told(entries);
+        let (wanted, twice) = server_set::told(entries);
         if let Some((name, _)) = twice.into_iter().next() {
             return Err(StartError::Twice(name));
         }

@@ -15,8 +15,8 @@ use crate::catalog::{Catalog, CatalogTool};
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::Event;
-use crate::lane::CallDeadline;
 use crate::results::{self, ResultCacheKey};
+use crate::routing::CallDeadline;
 use crate::server::Server;
 
 /// Options of one call through the host.

@@ -17,20 +17,20 @@ use wharf_wire::Root;
 
 use crate::account::AccountFactory;
 use crate::ask::Asker;
-use crate::attend::ListingMode;
 use crate::audit::AuditLog;
 use crate::catalog::NameStyle;
-use crate::disk::{ReleasedDefinitions, StateDirectory};
+use crate::catalog_publisher::CatalogPublisher;
 use crate::error::HostError;
 use crate::events::{Event, EventBus};
 use crate::gate::RuleGate;
+use crate::lister::ListingMode;
 use crate::login::BrowserFactory;
 use crate::logs::ServerLogs;
 use crate::management::AgentSubscriptions;
 use crate::polling::PollSubscriptions;
 use crate::results::ResultLimits;
 use crate::server::Server;
-use crate::shelf::CatalogPublisher;
+use crate::state_directory::{ReleasedDefinitions, StateDirectory};
 use crate::supervise::{ServerSnapshot, ServerState};
 
 /// Size from which on texts of servers are processed one at a time, on a low-priority thread.

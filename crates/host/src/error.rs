@@ -8,8 +8,8 @@ use wharf_client::{AuthRecovery, CallError};
 use wharf_spec::{ServerName, UntrustedText};
 use wharf_tools::CallRefusal;
 
+use crate::server_error::ServerError;
 use crate::supervise::ServerState;
-use crate::trouble::ServerError;
 
 /// Error of an operation on the host.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -9,8 +9,8 @@ use wharf_json::RawJson;
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{LogMessage, Progress};
 
+use crate::server_error::ServerError;
 use crate::supervise::ServerState;
-use crate::trouble::ServerError;
 
 /// Capacity of the event buffer. A reader that falls behind loses the oldest events and learns their number.
 const EVENT_BUFFER_CAPACITY: usize = 1024;

@@ -18,20 +18,20 @@ use crate::access::{self, ServerAccess};
 use crate::account::{LoginState, ServerAccount};
 use crate::builder::HostBuilder;
 use crate::call::{CallOptions, ToolResponse};
+use crate::call_permit::CallPermit;
 use crate::catalog::Catalog;
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::events::EventReceiver;
-use crate::permit::CallPermit;
-use crate::roster::{self, ServerSetChanges};
+use crate::resource_subscriptions::ResourceSubscriptions;
 use crate::server::{EffectiveSettings, Server, Told};
+use crate::server_set::{self, ServerSetChanges};
 use crate::stats::{ServerStats, ToolStats};
 use crate::status::{ServerStatus, status};
 use crate::supervise::{
     ClosingConnections, ServerSnapshot, Supervisor, SupervisorCommand, SupervisorTask, moment, supervise,
 };
 use crate::usage::ServerUsage;
-use crate::watching::ResourceSubscriptions;
 
 /// Time to close in addition to the servers' grace periods.
 const CLOSE_MARGIN: Duration = Duration::from_secs(1);
@@ -366,11 +366,11 @@ impl Host {
     ///
     /// Dropping the future does not cancel the change.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> ServerSetChanges {
-        let (wanted, errors) = roster::told(servers);
+        let (wanted, errors) = server_set::told(servers);
         let host = self.clone();
         // A separate task, so that the change cannot be dropped halfway: a server that has been started must be in the
         // set.
-        let changed = tokio::spawn(async move { roster::change(&host, wanted).await }).await;
+        let changed = tokio::spawn(async move { server_set::change(&host, wanted).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
             tracing::error!("internal error: changing the set of servers failed: {broken}");
             ServerSetChanges::default()

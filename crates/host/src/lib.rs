@@ -13,62 +13,62 @@
 mod access;
 mod account;
 mod ask;
-mod attend;
 mod audit;
 mod builder;
 mod call;
+mod call_history;
+mod call_permit;
 pub mod catalog;
+mod catalog_publisher;
 mod context;
-mod disk;
 mod error;
 mod events;
 mod gate;
 mod host;
-mod lane;
+mod lister;
 mod login;
+mod login_lock;
 mod logs;
 mod management;
-mod past;
-mod permit;
 mod polling;
+mod resource_subscriptions;
 mod results;
-mod roster;
+mod routing;
+mod section_publishing;
 mod server;
+mod server_error;
+mod server_set;
 mod services;
-mod shelf;
-mod shelving;
+mod state_directory;
 mod stats;
 mod status;
 mod supervise;
 mod tool;
-mod trouble;
-mod turns;
 mod uri_template;
 mod usage;
-mod watching;
 
 pub use account::ServerAccount;
 pub use ask::{
     ApprovalAsk, Ask, AskReply, Asker, ConsentAnswer, ElicitationAsk, LoginAsk, PageAsk, PermissionAnswer,
     PermissionAsk, SamplingAsk,
 };
-pub use attend::ListingMode;
 pub use builder::{HostBuilder, StartError};
 pub use call::{CallOptions, ToolResponse};
+pub use call_history::{PastCalls, PastToolCalls, past_calls};
+pub use call_permit::CallPermit;
 pub use error::HostError;
 pub use events::{Event, EventDelivery, EventReceiver, Told};
 pub use gate::{PromptPolicy, RuleSink};
 pub use host::Host;
+pub use lister::ListingMode;
 pub use logs::{LogLine, LogSource, ServerLogs, log_file_name};
-pub use past::{PastCalls, PastToolCalls, past_calls};
-pub use permit::CallPermit;
 pub use results::ResultLimits;
-pub use roster::ServerSetChanges;
 pub use server::LocalFactory;
+pub use server_error::ServerError;
+pub use server_set::ServerSetChanges;
 pub use stats::ToolStats;
 pub use status::{ConnectedStatus, OfferStatus, ServerStatus};
 pub use supervise::ServerState;
-pub use trouble::ServerError;
 
 /// Logins to servers.
 pub use wharf_auth as auth;

@@ -12,12 +12,12 @@ use crate::account::LoginState;
 use crate::catalog::ToolFilter;
 use crate::context::HostContext;
 use crate::error::HostError;
+use crate::resource_subscriptions::ResourceSubscriptions;
 use crate::results::ToolResultCache;
+use crate::server_error::ServerError;
 use crate::stats::ServerStats;
 use crate::supervise::{ServerSnapshot, ServerState, SupervisionPolicy, SupervisorCommand};
-use crate::trouble::ServerError;
 use crate::usage::ServerUsage;
-use crate::watching::ResourceSubscriptions;
 
 /// Creates an in-process server, once for every connection.
 pub type LocalFactory = Arc<dyn Fn() -> Result<Box<dyn LocalServer>, String> + Send + Sync>;

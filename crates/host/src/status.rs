@@ -9,8 +9,8 @@ use wharf_wire::{Implementation, Revision, ServerCapabilities};
 use crate::catalog::ListFreshness;
 use crate::context::HostContext;
 use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::supervise::{Availability, ServerState};
-use crate::trouble::ServerError;
 
 /// Number of stderr lines included.
 const MAX_STDERR_LINES: usize = 20;

@@ -13,7 +13,7 @@ mod hidden;
 mod lexicon;
 mod markup;
 mod phrases;
-mod spelt;
+mod spelled_phrases;
 mod walk;
 mod words;
 
@@ -30,7 +30,7 @@ use walk::StringPath;
 /// Builds the lookup tables, so that the first inspection does not wait for them. Takes milliseconds.
 pub fn prepare() {
     LazyLock::force(&lexicon::LEXICON);
-    LazyLock::force(&spelt::PHRASE_AUTOMATON);
+    LazyLock::force(&spelled_phrases::PHRASE_AUTOMATON);
 }
 
 /// Inspects all members of a tool's definition.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::fold::{FoldedChar, fold};
 use super::lexicon::{LEXICON, Lexicon, MAX_GROUPS, PhrasePattern, PhraseStep, WarningWords, WordHash, WordSetBits};
-use super::spelt::{self, SpelledPhraseMatcher};
+use super::spelled_phrases::{self, SpelledPhraseMatcher};
 use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds the phrases of the table. In a name, an upper-case letter after a lower-case one begins a word.
@@ -257,7 +257,7 @@ impl<'a> Tokenizer<'a> {
                         word.unwrap_or(PartialWord { hash: WordHash::EMPTY, start: at, is_code });
                     word = Some(PartialWord { hash: hash.with(letter), start, is_code });
                     if let Some(phrase) = speller.letter(letter) {
-                        add(phrase, FindingWeight::Certain, spelt::shown(text, at));
+                        add(phrase, FindingWeight::Certain, spelled_phrases::shown(text, at));
                     }
                 }
                 FoldedChar::Nothing => {

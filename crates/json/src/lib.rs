@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod bounds;
+mod limits;
 mod raw;
 
-pub use bounds::{JsonLimitExceeded, JsonLimits};
+pub use limits::{JsonLimitExceeded, JsonLimits};
 pub use raw::{InvalidJson, JsonDecodeError, ObjectMembers, RawJson, members};

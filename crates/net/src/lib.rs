@@ -6,14 +6,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod address_policy;
 mod authorize;
 mod body;
 mod error;
 mod net;
-mod reach;
 mod resolve;
 mod sse;
 
+pub use address_policy::{AddressPolicy, NetworkZone, literal};
 pub use authorize::{
     AuthFuture, AuthRecovery, AuthRejection, Authorizer, CredentialHeaders, NotAuthorized, RequestCredentials,
 };
@@ -21,5 +22,4 @@ pub use body::{BodyError, ResponseBody};
 pub use error::{NetOpenError, SendError};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use net::{HttpRequest, HttpResponse, Net, NetOptions, RedirectPolicy};
-pub use reach::{AddressPolicy, NetworkZone, literal};
 pub use sse::{SseEvent, SseParser, SseTooLarge};

@@ -10,12 +10,12 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 use wharf_spec::{Secret, shown_url};
 
+use crate::address_policy::{AddressPolicy, literal};
 use crate::authorize::{
     AuthRecovery, AuthRejection, Authorizer, NotAuthorized, OriginAuthorizer, RequestAuthorization,
 };
 use crate::body::ResponseBody;
 use crate::error::{ConnectRoute, NetOpenError, SendError};
-use crate::reach::{AddressPolicy, literal};
 use crate::resolve::PolicyResolver;
 
 /// Maximum redirects of one request within its origin.

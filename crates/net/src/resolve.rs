@@ -2,8 +2,8 @@
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use crate::address_policy::AddressPolicy;
 use crate::error::ResolveError;
-use crate::reach::AddressPolicy;
 
 pub(crate) struct PolicyResolver {
     reach: AddressPolicy,

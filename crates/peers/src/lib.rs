@@ -12,19 +12,19 @@
     reason = "benchmark tools: they print, read their arguments and panic on errors"
 )]
 
-mod drive;
+mod closed_loop;
 pub mod echo;
 mod inline;
-mod many;
 mod options;
 mod report;
 mod server;
+mod server_kinds;
 mod template;
 
-pub use drive::{block_on, drive};
+pub use closed_loop::{block_on, drive};
 pub use inline::InlineEcho;
-pub use many::{ServerKind, allow, answered, entry, good_tool, host, named, small};
 pub use options::{BenchOptions, LocalServerKind, ResponseForm, RuntimeFlavour};
 pub use report::{BenchReport, BenchStopwatch, Measurements, WARM_UP, nanoseconds};
 pub use server::{HttpEchoServer, ServerTraffic};
+pub use server_kinds::{ServerKind, allow, answered, entry, good_tool, host, named, small};
 pub use template::Template;

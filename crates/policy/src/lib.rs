@@ -14,24 +14,24 @@ mod attempt;
 mod policy;
 mod problem;
 
+mod evaluator;
 mod grant;
-mod judge;
 mod pin;
 
-mod difference;
+mod definition_diff;
 
 mod argument;
 mod clause;
 mod fold;
+mod glob_shape;
 mod number;
 mod pattern;
-mod shape;
 mod target;
 
 pub use attempt::{AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, Verdict};
-pub use difference::{DefinitionChange, DefinitionChangeKind, DefinitionDiff, difference};
+pub use definition_diff::{DefinitionChange, DefinitionChangeKind, DefinitionDiff, difference};
+pub use evaluator::{CallDecision, PermissionEvaluator};
 pub use grant::{Grant, GrantLifetime, GrantScope, GrantSet};
-pub use judge::{CallDecision, PermissionEvaluator};
 pub use pin::{PinLimitReached, PinSet, PinState};
 pub use policy::Policy;
 pub use problem::{RuleProblem, RuleProblemKind};

@@ -10,8 +10,8 @@ use wharf_spec::{ServerName, ServerOrigin, ToolId};
 use crate::argument::LazyArguments;
 use crate::clause::RuleClause;
 use crate::fold::with_folded;
+use crate::glob_shape::{covers, rests};
 use crate::pattern::ArgumentPattern;
-use crate::shape::{covers, rests};
 use crate::target::{NameReading, RuleTarget, admitted};
 use crate::{
     AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, RuleAction, RuleAuthority, RuleProblem,

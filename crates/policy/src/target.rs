@@ -2,8 +2,8 @@
 
 use wharf_spec::{Glob, ServerName, ToolId};
 
+use crate::glob_shape::{GlobPiece, covers, pieces};
 use crate::problem::RuleProblemKind;
-use crate::shape::{GlobPiece, covers, pieces};
 
 /// Prefix of all names of server tools in a rule.
 const MCP_PREFIX: &str = "mcp__";

@@ -3,8 +3,8 @@
 //! [`plan`] is pure: it looks at the typed text and the known names only. Completion blocks only for argument values
 //! from a server, with a short timeout.
 
-mod known;
 mod plan;
+mod server_names;
 mod template;
 
 use std::sync::{Arc, OnceLock};
@@ -16,8 +16,8 @@ use wharf_spec::acts;
 use wharf_wire::Reference;
 
 use crate::slash;
-use known::CompletableNames;
 use plan::{ArgumentOwner, CandidateQuery, CompletionPlan, plan};
+use server_names::CompletableNames;
 use wharf_terminal::editor::{Candidate, LineCompleter, starting_with};
 
 /// Completion source, called on the editor's thread.

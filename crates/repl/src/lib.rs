@@ -3,20 +3,20 @@
 //! [`ReplSession::next`] waits for the next event and [`ReplSession::handle`] handles it. Slow work runs as a local task, so that
 //! input never waits for a server.
 
-mod announce;
-mod choosing;
+mod actions;
 pub mod complete;
-pub mod desk;
-mod line;
+mod control_requests;
+mod input_handling;
 pub mod markdown;
 pub mod mention;
-mod orders;
-mod show;
+mod model_selection;
+pub mod question_desk;
+mod run_renderer;
+mod server_notices;
 pub mod slash;
+mod spinner_interval;
 mod start;
-mod ticks;
-mod turns;
-mod wishes;
+mod turn_queue;
 
 use std::time::Duration;
 
@@ -25,21 +25,21 @@ use tokio::time::{Instant, sleep_until};
 use wharf::{EventDelivery, EventReceiver, Host};
 use wharf_agent::{AgentRun, RunEvent};
 
-use self::announce::ServerNotices;
-use self::choosing::ModelSelection;
-use self::desk::{DeskEvent, QuestionDesk};
-use self::show::RunRenderer;
+use self::model_selection::ModelSelection;
+use self::question_desk::{DeskEvent, QuestionDesk};
+use self::run_renderer::RunRenderer;
+use self::server_notices::ServerNotices;
 use self::slash::ActionResult;
+use self::spinner_interval::SpinnerInterval;
 use self::start::ModelNames;
-use self::ticks::SpinnerInterval;
-use self::turns::{ConversationHolder, TurnQueue};
+use self::turn_queue::{ConversationHolder, TurnQueue};
 use wharf_terminal::chat::ChatSession;
 use wharf_terminal::chat::models::SelectedModel;
 use wharf_terminal::control::{ControlSocket, PendingControlRequest};
 use wharf_terminal::editor::{EditorInput, InputEditor};
-use wharf_terminal::errands::LocalTasks;
 use wharf_terminal::failure::{CommandEnding, Failure, FailureKind};
-use wharf_terminal::fleet::ManagedHost;
+use wharf_terminal::local_tasks::LocalTasks;
+use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::session::CommandSession;
 
 pub use start::{ReplArgs, run};

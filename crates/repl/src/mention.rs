@@ -10,7 +10,7 @@ use wharf_wire::ResourceContents;
 
 use wharf_terminal::content::resource_text;
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::nearest::suggestion;
+use wharf_terminal::suggestions::suggestion;
 
 /// Maximum bytes of one resource's text.
 const MAX_RESOURCE_BYTES: usize = 256 << 10;

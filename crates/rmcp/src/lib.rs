@@ -52,7 +52,7 @@
 
 #![forbid(unsafe_code)]
 
-mod line;
+mod local_transport;
 mod server;
 mod service;
 

@@ -4,7 +4,7 @@ use rmcp::ServerHandler;
 use rmcp::service::serve_server;
 use wharf_client::{BoxedFuture, LocalServer, ServerEnd, Workers};
 
-use crate::line::RmcpTransport;
+use crate::local_transport::RmcpTransport;
 use crate::service::WorkerService;
 
 /// An in-process server backed by an SDK handler.

@@ -16,7 +16,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::{Semaphore, oneshot};
 use wharf_client::{HandlerPanic, Workers};
 
-use crate::line::CallDepth;
+use crate::local_transport::CallDepth;
 
 /// Maximum handlers running at once. Further calls wait for a permit, within their own timeout.
 const MAX_CONCURRENT_HANDLERS: usize = 64;

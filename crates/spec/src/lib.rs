@@ -4,36 +4,36 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod auth_settings;
 mod fingerprint;
 mod glob;
 mod http;
 mod launch;
-mod login;
 mod mask;
 mod name;
-mod nearest;
 mod origin;
 mod program;
 mod redact;
 mod secret;
 mod server;
 mod settings;
+mod suggestion;
 mod timestamp;
 mod untrusted;
 
+pub use auth_settings::{AssertionSource, AuthSettings, DpopMode, TokenGrant};
 pub use fingerprint::Fingerprint;
 pub use glob::Glob;
 pub use http::{HttpSpec, HttpTransport, ServerSpec, shown_url};
 pub use launch::{LaunchCheck, LaunchRefusal};
-pub use login::{AssertionSource, AuthSettings, DpopMode, TokenGrant};
 pub use mask::{masked_arguments, sounds_secret};
 pub use name::{InvalidServerName, ServerName, ToolId};
-pub use nearest::nearest;
 pub use origin::ServerOrigin;
 pub use program::{ProgramError, find_program, trusted_path};
 pub use redact::Redactor;
 pub use secret::Secret;
 pub use server::{EnvValue, Environment, StdioSpec};
 pub use settings::{ActivationState, BackoffSettings, ReconnectPolicy, ServerEntry, ServerSettings};
+pub use suggestion::nearest;
 pub use timestamp::Timestamp;
 pub use untrusted::{EscapedText, UntrustedText, acts};

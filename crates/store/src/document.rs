@@ -3,7 +3,7 @@
 //! Replacement is atomic: after a crash at any point the file holds either the old or the new content.
 
 mod error;
-mod place;
+mod location;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use error::{DocumentLoadError, DocumentReplaceError, DocumentSaveError, DocumentUpdateError};
 
 use crate::digest::ContentDigest;
-use place::{DocumentLocation, FoundContent};
+use location::{DocumentLocation, FoundContent};
 
 /// Default maximum size of a document, in bytes.
 const DEFAULT_MAX_BYTES: u64 = 16 << 20;

@@ -8,28 +8,28 @@
 #![warn(missing_docs)]
 
 mod digest;
+mod dir_handle;
 mod document;
-mod folder;
 mod journal;
 mod lock;
 mod log;
-mod privacy;
+mod path_safety;
 #[cfg(test)]
-mod processes;
+mod process_tests;
 #[cfg(test)]
-mod scratch;
+mod scratch_dir;
 mod spill;
 
+pub use dir_handle::make_private_directory;
 pub use document::{
     ContentStamp, Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError,
     DocumentUpdateError, LoadedDocument,
 };
-pub use folder::make_private_directory;
 pub use journal::{
     Broken, CorruptionKind, Journal, JournalAppendError, JournalOpenError, JournalOptions, JournalSummary,
     JournalVerifyError, entries, verify,
 };
 pub use lock::{LockError, LockFile};
 pub use log::LogFile;
-pub use privacy::{PathViolation, UnsafePath};
+pub use path_safety::{PathViolation, UnsafePath};
 pub use spill::{FileTotals, SpillDir, SpillError, SpillExtension, SpillLimits, SpilledFile};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::folder::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, if_found};
 
 /// Maximum pause between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(8);
@@ -125,7 +125,7 @@ fn is_current(folder: &DirHandle, name: &OsStr, file: &File) -> io::Result<bool>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::ScratchDir;
+    use crate::scratch_dir::ScratchDir;
 
     #[test]
     fn a_lock_is_held_by_one_and_leaves_no_file() {

@@ -8,9 +8,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::folder::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, if_found};
 use crate::lock::FileLockGuard;
-use crate::privacy::{check_file, check_unshared_folder};
+use crate::path_safety::{check_file, check_unshared_folder};
 
 /// Timeout for another process that is rotating the file.
 const ROTATION_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -107,7 +107,7 @@ fn open_own(folder: &DirHandle, name: &OsStr) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::ScratchDir;
+    use crate::scratch_dir::ScratchDir;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn mode(path: &Path) -> u32 {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a line longer than the bound\n");
         assert_eq!(std::fs::read_to_string(scratch.path("logs/a.log.1")).unwrap(), "four\n");
         assert_eq!((mode(&path), mode(&scratch.path("logs"))), (0o600, 0o700));
-        assert_eq!(crate::scratch::names(&scratch.path("logs")), ["a.log", "a.log.1"]);
+        assert_eq!(crate::scratch_dir::names(&scratch.path("logs")), ["a.log", "a.log.1"]);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! File names are random and chosen by the host. Server-supplied text is never part of a name. The directory is opened
 //! once and all operations are relative to that handle. Files not created by this module are never touched.
 
+mod concat_reader;
 mod error;
 mod extension;
-mod pieces;
-mod room;
+mod quota;
 #[cfg(test)]
 mod tests;
 
@@ -24,11 +24,11 @@ use rustix::fs::FileType;
 pub use error::SpillError;
 pub use extension::SpillExtension;
 
-use crate::folder::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, if_found};
 use crate::lock::FileLockGuard;
-use crate::privacy::{PathCheckError, PathViolation, UnsafePath, check_own_folder, check_way};
-use pieces::ConcatReader;
-use room::RemainingQuota;
+use crate::path_safety::{PathCheckError, PathViolation, UnsafePath, check_own_folder, check_way};
+use concat_reader::ConcatReader;
+use quota::RemainingQuota;
 
 /// Timeout for locks held by other writers.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use wharf_spec::HttpSpec;
 pub use browser::{LoginPageMode, visitor, visitors};
 pub use vault::{LazyVault, LoginLocation};
 
-use crate::configured::ConfigContext;
+use crate::config_context::ConfigContext;
 
 /// Login accounts of one command. The vault is read only when a server is dialled and a login exists.
 pub struct ServerAccounts {

@@ -6,7 +6,7 @@ use wharf_config::{Config, ConfiguredServer, SourceLocation};
 use wharf_policy::Policy;
 use wharf_spec::ServerName;
 
-use crate::configured::rules_of;
+use crate::config_context::rules_of;
 use crate::style::{WARNING, paint};
 
 /// Maximum number of rules listed.

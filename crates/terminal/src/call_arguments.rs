@@ -3,9 +3,9 @@
 //! Numbers and nested values are not converted: JSON is sent exactly as typed.
 
 mod check;
-mod described;
 mod expression;
 mod schema;
+mod tool_help;
 mod types;
 mod words;
 
@@ -17,8 +17,8 @@ use crate::failure::Failure;
 
 use check::ArgumentChecker;
 
-pub use described::{ToolHelp, example};
 pub use schema::InputSchema;
+pub use tool_help::{ToolHelp, example};
 pub use words::TypedWords;
 
 /// One argument as typed.

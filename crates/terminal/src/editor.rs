@@ -1,14 +1,14 @@
 //! Input: a line editor on a terminal, or lines from a pipe.
 
-mod asked;
 mod completion;
 mod history;
 mod keys;
 mod line;
-mod mode;
 mod multiline;
 mod pipe;
+mod prompt_state;
 mod terminal;
+mod terminal_mode;
 
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc as blocking};
@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 
 use crate::console::Console;
 use crate::failure::Failure;
-use asked::PromptState;
 pub use completion::{Candidate, LineCompleter, starting_with};
-pub use mode::give_back;
+use prompt_state::PromptState;
 use terminal::EditorTerminal;
+pub use terminal_mode::give_back;
 
 /// One unit of input.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use wharf_client::{CallError, Connection, Listing, ServerFacts, WithheldEntry};
 use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_wire::ServerCapabilities;
 
-use crate::denied::refuse_listing;
+use crate::deny_rules::refuse_listing;
 use crate::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, render};
 use crate::servers::{ServerArgs, each};
 use crate::session::CommandSession;

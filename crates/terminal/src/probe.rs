@@ -5,7 +5,7 @@
 mod brief;
 mod code;
 mod connect;
-mod next;
+mod next_step;
 mod rows;
 
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ use wharf_wire::Implementation;
 
 pub use brief::{brief, evidence};
 pub use code::ProbeCode;
-pub use next::next_step;
+pub use next_step::next_step;
 pub use rows::{render_rows, row_document};
 
-use crate::configured::refusal;
+use crate::config_context::refusal;
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 

@@ -6,7 +6,7 @@ use wharf_wire::{PromptArgument, PromptDefinition, PromptResult};
 
 use crate::call_arguments::{ArgumentValue, TypedArgument};
 use crate::failure::Failure;
-use crate::nearest::{quoted, suggestion};
+use crate::suggestions::{quoted, suggestion};
 
 /// Maximum characters of an argument's description in a hint.
 const MAX_DESCRIPTION: usize = 300;

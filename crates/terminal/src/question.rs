@@ -6,19 +6,19 @@
 //! (Ctrl-D) dismiss the question without an answer. Ctrl-C interrupts the command, which drops the question.
 
 mod approval;
+mod field_value;
 mod form;
-mod given;
-mod indented;
+mod json_indent;
 mod link;
 mod login;
 mod opener;
+mod page_visit;
 mod pages;
 mod permission;
+mod prepared_answers;
 mod sampling;
 mod secret;
 mod terminal;
-mod typed;
-mod visited;
 
 use tokio::sync::Mutex;
 use wharf::ConsentAnswer;
@@ -33,15 +33,15 @@ use crate::table::{wrap, wrap_gutter};
 
 pub use approval::{ApprovalDialog, prompt as approval_prompt};
 pub use form::FormDialog;
-pub use given::from_answers;
 pub use link::{BrowserLink, LinkDialog};
 pub use login::{LoginDialog, LoginPrompt, OPEN};
 pub use opener::UrlOpener;
+pub use page_visit::PageVisitDialog;
 pub use pages::ScreenSize;
 pub use permission::PermissionDialog;
+pub use prepared_answers::from_answers;
 pub use sampling::{SamplingDialog, SamplingSummary};
 pub use secret::secrets;
-pub use visited::PageVisitDialog;
 
 /// Context of an elicitation: the requesting server and the means to ask.
 pub struct ElicitationContext<'a> {
@@ -223,7 +223,7 @@ pub async fn page_visited(console: &Console, server: &str) {
     tokio::task::yield_now().await;
     let _terminal = TERMINAL_LOCK.lock().await;
     let _floor = console.take_floor();
-    terminal::hear(console, &visited::prompt(server)).await;
+    terminal::hear(console, &page_visit::prompt(server)).await;
 }
 
 fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {

@@ -5,7 +5,7 @@
 //! Pending output is handed over when the editor draws its prompt, and a thread of the screen makes it redraw. Printing
 //! never blocks on the terminal.
 
-mod stage;
+mod screen_buffer;
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use rustyline::ExternalPrinter;
 use terminal_size::{Width, terminal_size_of};
 
-use stage::ScreenBuffer;
-pub use stage::StatusLineMode;
+use screen_buffer::ScreenBuffer;
+pub use screen_buffer::StatusLineMode;
 
 use crate::console::LineOverlay;
 

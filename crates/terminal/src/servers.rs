@@ -3,8 +3,8 @@
 
 mod connect;
 mod name;
-mod named;
-mod starting;
+mod resolve;
+mod startup_status;
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::session::CommandSession;
 
 pub use connect::{connect_one, each};
-pub use named::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
-pub use starting::while_starting;
+pub use resolve::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
+pub use startup_status::while_starting;
 
 /// The server of a command, if not a configured one.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ impl ServerArg {
     pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
         let mut servers = Vec::new();
         match word {
-            Some(word) => servers.push(named::named(session, word, &self.dial).await?),
+            Some(word) => servers.push(resolve::named(session, word, &self.dial).await?),
             None => {
                 self.start.resolve(self.stdio.as_slice(), session, &mut servers)?;
                 self.dial.resolve(self.url.as_slice(), session, &mut servers)?;
@@ -120,7 +120,7 @@ impl ServerArg {
         self.start.check(self.stdio.as_slice())?;
         let address = word.filter(|word| is_address(word));
         self.dial.check(self.url.iter().len() + address.iter().len())?;
-        servers.pop().ok_or_else(|| named::nowhere(session))
+        servers.pop().ok_or_else(|| resolve::nowhere(session))
     }
 
     /// Takes the server's name off the words of a command, unless the options give the server.
@@ -143,7 +143,7 @@ impl ServerArgs {
         let (addresses, names): (Vec<String>, Vec<String>) =
             self.names.iter().cloned().partition(|word| is_address(word));
         for word in &names {
-            match named::named(session, word, &self.dial).await {
+            match resolve::named(session, word, &self.dial).await {
                 Ok(entry) => servers.push(entry),
                 Err(failure) => failures.push(failure),
             }
@@ -152,11 +152,11 @@ impl ServerArgs {
         self.dial.resolve(&self.url, session, &mut servers)?;
         self.dial.resolve(&addresses, session, &mut servers)?;
         if servers.is_empty() && failures.is_empty() {
-            (servers, failures) = named::all(session).await?;
+            (servers, failures) = resolve::all(session).await?;
         }
         self.start.check(&self.stdio)?;
         self.dial.check(self.url.len() + addresses.len())?;
-        if servers.is_empty() && failures.is_empty() { Err(named::nowhere(session)) } else { Ok((servers, failures)) }
+        if servers.is_empty() && failures.is_empty() { Err(resolve::nowhere(session)) } else { Ok((servers, failures)) }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Only services that are available are declared to a server. Sampling is not supported yet.
 
+mod elicitor;
 mod logs;
-mod person;
 mod roots;
 
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use wharf_wire::LogLevel;
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
+use elicitor::TerminalElicitor;
 use logs::ConsoleLogSink;
-use person::TerminalElicitor;
 use roots::FixedRoots;
 
 /// Options of commands that provide services to their server.

@@ -18,7 +18,7 @@ use wharf_client::{Authorizer, ConnectOptions, Connection, Limits, ProcessLog, T
 use wharf_spec::{Environment, ServerEntry, ServerSpec, UntrustedText};
 
 use crate::accounts::ServerAccounts;
-use crate::configured::{ConfigArgs, ConfigContext, ignored_variables};
+use crate::config_context::{ConfigArgs, ConfigContext, ignored_variables};
 use crate::console::{Console, OutputMode};
 use crate::failure::{CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_words, render};
 use crate::log::ConsoleSubscriber;

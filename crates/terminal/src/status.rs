@@ -1,4 +1,4 @@
 //! States of servers as rows of a table and of a document.
 
-pub mod gathered;
 pub mod show;
+pub mod status_rows;

@@ -11,7 +11,6 @@
 )]
 
 pub mod authd;
-pub mod below;
 pub mod cases;
 pub mod faultd;
 pub mod flood;
@@ -21,3 +20,4 @@ pub mod oracle;
 pub mod pty;
 pub mod repl;
 mod request;
+pub mod transport_faults;

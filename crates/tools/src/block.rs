@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wharf_json::RawJson;
 
 use crate::Base64Text;
-use crate::reference::BlockReference;
+use crate::block_reference::BlockReference;
 
 /// One content block of an outcome. Strings are verbatim from the tool: untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]

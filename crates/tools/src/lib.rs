@@ -7,27 +7,27 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod base64_text;
 mod block;
+mod call_errors;
 mod description;
-mod encoded;
-mod failure;
 mod gate;
-mod names;
+mod name_table;
 
+mod block_reference;
+mod duplicate_text;
 mod notes;
 mod outcome;
-mod reference;
 mod registry;
-mod repeat;
 mod snapshot;
 mod tool;
 
+pub use base64_text::{Base64Text, InvalidBase64};
 pub use block::{EmbeddedContents, OutcomeBlock};
+pub use call_errors::{RegistryCallError, ToolError, ToolErrorKind};
 pub use description::{CallSubject, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
-pub use encoded::{Base64Text, InvalidBase64};
-pub use failure::{RegistryCallError, ToolError, ToolErrorKind};
 pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, RefusalReason};
-pub use names::{NameEntry, NameLookup, NameTable};
+pub use name_table::{NameEntry, NameLookup, NameTable};
 pub use notes::{AgentNote, NoteLimits, NoteQueue};
 pub use outcome::{OutcomeReport, ToolOutcome};
 pub use registry::Registry;

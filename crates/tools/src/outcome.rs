@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wharf_json::RawJson;
 
-use crate::{OutcomeBlock, repeat};
+use crate::{OutcomeBlock, duplicate_text};
 
 /// The complete response of a tool. Views are computed on demand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl ToolOutcome {
         let mut compared = 0;
         self.blocks_text(|block| {
             compared += usize::from(plain_text(block).is_some());
-            compared > repeat::MAX_COMPARED_TEXTS || !self.repeats_data(block)
+            compared > duplicate_text::MAX_COMPARED_TEXTS || !self.repeats_data(block)
         })
     }
 
@@ -109,12 +109,12 @@ impl ToolOutcome {
     /// Returns the data unless the text blocks already contain it.
     fn unsaid_data(&self) -> Option<&RawJson> {
         let texts: Vec<&str> = self.blocks.iter().filter_map(plain_text).collect();
-        self.data.as_ref().filter(|data| !repeat::say(&texts, data))
+        self.data.as_ref().filter(|data| !duplicate_text::say(&texts, data))
     }
 
     fn repeats_data(&self, block: &OutcomeBlock) -> bool {
         let text = plain_text(block);
-        text.zip(self.data.as_ref()).is_some_and(|(text, data)| repeat::is_json_of(text, data))
+        text.zip(self.data.as_ref()).is_some_and(|(text, data)| duplicate_text::is_json_of(text, data))
     }
 }
 

@@ -3,12 +3,12 @@
 //! A form is a flat object of primitives. Any other schema fails the whole request, because a partial form cannot be
 //! answered truthfully.
 
-mod complete;
 mod field;
+mod form_content;
 mod format;
 mod number;
 mod schema;
-mod secret;
+mod secret_detection;
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 use crate::{JsonLimits, View};
 use wharf_json::{JsonDecodeError, RawJson};
 
-pub use complete::{FieldError, FieldErrorKind};
 pub use field::{Choice, FieldKind, FormField};
+pub use form_content::{FieldError, FieldErrorKind};
 pub use format::TextFormat;
 pub use number::JsonNumber;
-pub use secret::skeleton;
+pub use secret_detection::skeleton;
 
 /// Maximum number of fields in a form.
 pub const MAX_FIELDS: usize = 64;
@@ -138,7 +138,7 @@ impl FormRequest {
     /// Returns the defaults of the form as an object.
     pub fn defaults(&self) -> RawJson {
         let given = self.fields.iter().filter_map(|field| Some((field, field.default.as_ref()?)));
-        complete::object(given)
+        form_content::object(given)
     }
 
     /// Returns the first field that asks for a password, token, card number or similar secret. Look-alike letters are

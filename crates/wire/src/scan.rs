@@ -21,7 +21,7 @@ use crate::envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 ///
 /// Fails if the text is not a valid envelope. The error has the id, if one was found.
 pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
-    if let Some(envelope) = crate::straight::scan(line)
+    if let Some(envelope) = crate::fast_path::scan(line)
         && is_clean(line).is_ok()
     {
         return Ok(envelope);

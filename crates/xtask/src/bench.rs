@@ -14,9 +14,9 @@ mod host_table;
 mod http;
 mod http_tables;
 mod instructions;
-mod part;
 mod repl;
 mod repl_table;
+mod report_page;
 mod rounds;
 mod tables;
 
@@ -48,7 +48,7 @@ pub fn stdio(words: &[&str]) -> TaskResult {
     rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
     let instructions = instructions::count(&field, &binaries.join("bench-echo"));
     let page = tables::page(&plan, &field, &samples, &instructions);
-    part::put(&page)
+    report_page::put(&page)
 }
 
 /// Builds all clients and servers. Returns the folders of our binaries and of the peers.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use super::answering::ResponseInFlight;
 use super::calls::{CallQueue, QueuedCall};
+use super::response_stream::ResponseInFlight;
 use super::{Agent, ModelUsage, RunBudget};
 use crate::conversation::{Conversation, TurnBlock};
-use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent};
 use crate::run::{RequestInputs, RunEffect, RunEvent, RunInput, RunMachine};
+use crate::tool_offer::ToolOffer;
 
 /// Executes the decisions of a state machine.
 pub(super) struct AgentDriver {

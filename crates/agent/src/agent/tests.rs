@@ -1,9 +1,9 @@
 //! Agent runs against a scripted model API that validates requests as strictly as the real ones, in each format.
 
-mod cancelled;
-mod runs;
+mod cancellation;
+mod completion;
+mod overload;
 mod sub_agents;
-mod waiting;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,8 +21,8 @@ use wharf_tools::{
 use super::*;
 use crate::conversation::{ConversationTurn, ResultBlock};
 use crate::provider::{ApiFormat, ModelProvider};
+use crate::repair::flaw;
 use crate::run::RunEnding;
-use crate::whole::flaw;
 
 const FORMATS: [ApiFormat; 3] = [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses];
 

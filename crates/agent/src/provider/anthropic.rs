@@ -1,6 +1,6 @@
 //! Decoder for Anthropic's Messages API.
 
-mod body;
+mod request;
 mod thinking;
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson, members};
 use wharf_spec::EscapedText;
 
-use super::arguments;
+use super::api_error::UnredactedError;
+use super::call_arguments;
 use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
-use super::said::UnredactedError;
 use crate::conversation::TurnBlock;
 
-pub(super) use body::body;
+pub(super) use request::body;
 
 /// Decodes the events of one response.
 pub(super) struct AnthropicDecoder {
@@ -166,7 +166,7 @@ impl AnthropicDecoder {
                 TurnBlock::Thinking { provider, raw: RawJson::of(&thought).ok()? }
             }
             BlockDraft::Call { id, name, given, written } => {
-                arguments::call(id, name, if written.is_empty() { &given } else { &written })
+                call_arguments::call(id, name, if written.is_empty() { &given } else { &written })
             }
             BlockDraft::Carried { raw, is_thinking: true, .. } => TurnBlock::Thinking { provider, raw },
             BlockDraft::Carried { raw, written, .. } => {

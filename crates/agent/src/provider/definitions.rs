@@ -2,7 +2,7 @@
 //!
 //! A tool that cannot be encoded is withheld with a reason. It never fails the request.
 
-mod dialect;
+mod keywords;
 mod schema;
 
 use std::borrow::Cow;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wharf_net::{BodyError, SendError};
 
-use super::said::ApiErrorMessage;
+use super::api_error::ApiErrorMessage;
 
 /// Error kinds for a conversation that exceeds the context window.
 const CONTEXT_ERROR_KINDS: [&str; 3] = ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
@@ -153,7 +153,7 @@ impl ModelError {
 mod tests {
     use wharf_spec::Redactor;
 
-    use super::super::said::UnredactedError;
+    use super::super::api_error::UnredactedError;
     use super::*;
 
     fn refused(status: u16, body: &str) -> ModelError {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Redactor;
 
+use super::api_error::{UnredactedError, shown};
 use super::error::ModelError;
-use super::said::{UnredactedError, shown};
 use crate::conversation::TurnBlock;
 
 /// Structural limits of one event. The last event of a long response may repeat all of its content.

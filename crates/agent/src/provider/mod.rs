@@ -3,18 +3,18 @@
 //! Covers the communication only. The agent loop decides how to react to responses and errors.
 
 mod anthropic;
-mod arguments;
-mod chat;
+mod api_error;
+mod call_arguments;
+mod chat_completions;
 mod definitions;
 mod error;
 mod event;
-mod model;
-mod pictures;
-mod responses;
-mod retry;
-mod said;
 #[cfg(test)]
-mod samples;
+mod fixtures;
+mod model;
+mod responses;
+mod result_images;
+mod retry;
 mod stream;
 
 use std::fmt;
@@ -26,11 +26,11 @@ use wharf_spec::{HttpSpec, Redactor, Secret};
 
 use crate::conversation::Conversation;
 
+pub use api_error::ApiErrorMessage;
 pub use definitions::{EncodedTool, EncodedTools, ModelToolDefinition, UnencodableReason, UnencodableTool, compile};
 pub use error::ModelError;
 pub use event::{ModelEvent, StopReason};
 pub use model::Model;
-pub use said::ApiErrorMessage;
 pub use stream::ModelStream;
 
 /// Version of Anthropic's API used by this client.
@@ -208,7 +208,7 @@ fn hidden(value: &Secret) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::samples::provider;
+    use super::fixtures::provider;
     use super::*;
 
     #[test]

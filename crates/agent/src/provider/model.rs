@@ -8,14 +8,14 @@ use bytes::Bytes;
 use wharf_net::{HeaderMap, HttpResponse, Method, Net, RedirectPolicy, header};
 use wharf_spec::Redactor;
 
+use super::api_error::UnredactedError;
 use super::definitions::EncodedTools;
 use super::error::ModelError;
 use super::event::{ModelEvent, ResponseDecoder};
 use super::responses::ReasoningMode;
 use super::retry::{RetryPolicy, retry_after};
-use super::said::UnredactedError;
 use super::stream::{IDLE_TIMEOUT, ModelStream, StreamDecoder};
-use super::{ApiFormat, CompletionRequest, ModelProvider, anthropic, chat, responses};
+use super::{ApiFormat, CompletionRequest, ModelProvider, anthropic, chat_completions, responses};
 
 /// Maximum bytes read of a response that is not an event stream.
 const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
@@ -104,7 +104,7 @@ impl Model {
     fn body(&self, request: &CompletionRequest<'_>, thoughts: ReasoningMode) -> Result<Bytes, ModelError> {
         let body = match self.provider.format {
             ApiFormat::Anthropic => anthropic::body(&self.provider, request),
-            ApiFormat::ChatCompletions => chat::body(&self.provider, request),
+            ApiFormat::ChatCompletions => chat_completions::body(&self.provider, request),
             ApiFormat::Responses => responses::body(&self.provider, request, thoughts),
         };
         body.map(Bytes::from).map_err(|error| ModelError::Unwritable(error.to_string()))
@@ -114,7 +114,7 @@ impl Model {
         let source = self.provider.source();
         match self.provider.format {
             ApiFormat::Anthropic => Box::new(anthropic::AnthropicDecoder::new(source)),
-            ApiFormat::ChatCompletions => Box::new(chat::ChatDecoder::new(source)),
+            ApiFormat::ChatCompletions => Box::new(chat_completions::ChatDecoder::new(source)),
             ApiFormat::Responses => Box::new(responses::ResponsesDecoder::new(source)),
         }
     }

@@ -1,6 +1,6 @@
 //! Decoder for OpenAI's Responses API.
 
-mod body;
+mod request;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -8,12 +8,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_spec::EscapedText;
 
-use super::arguments;
+use super::api_error::UnredactedError;
+use super::call_arguments;
 use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
-use super::said::UnredactedError;
 use crate::conversation::TurnBlock;
 
-pub(super) use body::{ReasoningMode, body};
+pub(super) use request::{ReasoningMode, body};
 
 /// Decodes the events of one response.
 pub(super) struct ResponsesDecoder {
@@ -149,7 +149,7 @@ impl ResponsesDecoder {
     fn call(&mut self, item: OutputItem) -> TurnBlock {
         self.has_calls = true;
         let id = item.call_id.or(item.id).unwrap_or_default();
-        arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
+        call_arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
     }
 
     fn carried(&self, kind: &str, item: &RawValue) -> Result<TurnBlock, ResponseFailure> {

@@ -72,7 +72,7 @@ mod tests {
     use wharf_spec::Redactor;
 
     use super::*;
-    use crate::provider::said::{ApiErrorMessage, UnredactedError};
+    use crate::provider::api_error::{ApiErrorMessage, UnredactedError};
 
     fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
         ModelError::Refused { status, said: said(body), retry_after: retry_after.map(Duration::from_secs) }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use wharf_json::RawJson;
 use wharf_tools::AgentNote;
 
-use super::answer::{PartialResponse, SkippedCalls, TRUNCATED_REASON};
-use super::ids::CallIds;
-use super::noted::noted;
-use super::repeats::{CallSignature, LoopDetector};
-use super::room::{ShortenCost, ShortenScope, TokenEstimator, leave_out_pictures, room, shorten};
-use super::round::CallRound;
-use super::wanted::RequestedCall;
+use super::call_ids::CallIds;
+use super::call_round::CallRound;
+use super::context_window::{ShortenCost, ShortenScope, TokenEstimator, leave_out_pictures, room, shorten};
+use super::loop_detector::{CallSignature, LoopDetector};
+use super::note_blocks::noted;
+use super::partial_response::{PartialResponse, SkippedCalls, TRUNCATED_REASON};
+use super::requested_call::RequestedCall;
 use super::{CallReport, RunEnding, RunEvent};
 use crate::agent::AgentLimits;
 use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
-use crate::offer::ToolOffer;
 use crate::provider::{ModelError, ModelEvent, StopReason};
-use crate::whole;
+use crate::repair;
+use crate::tool_offer::ToolOffer;
 
 const CANCELLED_RESULT: &str = "cancelled by the user";
 const INTERRUPTED_RESULT: &str = "not executed: the response was interrupted";
@@ -106,7 +106,7 @@ impl RunMachine {
         limits: AgentLimits,
         max_tokens: u32,
     ) -> (Self, Vec<RunEffect>) {
-        whole::mend(&mut conversation, UNKNOWN_RESULT);
+        repair::mend(&mut conversation, UNKNOWN_RESULT);
         let unsaid = unsaid(&conversation, said);
         let mut machine = Self {
             limits,
@@ -377,7 +377,7 @@ impl RunMachine {
 
     /// Ends the run with a response whose calls are not executed.
     fn stop(&mut self, blocks: Vec<TurnBlock>, why: &str, ending: RunEnding) {
-        self.unsaid = whole::refusals(whole::calls(&blocks), why);
+        self.unsaid = repair::refusals(repair::calls(&blocks), why);
         self.say(TurnRole::Assistant, blocks);
         self.end(ending);
     }
@@ -401,7 +401,7 @@ impl RunMachine {
         if !blocks.is_empty() {
             let turn = ConversationTurn { role, blocks };
             for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_pictures) {
-                whole::add(Arc::make_mut(conversation), turn.clone());
+                repair::add(Arc::make_mut(conversation), turn.clone());
             }
             self.tell(RunEvent::Turn(turn));
         }

@@ -6,17 +6,17 @@ use url::Url;
 use wharf_net::AuthFuture;
 
 use super::AccountOptions;
+use crate::auth_http::{AuthHttpClient, shown};
+use crate::browser::LoginBrowser;
 use crate::challenge::AuthChallenge;
 use crate::discovery::{self, DiscoveryResult, EndpointSource};
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
-use crate::fetch::{AuthHttpClient, shown};
 use crate::login::{self, AuthServerContext};
 use crate::revoke::{self, RevocationOutcome};
 use crate::settings::AuthSettings;
 use crate::token::TokenSet;
 use crate::vault::StoredLogin;
-use crate::visitor::LoginBrowser;
 
 /// Operations at the authorization server of a server.
 pub(super) trait AuthorizationFlows: Send + Sync {

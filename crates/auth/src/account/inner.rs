@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::flight::{SingleFlight, TaskCounter};
 use super::flows::AuthorizationFlows;
-use super::memory::{AccountState, LoginSource};
+use super::single_flight::{SingleFlight, TaskCounter};
+use super::state::{AccountState, LoginSource};
+use crate::browser::LoginBrowser;
 use crate::discovery::is_of;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::login::LoginOutcome;
 use crate::vault::{AccountKey, StoredLogin, Vault, VaultError};
-use crate::visitor::LoginBrowser;
 
 /// Timeout for a renewal of the same login in another process.
 const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);

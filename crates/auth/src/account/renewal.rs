@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use wharf_net::AuthFuture;
 
-use super::entry::source;
-use super::flight::AbandonPolicy;
 use super::inner::AccountInner;
-use super::memory::{AccountState, ActiveLogin, LoginSource, RenewalStart};
+use super::login_logout::source;
+use super::single_flight::AbandonPolicy;
+use super::state::{AccountState, ActiveLogin, LoginSource, RenewalStart};
 use crate::discovery::EndpointSource;
 use crate::error::{LoginError, TokenError};
 use crate::token::TokenSet;

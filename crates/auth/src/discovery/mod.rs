@@ -2,24 +2,24 @@
 //!
 //! A metadata document is used as a whole or not at all. A document of another server is ignored.
 
-mod addresses;
-mod document;
-mod metadata;
-mod resource;
+mod attempts;
+mod resource_metadata;
+mod server_metadata;
 #[cfg(test)]
 mod tests;
-mod tried;
+mod untrusted_json;
+mod well_known;
 
 use url::Url;
 
+use crate::auth_http::{AuthHttpClient, checked, shown};
 use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
-use crate::fetch::{AuthHttpClient, checked, shown};
 use crate::settings::{AuthSettings, TokenGrant};
-use resource::ResourceMetadata;
-pub(crate) use resource::is_of;
-use tried::DiscoveryAttempts;
-pub(crate) use tried::INSTEAD;
+use attempts::DiscoveryAttempts;
+pub(crate) use attempts::INSTEAD;
+use resource_metadata::ResourceMetadata;
+pub(crate) use resource_metadata::is_of;
 
 /// Discovered facts about a server and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) async fn discover(
     settings: &AuthSettings,
 ) -> Result<DiscoveryResult, LoginError> {
     let mut tried = DiscoveryAttempts::default();
-    let description = resource::description(outside, server, challenge, &mut tried).await;
+    let description = resource_metadata::description(outside, server, challenge, &mut tried).await;
     let (description, found) = match (owners_own(settings), description) {
         // Missing metadata are tolerated here. Metadata of another server, and a server that is temporarily
         // unavailable, are not.
@@ -99,9 +99,9 @@ pub(crate) async fn discover(
         (Some(found), Ok(description)) => (description, found),
         (None, Ok(description)) => {
             let found = match (&settings.issuer, &description) {
-                (Some(issuer), _) => metadata::of_any(outside, std::slice::from_ref(issuer), &mut tried).await?,
-                (None, Some(description)) => metadata::of_any(outside, &description.issuers, &mut tried).await?,
-                (None, None) => metadata::at_origin(outside, server, &mut tried).await?,
+                (Some(issuer), _) => server_metadata::of_any(outside, std::slice::from_ref(issuer), &mut tried).await?,
+                (None, Some(description)) => server_metadata::of_any(outside, &description.issuers, &mut tried).await?,
+                (None, None) => server_metadata::at_origin(outside, server, &mut tried).await?,
             };
             (description, found)
         }
@@ -195,7 +195,7 @@ fn discovered(
 ) -> DiscoveryResult {
     let is_owners = server.named == EndpointSource::Owner;
     let Some(description) = description else {
-        let resource = is_owners.then(|| addresses::name(dialled));
+        let resource = is_owners.then(|| well_known::name(dialled));
         return DiscoveryResult { resource, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server };
     };
     let ResourceMetadata { resource, mut issuers, scopes, needs_dpop } = description;

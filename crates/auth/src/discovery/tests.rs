@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use wharf_net::NetOptions;
 
 use super::*;
+use crate::auth_http::static_site::{StaticSite, answer};
 use crate::challenge::TokenScheme;
-use crate::fetch::site::{StaticSite, answer};
 
 const PATH_METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";

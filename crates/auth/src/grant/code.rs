@@ -5,13 +5,13 @@ use url::form_urlencoded;
 use wharf_spec::UntrustedText;
 
 use super::{GrantRequest, missing};
+use crate::auth_http::{checked, shown};
+use crate::browser::{BrowserVisit, LoginCallback, LoginPage, VisitError};
 use crate::discovery::AuthServerMetadata;
 use crate::error::LoginError;
-use crate::fetch::{checked, shown};
 use crate::jwt::{encoded, unguessable};
 use crate::login::AuthServerContext;
 use crate::token::TokenSet;
-use crate::visitor::{BrowserVisit, LoginCallback, LoginPage, VisitError};
 
 /// Maximum length of a quoted error text in characters.
 const MAX_ERROR_TEXT_CHARS: usize = 200;

@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep_until};
 use wharf_spec::{Secret, UntrustedText};
 
 use super::{GrantRequest, missing};
+use crate::auth_http::{checked, shown};
+use crate::browser::{BrowserVisit, DeviceCodePage, VisitError};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::{checked, shown};
 use crate::login::AuthServerContext;
 use crate::token::{TokenSet, succeeded};
-use crate::visitor::{BrowserVisit, DeviceCodePage, VisitError};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Default polling interval, and its increment on `slow_down`.

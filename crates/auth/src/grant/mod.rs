@@ -4,11 +4,11 @@ mod code;
 mod device;
 mod unattended;
 
+use crate::auth_http::UrlSource;
 use crate::client::OAuthClient;
 use crate::discovery::AuthServerMetadata;
 use crate::dpop::DpopKey;
 use crate::error::LoginError;
-use crate::fetch::UrlSource;
 use crate::login::AuthServerContext;
 use crate::token::{TokenRequest, TokenSet};
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 use wharf_spec::Secret;
 
 use super::GrantRequest;
+use crate::auth_http::UrlSource;
 use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::error::{LoginError, TokenError};
-use crate::fetch::UrlSource;
 use crate::login::AuthServerContext;
 use crate::settings::{AssertionSource, TokenGrant};
 use crate::token::{TokenRequest, TokenSet, succeeded};

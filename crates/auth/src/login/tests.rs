@@ -1,6 +1,6 @@
-mod moving;
+mod browser_login;
+mod issuer_move;
 mod unattended;
-mod visiting;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use url::Url;
 use wharf_net::AuthFuture;
 use wharf_spec::Secret;
 
-use super::desk::ScriptedSite;
+use super::scripted_site::ScriptedSite;
 use super::*;
+use crate::browser::{BrowserVisit, DeviceCodePage, LoginCallback, LoginPage, VisitError};
 use crate::client::TokenEndpointAuth;
-use crate::visitor::{BrowserVisit, DeviceCodePage, LoginCallback, LoginPage, VisitError};
 
 /// Describes a server and its authorization server, both at this test server.
 fn protected(desk: &ScriptedSite, more: &Value) {

@@ -2,7 +2,7 @@ use url::Url;
 use wharf_net::NetOptions;
 
 use super::*;
-use crate::fetch::site::{StaticSite, answer};
+use crate::auth_http::static_site::{StaticSite, answer};
 
 const REDIRECT: &str = "http://127.0.0.1:4711/callback";
 

@@ -5,7 +5,7 @@ use wharf_net::{HeaderMap, StatusCode};
 
 use super::*;
 use crate::client::{ClientOrigin, TokenEndpointAuth};
-use crate::login::desk::{ScriptedSite, ScriptedSiteRequest};
+use crate::login::scripted_site::{ScriptedSite, ScriptedSiteRequest};
 
 const NOW: u64 = 1_000_000;
 const YEAR: u64 = 365 * 86_400_000;

@@ -10,7 +10,7 @@ use wharf_store::{
     DocumentUpdateError, LockError, LockFile,
 };
 
-use super::shelves::{AccountEntry, ContentError, LoginFileContent};
+use super::file_content::{AccountEntry, ContentError, LoginFileContent};
 use super::{AccountKey, StoredLogin, Vault, VaultError};
 
 /// Maximum size of the file in bytes.

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use wharf_spec::Secret;
 
 use super::file::{EditOutcome, LoginFile};
-use super::shelves::AccountEntry;
+use super::file_content::AccountEntry;
 use super::{AccountKey, Keyring, KeyringError, StoredLogin, Vault, VaultError};
 
 /// Maximum size of one account in bytes.

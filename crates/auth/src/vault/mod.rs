@@ -1,10 +1,10 @@
 //! Storage of logins: a private file or the system keyring.
 
 mod file;
+mod file_content;
+mod in_memory;
 mod keyring;
-mod memory;
 mod record;
-mod shelves;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +16,8 @@ use url::Url;
 use wharf_spec::{Secret, UntrustedText, shown_url};
 
 pub use file::FileVault;
+pub use in_memory::MemoryVault;
 pub use keyring::KeyringVault;
-pub use memory::MemoryVault;
 
 use crate::client::OAuthClient;
 use crate::token::TokenSet;

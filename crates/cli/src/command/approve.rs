@@ -6,11 +6,11 @@ use wharf_config::ConfiguredServer;
 
 use wharf_terminal::approval::{Waiting, approvals, approvals_failed, told, waiting, waits};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
-use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
 use wharf_terminal::servers::shown_word;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, paint};
+use wharf_terminal::suggestions::suggestion;
 use wharf_terminal::table::wrap_gutter;
 
 /// Minimum length of a digest prefix given with `--digest`.
@@ -150,7 +150,7 @@ fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Fa
         if let Some(problem) =
             named.clone().filter(|server| waits(server)).find_map(|server| server.described.as_ref().err())
         {
-            return Err(wharf_terminal::configured::problems_of(name, problem));
+            return Err(wharf_terminal::config_context::problems_of(name, problem));
         }
         if !named.any(waits) {
             session.console.say(format_args!("{} needs no approval.", paint(NAME, name)));

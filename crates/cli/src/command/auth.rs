@@ -1,6 +1,6 @@
 //! `wharf auth`: logs in to a server. `wharf auth status` lists logins.
 
-mod meant;
+mod login_lookup;
 mod status;
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use wharf_terminal::servers::{ServerArg, connect_one, shown_word};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
-pub use meant::LoginSelection;
+pub use login_lookup::LoginSelection;
 pub use status::named;
 
 #[derive(Debug, clap::Args)]

@@ -13,10 +13,10 @@ use wharf::tools::ToolCaller;
 use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
-use crate::selector::{SelectedTool, select};
+use crate::tool_selector::{SelectedTool, select};
 use wharf_terminal::call_arguments::{InputSchema, ToolHelp, TypedArgument, TypedWords, compose, example, read_object};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::hosting::{OneShotHost, StartMode};
+use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
 use wharf_terminal::servers::{ServerArg, names, shown_word};
 use wharf_terminal::services::{OfferedServices, ServiceArgs, warn_of_logs};
 use wharf_terminal::session::{CommandSession, CommonArgs};

@@ -3,7 +3,7 @@
 use wharf_config::clients::{ConversionNote, ExternalClient, NoteSeverity};
 
 use wharf_terminal::failure::Failure;
-use wharf_terminal::nearest::suggestion;
+use wharf_terminal::suggestions::suggestion;
 
 /// Returns the failure for an unknown program name.
 pub fn known_clients(name: &str) -> Failure {

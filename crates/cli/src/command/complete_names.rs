@@ -16,7 +16,7 @@ use wharf_config::{Config, load};
 
 use super::Cli;
 use wharf_terminal::command_words::{option, positional};
-use wharf_terminal::configured::whereabouts;
+use wharf_terminal::config_context::whereabouts;
 use wharf_terminal::session::CliContext;
 
 #[derive(Debug, clap::Args)]

@@ -2,20 +2,20 @@
 //!
 //! Each scene checks its own result, so the tour also tests the installation.
 
-mod cast;
-mod conversation;
-mod many;
+mod demo_servers;
+mod failure_scenes;
+mod host_scene;
+mod interaction_scenes;
 mod network;
 mod processes;
 mod scenes;
 mod tour;
-mod trouble;
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question::is_somebody_there;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
-use cast::{AnswerSource, DemoServers};
+use demo_servers::{AnswerSource, DemoServers};
 use tour::DemoTour;
 
 #[derive(Debug, clap::Args)]
@@ -67,17 +67,17 @@ async fn perform(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), 
     tour.step("progress", "A slow call reports progress", scenes::progress(cast)).await?;
     tour.step("parallel", "Sixteen calls at once", scenes::parallel(cast)).await?;
     tour.step("network", "The same over HTTP, in each of its forms", network::forms(cast)).await?;
-    tour.step("error", "A tool that returns an error", trouble::error(cast)).await?;
-    tour.step("cancel", "A call that is cancelled", trouble::cancel(cast)).await?;
-    tour.step("question", "A tool that asks for input", conversation::question(cast)).await?;
-    tour.step("watch", "A change notification", conversation::watch(cast)).await?;
-    tour.step("task", "A task that outlives its request", conversation::task(cast)).await?;
+    tour.step("error", "A tool that returns an error", failure_scenes::error(cast)).await?;
+    tour.step("cancel", "A call that is cancelled", failure_scenes::cancel(cast)).await?;
+    tour.step("question", "A tool that asks for input", interaction_scenes::question(cast)).await?;
+    tour.step("watch", "A change notification", interaction_scenes::watch(cast)).await?;
+    tour.step("task", "A task that outlives its request", interaction_scenes::task(cast)).await?;
     tour.step("environment", "The environment a server sees", scenes::environment(cast)).await?;
     tour.step("read", "A resource and a prompt", scenes::read(cast)).await?;
-    tour.step("crash", "A server that crashes", trouble::crash(cast)).await?;
-    tour.step("missing", "A command that does not exist", trouble::missing(cast)).await?;
-    tour.step("many", "Many servers as one, under rules", many::servers(cast)).await?;
-    tour.step("close", "No processes left behind", trouble::close(cast)).await?;
+    tour.step("crash", "A server that crashes", failure_scenes::crash(cast)).await?;
+    tour.step("missing", "A command that does not exist", failure_scenes::missing(cast)).await?;
+    tour.step("many", "Many servers as one, under rules", host_scene::servers(cast)).await?;
+    tour.step("close", "No processes left behind", failure_scenes::close(cast)).await?;
     Ok(())
 }
 

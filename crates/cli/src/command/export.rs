@@ -7,7 +7,7 @@ use wharf_config::clients::{ExternalClient, export};
 use wharf_spec::ActivationState;
 
 use crate::command::clients::{known_clients, note_line};
-use wharf_terminal::configured::refusal;
+use wharf_terminal::config_context::refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 

@@ -11,12 +11,12 @@ use wharf_config::{ApprovalSubject, EntrySite, describe};
 use wharf_spec::{ServerName, UntrustedText};
 
 use crate::command::clients::{known_clients, note_line};
-use crate::command::configuration::relative;
-use crate::masked::{self, SecretDisplay};
-use wharf_terminal::configured::{home, problems_of};
+use crate::command::configuration::relative_paths;
+use crate::masking::{self, SecretDisplay};
+use wharf_terminal::config_context::{home, problems_of};
+use wharf_terminal::config_scope::{ConfigScope, write_server};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind, gutter};
 use wharf_terminal::question;
-use wharf_terminal::scope::{ConfigScope, write_server};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, HEADING, NAME, QUIET, WARNING, paint};
 
@@ -136,7 +136,7 @@ fn find(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>,
     for name in &args.servers {
         if !found.iter().any(|one| one.server.id == *name) {
             let names = found.iter().map(|one| one.server.id.as_str());
-            let hint = wharf_terminal::nearest::suggestion(name, names);
+            let hint = wharf_terminal::suggestions::suggestion(name, names);
             return Err(Failure::usage(format_args!("no server `{name}` to import")).hint(hint));
         }
     }
@@ -223,7 +223,7 @@ async fn settle(
         }
     };
     let mut shown =
-        describe(&name, &masked::entry(&server.entry, SecretDisplay::Masked)).described.unwrap_or(described);
+        describe(&name, &masking::entry(&server.entry, SecretDisplay::Masked)).described.unwrap_or(described);
     let places = &session.configuration.places;
     let file = places.file_of(args.scope.layer()).unwrap_or_default();
     shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
@@ -245,7 +245,7 @@ async fn settle(
     };
     if fate != ImportOutcome::Declined {
         let mut entry = server.entry.clone();
-        relative::settle(session, args.scope, name.as_str(), &mut entry).await;
+        relative_paths::settle(session, args.scope, name.as_str(), &mut entry).await;
         store(args, session, &name, entry, fate)?;
     }
     Ok(fate)

@@ -1,6 +1,6 @@
 //! `wharf logs`: prints the stderr output of servers and their process starts and exits.
 
-mod running;
+mod remote_lines;
 mod tail;
 
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use wharf::LogSource;
 use wharf_spec::UntrustedText;
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::nearest::suggestion;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, QUIET, paint};
+use wharf_terminal::suggestions::suggestion;
 
 use tail::{LogEntry, LogTails, servers_in};
 
@@ -83,7 +83,7 @@ pub async fn run(args: &LogsArgs, session: &CommandSession) -> CommandResult {
     let mut tails = LogTails::new(folder.clone(), args.id.clone());
     let mut entries = tails.more();
     if let (true, Some(id)) = (entries.is_empty(), &args.id) {
-        entries = running::ask(session, id).await;
+        entries = remote_lines::ask(session, id).await;
     }
     let surplus = entries.len().saturating_sub(args.lines);
     entries.drain(..surplus);

@@ -8,7 +8,7 @@ use wharf_wire::{PromptResult, RawJson};
 
 use wharf_terminal::call_arguments::read_words;
 use wharf_terminal::content::text_view;
-use wharf_terminal::denied::refuse_denied;
+use wharf_terminal::deny_rules::refuse_denied;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::prompt_text::{check, expand, text};
 use wharf_terminal::servers::{ServerArg, connect_one};

@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ReadResult};
 
 use wharf_terminal::content::resources_saving;
-use wharf_terminal::denied::refuse_denied;
+use wharf_terminal::deny_rules::refuse_denied;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::saving::SaveDirectory;
 use wharf_terminal::servers::{ServerArg, connect_one};

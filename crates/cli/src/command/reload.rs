@@ -4,7 +4,7 @@ use wharf_spec::UntrustedText;
 
 use wharf_terminal::control::ControlResponse;
 use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
-use wharf_terminal::fleet::ReloadReport;
+use wharf_terminal::managed_host::ReloadReport;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]

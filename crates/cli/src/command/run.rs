@@ -4,7 +4,7 @@
 
 mod driver;
 mod events;
-mod spent;
+mod run_totals;
 mod text;
 
 use std::time::Duration;
@@ -20,8 +20,8 @@ use wharf_terminal::chat::ChatSession;
 use wharf_terminal::chat::models::{ModelCatalog, SelectedModel};
 use wharf_terminal::control::ControlSocket;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::fleet::{LoadedConfig, ManagedHost};
-use wharf_terminal::hosting::{ManagedHostOptions, start_standing};
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, start_standing};
 use wharf_terminal::session::{CommandSession, CommonArgs, timeout};
 use wharf_terminal::stdin::read_all;
 

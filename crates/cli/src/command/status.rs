@@ -1,7 +1,7 @@
 //! `wharf status`: shows the state of each server, from a running `wharf` or by connecting; with `--watch`, on every
 //! change.
 
-mod running;
+mod remote_status;
 mod watch;
 
 use std::time::Instant;
@@ -9,14 +9,14 @@ use std::time::Instant;
 use wharf::Host;
 use wharf_spec::{ReconnectPolicy, ServerEntry};
 
-use wharf_terminal::configured::ADD;
+use wharf_terminal::config_context::ADD;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::fleet::{LoadedConfig, ManagedHost};
-use wharf_terminal::hosting::start_host;
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
+use wharf_terminal::one_shot_host::start_host;
 use wharf_terminal::probe::{self, brief, frame};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::status::gathered::{StatusRow, worst};
 use wharf_terminal::status::show::{document, table};
+use wharf_terminal::status::status_rows::{StatusRow, worst};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -62,7 +62,7 @@ pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
         return watch::watch(session, &args.ids).await;
     }
     if !args.connect
-        && let Some(known) = running::ask(session, config, &args.ids).await
+        && let Some(known) = remote_status::ask(session, config, &args.ids).await
     {
         return known.show(session, &args.ids);
     }
@@ -108,7 +108,7 @@ pub async fn briefly(session: &CommandSession, ids: &[String]) -> CommandResult 
         session.console.print(format_args!("{}\n", brief(looked)))?;
         kinds.extend(looked.kind());
     }
-    Ok(wharf_terminal::status::gathered::worst_of(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
+    Ok(wharf_terminal::status::status_rows::worst_of(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
 }
 
 /// Disables reconnects: the command waits for a single attempt.

@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::Interest;
 
 use wharf_terminal::clock::time_of_day;
-use wharf_terminal::denied::{refuse_denied, refuse_listing};
+use wharf_terminal::deny_rules::{refuse_denied, refuse_listing};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::session::{CommandSession, CommonArgs};

@@ -9,8 +9,8 @@ use wharf_spec::{ServerEntry, UntrustedText};
 
 use wharf_terminal::call_arguments::InputSchema;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::hosting::{OneShotHost, StartMode};
 use wharf_terminal::listing::{ServerItems, show};
+use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
 use wharf_terminal::search;
 use wharf_terminal::servers::{ServerArgs, while_starting};
 use wharf_terminal::session::{CommandSession, CommonArgs};

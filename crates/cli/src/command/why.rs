@@ -1,6 +1,6 @@
 //! `wharf why`: checks every step of reaching a server and shows the one that fails.
 
-mod standing;
+mod config_checks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use serde::Serialize;
 use wharf_config::{Config, ConfiguredServer, TransportDefinition};
 use wharf_spec::UntrustedText;
 
-use self::standing::{StepCheck, approval, missing, placed, references};
-use wharf_terminal::configured::refusal;
+use self::config_checks::{StepCheck, approval, missing, placed, references};
+use wharf_terminal::config_context::refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, ErrorDocument, Failure};
 use wharf_terminal::probe::{
     self, ProbeCode, ProbeFailure, ProbeStep, ReadyServer, StepState, next_step, render_rows, row_document,

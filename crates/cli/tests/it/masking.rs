@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
 use std::path::{Path, PathBuf};
 
-use wharf_testkit::below::Refused;
+use wharf_testkit::transport_faults::Refused;
 
 use crate::support::{Ran, finished, quoted, wharf};
 

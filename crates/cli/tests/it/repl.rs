@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use wharf_testkit::below::Refused;
 use wharf_testkit::modeld::{Answer, AnswerFailure};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::repl::{self, PROMPT, await_state, leave};
+use wharf_testkit::transport_faults::Refused;
 
 use crate::house::{shell, working};
 use crate::run::Stage;

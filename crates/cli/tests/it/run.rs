@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use wharf_testkit::below::Refused;
 use wharf_testkit::modeld::{Answer, AnswerFailure, Modeld, Say, Script, ScriptedToolResult};
+use wharf_testkit::transport_faults::Refused;
 
 use crate::house::{House, shell, working};
 use crate::signals::send;

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use wharf_testkit::below::Refused;
+use wharf_testkit::transport_faults::Refused;
 
 use crate::demo_http::client::Demo;
 use crate::support::{Ran, assert_harmless, run};

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use wharf_testkit::below::Refused;
+use wharf_testkit::transport_faults::Refused;
 
 use crate::house::{House, boom, shell, working};
 use crate::support::{Ran, assert_harmless, faultd};

@@ -3,7 +3,7 @@
 //! The probe is always sent before `initialize`: a server that supports both eras commits to the one it sees first.
 
 mod remote;
-mod verdicts;
+mod transport_cache;
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 use wharf_spec::{Redactor, ServerSpec, StdioSpec, UntrustedText};
 use wharf_wire::{DiscoverResult, Era, Implementation, Revision, ServerCapabilities};
 
-use crate::bulletin::NotificationHub;
 use crate::connection::{Connection, ConnectionInner, ServerFacts};
-use crate::desk::ServerRequestHandler;
 use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RawResult, RequestTarget};
 use crate::era::{self, ProbeVerdict, ProtocolState};
 use crate::error::{CallError, ConnectCause, ConnectError, DisconnectCause, DisconnectReport};
 use crate::flow::ReadRetryBudget;
-use crate::flow::mirror::HeaderParamTable;
+use crate::flow::header_params::HeaderParamTable;
+use crate::notifications::NotificationHub;
 use crate::options::{ConnectOptions, NegotiationMode};
 use crate::request::constant_meta;
+use crate::server_requests::ServerRequestHandler;
 use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
 use crate::transport::memory::{self, LocalServer};
@@ -59,7 +59,7 @@ pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connec
 }
 
 pub use remote::connect_http;
-pub use verdicts::TransportCache;
+pub use transport_cache::TransportCache;
 
 /// Connects to an in-process server and negotiates a revision.
 ///

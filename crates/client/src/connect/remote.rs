@@ -3,7 +3,7 @@
 use wharf_spec::{HttpSpec, HttpTransport, Redactor};
 use wharf_wire::Era;
 
-use super::verdicts::DetectedTransport;
+use super::transport_cache::DetectedTransport;
 use super::{ConnectAttempt, NegotiatedServer, OpenedServer};
 use crate::connection::Connection;
 use crate::error::{ConnectCause, ConnectError};

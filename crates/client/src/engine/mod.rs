@@ -7,12 +7,12 @@
 //! with an error that describes the problem.
 
 mod call;
-mod errands;
 mod excerpt;
 mod inbound;
 mod link;
 #[cfg(test)]
-mod model;
+mod model_tests;
+mod pending_replies;
 mod pool;
 mod table;
 
@@ -35,10 +35,10 @@ use crate::options::ProgressSink;
 use crate::tap::{Direction, WireObserver};
 
 pub(crate) use call::PendingCall;
-use errands::OpenRequests;
-pub(crate) use errands::{Errand, RequestRefusal};
 pub(crate) use inbound::{MessageDelivery, ResponseChannel};
 pub(crate) use link::{CallEffect, Link, OutgoingMessage, RequestLabel, SendState, SubmitError, Ticket};
+use pending_replies::OpenRequests;
+pub(crate) use pending_replies::{Errand, RequestRefusal};
 use pool::BufferPool;
 use table::{ExpiredCall, InFlightTable, PendingSlot};
 

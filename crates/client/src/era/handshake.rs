@@ -6,9 +6,9 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, InitializeResult, JsonDecodeError, JsonLimits, RawJson, Revision, View};
 
 use super::CLIENT_INFO;
-use crate::desk::ServerRequestHandler;
 use crate::engine::{CallEffect, CallRequest, DropAction, Engine, RequestTarget};
 use crate::error::ConnectCause;
+use crate::server_requests::ServerRequestHandler;
 
 /// Returns the params of `initialize`, with the newest revision of this era.
 pub(crate) fn initialize_params(desk: &ServerRequestHandler) -> String {

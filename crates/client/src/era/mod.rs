@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use wharf_wire::{Era, JsonLimits, Progress, RawJson, Revision, RpcError, UnsupportedRevision, View};
 
-use crate::bulletin::{DispatchOutcome, NotificationHub};
-use crate::desk::ServerRequestHandler;
 use crate::engine::{Engine, NotMcpPeer, NotificationEffect, Protocol, RequestDisposition, ResultKind};
+use crate::notifications::{DispatchOutcome, NotificationHub};
 use crate::options::NotificationObserver;
+use crate::server_requests::ServerRequestHandler;
 
 pub(crate) use handshake::{ask_for_logs, initialize_params, judge_initialize};
 pub(crate) use negotiate::{ProbeVerdict, judge_probe};

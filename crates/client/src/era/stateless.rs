@@ -3,7 +3,7 @@
 use wharf_wire::Revision;
 
 use super::CLIENT_INFO;
-use crate::desk::ServerRequestHandler;
+use crate::server_requests::ServerRequestHandler;
 
 /// Returns the `_meta` members of every request (2026-07-28, basic/index), without the braces.
 pub(crate) fn meta_members(revision: Revision, desk: &ServerRequestHandler) -> String {

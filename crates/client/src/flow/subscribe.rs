@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_wire::{Interest, RawJson, Task, code};
 
-use crate::bulletin::{NotificationSubscriber, PendingChanges};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, PendingCall};
 use crate::error::{CallError, TimeoutKind};
+use crate::notifications::{NotificationSubscriber, PendingChanges};
 use crate::options::CallOptions;
 use crate::request::OutgoingRequest;
 

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use wharf_spec::UntrustedText;
 use wharf_wire::{Interest, RawJson, Task, TaskStatus, ToolResult, View, code};
 
-use super::settle::TaskHandling;
+use super::completion::TaskHandling;
 use super::subscribe::{Event, Subscription};
-use super::{mirror, rounds};
+use super::{header_params, input_rounds};
 use crate::connection::Connection;
 use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
@@ -62,7 +62,7 @@ impl Connection {
     ) -> Result<Started, CallError> {
         self.gate("tools/call")?;
         if self.is_stateless() {
-            let answer = mirror::call(self, tool, arguments, options.call, TaskHandling::HandOver).await?.answer;
+            let answer = header_params::call(self, tool, arguments, options.call, TaskHandling::HandOver).await?.answer;
             return match answer.kind {
                 ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::of(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -253,7 +253,7 @@ impl TaskHandle {
         }
         let keys: Vec<String> = open.iter().map(|request| request.key.get().to_owned()).collect();
         self.thinking().since = Some(Instant::now());
-        let responses = rounds::responses(&self.connection, open).await;
+        let responses = input_rounds::responses(&self.connection, open).await;
         {
             let mut thinking = self.thinking();
             let thought = thinking.since.take().map(|since| since.elapsed());

@@ -2,9 +2,9 @@
 //!
 //! It speaks 2026-07-28 and declares only capabilities with at least one handler.
 
+mod batch;
 mod call;
-mod ferry;
-mod serving;
+mod dispatcher;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +18,9 @@ use wharf_wire::{RawJson, Span};
 use crate::services::BoxedFuture;
 use crate::transport::memory::{LocalServer, ServerEnd, Workers};
 
+use batch::{ResponseBatch, host_side, worker_side};
 pub use call::{ToolCall, ToolReply};
-use ferry::{ResponseBatch, host_side, worker_side};
-use serving::ClosureDispatcher;
+use dispatcher::ClosureDispatcher;
 
 type ToolHandler = Arc<dyn Fn(ToolCall) -> BoxedFuture<Result<ToolReply, String>> + Send + Sync>;
 type ReadHandler = Arc<dyn Fn() -> BoxedFuture<Result<String, String>> + Send + Sync>;

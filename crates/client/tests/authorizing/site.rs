@@ -9,7 +9,7 @@ use url::Url;
 use wharf_client::{AuthRecovery, Authorizer, ConnectOptions, Connection, Limits, NotAuthorized, connect_http};
 use wharf_net::{AuthFuture, AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
 use wharf_spec::HttpSpec;
-use wharf_testkit::below::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
 use wharf_wire::Era;
 
 /// What every token begins with, so that it can be looked for.

@@ -1,6 +1,6 @@
 //! Tests of approvals: triggers for a new prompt, displayed lines and stored records.
 
-mod warned;
+mod warnings;
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};

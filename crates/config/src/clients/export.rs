@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Map, Value as Json, json};
 
 use super::ExternalClient;
-use super::filling::{ServerWriter, UnsupportedSetting};
+use super::client_schemas::shape;
 use super::note::{ConversionNote, shown};
-use super::tables::shape;
+use super::server_writer::{ServerWriter, UnsupportedSetting};
 use super::write::write;
 
 /// An exported client file.

@@ -10,9 +10,9 @@ use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosit
 use crate::{FileFormat, read};
 
 use super::ExternalClient;
-use super::fields::ServerReader;
+use super::client_schemas::shape;
 use super::note::{ConversionNote, shown};
-use super::tables::shape;
+use super::server_reader::ServerReader;
 
 /// A server imported from a client's file.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,14 +4,14 @@
 //! [`Note`]. Notes contain names of keys and variables, never values.
 
 mod client;
-mod dialect;
+mod client_schema;
+mod client_schemas;
 mod export;
-mod fields;
-mod filling;
 mod import;
 mod note;
-mod shape;
-mod tables;
+mod server_reader;
+mod server_writer;
+mod variable_syntax;
 mod variables;
 mod write;
 

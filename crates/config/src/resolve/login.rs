@@ -9,7 +9,7 @@ use wharf_spec::{AssertionSource, AuthSettings, DpopMode, Secret, TokenGrant};
 
 use super::EntryResolver;
 use crate::ConfigProblem;
-use crate::configured::{OauthDefinition, SourcedValue};
+use crate::server_definition::{OauthDefinition, SourcedValue};
 
 /// Maximum bytes of a key file.
 const MAX_KEY_BYTES: u64 = 64 << 10;

@@ -6,7 +6,7 @@ use wharf_spec::{Environment, Secret};
 
 use super::SecretError;
 use super::program::SecretProgram;
-use crate::approvals::look::on_path;
+use crate::approvals::file_digests::on_path;
 
 /// Service name of the stored secrets.
 const SERVICE: &str = "wharf";

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wharf_spec::{Environment, Secret, UntrustedText};
 
 use super::SecretError;
-use crate::approvals::look::on_path;
+use crate::approvals::file_digests::on_path;
 
 /// Maximum run time of a program.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);

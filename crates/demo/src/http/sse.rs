@@ -9,10 +9,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 
-use super::reader::EventStream;
+use super::event_stream::EventStream;
 use super::refusal::HttpRefusal;
 use super::sessions::HttpSession;
-use super::{HttpSite, answer};
+use super::{HttpSite, responses};
 use crate::message::Outbox;
 
 pub const PATH: &str = "/sse";
@@ -32,7 +32,7 @@ async fn open(State(site): State<Arc<HttpSite>>) -> Result<Response, HttpRefusal
     let (own, endpoint) = (Arc::clone(&session.own), format!("{MESSAGES}?sessionId={}", session.id));
     let bookmark = own.open();
     let visit = SseConnection { site, session };
-    Ok(answer::events(EventStream::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
+    Ok(responses::events(EventStream::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
 }
 
 /// POST: a message of a session, answered on its stream.
@@ -48,7 +48,7 @@ async fn receive(
     let session = session.ok_or_else(|| HttpRefusal::plain(StatusCode::NOT_FOUND, "there is no such session"))?;
     let out: Arc<dyn Outbox> = Arc::clone(&session.own) as _;
     session.server.handle(&body, &out);
-    Ok(answer::accepted())
+    Ok(responses::accepted())
 }
 
 /// A client on its stream. Dropping it ends the session.

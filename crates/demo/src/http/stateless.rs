@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::Value;
 
+use super::event_stream::EventStream;
 use super::feed::FeedStart;
 use super::outbox::CallOutbox;
-use super::reader::EventStream;
 use super::refusal::HttpRefusal;
-use super::{HttpSite, answer, headers};
+use super::{HttpSite, headers, responses};
 use crate::message::{IncomingMessage, IncomingRequest, RpcError, classify};
 use crate::server::DemoServer;
 
@@ -31,7 +31,7 @@ pub async fn receive(
             let checked = check(&server, headers, request);
             checked.map_err(|error| HttpRefusal::bad_request(error.reply(request.id.clone())))?;
         }
-        IncomingMessage::Notification { .. } | IncomingMessage::Ignored => return Ok(answer::accepted()),
+        IncomingMessage::Notification { .. } | IncomingMessage::Ignored => return Ok(responses::accepted()),
         IncomingMessage::Response { .. } => {
             return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "unexpected response: no request is pending"));
         }
@@ -42,11 +42,11 @@ pub async fn receive(
     let attendance = CancelOnDisconnect(Arc::new(server));
     attendance.0.handle_incoming(incoming, &out);
     drop(out);
-    Ok(match answer::beginning(&feed).await {
-        FeedStart::Sole(reply) => answer::json(answer::stateless_status(&reply), reply),
+    Ok(match responses::beginning(&feed).await {
+        FeedStart::Sole(reply) => responses::json(responses::stateless_status(&reply), reply),
         FeedStart::More | FeedStart::Nothing => {
             let bookmark = feed.open();
-            answer::events(EventStream::new(feed, bookmark, (attendance, permit)))
+            responses::events(EventStream::new(feed, bookmark, (attendance, permit)))
         }
     })
 }

@@ -10,13 +10,13 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::Value;
 
+use super::event_stream::EventStream;
 use super::feed::FeedStart;
 use super::headers::{self, VERSION};
 use super::outbox::CallOutbox;
-use super::reader::EventStream;
 use super::refusal::HttpRefusal;
 use super::sessions::{HttpSession, OWN_STREAM};
-use super::{HttpSite, answer, stateless};
+use super::{HttpSite, responses, stateless};
 use crate::negotiation::PROTOCOL_VERSION_KEY;
 use crate::revision::DemoRevision;
 use crate::server::not_json;
@@ -113,11 +113,11 @@ async fn open(site: &HttpSite, headers: &HeaderMap, message: Value) -> Result<Re
         return Err(HttpRefusal::plain(StatusCode::BAD_REQUEST, "the first message must be `initialize`"));
     };
     if server.agreed().is_none() {
-        return Ok(answer::json(StatusCode::BAD_REQUEST, reply));
+        return Ok(responses::json(StatusCode::BAD_REQUEST, reply));
     }
     let session = Arc::new(HttpSession::new(server).map_err(|_| HttpRefusal::busy("cannot create a session"))?);
     site.sessions.add(&session);
-    let mut response = answer::json(StatusCode::OK, reply);
+    let mut response = responses::json(StatusCode::OK, reply);
     let id = HeaderValue::from_str(&session.id).expect("an id is hexadecimal");
     response.headers_mut().insert("mcp-session-id", id);
     Ok(response)
@@ -134,14 +134,14 @@ async fn receive_in_session(
     let (feed, out) = CallOutbox::open(Some(Arc::clone(&session.own)));
     session.server.handle_json(message, &out);
     drop(out);
-    Ok(match answer::beginning(&feed).await {
-        FeedStart::Sole(reply) => answer::json(answer::session_status(&reply), reply),
-        FeedStart::Nothing if !asks => answer::accepted(),
+    Ok(match responses::beginning(&feed).await {
+        FeedStart::Sole(reply) => responses::json(responses::session_status(&reply), reply),
+        FeedStart::Nothing if !asks => responses::accepted(),
         // A cancelled request has no reply: its stream just ends.
         FeedStart::More | FeedStart::Nothing => {
             let (number, bookmark) = (session.keep(&feed), feed.open());
             let reader = EventStream::new(feed, bookmark, permit).numbered(number);
-            answer::events(primed(reader, session))
+            responses::events(primed(reader, session))
         }
     })
 }
@@ -169,12 +169,12 @@ async fn watch(State(site): State<Arc<HttpSite>>, headers: HeaderMap) -> Result<
     let Some(last) = text(&headers, LAST_EVENT_ID) else {
         let own = Arc::clone(&session.own);
         let bookmark = own.open();
-        return Ok(answer::events(primed(EventStream::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
+        return Ok(responses::events(primed(EventStream::new(own, bookmark, permit).numbered(OWN_STREAM), &session)));
     };
     let resumed = session.resume(last);
     let resumed =
         resumed.ok_or_else(|| HttpRefusal::plain(StatusCode::BAD_REQUEST, "that event is no longer available"));
-    resumed.map(|(stream, feed, bookmark)| answer::events(EventStream::new(feed, bookmark, permit).numbered(stream)))
+    resumed.map(|(stream, feed, bookmark)| responses::events(EventStream::new(feed, bookmark, permit).numbered(stream)))
 }
 
 /// DELETE: ends a session.

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::wire::{self, RELATED_TASK_KEY};
 use super::{DemoTask, DemoTaskPhase, TaskWork};
+use crate::client_link::{CallContext, CallStop, ProgressReporter, SteppedWait, check_needs, result_of};
 use crate::envelope::ResultEnvelope;
 use crate::message::Outbox;
 use crate::questions::{PendingQuestions, ServerQuestion};
 use crate::revision::DemoRevision;
 use crate::subscriptions::DemoSubscriptions;
-use crate::talk::{CallContext, CallStop, ProgressReporter, SteppedWait, check_needs, result_of};
 use crate::tools::failure;
 
 /// Parts of the server that a task needs.

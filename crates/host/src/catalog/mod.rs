@@ -4,35 +4,35 @@
 //! A [`Section`] holds one server's tools, resources and prompts, a [`Catalog`] all sections. Both are immutable. This
 //! module does no I/O, does not wait and reads no clock.
 
-mod digest;
+mod cache;
 mod filter;
+mod fingerprint;
 #[cfg(test)]
 mod fixture;
 mod identity;
-mod kept;
-mod listed;
-mod marks;
 mod naming;
-mod neutral;
-mod offered;
 mod resolve;
+mod sanitize;
 mod schema;
 mod section;
+mod server_lists;
 mod snapshot;
 mod tool;
 mod tree;
+mod visibility;
+mod warnings;
 
-pub use digest::fingerprint;
+pub use cache::{CatalogCacheError, keep, recall};
 pub use filter::ToolFilter;
+pub use fingerprint::fingerprint;
 pub use identity::identity;
-pub use kept::{CatalogCacheError, keep, recall};
-pub use listed::{ListFreshness, ListName, ServerLists};
-pub use marks::{SchemaError, ToolWarning};
 pub use naming::{NameStyle, ToolNames, name};
-pub(crate) use neutral::visible;
-pub use neutral::{DESCRIPTION, INSTRUCTIONS, SanitizedText, TITLE, neutral};
 pub use resolve::ToolResolveError;
+pub(crate) use sanitize::visible;
+pub use sanitize::{DESCRIPTION, INSTRUCTIONS, SanitizedText, TITLE, neutral};
 pub use schema::{CompiledSchema, compile};
 pub use section::{Section, SectionInput, ToolInspector};
+pub use server_lists::{ListFreshness, ListName, ServerLists};
 pub use snapshot::Catalog;
 pub use tool::CatalogTool;
+pub use warnings::{SchemaError, ToolWarning};

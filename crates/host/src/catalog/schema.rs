@@ -8,14 +8,14 @@ mod copy;
 mod flatten;
 mod keyword;
 mod measure;
-mod refer;
+mod references;
 
 use std::borrow::Cow;
 
 use wharf_json::{JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson};
 
-use super::marks::{SchemaError, ToolWarning};
 use super::tree::{JsonMembers, JsonTree};
+use super::warnings::{SchemaError, ToolWarning};
 use measure::ReferenceSizes;
 
 /// Maximum bytes of a schema.
@@ -59,7 +59,7 @@ fn compiled(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
         members = flatten::flatten(members);
         marks.push(ToolWarning::SchemaFlattened);
     }
-    let (top, dropped) = refer::complete(of_type_object(members));
+    let (top, dropped) = references::complete(of_type_object(members));
     if let Some(reference) =
         dropped.filter(|_| !marks.iter().any(|mark| matches!(mark, ToolWarning::ReferenceDropped(_))))
     {

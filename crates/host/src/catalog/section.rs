@@ -7,7 +7,7 @@ use wharf_client::WithheldEntry;
 use wharf_spec::{Glob, ServerName, UntrustedText};
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
-use super::listed::{ListFreshness, ListName, ServerLists};
+use super::server_lists::{ListFreshness, ListName, ServerLists};
 use super::tool::{CatalogTool, SectionContext, neutralised};
 use super::{INSTRUCTIONS, NameStyle, ToolFilter, ToolWarning};
 

@@ -6,7 +6,7 @@ use wharf_spec::{ServerName, ToolId, UntrustedText};
 use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
-use super::listed::ListFreshness;
+use super::server_lists::ListFreshness;
 use super::{DESCRIPTION, NameStyle, TITLE, ToolNames, ToolWarning, compile, fingerprint, name, neutral};
 
 /// Maximum characters of a tool's own name in its origin line.

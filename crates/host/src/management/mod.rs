@@ -3,6 +3,7 @@
 //! All content comes from the servers: the host never opens a URI itself. Texts of servers are sanitized and truncated,
 //! and each is attributed to its server.
 
+mod agent_subscriptions;
 mod arguments;
 mod output;
 mod prompts;
@@ -10,7 +11,6 @@ mod read;
 mod resources;
 mod schema;
 mod subscriptions;
-mod watches;
 
 use std::sync::{Arc, Weak};
 
@@ -22,8 +22,8 @@ use crate::access;
 use crate::context::HostContext;
 use crate::error::HostError;
 
+pub(crate) use agent_subscriptions::AgentSubscriptions;
 pub(crate) use read::{base64, nearest_uri};
-pub(crate) use watches::AgentSubscriptions;
 
 /// Registers the management tools.
 pub(crate) fn register(context: &Arc<HostContext>) {

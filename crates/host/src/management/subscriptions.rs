@@ -8,13 +8,13 @@ use wharf_json::RawJson;
 use wharf_spec::{ToolId, UntrustedText};
 use wharf_tools::{GateDecision, GatedCall, ToolCaller, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
+use super::agent_subscriptions::{SubscribeError, SubscriptionSelector};
 use super::arguments::{
     PollKind, PollingArguments, StopPollingArguments, SubscribeArguments, UnsubscribeArguments, check_text, check_uri,
     decode, interval, known_server, server_of, wrong,
 };
 use super::output::{answer, json};
 use super::read::nearest_uri;
-use super::watches::{SubscribeError, SubscriptionSelector};
 use crate::access::{POLLING_TOOL, RequiredPermission, SUBSCRIBE_RESOURCE_TOOL, ServerAccess};
 use crate::context::HostContext;
 use crate::error::HostError;

@@ -4,8 +4,8 @@
 //! reference to the host while they wait, and end with it. `cadence` schedules the polls, `memory` decides which
 //! results are reported.
 
-mod cadence;
-mod memory;
+mod backoff;
+mod change_detector;
 mod poll;
 mod task;
 
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 use wharf_spec::{ServerName, UntrustedText};
 
-pub(crate) use cadence::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
+pub(crate) use backoff::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 pub(crate) use poll::{PermissionSource, PollRequest, PollTarget};
 
 use crate::context::HostContext;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use super::PollSelector;
-use super::cadence::PollBackoff;
-use super::memory::ChangeDetector;
+use super::backoff::PollBackoff;
+use super::change_detector::ChangeDetector;
 use super::poll::{PollError, PollRequest, poll};
 use crate::context::HostContext;
 use crate::events::Event;

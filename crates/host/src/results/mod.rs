@@ -1,7 +1,7 @@
 //! Tool results: conversion to generic outcomes, truncation and caching.
 
-mod kept;
-mod limit;
+mod cache;
+mod truncate;
 
 use std::borrow::Cow;
 
@@ -13,9 +13,9 @@ use wharf_wire::{Content, ToolResult};
 
 use crate::catalog::visible as shown_to_models;
 
-pub(crate) use kept::{ResultCacheKey, ToolResultCache};
-pub use limit::ResultLimits;
-pub(crate) use limit::{limited, limited_blocking};
+pub(crate) use cache::{ResultCacheKey, ToolResultCache};
+pub use truncate::ResultLimits;
+pub(crate) use truncate::{limited, limited_blocking};
 
 /// Converts a protocol result to a generic tool outcome. Nothing is lost, and bytes are not decoded.
 pub(crate) fn outcome(result: &ToolResult) -> ToolOutcome {

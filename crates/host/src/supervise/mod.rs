@@ -1,16 +1,16 @@
 //! One supervisor per server: `step` decides, `task` performs the I/O.
 
 mod backoff;
-mod open;
+mod open_connection;
 mod phase;
-mod standing;
+mod server_snapshot;
 mod step;
 mod task;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use open::{AbortOnDrop, OpenConnection};
+pub(crate) use open_connection::{AbortOnDrop, OpenConnection};
 pub use phase::ServerState;
-pub(crate) use standing::{Availability, ServerSnapshot};
+pub(crate) use server_snapshot::{Availability, ServerSnapshot};
 pub(crate) use step::{ServerActivity, SupervisionPolicy, Supervisor, SupervisorCommand};
 pub(crate) use task::{ClosingConnections, SupervisorTask, moment, supervise};

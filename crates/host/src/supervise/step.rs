@@ -8,7 +8,7 @@ use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
 use super::backoff::{RetrySchedule, STABLE_UPTIME};
 use super::phase::{Phase, RecoveryTrigger, ServerState};
-use crate::trouble::ServerError;
+use crate::server_error::ServerError;
 
 /// Minimum interval between two checks of a ready server, regardless of its settings.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -12,11 +12,11 @@ use wharf_client::{CallOptions, Connection, DisconnectReport};
 use super::phase::Phase;
 use super::step::{ClockReading, Supervisor, SupervisorEffect, SupervisorEvent};
 use super::{OpenConnection, ServerSnapshot, ServerState};
-use crate::attend::attend;
 use crate::context::HostContext;
+use crate::lister::attend;
 use crate::login::LoginFlow;
 use crate::server::{Server, SupervisorMessage};
-use crate::trouble::ServerError;
+use crate::server_error::ServerError;
 
 /// Time that calls in progress have to finish before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,20 +4,20 @@
 //! the same sentence before the next, and `!a|b` forbids both words (within its gap). Fillers are skipped. A suspicion
 //! alone withholds nothing, so phrases that harmless servers occasionally use are suspicions.
 
+mod combinations;
+mod exfiltration;
 mod foreign;
 mod orders;
 mod secrecy;
-mod theft;
-mod whole;
 
+pub(super) use combinations::{CLASS_COMBINATIONS, SPELLED_PHRASES};
 pub(super) use foreign::UNSPACED_PHRASES;
-pub(super) use whole::{CLASS_COMBINATIONS, SPELLED_PHRASES};
 
 use super::{FindingRule, FindingWeight};
 
 /// Returns all phrases with their rules.
 pub(super) fn all() -> impl Iterator<Item = &'static (FindingRule, FindingWeight, &'static [&'static str])> {
-    [orders::PHRASES, secrecy::PHRASES, theft::PHRASES, foreign::PHRASES].into_iter().flatten()
+    [orders::PHRASES, secrecy::PHRASES, exfiltration::PHRASES, foreign::PHRASES].into_iter().flatten()
 }
 
 /// Words without meaning for the match.

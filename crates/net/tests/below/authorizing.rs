@@ -8,7 +8,7 @@ use wharf_net::{
     AuthFuture, AuthRecovery, AuthRejection, Authorizer, CredentialHeaders, HeaderMap, HeaderName, HeaderValue,
     HttpResponse, Method, Net, NotAuthorized, RequestCredentials, SendError, StatusCode, header,
 };
-use wharf_testkit::below::Endpoint;
+use wharf_testkit::transport_faults::Endpoint;
 
 use crate::served::{Received, answer, answering};
 use crate::{call, open, plain};

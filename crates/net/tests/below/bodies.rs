@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wharf_net::BodyError;
-use wharf_testkit::below::{ByteFault, Direction, FaultPosition, FaultProxy, FaultRule, serve_plain};
+use wharf_testkit::transport_faults::{ByteFault, Direction, FaultPosition, FaultProxy, FaultRule, serve_plain};
 
 use crate::memory::bounded;
 use crate::served::{answer, answering, saying};
@@ -56,11 +56,12 @@ async fn h14_what_follows_a_short_length_is_not_taken_for_the_next_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn h14_a_cut_at_any_byte_of_the_answer_is_noticed() {
     let server = serve_plain().unwrap();
-    let whole = FaultProxy::start(server.address(), wharf_testkit::below::FaultScript::default()).unwrap();
+    let whole = FaultProxy::start(server.address(), wharf_testkit::transport_faults::FaultScript::default()).unwrap();
     assert!(exchange(&open().await, &plain(whole.address())).await.is_healthy("hello"));
     let length = whole.traffic().to_client;
     for fault in [ByteFault::Cut, ByteFault::Close] {
-        let proxy = FaultProxy::start(server.address(), wharf_testkit::below::FaultScript::default()).unwrap();
+        let proxy =
+            FaultProxy::start(server.address(), wharf_testkit::transport_faults::FaultScript::default()).unwrap();
         for at in (0..length).step_by(7) {
             let before = server.requests();
             proxy.follow(FaultRule::new(Direction::ToClient, FaultPosition::After(at.max(1)), fault.clone()));
@@ -135,7 +136,7 @@ async fn an_endless_body_ends_at_the_limit() {
     for headers in ["", "Content-Length: 1000000000000\r\n", "Transfer-Encoding: chunked\r\n"] {
         let chunk = [b"10000\r\n", &[b'a'; 0x10000][..], b"\r\n"].concat();
         let start = answer(headers, b"");
-        let server = wharf_testkit::below::Endpoint::start(move |mut guest| {
+        let server = wharf_testkit::transport_faults::Endpoint::start(move |mut guest| {
             if crate::served::receive(&mut guest).is_ok() && guest.write_all(&start).is_ok() {
                 while guest.write_all(&chunk).is_ok() {}
             }

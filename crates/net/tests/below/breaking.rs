@@ -5,11 +5,11 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::below::{
+use wharf_testkit::oracle::until;
+use wharf_testkit::transport_faults::{
     ByteFault, Direction, Endpoint, FaultCount, FaultPosition, FaultProxy, FaultRule, FaultScript, TestCa, TlsFault,
 };
-use wharf_testkit::below::{serve_plain, serve_tls};
-use wharf_testkit::oracle::until;
+use wharf_testkit::transport_faults::{serve_plain, serve_tls};
 
 use crate::encryption::trusting;
 use crate::served::{Recorder, receive};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use url::Url;
 use wharf_net::SendError;
-use wharf_testkit::below::{
+use wharf_testkit::transport_faults::{
     FaultCount, FullBacklog, NO_SUCH_NAME, Refused, UNREACHABLE_URLS, black_hole, reset_after_accept, serve_plain,
 };
 

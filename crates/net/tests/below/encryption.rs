@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use wharf_net::{Net, NetOpenError, NetOptions, SendError};
-use wharf_testkit::below::{FaultCount, TestCa, TestIdentity, TlsFault, serve_tls};
+use wharf_testkit::transport_faults::{FaultCount, TestCa, TestIdentity, TlsFault, serve_tls};
 
 use crate::files::File;
 use crate::{BRIEF, SOON, assert_proof, exchange, hurried, open, open_with, secure};

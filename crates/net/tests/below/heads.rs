@@ -1,7 +1,7 @@
 //! Heads that no client should accept: H29.
 
 use wharf_net::SendError;
-use wharf_testkit::below::{FaultCount, HeadFault, serve_heads};
+use wharf_testkit::transport_faults::{FaultCount, HeadFault, serve_heads};
 
 use crate::memory::bounded;
 use crate::{exchange, open, plain};

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::below::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 use wharf_testkit::oracle::until;
+use wharf_testkit::transport_faults::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 
 use crate::encryption::trusting;
 use crate::memory::bounded;

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use url::Url;
 use wharf_net::{BodyError, HeaderMap, HttpRequest, Method, Net, NetOptions, RedirectPolicy, SendError, StatusCode};
-use wharf_testkit::below::Endpoint;
+use wharf_testkit::transport_faults::Endpoint;
 
 /// Long enough for anything that is going to happen.
 const SOON: Duration = Duration::from_secs(10);

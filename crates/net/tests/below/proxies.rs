@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use wharf_net::{Net, NetOpenError, NetOptions, SendError, StatusCode};
 use wharf_spec::Secret;
-use wharf_testkit::below::{
+use wharf_testkit::transport_faults::{
     ConnectProxy, Endpoint, FaultCount, ProxyBehaviour, Refused, TestCa, TlsFault, serve_plain, serve_tls,
 };
 

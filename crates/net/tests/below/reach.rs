@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use wharf_net::{AddressPolicy, Net, NetOptions, SendError};
 use wharf_spec::Secret;
-use wharf_testkit::below::{ConnectProxy, ProxyBehaviour, serve_plain};
+use wharf_testkit::transport_faults::{ConnectProxy, ProxyBehaviour, serve_plain};
 
 use crate::served::answering;
 use crate::{exchange, open_with};

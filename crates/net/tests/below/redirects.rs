@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 
 use wharf_net::{RedirectPolicy, SendError, StatusCode};
-use wharf_testkit::below::{Endpoint, TestCa, serve_plain};
+use wharf_testkit::transport_faults::{Endpoint, TestCa, serve_plain};
 
 use crate::encryption::trusting;
 use crate::served::{answer, answering, read_request, saying_securely};

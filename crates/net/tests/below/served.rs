@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use wharf_testkit::below::{AcceptedConnection, Endpoint, TestCa};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint, TestCa};
 
 /// A request as it came.
 pub struct Received {

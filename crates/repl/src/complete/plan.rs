@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::known::{CompletableNames, PromptNames, ServerNames};
+use super::server_names::{CompletableNames, PromptNames, ServerNames};
 use super::template::{TemplatePosition, progress};
 use super::{Candidate, LocalNameKind, starting_with};
 use wharf_terminal::command_words::{option, positional};

@@ -5,7 +5,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::{mcp, prompt, tools};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::nearest::suggestion;
+use wharf_terminal::suggestions::suggestion;
 
 /// A command line without its slash.
 #[derive(Debug, Parser)]

@@ -1,22 +1,22 @@
 //! `/mcp`: shows and controls the servers, one module per subcommand.
 
-mod boxed;
+mod boxed_table;
 mod debug;
 mod details;
-mod offer;
 mod stats;
 mod status;
 mod switch;
+mod tool_overview;
 
 use clap::Subcommand;
 use wharf_spec::ServerName;
 
 use super::grammar::{ServerFilterArgs, grammar};
 use super::{CommandContext, ReplAction};
-use wharf_terminal::configured::{ADD, refusal};
+use wharf_terminal::config_context::{ADD, refusal};
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::nearest::suggestion;
 use wharf_terminal::servers::shown_word;
+use wharf_terminal::suggestions::suggestion;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -81,7 +81,7 @@ pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction,
     match command {
         McpCommand::Status => status::run(post),
         McpCommand::Show(McpServerArg { server }) => details::run(&server, post),
-        McpCommand::ListTools(ServerFilterArgs { server }) => offer::run(server.as_deref(), post),
+        McpCommand::ListTools(ServerFilterArgs { server }) => tool_overview::run(server.as_deref(), post),
         McpCommand::Connect(McpServerArg { server }) => switch::connect(&server, post).await,
         McpCommand::Disconnect(McpServerArg { server }) => switch::disconnect(&server, post).await,
         McpCommand::Reconnect(McpServerArg { server }) => switch::reconnect(&server, post).await,

@@ -1,5 +1,7 @@
 //! The slash commands, one module each, and their dispatch.
 
+#[cfg(test)]
+pub mod command_fixture;
 mod grammar;
 mod help;
 mod lists;
@@ -9,18 +11,16 @@ mod permissions;
 mod prompt;
 mod resume;
 #[cfg(test)]
-pub mod stage;
-#[cfg(test)]
 mod tests;
 mod tools;
 
 use wharf_agent::TurnBlock;
 
 use self::grammar::{ParsedLine, SlashCommand};
-use super::turns::TurnKind;
+use super::turn_queue::TurnKind;
 use wharf_terminal::chat::models::ModelCatalog;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::fleet::{ManagedHost, ReloadReport};
+use wharf_terminal::managed_host::{ManagedHost, ReloadReport};
 
 pub use self::grammar::grammar;
 

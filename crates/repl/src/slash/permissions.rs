@@ -7,9 +7,9 @@ use wharf_spec::{Environment, EscapedText};
 
 use super::{CommandContext, ReplAction};
 use wharf_terminal::columns::{columns, left};
-use wharf_terminal::configured::rules_of;
+use wharf_terminal::config_context::rules_of;
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
 

@@ -3,9 +3,9 @@
 use wharf::ServerState;
 use wharf_agent::TurnBlock;
 
-use super::stage::{HARBOUR, harbour, play};
+use super::command_fixture::{HARBOUR, harbour, play};
 use super::{CommandContext, ReplAction, is_command, perform, turn};
-use crate::turns::TurnKind;
+use crate::turn_queue::TurnKind;
 use wharf_terminal::failure::{FailureKind, render};
 
 /// Runs a command and formats its action, or its failure with hints.

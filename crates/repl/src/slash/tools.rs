@@ -63,7 +63,7 @@ fn row(tool: &CatalogTool) -> LabelRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slash::stage::{HARBOUR, harbour, play};
+    use crate::slash::command_fixture::{HARBOUR, harbour, play};
 
     #[test]
     fn a_search_names_the_server_and_finds_nothing_where_there_is_nothing() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::ContentStamp;
 use crate::lock::LockError;
-use crate::privacy::{PathCheckError, UnsafePath};
+use crate::path_safety::{PathCheckError, UnsafePath};
 
 /// An error of reading a document.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lock::{LockError, LockFile};
-use crate::privacy::PathViolation;
-use crate::scratch::ScratchDir;
+use crate::path_safety::PathViolation;
+use crate::scratch_dir::ScratchDir;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -151,7 +151,7 @@ fn writing_is_private_and_leaves_nothing_beside() {
     assert_eq!(document.load().unwrap(), Some(LoadedDocument { bytes: b"one".to_vec(), stamp }));
     assert_eq!((mode(&scratch.path("a")), mode(&scratch.path("a/b"))), (0o700, 0o700));
     assert_eq!(mode(document.path()), 0o600);
-    assert_eq!(crate::scratch::names(&scratch.path("a/b")), ["tokens"]);
+    assert_eq!(crate::scratch_dir::names(&scratch.path("a/b")), ["tokens"]);
     assert!(!format!("{:?}", document.load()).contains("one"));
 }
 

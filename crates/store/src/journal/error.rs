@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::lock::LockError;
-use crate::privacy::UnsafePath;
+use crate::path_safety::UnsafePath;
 
 /// An error of opening a journal.
 #[derive(Debug, thiserror::Error)]

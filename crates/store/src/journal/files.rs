@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{JournalAppendError, JournalOpenError};
-use crate::folder::{DirHandle, if_found};
-use crate::privacy::{PathCheckError, check_file, check_way};
+use crate::dir_handle::{DirHandle, if_found};
+use crate::path_safety::{PathCheckError, check_file, check_way};
 
 #[derive(Debug)]
 pub(super) struct JournalFiles {

@@ -60,7 +60,7 @@ fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Resu
 mod tests {
     use super::super::{Journal, JournalOptions};
     use super::*;
-    use crate::scratch::ScratchDir;
+    use crate::scratch_dir::ScratchDir;
 
     #[test]
     fn every_file_is_read_and_what_is_no_line_passed_over() {

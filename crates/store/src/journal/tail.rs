@@ -7,7 +7,7 @@ use super::error::JournalAppendError;
 use super::files::JournalFiles;
 use super::head::JournalHead;
 use super::line::{ChainLink, LineRecord};
-use crate::privacy::check_file;
+use crate::path_safety::check_file;
 
 pub(super) struct JournalTail {
     pub(super) file: File,

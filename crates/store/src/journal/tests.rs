@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::privacy::PathViolation;
-use crate::scratch::ScratchDir;
+use crate::path_safety::PathViolation;
+use crate::scratch_dir::ScratchDir;
 
 const LARGE_FILES: JournalOptions = JournalOptions { max_bytes: 1 << 20, keep_files: 3 };
 

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scratch::{ScratchDir, names};
+use crate::scratch_dir::{ScratchDir, names};
 
 fn open(scratch: &ScratchDir, limits: SpillLimits) -> SpillDir {
     SpillDir::open(&scratch.path("spill"), limits).unwrap()

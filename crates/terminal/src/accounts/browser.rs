@@ -9,7 +9,7 @@ use wharf_auth::{
 use wharf_net::AuthFuture;
 use wharf_spec::UntrustedText;
 
-use crate::configured::of_project;
+use crate::config_context::of_project;
 use crate::console::Console;
 use crate::question::{self, LoginPrompt, OPEN, UrlOpener};
 use crate::servers::shown_word;

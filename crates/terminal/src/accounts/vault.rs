@@ -10,7 +10,7 @@ use wharf_auth::{
 use wharf_config::SecretError;
 use wharf_spec::{Environment, Secret};
 
-use crate::configured::ConfigContext;
+use crate::config_context::ConfigContext;
 
 /// Display name of the keyring.
 const KEYRING_LABEL: &str = "the system keyring";

@@ -4,7 +4,7 @@ use wharf_wire::RawJson;
 
 use super::{ArgumentValue, InputSchema, TypedArgument};
 use crate::failure::Failure;
-use crate::nearest::nearest;
+use crate::suggestions::nearest;
 use crate::table::cut;
 
 /// Maximum characters of a value in a message.

@@ -1,9 +1,9 @@
 //! The conversation with a model, shared by the REPL and `wharf run`: model selection, turns and persistence.
 
-pub mod ended;
-mod keeper;
+pub mod context_notices;
+mod conversation_writer;
+pub mod ending;
 pub mod models;
-pub mod room;
 pub mod tool_name;
 
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use wharf_agent::{
 };
 
 use crate::clock::timestamp;
+use crate::display_path::shown_path;
 use crate::failure::Failure;
 use crate::session::CommandSession;
-use crate::shown_path::shown_path;
-use keeper::ConversationWriter;
+use conversation_writer::ConversationWriter;
 use models::SelectedModel;
 
 /// One conversation at a time, with the tools of a host.

@@ -3,7 +3,7 @@
 //! Never connects to a provider: reachability shows on the first request. Looking up a key may run a program, which
 //! happens on a dedicated thread.
 
-mod absent;
+mod missing_model;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use wharf_config::{
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 
-use crate::configured::{ConfigContext, broken};
+use crate::config_context::{ConfigContext, broken};
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
@@ -154,7 +154,7 @@ impl ModelCatalog {
         match self.source(before) {
             Some(source) => Ok(RequestedModel { source, model: after.filter(|model| !model.is_empty()) }),
             None => {
-                let usual = self.usual().map_err(|failure| absent::unknown(failure, before, self.sources()))?;
+                let usual = self.usual().map_err(|failure| missing_model::unknown(failure, before, self.sources()))?;
                 Ok(RequestedModel { source: usual, model: Some(name) })
             }
         }
@@ -166,7 +166,7 @@ impl ModelCatalog {
         let found = settled.and_then(|name| self.source(name));
         found
             .or_else(|| self.sources().find(|source| self.is_ready(source)))
-            .ok_or_else(|| absent::no_model(&self.user_file()))
+            .ok_or_else(|| missing_model::no_model(&self.user_file()))
     }
 
     /// Reports whether the provider is usable without further settings. A provider without a key variable must be
@@ -207,14 +207,14 @@ impl ModelCatalog {
     ) -> Result<ModelProvider, Failure> {
         let known = source.known;
         let written_format = settings.and_then(|settings| settings.format).or(known.map(|known| known.format));
-        let model = model.or_else(|| source.own_model()).ok_or_else(|| absent::unnamed(source.name))?;
+        let model = model.or_else(|| source.own_model()).ok_or_else(|| missing_model::unnamed(source.name))?;
         let max_tokens = settings.and_then(|settings| settings.max_tokens).or(known.map(|known| known.max_tokens));
         let (base_url, is_own) = self.address(source, resolved)?;
         let key = resolved.and_then(|resolved| resolved.api_key.clone()).or_else(|| self.key(known));
         if let (Some(known), None, true) = (known, &key, is_own)
             && let Some(variable) = known.key_variable
         {
-            return Err(absent::no_key(known.name, variable, &self.user_file()));
+            return Err(missing_model::no_key(known.name, variable, &self.user_file()));
         }
         Ok(ModelProvider {
             format: format(written_format.ok_or_else(|| Failure::usage("the provider has no `format`"))?),

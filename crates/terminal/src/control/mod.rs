@@ -6,7 +6,7 @@ mod lines;
 mod message;
 mod remote;
 pub mod rows;
-mod serving;
+mod socket_server;
 mod sockets;
 #[cfg(test)]
 mod tests;
@@ -80,7 +80,7 @@ impl ControlSocket {
     fn open_in(directory: &Path, hello: ProcessIdentity) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MAX_QUEUED_REQUESTS);
-        Ok((Self { orders, _socket: socket }, serving::attend(listener, Arc::new(hello), sender)))
+        Ok((Self { orders, _socket: socket }, socket_server::attend(listener, Arc::new(hello), sender)))
     }
 
     /// Waits for the next request. Cancel-safe.

@@ -10,9 +10,9 @@ use wharf_wire::Implementation;
 
 use crate::clock::time_of;
 use crate::failure::{Failure, FailureKind, FailureReport};
-use crate::fleet::ManagedHost;
-use crate::status::gathered::{OfferCounts, StatusRow};
+use crate::managed_host::ManagedHost;
 use crate::status::show::{document, item};
+use crate::status::status_rows::{OfferCounts, StatusRow};
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const SOURCES: [&str; 5] = ["global", "project", "flag", "env", "code"];

@@ -8,8 +8,8 @@ use rustyline::{
     RepeatCount,
 };
 
-use super::asked::PromptState;
-use super::mode;
+use super::prompt_state::PromptState;
+use super::terminal_mode;
 
 /// End of a line other than by Enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ struct SuspendHandler;
 
 impl ConditionalEventHandler for SuspendHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
-        mode::suspend();
+        terminal_mode::suspend();
         Some(Cmd::Repaint)
     }
 }

@@ -13,9 +13,9 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::asked::{PromptState, QuestionVisibility};
 use super::completion::{Candidate, LineCompleter, starting_with};
 use super::keys::{LineEnding, PressedEnding};
+use super::prompt_state::{PromptState, QuestionVisibility};
 use super::{EchoMode, InputField, multiline};
 use crate::console::{Console, LineOverlay as _};
 use crate::screen::{EditorScreen, StatusLineMode};

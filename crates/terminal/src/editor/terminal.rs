@@ -14,11 +14,11 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 
-use super::asked::{EnteredLine, LineDisposition, PromptState};
 use super::history::HistoryFile;
 use super::keys::{LineEnding, PressedEnding, bind};
 use super::line::{LineHelper, PROMPT};
-use super::{EditorInput, EditorOptions, ReaderChannels, mode, multiline};
+use super::prompt_state::{EnteredLine, LineDisposition, PromptState};
+use super::{EditorInput, EditorOptions, ReaderChannels, multiline, terminal_mode};
 use crate::console::{Console, LineOverlay as _};
 use crate::screen::{EditorScreen, StatusLineMode};
 
@@ -84,7 +84,7 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
             ready: RefCell::new(Some(ready)),
             updating: Cell::new(StatusLineMode::Shown),
         }));
-        mode::take()?;
+        terminal_mode::take()?;
         let (leave, left) = sync_channel::<()>(0);
         let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
@@ -116,7 +116,7 @@ impl Drop for EditorTerminal {
         let _ = self.left.recv_timeout(THREAD_TIMEOUT);
         self.console.detach();
         self.screen.close();
-        mode::give_back();
+        terminal_mode::give_back();
     }
 }
 

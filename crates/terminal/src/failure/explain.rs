@@ -12,7 +12,7 @@ use wharf_spec::{Environment, HttpSpec, ServerSpec, StdioSpec, UntrustedText};
 
 use super::{Failure, FailureKind, FailureReport};
 use crate::accounts::has_own;
-use crate::configured::of_project;
+use crate::config_context::of_project;
 use crate::servers::is_address;
 
 /// Maximum number of stderr lines of a failed call.

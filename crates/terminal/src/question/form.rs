@@ -4,15 +4,15 @@
 //! value that begins with a colon is typed with two. Nothing is sent before the review is confirmed.
 
 mod entry;
-mod show;
+mod render;
 
 use wharf_spec::UntrustedText;
 use wharf_wire::{ElicitationResponse, FieldKind, FormField, FormRequest, RawJson};
 
-use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, one_of, opening, typed};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, field_value, one_of, opening};
 use crate::editor;
 use entry::entry;
-use show::{question, review, shown_value};
+use render::{question, review, shown_value};
 
 const REQUIRED_MESSAGE: &str = "this field is required. Use :decline or :cancel to answer without it";
 const COMMANDS_MESSAGE: &str =
@@ -229,7 +229,7 @@ fn said_value(field: &FormField, value: Option<&RawJson>, text: &str) -> FieldIn
             None => FieldInput::Skip,
         };
     }
-    match typed::read(field, text) {
+    match field_value::read(field, text) {
         Ok(value) => FieldInput::Value(value),
         Err(reason) => FieldInput::Wrong(reason.to_string()),
     }

@@ -6,7 +6,7 @@ use wharf::tools::ToolHints;
 use wharf::{PermissionAnswer, PermissionAsk};
 use wharf_spec::UntrustedText;
 
-use super::indented::indented;
+use super::json_indent::indented;
 use super::pages::{ScreenSize, TextPager};
 use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, one_of};
 use crate::editor::InputField;

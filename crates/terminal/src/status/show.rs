@@ -4,11 +4,11 @@ use serde::Serialize;
 use wharf::ServerState;
 use wharf_spec::UntrustedText;
 
-use super::gathered::StatusRow;
+use super::status_rows::StatusRow;
 use crate::age::AgeText;
 use crate::clock::timestamp;
 use crate::columns::{ColumnAlignment, columns};
-use crate::counted::CountText;
+use crate::count_text::CountText;
 use crate::failure::ErrorDocument;
 use crate::probe::evidence;
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};

@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::book::RegisteredClient;
 use super::exchange::AuthExchange;
 use super::http::{AuthResponse, decoded};
-use super::ledger::locked;
 use super::proof::SignedJwt;
 use super::random::hex;
+use super::request_log::locked;
 use super::switches::{ClientAuthMethod, RegistrationBehaviour};
+use super::token_store::RegisteredClient;
 
 const JWT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 

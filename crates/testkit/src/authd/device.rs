@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::book::{DeviceLogin, TokenOwner};
 use super::exchange::AuthExchange;
 use super::http::AuthResponse;
-use super::ledger::locked;
 use super::random::hex;
+use super::request_log::locked;
 use super::switches::DeviceLoginOutcome;
+use super::token_store::{DeviceLogin, TokenOwner};
 
 impl AuthExchange<'_> {
     /// Issues a device code and a user code.

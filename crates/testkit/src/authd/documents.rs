@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::exchange::AuthExchange;
 use super::http::AuthResponse;
-use super::ledger::ListenerSite;
+use super::request_log::ListenerSite;
 use super::switches::{
     DocumentDefect, DpopRequirement, IssuerMetadataLocation, MetadataLocation, RegistrationBehaviour,
     RevocationBehaviour,

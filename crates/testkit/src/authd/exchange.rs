@@ -1,9 +1,9 @@
 //! Routing of one request to the module that answers it.
 
+use super::connections::{AuthShared, TokenRotation};
 use super::http::{self, AuthResponse, field};
-use super::ledger::{ListenerSite, locked};
 use super::proof::{self, ProofError, ProofExpectation};
-use super::serving::{AuthShared, TokenRotation};
+use super::request_log::{ListenerSite, locked};
 use super::switches::{AuthSwitches, DpopRequirement, RegistrationBehaviour, RevocationBehaviour};
 use crate::request::{Fields, Request};
 

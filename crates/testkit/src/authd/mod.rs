@@ -4,44 +4,44 @@
 //! Time is not involved: tokens expire on request or after a number of uses. Every request is recorded before it is
 //! answered.
 
-mod book;
+mod browser;
 mod clients;
+mod connections;
 mod device;
 mod documents;
 mod exchange;
 mod http;
 mod key;
-mod ledger;
-mod page;
+mod login_page;
 mod process;
 mod proof;
 mod protected;
 mod random;
-mod serving;
+mod request_log;
 mod switches;
+mod token_store;
 mod tokens;
-mod visit;
 
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
 pub use crate::request::Fields;
-pub use book::AuthCounts;
+pub use browser::visit;
+pub use connections::{RotationStage, TokenRotation};
 pub use key::SigningKey;
-pub use ledger::{ListenerSite, RecordedRequest};
 pub use process::run;
-pub use serving::{RotationStage, TokenRotation};
+pub use request_log::{ListenerSite, RecordedRequest};
 pub use switches::{
     AuthSwitches, ClientAuthMethod, DeviceLoginBehaviour, DeviceLoginOutcome, DocumentDefect, DpopRequirement,
     IssParameter, IssuerMetadataLocation, LoginPageBehaviour, MetadataLocation, RefreshRotation, RegistrationBehaviour,
     Resource, RevocationBehaviour, ScopeRequirement, TokenBehaviour,
 };
-pub use visit::visit;
+pub use token_store::AuthCounts;
 
-use crate::below::Endpoint;
-use ledger::locked;
-use serving::{AuthShared, SiteOrigins};
+use crate::transport_faults::Endpoint;
+use connections::{AuthShared, SiteOrigins};
+use request_log::locked;
 
 /// The two servers, and a second authorization server for issuer moves.
 pub struct Authd {
@@ -56,7 +56,7 @@ impl Authd {
         let shared = Arc::new(AuthShared::new(switches));
         let open = |site| {
             let shared = Arc::clone(&shared);
-            Endpoint::start(move |guest| serving::attend(&shared, site, guest))
+            Endpoint::start(move |guest| connections::attend(&shared, site, guest))
         };
         let endpoints = [open(ListenerSite::Server)?, open(ListenerSite::Issuer)?, open(ListenerSite::Second)?];
         let [server, issuer, second] = [0, 1, 2].map(|index: usize| format!("http://{}", endpoints[index].address()));

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::book::TokenOwner;
 use super::exchange::AuthExchange;
 use super::http::{AuthResponse, StreamEnding};
-use super::ledger::locked;
 use super::proof::ProofError;
+use super::request_log::locked;
 use super::switches::{DpopRequirement, ScopeRequirement};
+use super::token_store::TokenOwner;
 
 impl AuthExchange<'_> {
     /// Serves an MCP request if its token is sufficient.

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::book::{TokenOwner, TokenPair};
+use super::connections::{RotationStage, TokenRotation};
 use super::exchange::AuthExchange;
 use super::http::AuthResponse;
-use super::ledger::locked;
 use super::proof::ProofError;
 use super::random::sha256;
-use super::serving::{RotationStage, TokenRotation};
+use super::request_log::locked;
 use super::switches::{RevocationBehaviour, TokenBehaviour};
+use super::token_store::{TokenOwner, TokenPair};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::frame::{self, ClientMessage, ErrorReply};
 use super::options::{HANDSHAKE, MODERN, ServerEra};
+use super::request_context::RequestServer;
 use super::server::{EraState, StdioFaultServer, locked};
-use super::serving::RequestServer;
 use super::tools;
 
 /// Records the entries that the oracle checks, before any other processing.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 
 use super::server::{StdioFaultServer, stand_still};
-use super::{FaultMoment, FaultOccurrence, StdioFault, kin, out};
+use super::{FaultMoment, FaultOccurrence, StdioFault, child_processes, stdout};
 
 pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
@@ -84,7 +84,7 @@ fn close_stdin(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 
 fn close_stdin_silently(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     server.linger();
-    out::close_stdin().ok();
+    stdout::close_stdin().ok();
 }
 
 /// Stops reading, and sends messages that provoke long replies.
@@ -130,32 +130,32 @@ fn stop(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 /// At the start, the remaining process is a server, as behind a wrapper script without `exec`.
 fn leave_a_holder(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     if strike.moment == FaultMoment::Start {
-        kin::start_server(server);
+        child_processes::start_server(server);
     } else {
-        kin::start_holder();
+        child_processes::start_holder();
     }
     exit(0)
 }
 
 /// Waits for a server on the same pipes, like `sh -c 'server; true'`.
 fn wrap(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
-    let status = kin::start_server(server).and_then(|mut child| child.wait().ok());
+    let status = child_processes::start_server(server).and_then(|mut child| child.wait().ok());
     exit(status.and_then(|status| status.code()).unwrap_or(1))
 }
 
 fn leave_daemons(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    kin::start_daemons();
+    child_processes::start_daemons();
     strike.deliver(server);
 }
 
 fn leave_a_stdout_holder(_: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
-    kin::start_stdout_holder();
+    child_processes::start_stdout_holder();
     exit(0)
 }
 
 fn leave_zombies(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     for _ in 0..server.options.count.unwrap_or(5) {
-        kin::start_zombie();
+        child_processes::start_zombie();
     }
     exit(1)
 }

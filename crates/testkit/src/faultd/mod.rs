@@ -4,19 +4,19 @@
 //! is a function, found by name in one of the family modules. This module decides *when* it occurs (see [`Phase`]); the
 //! families define *the effect*.
 
-mod answers;
 mod catalog;
+mod child_processes;
 mod frame;
 mod framing;
 mod healthy;
 pub mod http;
-mod kin;
 mod lifecycle;
 mod negotiation;
 mod options;
-mod out;
+mod request_context;
+mod semantic_faults;
 mod server;
-mod serving;
+mod stdout;
 mod tools;
 
 use std::convert::Infallible;
@@ -39,10 +39,10 @@ use server::StdioFaultServer;
 pub fn run(args: impl Iterator<Item = String>) -> ! {
     let mut args = args.skip_while(|first| first == "faultd").peekable();
     if args.next_if_eq("kin").is_some() {
-        kin::run(args);
+        child_processes::run(args);
     }
     if args.next_if_eq("below").is_some() {
-        exit(crate::below::run(&args.collect::<Vec<_>>()));
+        exit(crate::transport_faults::run(&args.collect::<Vec<_>>()));
     }
     let Err(problem) = start(args);
     eprintln!("faultd: {problem}\n{}", options::USAGE);
@@ -103,7 +103,7 @@ impl StdioFault {
         }
         lifecycle::find(name)
             .or_else(|| framing::find(name))
-            .or_else(|| answers::find(name))
+            .or_else(|| semantic_faults::find(name))
             .or_else(|| negotiation::find(name))
             .or_else(|| catalog::find(name))
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::frame::{self, ClientMessage};
 use super::options::{FaultOptions, FaultPhase, ServerEra};
-use super::out::StdoutWriter;
-use super::serving::RequestServer;
+use super::request_context::RequestServer;
+use super::stdout::StdoutWriter;
 use super::{FaultOccurrence, FaultTiming, StdioFault};
 
 /// Maximum time a lingering server keeps running, so that a failed test leaves no process forever.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::frame::{self, ClientMessage, ErrorReply};
 use super::healthy::cached;
-use super::serving::RequestServer;
+use super::request_context::RequestServer;
 
 /// Reports whether the call takes time and must not block other requests.
 pub fn takes_time(message: &ClientMessage) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::ledger::locked;
+use super::request_log::locked;
 
 /// Interval at which a waiting response checks that the client is still connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -4,18 +4,18 @@
 //! Requests are checked as strictly as by the real APIs, rejected with their error messages, and recorded before they
 //! are answered. The accepted parameters depend on the model name; the responses depend only on the [`Script`].
 
+mod api_error;
 mod checks;
 mod format;
 mod gates;
 mod http;
-mod latest;
-mod ledger;
+mod new_content;
+mod prepared_answer;
 mod process;
-mod refusal;
+mod request_log;
 mod script;
 mod seal;
 mod serving;
-mod turn;
 mod wire;
 
 use std::future::Future;
@@ -24,13 +24,13 @@ use std::sync::Arc;
 
 pub use crate::request::Fields;
 pub use format::ModelApiFormat;
-pub use latest::ScriptedToolResult;
-pub use ledger::Recorded;
+pub use new_content::ScriptedToolResult;
 pub use process::run;
+pub use request_log::Recorded;
 pub use script::{Answer, AnswerFailure, Hold, Pace, Rule, Say, Script, Stop, Usage, When};
 
-use crate::below::Endpoint;
 use crate::pty::PATIENCE;
+use crate::transport_faults::Endpoint;
 use serving::Shared;
 
 /// A running model API.

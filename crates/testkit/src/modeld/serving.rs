@@ -5,18 +5,18 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
+use super::api_error::Refusal;
 use super::checks::{self, IncomingModelRequest, ThinkingByCall};
 use super::format::ModelApiFormat;
 use super::gates::NamedGates;
 use super::http;
-use super::latest::NewContent;
-use super::ledger::{Ledger, Recorded, locked};
-use super::refusal::Refusal;
+use super::new_content::NewContent;
+use super::prepared_answer::{Turn, identifier};
+use super::request_log::{Ledger, Recorded, locked};
 use super::script::{Answer, AnswerFailure, Pace, Script};
-use super::turn::{Turn, identifier};
 use super::wire;
-use crate::below::AcceptedConnection;
 use crate::request::Request;
+use crate::transport_faults::AcceptedConnection;
 
 /// Body of a garbage response with status 200.
 const GARBAGE: &[u8] =

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use wharf_testkit::below::{
+use wharf_testkit::transport_faults::{
     ConnectProxy, FaultCount, ProxyBehaviour, ProxyRequest, TestCa, TlsFault, serve_plain, serve_tls,
 };
 

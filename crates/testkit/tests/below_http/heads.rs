@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use wharf_testkit::below::{FaultCount, HeadFault, serve_heads};
+use wharf_testkit::transport_faults::{FaultCount, HeadFault, serve_heads};
 
 use super::{assert_answers, assert_healthy, call, connect, post, read_head, rest};
 

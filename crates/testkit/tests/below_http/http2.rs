@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-use wharf_testkit::below::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
+use wharf_testkit::transport_faults::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 
 use super::tls::{Secured, secure, trusting};
 use super::{assert_answers, call, connect};

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
-use wharf_testkit::below::{FaultCount, FullBacklog, Refused, black_hole, reset_after_accept, serve_plain};
+use wharf_testkit::transport_faults::{FaultCount, FullBacklog, Refused, black_hole, reset_after_accept, serve_plain};
 
 use super::{A_WHILE, assert_healthy, assert_silent, connect, fate, rest};
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use wharf_testkit::below::{CASES, run};
+use wharf_testkit::transport_faults::{CASES, run};
 
 use super::{assert_healthy, call, connect, fate, post, rest};
 

@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use wharf_testkit::below::{
+use wharf_testkit::oracle::until;
+use wharf_testkit::transport_faults::{
     ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule, FaultScript, ProxyTraffic,
     Refused, serve_plain,
 };
-use wharf_testkit::oracle::until;
 
 use super::{SOON, assert_healthy, assert_silent, connect, fate, rest, try_connect};
 

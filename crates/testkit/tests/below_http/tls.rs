@@ -11,7 +11,7 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, InvalidMessage, PeerIncompatible,
     RootCertStore, StreamOwned,
 };
-use wharf_testkit::below::{FaultCount, TestCa, TlsFault, serve_tls};
+use wharf_testkit::transport_faults::{FaultCount, TestCa, TlsFault, serve_tls};
 
 use super::{assert_healthy, assert_silent, call, connect, post, rest};
 

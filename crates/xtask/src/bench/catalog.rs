@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::tables::median;
-use super::{ThroughputPlan, part};
+use super::{ThroughputPlan, report_page};
 use crate::run::{MachineDescription, TaskResult, capture, cargo, run, say, target};
 
 /// One measured figure, with its unit, its baseline and its limit.
@@ -56,7 +56,7 @@ pub fn catalog(words: &[&str]) -> TaskResult {
         let line = capture(Command::new(&program).args(["--secs", &plan.seconds.to_string()]))?.stdout;
         rounds.push(serde_json::from_str(&line)?);
     }
-    part::put(&page(&plan, &MachineDescription::look(), &rounds))?;
+    report_page::put(&page(&plan, &MachineDescription::look(), &rounds))?;
     check(&rounds)
 }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::cli_table::{self, CliRounds};
-use super::part;
+use super::report_page;
 use crate::peers;
 use crate::run::{TaskResult, capture, cargo, number, run, say, target};
 
@@ -58,7 +58,7 @@ pub fn cli(words: &[&str]) -> TaskResult {
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
     let bench = CliBench { binaries: target().join("dist"), others, home: home()? };
     let rounds = bench.measure(&plan)?;
-    part::put(&cli_table::page(&plan, &rounds))
+    report_page::put(&cli_table::page(&plan, &rounds))
 }
 
 impl CliBenchPlan {

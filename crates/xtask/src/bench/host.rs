@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::host_table::{self, HostLimitRow};
-use super::part;
+use super::report_page;
 use super::tables::median;
 use crate::run::{TaskResult, capture, cargo, on_path, run, say, target};
 
@@ -46,7 +46,7 @@ pub fn host(words: &[&str]) -> TaskResult {
     rows.extend(bench.kills(&plan)?);
     rows.extend(bench.overhead()?);
     rows.push(host_table::memory(&bench.figures("memory", &["--good", "20", "--secs", "2"])?)?);
-    part::put(&host_table::page(&plan, &rows))
+    report_page::put(&host_table::page(&plan, &rows))
 }
 
 impl HostBenchPlan {

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{BenchClient, BenchTransport, ThroughputPlan, http_tables, instructions, part, prepare, rounds, template};
+use super::{
+    BenchClient, BenchTransport, ThroughputPlan, http_tables, instructions, prepare, report_page, rounds, template,
+};
 use crate::run::{TaskResult, capture, say, target};
 
 /// Forms of the server's responses.
@@ -33,7 +35,7 @@ pub fn http(words: &[&str]) -> TaskResult {
     rounds::keep(&samples, &target().join("bench/http.jsonl"))?;
     let counts = instructions::count(&field, &server);
     let counted = http_tables::ServerCounts { connections: &connections, account: &account };
-    part::put(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
+    report_page::put(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
     check(&connections)?;
     account.check()
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::{part, repl_table};
+use super::{repl_table, report_page};
 use crate::run::{TaskResult, capture, cargo, number, run, say, target};
 
 /// Number of servers in the mixed set.
@@ -49,7 +49,7 @@ pub fn repl(words: &[&str]) -> TaskResult {
     let bench = ReplBench { binaries: target().join("dist"), homes: target().join("bench/repl") };
     let _ = fs::remove_dir_all(&bench.homes);
     let measured = bench.measure(&plan)?;
-    part::put(&repl_table::page(&plan, &measured))
+    report_page::put(&repl_table::page(&plan, &measured))
 }
 
 impl ReplBenchPlan {

@@ -6,7 +6,7 @@ use super::*;
 use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::definitions::alias;
 use crate::provider::event::replay;
-use crate::provider::samples::{self, failure, picture, provider, raw, result, thought, tools};
+use crate::provider::fixtures::{self, failure, picture, provider, raw, result, thought, tools};
 use crate::provider::{ApiFormat, CompletionRequest, ModelError, ModelProvider, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "anthropic api.anthropic.com small";
@@ -128,7 +128,7 @@ fn trouble_in_the_stream_is_an_error() {
 }
 
 fn conversation() -> Conversation {
-    let call = |id: &str, name: &str| samples::call(id, name, r#"{"z":1,"a":1.50}"#);
+    let call = |id: &str, name: &str| fixtures::call(id, name, r#"{"z":1,"a":1.50}"#);
     let said = vec![
         thought(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
         thought("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
@@ -138,7 +138,7 @@ fn conversation() -> Conversation {
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
     ];
     let results = vec![result("1", vec![ResultBlock::Text("3".into()), picture()]), failure("2", vec![])];
-    samples::conversation(said, results)
+    fixtures::conversation(said, results)
 }
 
 #[test]

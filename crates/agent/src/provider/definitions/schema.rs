@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonDecodeError, JsonLimits, RawJson, members};
 
 use super::UnencodableReason;
-use super::dialect::{COMBINATORS, KeywordValue, holds};
+use super::keywords::{COMBINATORS, KeywordValue, holds};
 use crate::provider::ApiFormat;
 
 /// Maximum bytes of a schema.

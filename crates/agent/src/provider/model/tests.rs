@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_net::NetOptions;
 use wharf_spec::Secret;
-use wharf_testkit::below::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
 
 use super::*;
 use crate::conversation::{Conversation, ConversationTurn, TurnBlock, TurnRole};
-use crate::provider::samples::provider;
+use crate::provider::fixtures::provider;
 use crate::provider::{ModelEvent, StopReason, ToolChoice};
 
 mod thinking;

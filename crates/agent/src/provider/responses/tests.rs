@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::event::replay;
-use crate::provider::samples::{self, call, failure, picture, provider, raw, thought, tools};
+use crate::provider::fixtures::{self, call, failure, picture, provider, raw, thought, tools};
 use crate::provider::{ApiFormat, CompletionRequest, ModelError, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "responses api.openai.com small";
@@ -121,7 +121,7 @@ fn conversation() -> Conversation {
         call("1", "add", r#"{"z":1}"#),
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
     ];
-    samples::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
+    fixtures::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
 }
 
 fn written(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningMode) -> Value {

@@ -1,12 +1,12 @@
 mod properties;
-mod room;
+mod shortening;
 
 use wharf_tools::{AllowAllGate, BoxFuture, Registry, Tool, ToolDescription, ToolError, ToolInvocation, ToolOutcome};
 
 use super::*;
 use crate::conversation::ResultBlock;
 use crate::provider::{ApiErrorMessage, ApiFormat};
-use crate::whole::flaw;
+use crate::repair::flaw;
 
 /// Less than the reserved part of the context, so it has no effect.
 const MAX_TOKENS: u32 = 100;

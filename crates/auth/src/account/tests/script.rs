@@ -14,6 +14,7 @@ use wharf_spec::Secret;
 
 use super::super::flows::AuthorizationFlows;
 use super::super::{Account, AccountOptions};
+use crate::browser::{BrowserVisit, LoginBrowser, VisitError};
 use crate::challenge::AuthChallenge;
 use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource};
@@ -21,7 +22,6 @@ use crate::error::{LoginError, TokenError};
 use crate::revoke::RevocationOutcome;
 use crate::token::TokenSet;
 use crate::vault::{AccountKey, FileVault, StoredLogin, Vault};
-use crate::visitor::{BrowserVisit, LoginBrowser, VisitError};
 
 pub(super) const SERVER: &str = "https://mcp.example/mcp";
 pub(super) const ISSUER: &str = "https://as.example";
@@ -312,8 +312,8 @@ impl BrowserVisit for ConsentingVisit {
 
     fn go(
         self: Box<Self>,
-        _: crate::visitor::LoginPage,
-    ) -> AuthFuture<Result<crate::visitor::LoginCallback, VisitError>> {
+        _: crate::browser::LoginPage,
+    ) -> AuthFuture<Result<crate::browser::LoginCallback, VisitError>> {
         Box::pin(async { Err(VisitError::Declined) })
     }
 }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use wharf_auth::{AccountKey, StoredLogin, Vault as _, VaultError};
 use wharf_spec::UntrustedText;
 
-use super::meant::{LoginSelection, configured};
+use super::login_lookup::{LoginSelection, configured};
 use super::{apart, vault};
 use wharf_terminal::accounts::{LazyVault, LoginLocation, now};
 use wharf_terminal::age::{AgeText, ExpiryText};
 use wharf_terminal::clock::{timestamp, unix_time};
 use wharf_terminal::columns::{columns, left};
-use wharf_terminal::configured::of_project;
+use wharf_terminal::config_context::of_project;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::login_errors::{kept_badly, lasting};
 use wharf_terminal::servers::shown_word;

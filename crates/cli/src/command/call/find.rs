@@ -7,8 +7,8 @@ use wharf_client::Connection;
 use wharf_spec::ServerName;
 
 use wharf_terminal::failure::Failure;
-use wharf_terminal::hosting::OneShotHost;
-use wharf_terminal::nearest::suggestion;
+use wharf_terminal::one_shot_host::OneShotHost;
+use wharf_terminal::suggestions::suggestion;
 
 /// Looks up a tool in the current catalog, by its own name or by an alias.
 pub fn known(hosted: &OneShotHost<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {

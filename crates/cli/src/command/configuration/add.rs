@@ -2,20 +2,20 @@
 
 mod entry;
 mod flags;
-mod told;
+mod report;
 
 use serde_json::{Map, Value};
 use wharf_config::describe;
 use wharf_spec::ServerName;
 
 pub use flags::AddFlags;
-pub use told::{AddedEntry, tell};
+pub use report::{AddedEntry, tell};
 
-use crate::command::configuration::relative;
-use wharf_terminal::configured::{problems_of, told as line_of};
+use crate::command::configuration::relative_paths;
+use wharf_terminal::config_context::{problems_of, told as line_of};
+use wharf_terminal::config_scope::{ConfigScope, EntryWrite, write};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::question;
-use wharf_terminal::scope::{ConfigScope, EntryWrite, write};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
@@ -136,7 +136,7 @@ pub async fn store(
     mut entry: Map<String, Value>,
     storing: &EntryDestination,
 ) -> CommandResult {
-    relative::settle(session, storing.scope, name.as_str(), &mut entry).await;
+    relative_paths::settle(session, storing.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
     let draft = describe(name, entry);
     // An entry that only disables a server of a lower layer describes no server itself.

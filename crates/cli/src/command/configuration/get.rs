@@ -8,12 +8,12 @@ use wharf_config::{ConfiguredServer, Layer, ServerApproval, TemplatePart, parts}
 use wharf_spec::UntrustedText;
 
 use super::item::{ConfiguredServerItem, ReferenceItem, problems};
-use crate::masked::SecretDisplay;
-use wharf_terminal::configured::told;
+use crate::masking::SecretDisplay;
+use wharf_terminal::config_context::told;
+use wharf_terminal::detail_sheet::DetailSheet;
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::sheet::DetailSheet;
-use wharf_terminal::shown_path::shown_path;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,7 +6,7 @@ use wharf_config::fields::SERVER;
 use wharf_config::{Config, ConfigProblem, ConfiguredServer, ProblemSeverity, ServerApproval, TransportDefinition};
 use wharf_spec::{Environment, HttpTransport};
 
-use crate::masked::{self, MaskedReference, SecretDisplay, references};
+use crate::masking::{self, MaskedReference, SecretDisplay, references};
 
 /// JSON document of a configured server. The entry's own keys are flattened into it.
 #[derive(Debug, Serialize)]
@@ -66,7 +66,7 @@ const DEDICATED_KEYS: [&str; 10] =
 
 impl ConfiguredServerItem {
     pub fn new(server: &ConfiguredServer, config: &Config, around: &Environment, secrets: SecretDisplay) -> Self {
-        let mut entry = masked::entry(&server.written, secrets);
+        let mut entry = masking::entry(&server.written, secrets);
         let mut take = |key: &str| entry.remove(key).unwrap_or_default();
         let [command, args, url, env, headers] = ["command", "args", "url", "env", "headers"].map(&mut take);
         let is_known = |key: &str| SERVER.iter().any(|field| field.name == key);

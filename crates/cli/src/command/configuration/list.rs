@@ -7,12 +7,12 @@ use wharf_spec::UntrustedText;
 
 use super::super::status;
 use super::item::{ConfiguredServerItem, ProblemItem};
-use crate::masked::SecretDisplay;
+use crate::masking::SecretDisplay;
 use wharf_terminal::columns::{columns, left};
-use wharf_terminal::configured::{ADD, told};
+use wharf_terminal::config_context::{ADD, told};
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
 #[derive(Debug, clap::Args)]

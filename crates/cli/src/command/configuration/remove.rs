@@ -6,10 +6,10 @@ use wharf_config::edit::{ConfigChange, EditedText, remove_server, set_enabled};
 use wharf_config::{ConfiguredServer, Layer, ServerApproval, load};
 
 use super::undo::{quoted, undo_by_json};
+use wharf_terminal::config_scope::{ConfigScope, change_file};
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::scope::{ConfigScope, change_file};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 #[derive(Debug, clap::Args)]

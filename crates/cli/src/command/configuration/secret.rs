@@ -5,12 +5,12 @@ use serde_json::json;
 use wharf_config::{SecretError, SecretOrigin, SecretStore, is_secret_name};
 use wharf_spec::Secret;
 
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
-use wharf_terminal::nearest::suggestion;
 use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
+use wharf_terminal::suggestions::suggestion;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 use wharf_spec::ServerName;
 
-use crate::masked::{self, SecretDisplay};
+use crate::masking::{self, SecretDisplay};
 
 /// Returns the command that writes an entry again. Secrets are masked, with a note to fill them in.
 pub fn undo_by_json(name: &ServerName, entry: &Map<String, Value>, flags: &str) -> String {
-    let shown = masked::entry(entry, SecretDisplay::Masked);
-    let is_whole = shown == masked::entry(entry, SecretDisplay::Revealed);
+    let shown = masking::entry(entry, SecretDisplay::Masked);
+    let is_whole = shown == masking::entry(entry, SecretDisplay::Revealed);
     let json = Value::Object(if is_whole { entry.clone() } else { shown }).to_string();
     let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
     let note = if is_whole { "" } else { "   (replace *** with the secrets)" };

@@ -11,10 +11,10 @@ use wharf_policy::Policy;
 use wharf_spec::{ActivationState, UntrustedText};
 
 use super::item::{ProblemItem, severity};
-use wharf_terminal::configured::sourced;
+use wharf_terminal::config_context::sourced;
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 
 #[derive(Debug, Default, clap::Args)]

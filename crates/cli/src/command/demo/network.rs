@@ -7,7 +7,7 @@ use url::Url;
 use wharf_client::{Connection, Transport, connect_http};
 use wharf_spec::{HttpSpec, ServerSpec};
 
-use super::cast::DemoServers;
+use super::demo_servers::DemoServers;
 use super::scenes::{ask, ensure};
 use super::tour::SceneResult;
 use wharf_terminal::content::text_view;

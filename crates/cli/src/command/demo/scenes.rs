@@ -8,7 +8,7 @@ use wharf_client::{CallOptions, Connection, StepOutcome};
 use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ToolResult};
 
-use super::cast::{DemoServers, SECRET};
+use super::demo_servers::{DemoServers, SECRET};
 use super::tour::SceneResult;
 use crate::command::call::progress_text;
 use wharf_terminal::clock::DurationText;

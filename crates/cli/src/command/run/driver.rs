@@ -6,14 +6,14 @@ use serde_json::json;
 use wharf_agent::{AgentRun, RunEnding, RunEvent, TurnBlock};
 
 use super::events::EventWriter;
-use super::spent::RunTotals;
+use super::run_totals::RunTotals;
 use super::text::TextWriter;
 use wharf_terminal::chat::ChatSession;
-use wharf_terminal::chat::ended::ended;
+use wharf_terminal::chat::ending::ended;
 use wharf_terminal::control::{ControlRequest, ControlSocket, PendingControlRequest, rows};
-use wharf_terminal::errands::LocalTasks;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::fleet::{ManagedHost, ReloadTrigger};
+use wharf_terminal::local_tasks::LocalTasks;
+use wharf_terminal::managed_host::{ManagedHost, ReloadTrigger};
 
 /// A run with its output and control socket.
 pub struct RunDriver<'a> {

@@ -8,13 +8,13 @@ use wharf_agent::{ResultBlock, RunEnding, RunEvent};
 use wharf_spec::ServerName;
 use wharf_wire::RawJson;
 
-use super::spent::{RunTotals, UsageTotals};
-use wharf_terminal::chat::ended::{failure, word};
+use super::run_totals::{RunTotals, UsageTotals};
+use wharf_terminal::chat::ending::{failure, word};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::millis;
 use wharf_terminal::console::Console;
 use wharf_terminal::failure::{self, CommandResult, ErrorDocument, Failure, chain};
-use wharf_terminal::fleet::ManagedHost;
+use wharf_terminal::managed_host::ManagedHost;
 
 const SCHEMA: u32 = 1;
 

@@ -7,8 +7,8 @@ use wharf::tools::Registry;
 use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::UntrustedText;
 
-use super::spent::{RunTotals, UsageTotals};
-use wharf_terminal::chat::room::{pictures_left_out, shortened};
+use super::run_totals::{RunTotals, UsageTotals};
+use wharf_terminal::chat::context_notices::{pictures_left_out, shortened};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::console::Console;

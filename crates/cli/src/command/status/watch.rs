@@ -11,10 +11,10 @@ use wharf_spec::UntrustedText;
 use super::start;
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::fleet::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, follow};
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, follow};
 use wharf_terminal::session::CommandSession;
-use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{StatusItem, document, item, line, table};
+use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{QUIET, paint};
 
 /// Redraw interval, so that ages stay current.

@@ -12,16 +12,16 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Era, RpcError, View, code, scan};
 
 use super::HttpTransportKind;
-use super::answer::{
+use super::errors;
+use super::link::{HttpLink, QueuedBytes};
+use super::link_tasks::SentFlag;
+use super::post_request::{LAST_EVENT, PostRequest, SESSION};
+use super::response_body::{
     CollectError, ContentKind, EXCERPT, EventReader, StreamItem, collect, excerpt, finish, message_of,
 };
-use super::link::{HttpLink, QueuedBytes};
-use super::order::{LAST_EVENT, PostRequest, SESSION};
-use super::past::ResumeState;
+use super::resume::ResumeState;
 use super::session::SessionTarget;
 use super::status::{StatusMeaning, challenge, meaning, retry_after, spread};
-use super::tasks::SentFlag;
-use super::trouble;
 use crate::engine::{Engine, MessageDelivery, NotMcpPeer, ResponseChannel, SendState};
 use crate::era::supported_by;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
@@ -95,13 +95,13 @@ impl HttpExchange {
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
                 ExchangeStep::Again(spread(self.link.limits.send_again))
             }
-            _ if !error.never_left() => self.lose(trouble::unsent(error), SendState::Perhaps),
+            _ if !error.never_left() => self.lose(errors::unsent(error), SendState::Perhaps),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
                 self.departure.take_back();
                 ExchangeStep::Again(spread(self.link.limits.send_again))
             }
-            _ => self.lose(trouble::unsent(error), SendState::Never),
+            _ => self.lose(errors::unsent(error), SendState::Never),
         }
     }
 
@@ -132,7 +132,7 @@ impl HttpExchange {
                 Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
                 Ok(body) => self.conclude(body, ResponseChannel::Body).await,
                 Err(CollectError::Refused(error)) => self.fail(error),
-                Err(CollectError::Broken(what)) => self.lose(trouble::cut(&what), SendState::Perhaps),
+                Err(CollectError::Broken(what)) => self.lose(errors::cut(&what), SendState::Perhaps),
             },
             ContentKind::Other => {
                 let shown = excerpt(&mut response.body).await;
@@ -241,7 +241,7 @@ impl HttpExchange {
     async fn resume(&self, past: &ResumeState, place: &SessionTarget, what: &str) -> Result<EventReader, ExchangeStep> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
-            _ => return Err(self.lose(trouble::cut(what), SendState::Perhaps)),
+            _ => return Err(self.lose(errors::cut(what), SendState::Perhaps)),
         };
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(MIN_RESUME_DELAY, MAX_RESUME_DELAY);
         for _ in 0..MAX_RESUMES {
@@ -261,12 +261,12 @@ impl HttpExchange {
                 }
                 Ok(response) => {
                     let what = format!("{what}, and resuming failed (HTTP {})", response.status);
-                    return Err(self.lose(trouble::cut(&what), SendState::Perhaps));
+                    return Err(self.lose(errors::cut(&what), SendState::Perhaps));
                 }
                 Err(_) => {}
             }
         }
-        Err(self.lose(trouble::cut(&format!("{what}, and resuming failed")), SendState::Perhaps))
+        Err(self.lose(errors::cut(&format!("{what}, and resuming failed")), SendState::Perhaps))
     }
 
     async fn login(&self, mut response: HttpResponse) -> ExchangeStep {
@@ -283,7 +283,7 @@ impl HttpExchange {
     /// transient.
     fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> ExchangeStep {
         if why.may_pass() {
-            return self.lose(trouble::not_authorized(why), SendState::Never);
+            return self.lose(errors::not_authorized(why), SendState::Never);
         }
         self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
@@ -317,7 +317,7 @@ impl HttpExchange {
 
     fn forgotten(&self, place: &SessionTarget) -> ExchangeStep {
         self.link.expired(place);
-        self.lose(trouble::expired(), SendState::Perhaps)
+        self.lose(errors::expired(), SendState::Perhaps)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
@@ -353,7 +353,7 @@ impl HttpExchange {
         }
         let shown = UntrustedText::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
         if status.is_server_error() {
-            return self.lose(trouble::status(status, &shown), SendState::Perhaps);
+            return self.lose(errors::status(status, &shown), SendState::Perhaps);
         }
         self.fail(CallError::Status { status: status.as_u16(), detail: shown, retry_after: None })
     }
@@ -361,7 +361,7 @@ impl HttpExchange {
     /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
     fn changed(&self) -> ExchangeStep {
         tracing::warn!("server no longer speaks the negotiated revision");
-        self.engine.lose_turned_away(Some(self.order.id), trouble::changed());
+        self.engine.lose_turned_away(Some(self.order.id), errors::changed());
         ExchangeStep::Done
     }
 
@@ -417,7 +417,7 @@ impl Drop for HttpExchange {
     /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
         if self.link.form == HttpTransportKind::Streamable && self.is_awaited() {
-            self.lose(trouble::cut("internal error: the request task ended"), SendState::Perhaps);
+            self.lose(errors::cut("internal error: the request task ended"), SendState::Perhaps);
         }
     }
 }

@@ -12,9 +12,9 @@ use wharf_spec::HttpSpec;
 use wharf_wire::{Era, Revision};
 
 use super::exchange::HttpExchange;
-use super::order::{ConfiguredHeaders, PostRequest};
+use super::link_tasks::LinkTasks;
+use super::post_request::{ConfiguredHeaders, PostRequest};
 use super::session::LinkSession;
-use super::tasks::LinkTasks;
 use super::{HttpTransportKind, RemoteServer};
 use crate::budget::ServerBudget;
 use crate::engine::{Engine, Link, OutgoingMessage, Protocol, RequestLabel, SubmitError, Ticket};

@@ -5,18 +5,18 @@
 //! server. HTTP+SSE (2024-11-05) delivers every response on one stream. A failure that concerns one call ends only that
 //! call; a failure of the server ends the connection.
 
-mod answer;
-mod confided;
+mod errors;
 mod exchange;
 mod link;
-mod listening;
-mod order;
-mod past;
+mod link_tasks;
+mod post_request;
+mod response_body;
+mod resume;
+mod sensitive_headers;
+mod server_stream;
 mod session;
 mod sse;
 mod status;
-mod tasks;
-mod trouble;
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 use crate::options::ConnectOptions;
 use crate::services::BoxedFuture;
 
-use confided::RedactingAuthorizer;
 use link::HttpLink;
-use order::ConfiguredHeaders;
+use post_request::ConfiguredHeaders;
+use sensitive_headers::RedactingAuthorizer;
 use session::SessionTarget;
 
 /// A remote server and the HTTP transport to use.

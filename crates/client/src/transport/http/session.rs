@@ -15,10 +15,10 @@ use wharf_net::{HeaderValue, HttpRequest, Method, RedirectPolicy};
 use wharf_wire::{Era, RawJson, scan};
 
 use super::HttpTransportKind;
-use super::answer;
+use super::errors;
 use super::link::HttpLink;
-use super::order::{PostRequest, SESSION};
-use super::trouble;
+use super::post_request::{PostRequest, SESSION};
+use super::response_body;
 use crate::counters::CounterKind;
 use crate::era::{self, INITIALIZED};
 use crate::error::DisconnectReport;
@@ -184,7 +184,7 @@ impl LinkSession {
             Ok(SessionState::Joined(place)) => Ok(place.clone()),
             Ok(SessionState::Lost { why, .. }) => Err(why.clone()),
             // The sender lives as long as this value.
-            Ok(SessionState::Away | SessionState::Greeting(_)) | Err(_) => Err(Arc::new(trouble::expired())),
+            Ok(SessionState::Away | SessionState::Greeting(_)) | Err(_) => Err(Arc::new(errors::expired())),
         }
     }
 }
@@ -208,7 +208,7 @@ impl HttpLink {
         }
         // A server that loses sessions immediately is not reconnected at once.
         if place.number > 1 && place.since.elapsed() < self.limits.resume {
-            self.session.lose(trouble::expired());
+            self.session.lose(errors::expired());
         } else {
             self.meet_again();
         }
@@ -238,19 +238,19 @@ impl HttpLink {
             }
             Ok(Err(why)) if why.is_final() => engine.lose(why),
             Ok(Err(why)) => self.session.lose(why),
-            Err(_) => self.session.lose(trouble::unanswered(self.limits.startup)),
+            Err(_) => self.session.lose(errors::unanswered(self.limits.startup)),
         }
     }
 
     async fn introduce(&self, place: &SessionTarget, initialize: Bytes) -> Result<SessionTarget, DisconnectReport> {
         let order = PostRequest::opening(self, initialize);
-        let response = self.post(place, &order).await.map_err(|error| trouble::unsent(&error))?;
+        let response = self.post(place, &order).await.map_err(|error| errors::unsent(&error))?;
         if !response.status.is_success() {
-            return Err(trouble::turned_away(&response));
+            return Err(errors::turned_away(&response));
         }
         let place = place.named(response.headers.get(SESSION));
-        let message = answer::first_answer(response, &self.limits, &self.budget).await;
-        let message = message.map_err(|what| trouble::cut(&what))?;
+        let message = response_body::first_answer(response, &self.limits, &self.budget).await;
+        let message = message.map_err(|what| errors::cut(&what))?;
         self.check_introduction(&message)?;
         Ok(place)
     }
@@ -261,8 +261,8 @@ impl HttpLink {
         let judged = era::judge_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
         match judged {
             Ok((revision, _)) if Some(revision) == self.dialect.revision() => Ok(()),
-            Ok(_) => Err(trouble::changed()),
-            Err(cause) => Err(trouble::cut(&cause.to_string())),
+            Ok(_) => Err(errors::changed()),
+            Err(cause) => Err(errors::cut(&cause.to_string())),
         }
     }
 
@@ -345,7 +345,7 @@ impl HttpLink {
         outcome: Result<wharf_net::HttpResponse, wharf_net::SendError>,
     ) {
         match outcome {
-            Ok(response) if response.status.is_success() => answer::finish(response.body).await,
+            Ok(response) if response.status.is_success() => response_body::finish(response.body).await,
             Ok(response) if response.status == 404 && place.id.is_some() => self.expired(place),
             Ok(response) => self.unsaid(&format!("HTTP {}", response.status)),
             Err(error) => self.unsaid(&error.to_string()),

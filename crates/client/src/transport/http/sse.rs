@@ -11,11 +11,11 @@ use wharf_net::{HttpResponse, SendError, StatusCode};
 use wharf_spec::{HttpSpec, UntrustedText};
 use wharf_wire::scan;
 
-use super::answer::{ContentKind, EventReader, StreamItem, message_of};
+use super::errors;
 use super::link::HttpLink;
-use super::order::PostRequest;
+use super::post_request::PostRequest;
+use super::response_body::{ContentKind, EventReader, StreamItem, message_of};
 use super::session::SessionTarget;
-use super::trouble;
 use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
 
@@ -35,7 +35,7 @@ impl StreamOpenError {
     fn turned_away(response: HttpResponse) -> Self {
         let challenge = super::status::challenge(&response.headers);
         match response.not_authorized {
-            Some(why) if why.may_pass() => Self::Failed(trouble::not_authorized(why)),
+            Some(why) if why.may_pass() => Self::Failed(errors::not_authorized(why)),
             why => {
                 let (status, why) = (response.status.as_u16(), why.map(Box::new));
                 Self::Refused(ConnectCause::Unauthorized { status, challenge, why })
@@ -49,7 +49,7 @@ impl StreamOpenError {
             SendError::NotAuthorized(why) if !why.may_pass() => {
                 Self::Refused(ConnectCause::Unauthorized { status: 401, challenge: None, why: Some(Box::new(why)) })
             }
-            error => Self::Failed(trouble::unsent(&error)),
+            error => Self::Failed(errors::unsent(&error)),
         }
     }
 
@@ -57,8 +57,8 @@ impl StreamOpenError {
     fn once_there(self) -> DisconnectReport {
         match self {
             Self::Failed(gone) => gone,
-            Self::Refused(cause) if cause.needs_login() => trouble::logged_out(&cause),
-            Self::Refused(cause) => DisconnectReport { hint: Some(cause.to_string()), ..trouble::changed() },
+            Self::Refused(cause) if cause.needs_login() => errors::logged_out(&cause),
+            Self::Refused(cause) => DisconnectReport { hint: Some(cause.to_string()), ..errors::changed() },
         }
     }
 }
@@ -81,10 +81,9 @@ impl HttpLink {
         let limit = self.limits.endpoint;
         match tokio::time::timeout(limit, self.await_endpoint()).await {
             Ok(opened) => opened,
-            Err(_) => Err(StreamOpenError::Failed(trouble::cut(&format!(
-                "no endpoint event within {} ms",
-                limit.as_millis()
-            )))),
+            Err(_) => {
+                Err(StreamOpenError::Failed(errors::cut(&format!("no endpoint event within {} ms", limit.as_millis()))))
+            }
         }
     }
 
@@ -95,7 +94,7 @@ impl HttpLink {
             status if status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(StreamOpenError::turned_away(response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                return Err(StreamOpenError::Failed(trouble::status(status, "")));
+                return Err(StreamOpenError::Failed(errors::status(status, "")));
             }
             status => {
                 let detail = "response to GET is not an event stream".to_owned();
@@ -111,10 +110,10 @@ impl HttpLink {
                     return Ok((events, endpoint));
                 }
                 StreamItem::Event(_) => {}
-                StreamItem::End(what) => return Err(StreamOpenError::Failed(trouble::cut(&what))),
-                StreamItem::TooLarge => return Err(StreamOpenError::Failed(trouble::cut("event over the size limit"))),
+                StreamItem::End(what) => return Err(StreamOpenError::Failed(errors::cut(&what))),
+                StreamItem::TooLarge => return Err(StreamOpenError::Failed(errors::cut("event over the size limit"))),
                 StreamItem::Discarded(exceeded) => {
-                    return Err(StreamOpenError::Failed(trouble::cut(&exceeded.to_string())));
+                    return Err(StreamOpenError::Failed(errors::cut(&exceeded.to_string())));
                 }
             }
         }
@@ -167,19 +166,19 @@ impl HttpLink {
         let place = SessionTarget::new(endpoint);
         // Lost during the initial connect: the connecting caller gets the error of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
-            return Err(trouble::expired());
+            return Err(errors::expired());
         };
         let introduced = tokio::time::timeout(self.limits.startup, async {
             let order = PostRequest::opening(self, initialize.clone());
-            let response = self.post(&place, &order).await.map_err(|error| trouble::unsent(&error))?;
+            let response = self.post(&place, &order).await.map_err(|error| errors::unsent(&error))?;
             if !response.status.is_success() {
-                return Err(trouble::turned_away(&response));
+                return Err(errors::turned_away(&response));
             }
             drop(response);
             let message = await_answer(&mut events, &initialize, engine).await?;
             self.check_introduction(&message)
         });
-        introduced.await.unwrap_or_else(|_| Err(trouble::unanswered(self.limits.startup)))?;
+        introduced.await.unwrap_or_else(|_| Err(errors::unanswered(self.limits.startup)))?;
         self.session.approach(place);
         self.greet().await;
         Ok(events)
@@ -208,9 +207,9 @@ async fn read(mut events: EventReader, engine: &Arc<Engine>) -> DisconnectReport
                     return DisconnectReport::because(DisconnectCause::NotMcp(nonsense.0));
                 }
             }
-            StreamItem::End(what) => return trouble::cut(&what),
-            StreamItem::TooLarge => return trouble::cut("message over the size limit"),
-            StreamItem::Discarded(exceeded) => return trouble::cut(&exceeded.to_string()),
+            StreamItem::End(what) => return errors::cut(&what),
+            StreamItem::TooLarge => return errors::cut("message over the size limit"),
+            StreamItem::Discarded(exceeded) => return errors::cut(&exceeded.to_string()),
         }
     }
 }
@@ -228,14 +227,14 @@ async fn await_answer(
         match events.next().await {
             StreamItem::Event(event) => {
                 let Some(message) = message_of(event) else { continue };
-                if super::answer::answers(&message) && id_of(&message) == wanted {
+                if super::response_body::answers(&message) && id_of(&message) == wanted {
                     return Ok(message);
                 }
                 let _ = engine.deliver_in_turn(message).await;
             }
-            StreamItem::End(what) => return Err(trouble::cut(&what)),
-            StreamItem::TooLarge => return Err(trouble::cut("message over the size limit")),
-            StreamItem::Discarded(exceeded) => return Err(trouble::cut(&exceeded.to_string())),
+            StreamItem::End(what) => return Err(errors::cut(&what)),
+            StreamItem::TooLarge => return Err(errors::cut("message over the size limit")),
+            StreamItem::Discarded(exceeded) => return Err(errors::cut(&exceeded.to_string())),
         }
     }
 }

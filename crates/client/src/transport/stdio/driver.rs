@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use wharf_wire::Scanner;
 
-use super::frames::{LineExcess, LineFrame, LineSplitter};
+use super::lines::{LineExcess, LineFrame, LineSplitter};
 use super::link::{LinkState, StdioLink};
 use super::stderr::{StderrBuffer, StderrReader};
 use crate::engine::{Engine, NotMcpPeer};

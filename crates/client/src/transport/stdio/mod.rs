@@ -1,7 +1,7 @@
 //! A server as a child process, with one message per line over its standard streams.
 
 mod driver;
-mod frames;
+mod lines;
 mod link;
 mod prepare;
 mod stderr;

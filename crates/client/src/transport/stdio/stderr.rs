@@ -14,8 +14,8 @@ use wharf_spec::Redactor;
 
 use crate::budget::ServerBudget;
 use crate::limits::Limits;
-use crate::pace::ReceiveThrottle;
 use crate::process_log::{ProcessNote, ServerProcessLog};
+use crate::throttle::ReceiveThrottle;
 use wharf_guard::watched;
 
 /// Maximum reads and maximum lines before other tasks run.

@@ -1,7 +1,7 @@
 //! Tests of the supervisor: single decisions in tables, and random histories in a model.
 
-mod dates;
 mod model;
+mod schedule;
 mod table;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wharf_client::{AuthRecovery, CallError, ConnectCause, ConnectError, ConnectT
 use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
 use super::step::{ClockReading, ServerActivity, SupervisionPolicy};
-use crate::trouble::ServerError;
+use crate::server_error::ServerError;
 
 /// An eager server with retries and a health check every minute.
 fn keeping() -> SupervisionPolicy {

@@ -10,7 +10,7 @@ use wharf::spec::{HttpSpec, ServerEntry, ServerSpec};
 use wharf::{AuthRecovery, Authorizer, NotAuthorized, ServerAccount};
 use wharf_client::BoxedFuture;
 use wharf_net::{AuthRejection, CredentialHeaders, HeaderValue, Method, RequestCredentials, header};
-use wharf_testkit::below::{AcceptedConnection, Endpoint};
+use wharf_testkit::transport_faults::{AcceptedConnection, Endpoint};
 
 use crate::fixture::{definition, server, settings, text};
 

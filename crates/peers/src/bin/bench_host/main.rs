@@ -7,8 +7,8 @@
     reason = "a benchmark prints, reads its arguments and panics on errors"
 )]
 
-mod crowd;
 mod kill;
+mod many_servers;
 mod memory;
 mod overhead;
 mod process;
@@ -26,7 +26,7 @@ fn main() {
     wharf::guard::run_if_asked();
     let options = HostBenchOptions::parse(std::env::args().skip(1));
     let figures = match options.part.as_str() {
-        "crowd" => block_on(RuntimeFlavour::Multi, crowd::measure(options)),
+        "crowd" => block_on(RuntimeFlavour::Multi, many_servers::measure(options)),
         "kill" => block_on(RuntimeFlavour::Multi, kill::measure(options)),
         // On one thread, so that the comparison includes no cross-thread wakeups.
         "overhead" => block_on(RuntimeFlavour::Current, overhead::measure(options)),

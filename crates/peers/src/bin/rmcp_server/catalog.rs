@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::questions::{name_first, said};
+use crate::input_tools::{name_first, said};
 use crate::tools::page_of;
 use crate::{PageRequest, invalid};
 

@@ -12,12 +12,12 @@
 )]
 #![allow(deprecated, reason = "logging, sampling, roots and subscribing are to be tested for as long as they work")]
 
-mod audience;
 mod catalog;
+mod effect_tools;
 mod http;
-mod questions;
+mod input_tools;
+mod subscribers;
 mod tools;
-mod work;
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, transport};
 
-use audience::SubscriberSet;
-use work::RmcpPeerState;
+use effect_tools::RmcpPeerState;
+use subscribers::SubscriberSet;
 
 type RmcpContext = RequestContext<RoleServer>;
 type PageRequest = Option<PaginatedRequestParams>;
@@ -80,10 +80,10 @@ impl ServerHandler for RmcpPeer {
         request: CallToolRequestParams,
         context: RmcpContext,
     ) -> Result<CallToolResponse, ErrorData> {
-        if questions::is_one(&request.name) {
-            return questions::call(request, &context).await;
+        if input_tools::is_one(&request.name) {
+            return input_tools::call(request, &context).await;
         }
-        work::call(self, request, context).await
+        effect_tools::call(self, request, context).await
     }
 
     async fn list_resources(&self, page: PageRequest, _context: RmcpContext) -> Result<ListResourcesResult, ErrorData> {

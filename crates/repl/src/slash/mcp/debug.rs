@@ -5,9 +5,9 @@ use wharf_client::{ConnectTrace, ConnectionCounters};
 use super::details::sheets;
 use super::known;
 use crate::slash::{CommandContext, ReplAction};
+use wharf_terminal::display_path::shown_path;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::probe::{ProbeStep, render_rows};
-use wharf_terminal::shown_path::shown_path;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 

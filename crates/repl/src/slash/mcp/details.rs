@@ -10,11 +10,11 @@ use super::status::{is_on, next_step};
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::clock::timestamp;
-use wharf_terminal::counted::CountText;
+use wharf_terminal::count_text::CountText;
+use wharf_terminal::detail_sheet::DetailSheet;
 use wharf_terminal::failure::{Failure, gutter};
-use wharf_terminal::sheet::DetailSheet;
-use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap_gutter;
 
@@ -210,7 +210,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
-    use crate::slash::stage::{HARBOUR, harbour, play};
+    use crate::slash::command_fixture::{HARBOUR, harbour, play};
 
     #[test]
     fn a_server_is_described_without_doing_anything_to_the_terminal() {

@@ -7,7 +7,7 @@ use super::known;
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::call_numbers::{NUMBERS, numbers};
 use wharf_terminal::columns::{ColumnAlignment, columns};
-use wharf_terminal::counted::CountText;
+use wharf_terminal::count_text::CountText;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;

@@ -2,15 +2,15 @@
 
 use wharf::ServerState;
 
-use super::boxed::{BoxedRow, BoxedTable, RowNote};
+use super::boxed_table::{BoxedRow, BoxedTable, RowNote};
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::columns::ColumnAlignment;
-use wharf_terminal::configured::ADD;
+use wharf_terminal::config_context::ADD;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::probe::evidence;
-use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
 
@@ -101,7 +101,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
-    use wharf_terminal::status::gathered::OfferCounts;
+    use wharf_terminal::status::status_rows::OfferCounts;
 
     fn row(id: &str, state: ServerState, tools: Option<usize>) -> StatusRow {
         StatusRow {

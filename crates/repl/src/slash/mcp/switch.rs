@@ -5,10 +5,10 @@ use wharf_spec::{ActivationState, ServerName};
 
 use super::{kept, known};
 use crate::slash::{CommandContext, ReplAction};
-use wharf_terminal::configured::refusal;
+use wharf_terminal::config_context::refusal;
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::status::gathered::StatusRow;
 use wharf_terminal::status::show::line;
+use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{NAME, paint};
 
 pub async fn connect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {

@@ -4,7 +4,7 @@ use anstream::ColorChoice;
 use wharf_spec::Environment;
 
 use super::*;
-use crate::configured::ConfigArgs;
+use crate::config_context::ConfigArgs;
 use crate::console::{Console, OutputMode};
 use crate::failure::{FailureKind, render};
 

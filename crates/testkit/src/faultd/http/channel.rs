@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::FaultRepeat;
 use super::exchange::FaultExchange;
-use super::flaw::SseFault;
 use super::server::HttpFaultServer;
+use super::sse_fault::SseFault;
 use super::streamable::not_here;
 use crate::faultd::frame::{self, ClientMessage};
 use crate::faultd::healthy::{self, carry_out, dressed, initialize_result};
 use crate::faultd::options::FaultOptions;
+use crate::faultd::request_context::RequestServer;
 use crate::faultd::server::locked;
-use crate::faultd::serving::RequestServer;
 
 /// Polling interval of waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

@@ -15,7 +15,7 @@ use super::server::HttpFaultServer;
 use crate::faultd::frame::ClientMessage;
 use crate::faultd::healthy::plain;
 use crate::faultd::options::{FaultOptions, MODERN};
-use crate::faultd::serving::RequestServer;
+use crate::faultd::request_context::RequestServer;
 use crate::request::Request;
 
 /// Polling interval of waits.

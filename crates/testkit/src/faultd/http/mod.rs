@@ -15,15 +15,15 @@ mod body;
 mod changes;
 mod channel;
 mod compression;
-mod elsewhere;
 mod events;
 mod exchange;
-mod flaw;
 mod listen;
 mod probe;
+mod redirects;
 mod resume;
 mod rounds;
 mod server;
+mod sse_fault;
 mod status;
 mod streamable;
 
@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use crate::request::Request;
 use exchange::FaultExchange;
-use flaw::SseFault;
 use server::HttpFaultServer;
+use sse_fault::SseFault;
 
 use super::options::{FaultOptions, Form};
 
@@ -44,7 +44,7 @@ use super::options::{FaultOptions, Form};
 pub fn serve(options: FaultOptions) -> Result<Infallible, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let elsewhere = elsewhere::listen(options.clone())?;
+    let elsewhere = redirects::listen(options.clone())?;
     let server = Arc::new(HttpFaultServer::new(options, address, elsewhere)?);
     std::thread::spawn(move || accept(&server, &listener));
     println!("listening {address}");
@@ -125,7 +125,7 @@ impl HttpFault {
                 .or_else(|| compression::find(name))
                 .or_else(|| events::find(name))
                 .or_else(|| resume::find(name))
-                .or_else(|| elsewhere::find(name))
+                .or_else(|| redirects::find(name))
                 .or_else(|| listen::find(name))
                 .or_else(|| changes::find(name))
                 .or_else(|| rounds::find(name))

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde_json::Value;
 
 use super::channel::SseChannel;
-use super::flaw::SseFault;
 use super::resume::ResumeReplay;
+use super::sse_fault::SseFault;
 use super::{ConnectionFault, FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
 use crate::faultd::frame::ClientMessage;
 use crate::faultd::options::{FaultOptions, FaultPhase, ServerEra};

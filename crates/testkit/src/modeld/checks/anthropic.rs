@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{IncomingModelRequest, RequestCheckResult, ThinkingByCall, is_filled, models, tools};
-use crate::modeld::latest::entries;
-use crate::modeld::refusal::Refusal;
+use crate::modeld::api_error::Refusal;
+use crate::modeld::new_content::entries;
 use crate::modeld::seal::signature;
 
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{RequestCheckResult, has_parameter, is_filled, tools};
-use crate::modeld::latest::entries;
-use crate::modeld::refusal::Refusal;
+use crate::modeld::api_error::Refusal;
+use crate::modeld::new_content::entries;
 
 pub(super) fn check(body: &Value) -> RequestCheckResult {
     has_parameter(body, "model", Value::is_string)?;

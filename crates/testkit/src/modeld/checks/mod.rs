@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::api_error::Refusal;
 use super::format::ModelApiFormat;
-use super::refusal::Refusal;
 use crate::request::Request;
 
 /// Calls made after thinking, each with the id of that thinking: a call must be sent back with it.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::RequestCheckResult;
-use crate::modeld::latest::entries;
-use crate::modeld::refusal::Refusal;
+use crate::modeld::api_error::Refusal;
+use crate::modeld::new_content::entries;
 
 /// Anthropic models that support thinking budgets only.
 const BUDGET_ONLY_MODELS: [&str; 9] = [

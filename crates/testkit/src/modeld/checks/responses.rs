@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{RequestCheckResult, ThinkingByCall, has_parameter, is_filled, models, tools};
-use crate::modeld::latest::entries;
-use crate::modeld::refusal::Refusal;
+use crate::modeld::api_error::Refusal;
+use crate::modeld::new_content::entries;
 use crate::modeld::seal::decrypted;
 
 pub(super) fn check(body: &Value, thoughts: &ThinkingByCall) -> RequestCheckResult {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::RequestCheckResult;
-use crate::modeld::latest::entries;
-use crate::modeld::refusal::Refusal;
+use crate::modeld::api_error::Refusal;
+use crate::modeld::new_content::entries;
 
 /// Keywords that are not allowed at the top level of a schema, because a tool takes an object.
 const BRANCH_KEYWORDS: [&str; 3] = ["oneOf", "anyOf", "allOf"];

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Event, parsed};
+use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
 use crate::modeld::seal::signature;
-use crate::modeld::turn::{Block, Turn};
 
 pub(super) fn whole(turn: &Turn) -> Value {
     let content: Vec<Value> = turn.blocks.iter().map(finished).collect();

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{CREATED, Event};
+use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
-use crate::modeld::turn::{Block, Turn};
 
 pub(super) fn whole(turn: &Turn) -> Value {
     let choice = json!({

@@ -7,7 +7,7 @@ mod responses;
 use serde_json::Value;
 
 use super::format::ModelApiFormat;
-use super::turn::Turn;
+use super::prepared_answer::Turn;
 
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{CREATED, Event};
-use crate::modeld::latest::entries;
+use crate::modeld::new_content::entries;
+use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
 use crate::modeld::seal::encrypted;
-use crate::modeld::turn::{Block, Turn};
 
 pub(super) fn whole(turn: &Turn, request: &Value) -> Value {
     ResponsesWriter::new(turn, request).finished()

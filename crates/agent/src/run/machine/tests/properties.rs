@@ -128,7 +128,7 @@ impl MachineFixture {
         let mut saved = before.clone();
         for event in &self.told {
             if let RunEvent::Turn(turn) = event {
-                whole::add(&mut saved, turn.clone());
+                repair::add(&mut saved, turn.clone());
             }
         }
         let mut kept = self.machine.conversation().as_ref().clone();

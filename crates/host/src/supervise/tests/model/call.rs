@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::server::SimulatedLinkRef;
 use super::{MAX_CALLS, NAMES, Simulation};
-use crate::lane::{NextStep, RetryState, next_move};
+use crate::routing::{NextStep, RetryState, next_move};
 use crate::supervise::Availability;
 
 /// Timeout of a call that waits for its server.

@@ -2,8 +2,8 @@
 //! call is lost, made twice or sent to another server, and no connection is left open.
 
 mod call;
-mod dice;
 mod finish;
+mod random;
 mod server;
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::call::{CallEndKind, SimulatedCall};
-use self::dice::SeededRandom;
+use self::random::SeededRandom;
 use self::server::SimulatedServer;
 use super::{login, passing, permanent};
 use crate::supervise::step::{SupervisorCommand, SupervisorEvent};

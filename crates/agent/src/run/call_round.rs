@@ -1,0 +1,64 @@
+//! The calls of one response and their results.
+
+use super::CallReport;
+use super::loop_detector::CallSignature;
+use crate::conversation::TurnBlock;
+
+/// The calls of one response in the model's order. Bounded by the maximum length of a response.
+#[derive(Debug, Default)]
+pub(super) struct CallRound {
+    calls: Vec<RoundCall>,
+}
+
+#[derive(Debug)]
+struct RoundCall {
+    id: String,
+    deed: Option<CallSignature>,
+    report: Option<CallReport>,
+}
+
+impl CallRound {
+    /// Adds a call that is being executed.
+    pub fn open(&mut self, id: String, deed: CallSignature) {
+        self.calls.push(RoundCall { id, deed: Some(deed), report: None });
+    }
+
+    /// Adds a call with a known result. A call refused as a repetition has no deed.
+    pub fn answer(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
+        self.calls.push(RoundCall { id, deed, report: Some(report) });
+    }
+
+    /// Stores the result of a call. Reports whether the call was pending.
+    pub fn end(&mut self, id: &str, report: &CallReport) -> bool {
+        let waiting = self.calls.iter_mut().find(|made| made.id == id && made.report.is_none());
+        waiting.map(|made| made.report = Some(report.clone())).is_some()
+    }
+
+    /// Returns the ids of the pending calls.
+    pub fn open_ids(&self) -> Vec<String> {
+        self.calls.iter().filter(|made| made.report.is_none()).map(|made| made.id.clone()).collect()
+    }
+
+    /// Reports whether at least one call was not refused as a repetition.
+    pub fn has_deeds(&self) -> bool {
+        self.calls.iter().any(|made| made.deed.is_some())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.calls.iter().all(|made| made.report.is_some())
+    }
+
+    /// Returns the calls that were not refused, with their results, in order.
+    pub fn deeds(&self) -> impl Iterator<Item = (CallSignature, &CallReport)> {
+        self.calls.iter().filter_map(|made| Some((made.deed?, made.report.as_ref()?)))
+    }
+
+    /// Returns the results in the order of the calls, regardless of the order of completion.
+    pub fn into_results(self) -> Vec<TurnBlock> {
+        let result = |made: RoundCall| {
+            let CallReport { content, is_error, .. } = made.report?;
+            Some(TurnBlock::ToolResult { id: made.id, content, is_error })
+        };
+        self.calls.into_iter().filter_map(result).collect()
+    }
+}

@@ -1,0 +1,261 @@
+//! Context window management: estimates the size of a conversation and shortens it.
+//!
+//! Content that the model can request again goes first: old images, then the ends of old results and relayed texts,
+//! then old relayed texts, then old model turns with the results of their calls. The person's own text is never
+//! removed.
+
+use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
+use crate::repair;
+use crate::tool_offer::tokens;
+
+const IMAGE_PLACEHOLDER: &str = "(image removed)";
+/// Minimum bytes to save. Smaller cuts are not worth the note about the omission.
+const MIN_SAVED_BYTES: usize = 200;
+
+/// Scope of shortening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ShortenScope {
+    /// Content older than the last model turn.
+    Old,
+    /// The same with a shorter limit, and as a last resort the ends of texts that the model has not seen yet.
+    All,
+    /// The same, with only the beginnings of texts that the model has not seen yet.
+    Utmost,
+}
+
+/// Content lost by shortening.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ShortenCost {
+    /// Number of results and relayed texts that were truncated or removed.
+    pub results: usize,
+    /// Number of model turns that were removed.
+    pub answers: usize,
+}
+
+/// Estimates the number of tokens of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct TokenEstimator {
+    /// Tokens of the tool definitions sent with each request.
+    pub definitions: u64,
+    counted: Option<TokenCount>,
+}
+
+/// Token count reported by an API, and the size of the counted conversation.
+#[derive(Debug, Clone, Copy)]
+struct TokenCount {
+    tokens: u64,
+    size: usize,
+}
+
+impl TokenEstimator {
+    /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
+    pub fn count(&mut self, tokens: u64, conversation: &Conversation) {
+        self.counted = (tokens > 0).then(|| TokenCount { tokens, size: size(conversation) });
+    }
+
+    pub fn estimate(&self, conversation: &Conversation) -> u64 {
+        let now = tokens(size(conversation));
+        match self.counted {
+            Some(TokenCount { tokens: counted, size }) => counted.saturating_add(now).saturating_sub(tokens(size)),
+            None => now.saturating_add(self.definitions),
+        }
+    }
+}
+
+/// Returns the maximum tokens of a conversation. Reserves space for the response (at most half of the context), and at
+/// least a fifth of the context, because sizes are estimates.
+pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
+    context - u64::from(max_tokens).min(context / 2).max(context / 5)
+}
+
+/// Removes about `excess` tokens from a conversation and returns the cost.
+pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: ShortenScope) -> ShortenCost {
+    let missing = usize::try_from(excess.saturating_mul(4)).unwrap_or(usize::MAX);
+    let mut making = ContextShrinker { missing, answers: 0 };
+    let turns = &mut conversation.turns[..];
+    let before = user_sizes(turns);
+    let old = newest(turns);
+    making.leave_out_pictures(&mut turns[..old]);
+    making.cut_texts(&mut turns[..old], if reach == ShortenScope::Old { 1000 } else { 400 });
+    making.drop_relayed(&mut turns[..old]);
+    making.drop_answers(turns);
+    if reach != ShortenScope::Old {
+        making.leave_out_pictures(turns);
+        making.cut_texts(turns, if reach == ShortenScope::All { 4000 } else { 400 });
+    }
+    if reach == ShortenScope::Utmost {
+        making.drop_relayed(turns);
+    }
+    let results = before.iter().zip(user_sizes(turns)).filter(|(before, now)| *before != now).count();
+    clear_up(conversation);
+    ShortenCost { results, answers: making.answers }
+}
+
+/// Removes every image and returns their number.
+pub(super) fn leave_out_pictures(conversation: &mut Conversation) -> usize {
+    conversation.turns.iter_mut().flat_map(|turn| &mut turn.blocks).map(without_pictures).sum()
+}
+
+/// Returns the index after the last model turn.
+fn newest(turns: &[ConversationTurn]) -> usize {
+    turns.iter().rposition(|turn| turn.role == TurnRole::Assistant).map_or(0, |last| last + 1)
+}
+
+/// Returns the sizes of all user-side blocks. A block that shrinks is a tool result or a relayed text.
+fn user_sizes(turns: &[ConversationTurn]) -> Vec<usize> {
+    turns.iter().filter(|turn| turn.role == TurnRole::User).flat_map(|turn| &turn.blocks).map(block_size).collect()
+}
+
+/// Removes dropped blocks and merges user turns that become adjacent, so that the roles still alternate.
+fn clear_up(conversation: &mut Conversation) {
+    for mut turn in std::mem::take(&mut conversation.turns) {
+        turn.blocks.retain(|block| !is_dropped(block));
+        repair::add(conversation, turn);
+    }
+}
+
+/// Shortening in progress. Dropped blocks hold their position until the end, so that each is counted once.
+struct ContextShrinker {
+    /// Bytes that still have to be removed.
+    missing: usize,
+    answers: usize,
+}
+
+impl ContextShrinker {
+    fn leave_out_pictures(&mut self, turns: &mut [ConversationTurn]) {
+        let saved =
+            |block: &mut TurnBlock| without_pictures(block) * (TurnBlock::IMAGE_COST_BYTES - IMAGE_PLACEHOLDER.len());
+        self.each_block(turns, saved);
+    }
+
+    fn cut_texts(&mut self, turns: &mut [ConversationTurn], kept: usize) {
+        self.each_block(turns, |block| cut_block(block, kept));
+    }
+
+    /// Shrinks blocks, oldest first, until enough is removed.
+    fn each_block(&mut self, turns: &mut [ConversationTurn], mut saved: impl FnMut(&mut TurnBlock) -> usize) {
+        for block in turns.iter_mut().flat_map(|turn| &mut turn.blocks) {
+            if self.missing == 0 {
+                return;
+            }
+            self.missing = self.missing.saturating_sub(saved(block));
+        }
+    }
+
+    /// Drops relayed texts, oldest first. The last remaining block of a turn is never dropped.
+    fn drop_relayed(&mut self, turns: &mut [ConversationTurn]) {
+        for turn in turns {
+            let mut kept = turn.blocks.iter().filter(|block| !is_dropped(block)).count();
+            for block in
+                turn.blocks.iter_mut().filter(|block| matches!(block, TurnBlock::Relayed(_)) && !is_dropped(block))
+            {
+                if self.missing == 0 || kept == 1 {
+                    break;
+                }
+                self.drop(block);
+                kept -= 1;
+            }
+        }
+    }
+
+    /// Drops the oldest model turns except the last, each with the results of its calls.
+    fn drop_answers(&mut self, turns: &mut [ConversationTurn]) {
+        let last = newest(turns).saturating_sub(1);
+        for at in 1..last {
+            if self.missing == 0 {
+                return;
+            }
+            if turns[at].role == TurnRole::Assistant {
+                turns[at].blocks.iter_mut().for_each(|block| self.drop(block));
+                let results =
+                    turns[at + 1].blocks.iter_mut().filter(|block| matches!(block, TurnBlock::ToolResult { .. }));
+                results.for_each(|result| self.drop(result));
+                self.answers += 1;
+            }
+        }
+    }
+
+    fn drop(&mut self, block: &mut TurnBlock) {
+        self.missing = self.missing.saturating_sub(block_size(block));
+        *block = TurnBlock::Relayed(String::new());
+    }
+}
+
+fn is_dropped(block: &TurnBlock) -> bool {
+    matches!(block, TurnBlock::Relayed(text) if text.is_empty())
+}
+
+/// Replaces each image by a placeholder text and returns their number.
+fn without_pictures(block: &mut TurnBlock) -> usize {
+    match block {
+        TurnBlock::Image { .. } => {
+            *block = TurnBlock::Relayed(IMAGE_PLACEHOLDER.to_owned());
+            1
+        }
+        TurnBlock::ToolResult { content, .. } => {
+            let pictures = content.iter_mut().filter(|block| is_picture(block));
+            pictures.map(|picture| *picture = ResultBlock::Text(IMAGE_PLACEHOLDER.to_owned())).count()
+        }
+        _ => 0,
+    }
+}
+
+fn is_picture(block: &ResultBlock) -> bool {
+    matches!(block, ResultBlock::Image { .. })
+}
+
+/// Truncates the texts of a result or a relayed text. Returns the bytes saved.
+fn cut_block(block: &mut TurnBlock, kept: usize) -> usize {
+    match block {
+        TurnBlock::Relayed(text) => cut(text, kept),
+        TurnBlock::ToolResult { content, .. } => {
+            let cut_result = |block: &mut ResultBlock| match block {
+                ResultBlock::Text(text) => cut(text, kept),
+                ResultBlock::Image { .. } => 0,
+            };
+            content.iter_mut().map(cut_result).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Truncates a text. Returns the bytes saved.
+fn cut(text: &mut String, kept: usize) -> usize {
+    if text.len() < kept + MIN_SAVED_BYTES {
+        return 0;
+    }
+    let before = text.len();
+    let end = text.floor_char_boundary(kept);
+    text.truncate(end);
+    text.push_str(&format!("\n(truncated: {} bytes removed)", before - end));
+    before - text.len()
+}
+
+fn size(conversation: &Conversation) -> usize {
+    conversation.system.as_deref().map_or(0, str::len) + turns_size(&conversation.turns)
+}
+
+fn turns_size(turns: &[ConversationTurn]) -> usize {
+    turns.iter().flat_map(|turn| &turn.blocks).map(block_size).sum()
+}
+
+/// Returns the approximate size of a block in bytes.
+pub(super) fn block_size(block: &TurnBlock) -> usize {
+    match block {
+        TurnBlock::Text(text) | TurnBlock::Relayed(text) => text.len(),
+        TurnBlock::Image { .. } => TurnBlock::IMAGE_COST_BYTES,
+        TurnBlock::ToolCall { name, arguments, .. } => name.len() + arguments.as_bytes().len(),
+        TurnBlock::ToolResult { content, .. } => content.iter().map(result_size).sum(),
+        TurnBlock::Thinking { raw, .. } | TurnBlock::Unknown { raw, .. } => raw.as_bytes().len(),
+    }
+}
+
+fn result_size(block: &ResultBlock) -> usize {
+    match block {
+        ResultBlock::Text(text) => text.len(),
+        ResultBlock::Image { .. } => TurnBlock::IMAGE_COST_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use wharf_json::RawJson;
+
+use super::*;
+use crate::repair::flaw;
+
+/// Builds a conversation of rounds: the person's text (may be empty), then a call and its result. A result is a number
+/// of bytes, or `p` for an image. A `+` is followed by a relayed block in the same notation.
+fn rounds(rounds: &[(&str, &str)]) -> Conversation {
+    let mut conversation = Conversation::default();
+    for (number, (said, result)) in rounds.iter().enumerate() {
+        let words = (!said.is_empty()).then(|| TurnBlock::Text((*said).to_owned()));
+        repair::add(&mut conversation, user(words.into_iter().collect()));
+        let id = number.to_string();
+        let call = TurnBlock::ToolCall {
+            id: id.clone(),
+            name: "t".into(),
+            arguments: RawJson::empty_object(),
+            malformed: None,
+        };
+        conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] });
+        let (result, relayed) = result.split_once('+').map_or((*result, None), |(result, said)| (result, Some(said)));
+        let content = vec![match result.parse() {
+            Ok(bytes) => ResultBlock::Text("x".repeat(bytes)),
+            Err(_) => ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
+        }];
+        let relayed = relayed.map(|said| match said.parse() {
+            Ok(bytes) => TurnBlock::Relayed("x".repeat(bytes)),
+            Err(_) => TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() },
+        });
+        let result = TurnBlock::ToolResult { id, content, is_error: false };
+        conversation.turns.push(user(std::iter::once(result).chain(relayed).collect()));
+    }
+    conversation
+}
+
+fn user(blocks: Vec<TurnBlock>) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::User, blocks }
+}
+
+/// Describes a shortened conversation: the person's text, the size of each result, and after a `+` the size of a
+/// relayed block. `-` is a removed image.
+fn shape(conversation: &Conversation) -> String {
+    let blocks = conversation.turns.iter().flat_map(|turn| &turn.blocks);
+    let word = |block: &TurnBlock| match block {
+        TurnBlock::Text(text) => Some(text.clone()),
+        TurnBlock::Relayed(text) => Some(format!("+{}", text_shape(text))),
+        TurnBlock::Image { .. } => Some("+p".to_owned()),
+        TurnBlock::ToolResult { content, .. } => Some(match &content[0] {
+            ResultBlock::Image { .. } => "p".to_owned(),
+            ResultBlock::Text(text) => text_shape(text),
+        }),
+        _ => None,
+    };
+    blocks.filter_map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn text_shape(text: &str) -> String {
+    match text {
+        IMAGE_PLACEHOLDER => "-".to_owned(),
+        text => text.bytes().filter(|byte| *byte == b'x').count().to_string(),
+    }
+}
+
+fn check(before: &[(&str, &str)], excess: u64, reach: ShortenScope, expected: &str, cost: (usize, usize)) {
+    let mut conversation = rounds(before);
+    assert_eq!(flaw(&conversation), None);
+    let ShortenCost { results, answers } = shorten(&mut conversation, excess, reach);
+    assert_eq!((shape(&conversation).as_str(), (results, answers)), (expected, cost), "{before:?} by {excess}");
+    assert_eq!(flaw(&conversation), None);
+}
+
+#[test]
+fn the_oldest_goes_first_and_no_more_than_needed() {
+    use ShortenScope::{All, Old, Utmost};
+    let long = [("do", "9000"), ("", "9000"), ("", "9000")];
+    check(&long, 0, Old, "do 9000 9000 9000", (0, 0));
+    check(&long, 100, Old, "do 1000 9000 9000", (1, 0));
+    check(&long, 3000, Old, "do 1000 1000 9000", (2, 0));
+    check(&long, 3000, All, "do 400 400 9000", (2, 0));
+    check(&long, 4600, Old, "do 9000", (2, 2));
+    check(&long, 100_000, Old, "do 9000", (2, 2));
+    check(&long, 100_000, All, "do 4000", (3, 2));
+    check(&long, 100_000, Utmost, "do 400", (3, 2));
+}
+
+#[test]
+fn pictures_go_before_texts() {
+    let mixed = [("do", "9000"), ("", "p"), ("", "p")];
+    check(&mixed, 100, ShortenScope::Old, "do 9000 - p", (1, 0));
+    check(&mixed, 2000, ShortenScope::Old, "do 1000 - p", (2, 0));
+    check(&mixed, 100_000, ShortenScope::All, "do -", (3, 2));
+}
+
+#[test]
+fn what_servers_said_goes_before_answers() {
+    use ShortenScope::{All, Old, Utmost};
+    let said = [("do", "10+9000"), ("", "10+p"), ("", "10+9000")];
+    check(&said, 100, Old, "do 10 +9000 10 +- 10 +9000", (1, 0));
+    check(&said, 2000, Old, "do 10 +1000 10 +- 10 +9000", (2, 0));
+    check(&said, 3700, Old, "do 10 10 +- 10 +9000", (2, 0));
+    check(&said, 100_000, Old, "do 10 +9000", (4, 2));
+    check(&said, 100_000, All, "do 10 +4000", (5, 2));
+    check(&said, 100_000, Utmost, "do 10", (5, 2));
+}
+
+#[test]
+fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
+    let mut conversation = Conversation::default();
+    conversation.turns.push(user(vec![TurnBlock::Relayed("x".repeat(900)), TurnBlock::Relayed("x".repeat(900))]));
+    let cost = shorten(&mut conversation, 100_000, ShortenScope::Utmost);
+    assert_eq!((shape(&conversation).as_str(), cost), ("+400", ShortenCost { results: 2, answers: 0 }));
+    assert_eq!(flaw(&conversation), None);
+}
+
+#[test]
+fn the_words_of_the_person_stay() {
+    let said = [("one", "9000"), ("two", "9000"), ("three", "100")];
+    check(&said, 100_000, ShortenScope::Old, "one two three 100", (2, 2));
+    check(&[("one", "10")], 100_000, ShortenScope::Old, "one 10", (0, 0));
+}
+
+#[test]
+fn what_was_cut_says_so() {
+    let mut text = "ü".repeat(1000);
+    let saved = cut(&mut text, 401);
+    let expected = format!("{}\n(truncated: 1600 bytes removed)", "ü".repeat(200));
+    assert_eq!((&text, saved), (&expected, 2000 - expected.len()));
+    assert_eq!(cut(&mut text, 401), 0);
+}
+
+#[test]
+fn what_an_api_counted_is_believed() {
+    let mut conversation = rounds(&[("do", "9000")]);
+    let mut gauge = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
+    assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
+    gauge.count(0, &conversation);
+    assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
+    gauge.count(5000, &conversation);
+    assert_eq!(gauge.estimate(&conversation), 5000);
+    conversation.turns.push(user(vec![TurnBlock::Text("x".repeat(400))]));
+    assert_eq!(gauge.estimate(&conversation), 5100);
+    shorten(&mut conversation, 1_000_000, ShortenScope::All);
+    assert!(gauge.estimate(&conversation) < 5100);
+}
+
+#[test]
+fn every_picture_can_be_left_out() {
+    let mut conversation = rounds(&[("do", "p+p"), ("", "10+p")]);
+    assert_eq!(leave_out_pictures(&mut conversation), 3);
+    assert_eq!(shape(&conversation), "do - +- 10 +-");
+    assert_eq!(leave_out_pictures(&mut conversation), 0);
+}

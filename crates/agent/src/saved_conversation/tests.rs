@@ -1,0 +1,212 @@
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, UNIX_EPOCH};
+
+use tempfile::TempDir;
+use wharf_json::RawJson;
+
+use super::*;
+use crate::conversation::{ResultBlock, TurnBlock, TurnRole};
+
+fn user(text: &str) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::Text(text.into())] }
+}
+
+fn assistant(text: &str) -> ConversationTurn {
+    ConversationTurn { role: TurnRole::Assistant, blocks: vec![TurnBlock::Text(text.into())] }
+}
+
+fn calling(id: &str) -> ConversationTurn {
+    let call =
+        TurnBlock::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
+    ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] }
+}
+
+/// Returns a directory with one closed conversation of these turns, and its id.
+fn saved(turns: &[ConversationTurn]) -> (TempDir, String) {
+    let directory = TempDir::new().unwrap();
+    let mut saved = SavedConversation::begin(directory.path()).unwrap();
+    turns.iter().for_each(|turn| saved.append(turn).unwrap());
+    let id = saved.id().to_owned();
+    (directory, id)
+}
+
+fn write(directory: &TempDir, id: &str, change: impl FnOnce(String) -> String) {
+    let path = directory::path(directory.path(), id);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, change(text)).unwrap();
+}
+
+#[test]
+fn what_was_said_is_there_again() {
+    let directory = TempDir::new().unwrap();
+    let mut saved = SavedConversation::begin(&directory.path().join("a/b")).unwrap();
+    let directory = directory.path().join("a/b");
+    saved.servers(&["files".into()]).unwrap();
+    assert_eq!(directory.read_dir().unwrap().count(), 0, "nothing was said");
+    saved.append(&user("hi")).unwrap();
+    saved.append(&assistant("hello")).unwrap();
+    saved.servers(&["files".into()]).unwrap();
+    saved.servers(&["files".into(), "mail".into()]).unwrap();
+    let id = saved.id().to_owned();
+    let text = std::fs::read_to_string(directory::path(&directory, &id)).unwrap();
+    let heads: Vec<&str> = text.lines().map(|line| &line[..24]).collect();
+    let servers = r#"{"schema":2,"servers":["#;
+    assert_eq!(heads[0], r#"{"schema":2,"conversatio"#);
+    assert!(heads[1].starts_with(servers) && heads[4].starts_with(servers) && heads.len() == 5, "{heads:?}");
+    drop(saved);
+    let mut resumed = SavedConversation::resume(&directory, Some(&id)).unwrap();
+    assert_eq!(resumed.conversation.turns, [user("hi"), assistant("hello")]);
+    assert_eq!((resumed.servers, resumed.problems), (vec!["files".into(), "mail".into()], vec![]));
+    resumed.saved.append(&user("more")).unwrap();
+    drop(resumed.saved);
+    assert_eq!(SavedConversation::resume(&directory, None).unwrap().conversation.turns.len(), 3);
+}
+
+#[test]
+fn nobody_else_reads_it() {
+    let (directory, id) = saved(&[user("hi")]);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(directory.path()), mode(&directory::path(directory.path(), &id))), (0o700, 0o600));
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    SavedConversation::begin(directory.path()).unwrap();
+    assert_eq!(mode(directory.path()), 0o700);
+}
+
+#[test]
+fn one_program_at_a_time_has_it() {
+    let directory = TempDir::new().unwrap();
+    let mut saved = SavedConversation::begin(directory.path()).unwrap();
+    saved.append(&user("hi")).unwrap();
+    assert!(
+        matches!(SavedConversation::resume(directory.path(), None), Err(SavedConversationError::Busy(id)) if id == saved.id())
+    );
+    drop(saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert!(matches!(SavedConversation::resume(directory.path(), None), Err(SavedConversationError::Busy(_))));
+    drop(resumed);
+}
+
+#[test]
+fn a_torn_line_is_left_out_and_written_over() {
+    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    write(&directory, &id, |text| text[..text.len() - 10].to_owned());
+    let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!((resumed.conversation.turns, resumed.problems), (vec![user("hi")], vec![]));
+    resumed.saved.append(&assistant("again")).unwrap();
+    drop(resumed.saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!((resumed.conversation.turns, resumed.problems), (vec![user("hi"), assistant("again")], vec![]));
+}
+
+#[test]
+fn a_bad_line_is_told_and_a_later_form_is_an_error() {
+    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    write(&directory, &id, |text| text.replacen("\n", "\n{\"schema\":1,\"turn\":7}\nnothing\n", 1));
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!(resumed.conversation.turns.len(), 2);
+    let expected = ["line 2: line is not a conversation turn", "line 3: line is not a conversation turn"];
+    assert_eq!(resumed.problems, expected);
+    drop(resumed);
+    write(&directory, &id, |text| text + "{\"schema\":7,\"poem\":1}\n");
+    let error = SavedConversation::resume(directory.path(), None).err().unwrap();
+    assert_eq!(error.to_string(), format!("conversation `{id}` has schema 7, but this version supports only up to 2"));
+}
+
+#[test]
+fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
+    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    write(&directory, &id, |text| text.replace("{\"schema\":2,", "{\"schema\":1,"));
+    let listed = SavedConversation::list(directory.path(), 2).unwrap();
+    assert_eq!((listed[0].first.as_str(), listed[0].turns), ("hi", 2));
+    let relayed = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::quoted("Whose:", "words")] };
+    let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    resumed.saved.append(&relayed).unwrap();
+    drop(resumed.saved);
+    let resumed = SavedConversation::resume(directory.path(), None).unwrap();
+    assert_eq!((resumed.conversation.turns, resumed.problems), (vec![user("hi"), assistant("hello"), relayed], vec![]));
+    assert_eq!(SavedConversation::list(directory.path(), 2).unwrap()[0].turns, 3);
+}
+
+#[test]
+fn what_was_not_answered_is_answered_with_that() {
+    let (directory, _) = saved(&[user("hi"), calling("1")]);
+    let turns = SavedConversation::resume(directory.path(), None).unwrap().conversation.turns;
+    let content =
+        vec![ResultBlock::Text("the program ended before this call returned; it may or may not have executed".into())];
+    let result = TurnBlock::ToolResult { id: "1".into(), content, is_error: true };
+    assert_eq!(turns[2..], [ConversationTurn { role: TurnRole::User, blocks: vec![result] }]);
+}
+
+#[test]
+fn a_name_is_never_a_path() {
+    let (directory, id) = saved(&[user("hi")]);
+    let elsewhere = TempDir::new().unwrap();
+    std::fs::copy(directory::path(directory.path(), &id), elsewhere.path().join("x.jsonl")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("x.jsonl"), directory.path().join("link.jsonl")).unwrap();
+    let outside = format!("../{}/x", elsewhere.path().file_name().unwrap().to_str().unwrap());
+    for said in [outside.as_str(), "/etc/passwd", "..", "link", "x", "é"] {
+        let error = SavedConversation::resume(directory.path(), Some(said)).err().unwrap();
+        assert!(matches!(error, SavedConversationError::Unknown(unknown) if unknown == said), "{said}");
+    }
+}
+
+#[test]
+fn names_may_be_begun() {
+    let directory = TempDir::new().unwrap();
+    let ids = ["20261115-103005-aaaa", "20261115-103006-bbbb", "20261116-000000-cccc"];
+    let (_kept, id) = saved(&[user("hi")]);
+    for name in ids {
+        std::fs::copy(directory::path(_kept.path(), &id), directory::path(directory.path(), name)).unwrap();
+    }
+    for (said, expected) in [
+        ("20261116", Ok(2)),
+        ("20261115-103006", Ok(1)),
+        (ids[0], Ok(0)),
+        ("20261115", Err("several conversation ids begin with `20261115`")),
+        ("", Err("several conversation ids begin with ``")),
+        ("2025", Err("unknown conversation `2025`")),
+    ] {
+        let found = directory::find(directory.path(), Some(said)).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{said}");
+    }
+    let none = SavedConversation::resume(&directory.path().join("none"), None).err().unwrap();
+    assert!(matches!(none, SavedConversationError::Nothing));
+}
+
+#[test]
+fn the_newest_is_listed_first() {
+    let directory = TempDir::new().unwrap();
+    for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
+        let mut saved = SavedConversation::begin(directory.path()).unwrap();
+        saved.append(&user(text)).unwrap();
+        saved.append(&assistant("ok")).unwrap();
+        let at = UNIX_EPOCH + Duration::from_secs(1_000_000 + number as u64);
+        saved.file.as_ref().unwrap().set_modified(at).unwrap();
+    }
+    let listed = SavedConversation::list(directory.path(), 2).unwrap();
+    let firsts: Vec<(&str, usize)> = listed.iter().map(|summary| (summary.first.as_str(), summary.turns)).collect();
+    assert_eq!(firsts, [("three", 2), ("two", 2)]);
+    assert_eq!(SavedConversation::list(&directory.path().join("none"), 2).unwrap(), []);
+}
+
+#[test]
+fn a_conversation_is_listed_under_what_its_user_said() {
+    let picture = TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() };
+    let began = |block: TurnBlock| ConversationTurn { role: TurnRole::User, blocks: vec![block] };
+    for (first, expected) in [
+        (user("hi"), "hi"),
+        (began(TurnBlock::Relayed("whose:\n> words".into())), "whose:\n> words"),
+        (began(picture), "then"),
+    ] {
+        let (directory, _) = saved(&[first, assistant("hello"), user("then")]);
+        assert_eq!(SavedConversation::list(directory.path(), 1).unwrap()[0].first, expected);
+    }
+}
+
+#[test]
+fn names_sort_by_time() {
+    let at = |seconds| directory::new_id(UNIX_EPOCH + Duration::from_secs(seconds));
+    assert!(at(1_794_738_605).starts_with("20261115-103005-"), "{}", at(1_794_738_605));
+    assert_eq!(at(0).len(), "20261115-103005-x7k2".len());
+    assert!(at(999_999_999) < at(1_000_000_000));
+}

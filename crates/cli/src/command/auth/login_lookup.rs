@@ -1,0 +1,86 @@
+//! Resolves a command-line word to the logins of a server, also of one that is no longer configured.
+
+use wharf_auth::AccountKey;
+use wharf_config::{ConfiguredServer, TransportDefinition};
+use wharf_spec::{HttpSpec, ServerSpec};
+
+use wharf_terminal::config_context::login_key;
+use wharf_terminal::failure::Failure;
+use wharf_terminal::servers::{entry_of, key_of};
+use wharf_terminal::session::CommandSession;
+
+/// The logins that a word refers to.
+pub struct LoginSelection {
+    /// Server part of the key in the vault.
+    pub server: String,
+    /// Account in use for the server, if known.
+    pub account: Option<String>,
+    /// HTTP settings of the server, if it may be used.
+    pub spec: Option<HttpSpec>,
+    /// Reason that no such server exists. Reported only if no login is found either.
+    pub missing: Option<Failure>,
+}
+
+impl LoginSelection {
+    /// Resolves a word. A server that is no longer configured, or may not be used, can still have logins.
+    pub async fn by(session: &CommandSession, word: &str) -> Self {
+        let account = session.configuration.account.clone();
+        match entry_of(session, word).await {
+            Ok(entry) => match entry.spec {
+                ServerSpec::Http(spec) => {
+                    let AccountKey { server, account } = session.accounts.key(entry.name.as_str(), &spec);
+                    Self { server, account: Some(account), spec: Some(spec), missing: None }
+                }
+                ServerSpec::Stdio(_) => {
+                    let failure =
+                        Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only")
+                            .about(word);
+                    Self { server: key_of(session, word), account, spec: None, missing: Some(failure) }
+                }
+            },
+            Err(failure) => match session.configuration.find(word) {
+                Ok(server) => Self { server: kept_under(server), account, spec: None, missing: None },
+                Err(_) => Self { server: key_of(session, word), account, spec: None, missing: Some(failure) },
+            },
+        }
+    }
+}
+
+/// Returns the vault key of a configured server.
+fn kept_under(server: &ConfiguredServer) -> String {
+    login_key(server).unwrap_or_else(|| server.name.to_string())
+}
+
+/// Returns the accounts of the configured HTTP servers that have no `Authorization` header of their own.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read.
+pub async fn configured(session: &CommandSession) -> Result<Vec<AccountKey>, Failure> {
+    let config = session.configuration.config()?;
+    let mut keys = Vec::new();
+    for server in &config.servers {
+        let Ok(TransportDefinition::Http(http)) = server.described.as_ref().map(|described| &described.reach) else {
+            continue;
+        };
+        if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            continue;
+        }
+        let said = http.oauth.as_ref().and_then(|oauth| oauth.text("account")).map(|text| text.value.clone());
+        let account = match (&session.configuration.account, said) {
+            (Some(named), _) => named.clone(),
+            // Expand references the way a connection does.
+            (None, Some(text)) if text.contains('$') => resolved(session, server).await.unwrap_or_default(),
+            (None, said) => said.unwrap_or_default(),
+        };
+        keys.push(AccountKey { server: kept_under(server), account });
+    }
+    Ok(keys)
+}
+
+async fn resolved(session: &CommandSession, server: &ConfiguredServer) -> Option<String> {
+    match session.configuration.entry_of(server).await.ok()?.spec {
+        ServerSpec::Http(spec) => spec.account,
+        ServerSpec::Stdio(_) => None,
+    }
+}

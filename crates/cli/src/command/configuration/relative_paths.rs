@@ -1,0 +1,114 @@
+//! Handles relative paths in an entry for the user's own configuration, where they would no longer be relative to the
+//! current directory.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use wharf_spec::UntrustedText;
+
+use wharf_terminal::config_scope::ConfigScope;
+use wharf_terminal::question;
+use wharf_terminal::session::CommandSession;
+use wharf_terminal::style::{NAME, paint};
+
+/// A `cwd` that starts the server in the current project's directory.
+const PROJECT_CWD: &str = "${project}";
+
+/// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
+/// and offers to start the server in the project directory if arguments are relative paths.
+pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, entry: &mut Map<String, Value>) {
+    if scope != ConfigScope::Global {
+        return;
+    }
+    let here = &session.surroundings.cwd;
+    for key in ["command", "cwd", "envFile"] {
+        let Some(Value::String(text)) = entry.get_mut(key) else { continue };
+        let is_path = key != "command" || text.contains('/');
+        if is_path && !text.starts_with(['/', '$', '~']) {
+            *text = here.join(&*text).components().collect::<PathBuf>().display().to_string();
+        }
+    }
+    let found = relative_arguments(entry, here);
+    if found.is_empty() || entry.contains_key("cwd") {
+        return;
+    }
+    if offer(session, name, &found).await {
+        entry.insert("cwd".to_owned(), PROJECT_CWD.into());
+    } else {
+        session.console.warn(format_args!(
+            "{} starts in a private directory and will not find {} there; use an absolute path, or start it in \
+             the project directory: --cwd '{PROJECT_CWD}' (`\"cwd\": \"{PROJECT_CWD}\"`), which needs one approval per project",
+            UntrustedText::new(name),
+            listed(&found)
+        ));
+    }
+}
+
+async fn offer(session: &CommandSession, name: &str, found: &[String]) -> bool {
+    if session.console.manner.json || !question::is_somebody_there() {
+        return false;
+    }
+    let say = format!("Relative paths among the arguments: {}.", listed(found));
+    let prompt = format!(
+        "Start {} in the current project's directory (needs one approval per project)? [y/N] ",
+        paint(NAME, UntrustedText::new(name))
+    );
+    question::confirm(&session.console, &say, &prompt).await
+}
+
+fn listed(found: &[String]) -> String {
+    let shown: Vec<String> = found.iter().map(|path| format!("`{}`", UntrustedText::new(path.as_str()))).collect();
+    shown.join(", ")
+}
+
+/// Returns the arguments that are relative paths, standalone or as the value of an option.
+fn relative_arguments(entry: &Map<String, Value>, here: &Path) -> Vec<String> {
+    let arguments = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let value = |argument: &'_ str| match argument.split_once('=') {
+        Some((option, value)) if option.starts_with('-') => value.to_owned(),
+        _ => argument.to_owned(),
+    };
+    arguments.map(value).filter(|argument| is_relative_path(argument, here)).collect()
+}
+
+fn is_relative_path(argument: &str, here: &Path) -> bool {
+    let path = Path::new(argument);
+    if path.is_absolute() || argument.starts_with(['-', '@', '$', '~']) || argument.contains("://") {
+        return false;
+    }
+    let is_spelt = matches!(argument, "." | "..") || argument.starts_with("./") || argument.starts_with("../");
+    let looks_like_one = argument.contains('/') || path.extension().is_some();
+    is_spelt || looks_like_one && here.join(path).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_are_told_from_other_arguments() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(here.path().join("src/data")).unwrap();
+        std::fs::write(here.path().join("server.py"), "").unwrap();
+        let args = [
+            ".",
+            "./x",
+            "..",
+            "src/data",
+            "server.py",
+            "--db=./a.db",
+            "src",
+            "other.py",
+            "/abs",
+            "@scope/pkg",
+            "-y",
+            "https://h/x",
+            "${HOME}/x",
+            "~/notes",
+            "pkg@1.0.0",
+        ];
+        let entry = serde_json::json!({ "args": args });
+        let found = relative_arguments(entry.as_object().unwrap(), here.path());
+        assert_eq!(found, [".", "./x", "..", "src/data", "server.py", "./a.db"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs one call to completion: input rounds, pages to visit, and a task the server creates for the call.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_wire::code;
+
+use super::{input_rounds, tasks};
+use crate::connection::Connection;
+use crate::engine::{CallEffect, RawResult, ResultKind};
+use crate::error::{CallError, TimeoutKind};
+use crate::options::{CallOptions, InputHandling};
+use crate::request::OutgoingRequest;
+
+/// A call that has its result.
+pub(crate) struct CompletedCall {
+    pub answer: RawResult,
+    /// Number of input rounds before the result.
+    pub rounds: usize,
+}
+
+/// The methods that a server may answer with input requests (2026-07-28, basic/patterns/mrtr).
+const INPUT_METHODS: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// The action when a server turns a call into a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskHandling {
+    Follow,
+    HandOver,
+}
+
+/// Makes a call and runs it to completion. The responses of one round are used only in the next request of this call.
+///
+/// # Cancel safety
+///
+/// Dropping the future cancels the pending request.
+pub(crate) async fn settle(
+    connection: &Connection,
+    call: OutgoingRequest<'_>,
+    options: CallOptions,
+) -> Result<CompletedCall, CallError> {
+    settle_until(connection, call, options, TaskHandling::Follow).await
+}
+
+pub(super) async fn settle_until(
+    connection: &Connection,
+    call: OutgoingRequest<'_>,
+    options: CallOptions,
+    when_task: TaskHandling,
+) -> Result<CompletedCall, CallError> {
+    let asked = ServerTimer::start(connection);
+    let mut outcome = connection.send(call, "", &options)?.await;
+    if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
+        outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
+    }
+    if options.inputs == InputHandling::Forward || is_final(&outcome) {
+        return outcome.map(|answer| CompletedCall { answer, rounds: 0 });
+    }
+    let budget = TimeBudget { limit: options.total(connection.limits()), spent: asked.elapsed() };
+    // Boxed because the future is large and rarely needed.
+    Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.go_on(outcome)).await
+}
+
+/// Retries a read that was lost on the way, if the server is still connected.
+async fn reread(
+    connection: &Connection,
+    call: OutgoingRequest<'_>,
+    options: &CallOptions,
+    spent: Duration,
+    lost: Result<RawResult, CallError>,
+) -> Result<RawResult, CallError> {
+    let inner = connection.inner();
+    let pause = inner.limits.send_again;
+    let left = options.total(&inner.limits).saturating_sub(spent + pause);
+    if left.is_zero() || inner.open.engine.is_lost() || !inner.rereads.spend() {
+        return lost;
+    }
+    tokio::time::sleep(pause).await;
+    let timeout = options.timeout.unwrap_or(inner.limits.call).min(left);
+    let again = CallOptions { timeout: Some(timeout), timeout_max: Some(left), ..options.clone() };
+    connection.send(call, "", &again)?.await
+}
+
+/// A call without a final result.
+struct UnfinishedCall<'a> {
+    connection: &'a Connection,
+    call: OutgoingRequest<'a>,
+    options: CallOptions,
+    when_task: TaskHandling,
+    budget: TimeBudget,
+}
+
+impl UnfinishedCall<'_> {
+    async fn go_on(mut self, mut outcome: Result<RawResult, CallError>) -> Result<CompletedCall, CallError> {
+        let (connection, call) = (self.connection, self.call);
+        let most = connection.limits().rounds;
+        for round in 1..=most {
+            let more = match outcome {
+                Ok(answer) if answer.kind == ResultKind::InputRequired && INPUT_METHODS.contains(&call.method) => {
+                    input_rounds::answer(connection, answer.result, round).await?
+                }
+                Err(CallError::Refused(error)) if input_rounds::wants_pages(connection, &error) => {
+                    input_rounds::visit_pages(connection, error).await?;
+                    String::new()
+                }
+                other => return self.end(other?, round - 1).await,
+            };
+            self.budget.shorten(&mut self.options)?;
+            let asked = ServerTimer::start(connection);
+            outcome = connection.send(call, &more, &self.options)?.await;
+            self.budget.spend(asked.elapsed());
+            if is_final(&outcome) {
+                return outcome.map(|answer| CompletedCall { answer, rounds: round });
+            }
+        }
+        match outcome {
+            Ok(answer) if answer.kind == ResultKind::Task => self.end(answer, most).await,
+            _ => Err(CallError::TooManyRounds(most)),
+        }
+    }
+
+    /// Ends the input rounds: returns the answer, or follows the task.
+    async fn end(self, answer: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
+        let follows = self.when_task == TaskHandling::Follow && self.call.method == "tools/call";
+        if answer.kind != ResultKind::Task || !follows {
+            return Ok(CompletedCall { answer, rounds });
+        }
+        Ok(CompletedCall { answer: tasks::follow(self.connection, answer.result, &self.options).await?, rounds })
+    }
+}
+
+/// Reports whether an outcome needs no further requests.
+fn is_final(outcome: &Result<RawResult, CallError>) -> bool {
+    match outcome {
+        Ok(answer) => answer.kind == ResultKind::Complete,
+        Err(CallError::Refused(error)) => error.code != code::URL_ELICITATION_REQUIRED,
+        Err(_) => true,
+    }
+}
+
+/// Measures the server's time, excluding the time of user prompts.
+struct ServerTimer<'a> {
+    connection: &'a Connection,
+    began: Instant,
+    stood: Duration,
+}
+
+impl<'a> ServerTimer<'a> {
+    fn start(connection: &'a Connection) -> Self {
+        Self { connection, began: Instant::now(), stood: connection.inner().open.engine.clocks_stood() }
+    }
+
+    fn elapsed(&self) -> Duration {
+        let stood = self.connection.inner().open.engine.clocks_stood() - self.stood;
+        self.began.elapsed().saturating_sub(stood)
+    }
+}
+
+/// The remaining total timeout of a call. Counts only the server's time, not the time of user prompts.
+struct TimeBudget {
+    limit: Duration,
+    spent: Duration,
+}
+
+impl TimeBudget {
+    fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
+    fn shorten(&self, options: &mut CallOptions) -> Result<(), CallError> {
+        let left = self.limit.saturating_sub(self.spent);
+        if left.is_zero() {
+            return Err(CallError::TimedOut { after: self.limit, limit: TimeoutKind::Total, hint: None });
+        }
+        options.timeout_max = Some(left);
+        Ok(())
+    }
+}

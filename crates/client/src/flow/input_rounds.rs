@@ -1,0 +1,152 @@
+//! One round of input requests within a call.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+use wharf_spec::UntrustedText;
+use wharf_wire::{ElicitationResponse, InputRequest, InputRequired, RawJson, RpcError, UrlRequest, View, code};
+
+use crate::connection::Connection;
+use crate::engine::RequestRefusal;
+use crate::error::CallError;
+use crate::notifications::NotificationHub;
+use crate::server_requests::{SAMPLE, USER_REJECTED};
+
+/// Maximum delay before a call without input requests is repeated.
+const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
+
+/// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
+pub(super) async fn answer(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
+    let limits = connection.limits();
+    let asked = InputRequired::view(result, &limits.bounds)?;
+    if asked.requests.len() > limits.round_questions {
+        return Err(CallError::Protocol(format!("too many input requests in one round ({})", asked.requests.len())));
+    }
+    if asked.state.as_ref().is_some_and(|state| state.as_bytes().len() > limits.round_state + 2) {
+        return Err(CallError::Protocol(format!("requestState exceeds {} bytes", limits.round_state)));
+    }
+    let mut more = String::new();
+    if asked.requests.is_empty() {
+        // The server only wants the call repeated later.
+        let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(MAX_REPEAT_DELAY);
+        while_there(connection, tokio::time::sleep(wait)).await?;
+    } else {
+        more.push_str(",\"inputResponses\":");
+        more.push_str(&responses(connection, asked.requests).await?);
+    }
+    if let Some(state) = asked.state {
+        more.push_str(",\"requestState\":");
+        more.push_str(state.get());
+    }
+    Ok(more)
+}
+
+/// Answers input requests in order and returns a JSON object of the responses by key.
+pub(super) async fn responses(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
+    let mut text = String::from("{");
+    for InputRequest { key, method, params } in requests {
+        let errand = connection.inner().manners.desk.consider(&method, params);
+        let errand = errand.map_err(|refusal| refused(&method, refusal))?;
+        let stopped = errand.person.then(|| connection.inner().open.engine.stop_clocks());
+        let response = while_there(connection, errand.work).await?.map_err(|refusal| refused(&method, refusal))?;
+        drop(stopped);
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(key.get());
+        text.push(':');
+        text.push_str(response.get());
+    }
+    text.push('}');
+    Ok(text)
+}
+
+/// Runs `work` while the server is connected, so that the user is not prompted for a server that is gone.
+async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
+    tokio::select! {
+        done = work => Ok(done),
+        gone = connection.inner().open.engine.gone() => Err(gone),
+    }
+}
+
+fn refused(method: &str, RequestRefusal { code, message }: RequestRefusal) -> CallError {
+    let method_shown = UntrustedText::new(method).shortened(60).to_string();
+    match code {
+        USER_REJECTED if method == SAMPLE => CallError::Declined("use of a model"),
+        code::METHOD_NOT_FOUND => {
+            CallError::Protocol(format!("input request `{method_shown}` uses an undeclared capability"))
+        }
+        _ => CallError::Protocol(format!("input request `{method_shown}`: {message}")),
+    }
+}
+
+/// Reports whether an error asks for pages to be visited (2025-11-25, client/elicitation) and the elicitor can show
+/// them.
+pub(super) fn wants_pages(connection: &Connection, error: &RpcError) -> bool {
+    let elicitor = &connection.inner().manners.desk.services().elicitation;
+    error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.shows_pages())
+}
+
+/// Shows every page to the user, and waits until the server or the user reports that it is done.
+pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Result<(), CallError> {
+    #[derive(Deserialize)]
+    struct WireUrlElicitations<'a> {
+        #[serde(borrow)]
+        elicitations: Vec<&'a serde_json::value::RawValue>,
+    }
+    let limits = connection.limits();
+    let data = error.data.clone().unwrap_or_else(RawJson::empty_object);
+    let pages: WireUrlElicitations = data.decode(&limits.bounds)?;
+    if pages.elicitations.is_empty() || pages.elicitations.len() > limits.round_questions {
+        return Err(CallError::Refused(error));
+    }
+    for page in pages.elicitations {
+        let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
+        while_there(connection, visit(connection, UrlRequest::view(page, &limits.bounds)?)).await??;
+    }
+    Ok(())
+}
+
+async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
+    let inner = connection.inner();
+    // Registered before the page is opened: the server may report completion while the user still reads the prompt.
+    let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.manners.bulletin, id));
+    let _stopped = inner.open.engine.stop_clocks();
+    if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
+        return Err(CallError::Declined("a visit to a web page"));
+    }
+    let told = async {
+        match waited.as_mut().and_then(|waited| waited.done.as_mut()) {
+            Some(done) => drop(done.wait_for(|done| *done).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = inner.manners.desk.page_done(&page) => {}
+        // No completion was reported: repeat the call, and the server decides.
+        () = tokio::time::sleep(inner.limits.ask) => {}
+    }
+    Ok(())
+}
+
+/// Registration for the completion of a page.
+struct PageRegistration<'a> {
+    bulletin: &'a NotificationHub,
+    id: &'a str,
+    done: Option<watch::Receiver<bool>>,
+}
+
+impl<'a> PageRegistration<'a> {
+    fn new(bulletin: &'a NotificationHub, id: &'a str) -> Self {
+        Self { bulletin, id, done: Some(bulletin.page(id)) }
+    }
+}
+
+impl Drop for PageRegistration<'_> {
+    fn drop(&mut self) {
+        self.done = None;
+        self.bulletin.forget_page(self.id);
+    }
+}

@@ -1,0 +1,171 @@
+//! A permitted call that is made outside the host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use wharf_client::{CallError, Connection};
+use wharf_json::RawJson;
+use wharf_spec::ToolId;
+use wharf_tools::{RefusalReason, ToolCaller};
+use wharf_wire::ToolResult;
+
+use crate::audit::AuditedCallOutcome;
+use crate::call::CallOptions;
+use crate::catalog::CatalogTool;
+use crate::context::HostContext;
+use crate::error::HostError;
+use crate::routing::CallDeadline;
+use crate::server::Server;
+
+/// Permission for one call on the server's connection, for requests that the host does not support itself, such as
+/// tasks.
+///
+/// It counts as a call until [`CallPermit::ended`]. Dropping it before that records the call as withdrawn.
+pub struct CallPermit {
+    context: Arc<HostContext>,
+    server: Arc<Server>,
+    tool: Arc<CatalogTool>,
+    arguments: RawJson,
+    caller: ToolCaller,
+    connection: Connection,
+    timeout: Option<Duration>,
+    began: Instant,
+    is_over: bool,
+    /// Holds one of the server's concurrent-call slots.
+    _turn: Option<OwnedSemaphorePermit>,
+}
+
+/// A request for a permit.
+#[derive(Clone, Copy)]
+struct PermitRequest<'a> {
+    context: &'a Arc<HostContext>,
+    arguments: &'a RawJson,
+    options: &'a CallOptions,
+}
+
+impl CallPermit {
+    pub(crate) async fn ask(
+        context: &Arc<HostContext>,
+        id: &ToolId,
+        arguments: &RawJson,
+        options: &CallOptions,
+    ) -> Result<Self, HostError> {
+        let wanted = PermitRequest { context, arguments, options };
+        match wanted.ask(id).await {
+            // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
+            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => wanted.ask(id).await,
+            outcome => outcome,
+        }
+    }
+
+    /// Returns the connection for the call.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Returns the configured timeout, if any: of this call, of the tool or of its server.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// Records the end of the call.
+    pub fn ended(mut self, outcome: Result<&ToolResult, &CallError>) {
+        match outcome {
+            Ok(result) if result.is_error => self.note(&AuditedCallOutcome::ToolFailed),
+            Ok(_) => self.note(&AuditedCallOutcome::Answered),
+            Err(error) => {
+                let error = self.server.failed(error.clone());
+                self.note(&AuditedCallOutcome::Failed(&error));
+            }
+        }
+    }
+
+    fn note(&mut self, ended: &AuditedCallOutcome<'_>) {
+        let took = self.began.elapsed();
+        self.is_over = true;
+        self.context.tell_called(&self.tool.id, &self.arguments, &self.caller, (ended, took));
+        if !matches!(ended, AuditedCallOutcome::Withdrawn) {
+            self.server.stats.record(&self.tool.id.tool, took, matches!(ended, AuditedCallOutcome::Answered));
+        }
+    }
+}
+
+impl PermitRequest<'_> {
+    async fn ask(self, id: &ToolId) -> Result<CallPermit, HostError> {
+        let tool = self.context.permitted(id, self.arguments, self.options).await?;
+        let mut server = self.context.server(id.server.as_str())?;
+        let began = Instant::now();
+        let mut outcome = self.enter(&server, &tool, began).await;
+        // The server may have been replaced during the wait.
+        while let Some(other) = self.context.successor(&server, &outcome) {
+            server = other;
+            outcome = self.enter_anew(&server, &tool, began).await;
+        }
+        outcome
+    }
+
+    /// Requests the permit from the server's replacement, which may be trusted less.
+    async fn enter_anew(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        began: Instant,
+    ) -> Result<CallPermit, HostError> {
+        self.context.pass_anew(server, tool, self.arguments, self.options).await?;
+        self.enter(server, tool, began).await
+    }
+
+    /// Waits for a free slot and for the server, as a call does.
+    async fn enter(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        began: Instant,
+    ) -> Result<CallPermit, HostError> {
+        let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
+        let patience = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
+        let turn = server.turn(patience).await?;
+        // Counts as a use during the wait, so that the server is not stopped as idle.
+        let entered = server.travel(patience, |passage| async move {
+            server.learned(&passage, patience).await?;
+            self.context.still_used(server, tool, 0)?;
+            Ok(self.permit(server, tool, passage.connection, timeout))
+        });
+        let mut permit = entered.await?;
+        permit._turn = turn;
+        Ok(permit)
+    }
+
+    fn permit(
+        self,
+        server: &Arc<Server>,
+        tool: &Arc<CatalogTool>,
+        connection: Connection,
+        timeout: Option<Duration>,
+    ) -> CallPermit {
+        server.usage.enter();
+        CallPermit {
+            context: Arc::clone(self.context),
+            server: Arc::clone(server),
+            tool: Arc::clone(tool),
+            arguments: self.arguments.clone(),
+            caller: self.options.caller.clone(),
+            connection,
+            timeout,
+            began: Instant::now(),
+            is_over: false,
+            _turn: None,
+        }
+    }
+}
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.note(&AuditedCallOutcome::Withdrawn);
+        }
+        self.server.usage.leave();
+    }
+}

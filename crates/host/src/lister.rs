@@ -1,0 +1,345 @@
+//! Lists a connected server's tools, resources and prompts, and keeps those lists current while it is connected.
+
+use std::future::{Future as _, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use wharf_client::{CallError, Connection, Event as News, Listing, Subscription};
+use wharf_wire::{Interest, PromptDefinition, RawJson, Resource, ResourceTemplate, ServerCapabilities, ToolDefinition};
+
+use crate::catalog::ListName;
+use crate::context::HostContext;
+use crate::events::Event;
+use crate::resource_subscriptions::RequestedResources;
+use crate::server::Server;
+
+/// Minimum interval between two refreshes, regardless of the number of change notifications.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum age at which lists are refreshed because their TTL has expired.
+const MIN_LIST_TTL: Duration = Duration::from_secs(10);
+/// Bytes listed per second of minimum refresh interval: large lists are refreshed less often after a change.
+const BYTES_PER_SECOND: usize = 256 << 10;
+/// Maximum jitter added to a refresh, so that many servers are not queried at the same moment.
+const MAX_REFRESH_JITTER: Duration = Duration::from_millis(200);
+
+/// The lists that a host requests from its servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ListingMode {
+    /// All lists, refreshed on every change.
+    #[default]
+    Full,
+    /// The tools only, listed once: for a host that makes a single call.
+    ToolsOnce,
+}
+
+/// The lists that need a refresh.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct DirtyLists {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+}
+
+impl DirtyLists {
+    const ALL: Self = Self { tools: true, resources: true, prompts: true };
+
+    /// Keeps only the lists that the server's capabilities include.
+    fn among(self, offered: &ServerCapabilities) -> Self {
+        Self {
+            tools: self.tools && offered.tools,
+            resources: self.resources && offered.resources,
+            prompts: self.prompts && offered.prompts,
+        }
+    }
+}
+
+/// The last readable version of each of a server's lists.
+#[derive(Default)]
+pub(crate) struct FetchedLists {
+    pub tools: Option<Listing<ToolDefinition>>,
+    pub resources: Option<Listing<Resource>>,
+    pub templates: Option<Listing<ResourceTemplate>>,
+    pub prompts: Option<Listing<PromptDefinition>>,
+    /// Lists that could not be read, with the error (escaped).
+    pub failed: Vec<(ListName, String)>,
+}
+
+struct ServerLister {
+    context: Arc<HostContext>,
+    server: Arc<Server>,
+    connection: Connection,
+    epoch: u64,
+    lists: FetchedLists,
+    stale: DirtyLists,
+    looked: Instant,
+    /// Bytes of the last refresh. A list that was abandoned counts as the maximum list size.
+    bytes: usize,
+}
+
+/// Lists a server's offer and keeps it current until the future is dropped.
+pub(crate) async fn attend(context: Arc<HostContext>, server: Arc<Server>, connection: Connection, epoch: u64) {
+    let (lists, stale) = (FetchedLists::default(), DirtyLists::ALL);
+    let mut attendant =
+        ServerLister { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
+    match attendant.context.options.attention {
+        ListingMode::Full => attendant.watch().await,
+        ListingMode::ToolsOnce => attendant.look_once().await,
+    }
+}
+
+impl ServerLister {
+    /// Subscribes to the server and refreshes its lists. Subscribes again when the requested resources change.
+    async fn watch(&mut self) {
+        let connection = self.connection.clone();
+        let mut wanted = self.server.watched.wanted();
+        // Resources confirmed on an earlier connection may have changed since.
+        let mut unheard = self.server.watched.agreed();
+        let (mut version, first) = interest(&mut wanted);
+        // Concurrent: a change between the list and the subscription would be missed.
+        let (opened, ()) = tokio::join!(connection.subscribe(first), self.look());
+        let mut subscription = self.opened(opened);
+        loop {
+            // The server has not declined the subscription: the connection is gone, and the next one subscribes again.
+            if connection.is_gone() {
+                return;
+            }
+            let agreed = subscription.as_ref().map(|subscription| subscription.honoured().uris.clone());
+            let agreed = agreed.unwrap_or_default();
+            self.resume(std::mem::take(&mut unheard), &agreed);
+            self.server.watched.agree(version, agreed);
+            self.listen(&mut subscription, &mut wanted).await;
+            let (next_version, next) = interest(&mut wanted);
+            let opened = connection.subscribe(next).await;
+            let before = std::mem::replace(&mut subscription, self.opened(opened));
+            version = next_version;
+            self.take_rest(before);
+        }
+    }
+
+    /// Lists the server's tools once.
+    async fn look_once(&mut self) {
+        self.stale = DirtyLists { tools: true, ..DirtyLists::default() };
+        self.look().await;
+    }
+
+    /// Reports the resources of an earlier subscription as possibly updated or as no longer watched.
+    fn resume(&self, unheard: Vec<String>, agreed: &[String]) {
+        let (back, lost) = unheard.into_iter().partition::<Vec<_>, _>(|uri| agreed.contains(uri));
+        self.context.tell_perhaps_updated(&self.server, back);
+        self.context.tell_unwatched(&self.server, lost);
+    }
+
+    fn opened(&self, opened: Result<Subscription, CallError>) -> Option<Subscription> {
+        match opened {
+            Ok(subscription) => Some(subscription),
+            // The server sends no notifications; the lists' TTL has to suffice.
+            Err(CallError::Unsupported(_)) => None,
+            Err(error) => {
+                self.server.turned_away(self.epoch, &error);
+                self.warn(format!("subscribing to changes failed: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Handles notifications and refreshes lists until the requested resources change.
+    async fn listen(
+        &mut self,
+        subscription: &mut Option<Subscription>,
+        wanted: &mut watch::Receiver<RequestedResources>,
+    ) {
+        loop {
+            tokio::select! {
+                news = next_news(subscription) => match news {
+                    Ok(news) => self.note(news),
+                    Err(error) => {
+                        *subscription = None;
+                        self.lose_watch(&error);
+                    }
+                },
+                // Fails only if the server itself is dropped, and then this task ends as well.
+                _ = wanted.changed() => return,
+                () = self.server.anew.notified() => self.put_on_shelf().await,
+                () = tokio::time::sleep_until(self.due()) => self.look().await,
+            }
+        }
+    }
+
+    /// Handles the notifications still queued in a replaced subscription.
+    fn take_rest(&mut self, subscription: Option<Subscription>) {
+        let Some(mut subscription) = subscription else { return };
+        let mut rest = Vec::new();
+        {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            while let Poll::Ready(Ok(news)) = pin!(subscription.next()).poll(&mut context) {
+                rest.push(news);
+            }
+        }
+        rest.into_iter().for_each(|news| self.note(news));
+    }
+
+    fn note(&mut self, news: News) {
+        match news {
+            News::Tools => self.stale.tools = true,
+            News::Prompts => self.stale.prompts = true,
+            News::Resources => self.stale.resources = true,
+            News::Resource(uri) => self.context.tell_updated(&self.server, uri),
+            News::Resumed => {
+                self.stale = DirtyLists::ALL;
+                self.context.tell_perhaps_updated(&self.server, self.server.watched.agreed());
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the time of the next refresh: soon after a change notification, otherwise when a TTL expires.
+    fn due(&self) -> Instant {
+        if self.stale != DirtyLists::default() {
+            let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
+            return self.looked
+                + MIN_REFRESH_INTERVAL.max(Duration::from_secs(seconds))
+                + self.context.jitter(MAX_REFRESH_JITTER);
+        }
+        let lists = &self.lists;
+        let ages = [
+            lists.tools.as_ref().and_then(|list| list.ttl),
+            lists.resources.as_ref().and_then(|list| list.ttl),
+            lists.templates.as_ref().and_then(|list| list.ttl),
+            lists.prompts.as_ref().and_then(|list| list.ttl),
+        ];
+        let oldest = ages.into_iter().flatten().min();
+        let never = Duration::from_secs(30 * 24 * 3600);
+        self.looked + oldest.map_or(never, |age| age.max(MIN_LIST_TTL))
+    }
+
+    /// Lists everything that may have changed and publishes it.
+    async fn look(&mut self) {
+        let stale = std::mem::take(&mut self.stale);
+        let stale = if stale == DirtyLists::default() { DirtyLists::ALL } else { stale };
+        let stale = stale.among(&self.connection.facts().capabilities);
+        self.lists.failed.clear();
+        self.bytes = 0;
+        let connection = self.connection.clone();
+        if stale.tools {
+            let listed = connection.list_tools().await;
+            if let Err(error) = &listed {
+                self.server.turned_away(self.epoch, error);
+            }
+            self.bytes += self.weigh(&listed, |tool| &tool.raw);
+            Self::take(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
+        }
+        // Calls wait for the tools: publish them before listing anything else.
+        self.looked = Instant::now();
+        if stale.resources || stale.prompts {
+            self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
+            self.reached(&self.server.listed);
+            self.look_further(&connection, stale).await;
+        }
+        self.put_on_shelf().await;
+        self.failures_told();
+    }
+
+    async fn look_further(&mut self, connection: &Connection, stale: DirtyLists) {
+        let DirtyLists { resources, prompts, .. } = stale;
+        let listed = async { if resources { Some(connection.list_resources().await) } else { None } };
+        let templates = async { if resources { Some(connection.list_templates().await) } else { None } };
+        let prompts = async { if prompts { Some(connection.list_prompts().await) } else { None } };
+        let (listed, templates, prompts) = tokio::join!(listed, templates, prompts);
+        // Many servers have resources and do not implement templates.
+        let templates = templates.map(|templates| match templates {
+            Err(error) if error.is_refusal() => Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }),
+            listed => listed,
+        });
+        self.bytes += listed.as_ref().map_or(0, |listed| self.weigh(listed, |resource| &resource.raw));
+        self.bytes += templates.as_ref().map_or(0, |listed| self.weigh(listed, |template| &template.raw));
+        self.bytes += prompts.as_ref().map_or(0, |listed| self.weigh(listed, |prompt| &prompt.raw));
+        let FetchedLists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } =
+            &mut self.lists;
+        listed.into_iter().for_each(|listed| Self::take(kept, failed, ListName::Resources, listed));
+        templates.into_iter().for_each(|listed| Self::take(kept_templates, failed, ListName::Templates, listed));
+        prompts.into_iter().for_each(|listed| Self::take(kept_prompts, failed, ListName::Prompts, listed));
+    }
+
+    /// Returns the number of bytes that a list cost.
+    fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &RawJson) -> usize {
+        match listed {
+            Ok(listing) => listing.items.iter().map(|item| raw(item).as_bytes().len()).sum(),
+            Err(CallError::Listing { .. } | CallError::TooLarge { .. } | CallError::Discarded(_)) => {
+                self.context.options.limits.list
+            }
+            Err(_) => 0,
+        }
+    }
+
+    /// Stores a list that was read, or records the error and keeps the previous list.
+    fn take<T>(
+        kept: &mut Option<Listing<T>>,
+        failed: &mut Vec<(ListName, String)>,
+        what: ListName,
+        listed: Result<Listing<T>, CallError>,
+    ) {
+        match listed {
+            Ok(listing) => *kept = Some(listing),
+            Err(error) => failed.push((what, error.to_string())),
+        }
+    }
+
+    fn failures_told(&self) {
+        for (what, why) in &self.lists.failed {
+            self.warn(format!("listing its {what} failed: {why}"));
+        }
+    }
+
+    /// Publishes all lists and saves them for the next start.
+    async fn put_on_shelf(&self) {
+        self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
+        self.context.keep_listed(&self.server, &self.lists, &self.connection);
+        self.reached(&self.server.listed);
+        self.reached(&self.server.listed_all);
+    }
+
+    /// Raises the watched epoch to this connection's. A late lister never lowers it.
+    fn reached(&self, mark: &watch::Sender<u64>) {
+        mark.send_if_modified(|reached| {
+            let newer = *reached < self.epoch;
+            *reached = self.epoch.max(*reached);
+            newer
+        });
+    }
+
+    /// Reports that the server ended its subscription. If the connection is gone, the next one subscribes again.
+    fn lose_watch(&self, error: &CallError) {
+        self.server.turned_away(self.epoch, error);
+        if !self.connection.is_gone() {
+            self.warn(format!("its subscription ended: {error}"));
+            self.context.tell_unwatched(&self.server, self.server.watched.agreed());
+        }
+    }
+
+    fn warn(&self, text: String) {
+        if self.connection.is_gone() {
+            return;
+        }
+        tracing::warn!(server = %self.server.name, "{text}");
+        self.context.crier.tell(Event::Warning { server: self.server.name.clone(), text });
+    }
+}
+
+/// Returns the resources to watch and the version of that set.
+fn interest(wanted: &mut watch::Receiver<RequestedResources>) -> (u64, Interest) {
+    let wanted = wanted.borrow_and_update();
+    let uris = wanted.uris.keys().cloned().collect();
+    (wanted.version, Interest { tools: true, prompts: true, resources: true, uris, ..Interest::default() })
+}
+
+/// Returns the next notification. Pends forever without a subscription.
+async fn next_news(subscription: &mut Option<Subscription>) -> Result<News, CallError> {
+    match subscription {
+        Some(subscription) => subscription.next().await,
+        None => pending().await,
+    }
+}

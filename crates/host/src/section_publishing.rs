@@ -1,0 +1,202 @@
+//! Conversion of live and cached lists to published catalog sections.
+
+use std::sync::Arc;
+
+use wharf_client::{Connection, Listing};
+use wharf_spec::ToolId;
+use wharf_wire::{ServerCapabilities, ToolDefinition};
+
+use crate::catalog::{ListFreshness, ListName, Section, SectionInput, ServerLists, fingerprint};
+use crate::catalog_publisher::PublishOutcome;
+use crate::context::HostContext;
+use crate::events::Event;
+use crate::lister::{FetchedLists, ListingMode};
+use crate::server::{Server, ServerEndpoint};
+use crate::state_directory;
+use wharf_inspect::{inspect, is_quarantined};
+
+/// Outcome of publishing a section, with counts.
+struct PublishSummary {
+    put: PublishOutcome,
+    /// Numbers of tools that are offered, listed and withheld.
+    tools: usize,
+    found: usize,
+    withheld: usize,
+}
+
+impl HostContext {
+    /// Publishes the lists of a connected server. Lists that have not been requested yet keep their previous content.
+    pub async fn shelve(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        epoch: u64,
+        lists: &FetchedLists,
+        connection: &Connection,
+    ) {
+        let mut listed = listed(lists, connection);
+        let offered = &connection.facts().capabilities;
+        if let Some(before) = self.shelf.section_of(server) {
+            if offered.resources {
+                carry_over(&lists.resources, &mut listed.resources, &before.resources);
+                carry_over(&lists.templates, &mut listed.templates, &before.templates);
+            }
+            if offered.prompts {
+                carry_over(&lists.prompts, &mut listed.prompts, &before.prompts);
+            }
+            // Lists from an earlier connection are known, although possibly outdated.
+            listed.unasked.retain(|list| before.unasked.contains(list));
+        }
+        let Some(PublishSummary { put: PublishOutcome::Changed, tools, found, withheld }) =
+            self.put_section(server, Some(epoch), listed).await
+        else {
+            return;
+        };
+        tracing::info!(server = %server.name, tools, found, withheld, "listed");
+        self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+    }
+
+    /// Unpublishes a server's section.
+    pub fn withdraw(&self, server: &Server) {
+        if self.shelf.withdraw(server) {
+            self.crier.tell(Event::Catalog { server: server.name.clone(), tools: 0 });
+        }
+    }
+
+    /// Publishes the cached lists of a server, if they exist and the server may be used.
+    ///
+    /// A host that lists the tools once, of a server that is not lazy, skips this because it lists the server right
+    /// away.
+    pub async fn recall(self: &Arc<Self>, server: &Arc<Server>) {
+        if self.options.attention == ListingMode::ToolsOnce && !server.kept.load().settings.lazy {
+            return;
+        }
+        let Some(listed) = self.listed_before(server).await else { return };
+        if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
+            self.put_section(server, None, listed).await
+        {
+            self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+        }
+    }
+
+    /// Rebuilds a server's section after a change of its settings.
+    pub async fn filter_anew(self: &Arc<Self>, server: &Arc<Server>) {
+        server.anew.notify_one();
+        if server.passage().is_none() {
+            self.recall(server).await;
+        }
+    }
+
+    /// Builds a section and publishes it for the given epoch, or for the current one if `None`. Large sections are
+    /// built one at a time on the low-priority thread.
+    async fn put_section(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        epoch: Option<u64>,
+        listed: ServerLists,
+    ) -> Option<PublishSummary> {
+        let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
+        let (context, server) = (Arc::clone(self), Arc::clone(server));
+        self.work(bytes, move || {
+            let section = context.section(&server, listed);
+            let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
+            let withheld = section.withheld.len();
+            let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
+            PublishSummary { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
+        })
+        .await
+    }
+
+    fn section(&self, server: &Server, listed: ServerLists) -> Section {
+        let kept = server.kept.load();
+        let inspector = |tool: &ToolDefinition| self.quarantined(server, tool);
+        Section::build(SectionInput {
+            server: &server.name,
+            style: self.options.names,
+            filter: &kept.filter,
+            trust: kept.settings.trust,
+            inspector: Some(&inspector),
+            listed,
+        })
+    }
+
+    /// Builds the inspector's tables while the server starts, so that a single call does not wait for them.
+    pub fn prepare_inspection(&self) {
+        if self.options.attention == ListingMode::ToolsOnce {
+            tokio::task::spawn_blocking(wharf_inspect::prepare);
+        }
+    }
+
+    /// Returns the reason for quarantining a tool, unless a person has released this exact definition.
+    fn quarantined(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
+        let findings = inspect(tool);
+        let id = || (server.origin(), ToolId::new(&server.name, tool.name.as_str()));
+        if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
+            return None;
+        }
+        let told = findings.iter().take(3).map(|finding| format!("{}: {}", finding.rule.name(), finding.excerpt));
+        Some(told.collect::<Vec<_>>().join("; "))
+    }
+
+    /// Caches a server's lists on disk, for the time when it is not running.
+    pub fn keep_listed(&self, server: &Server, lists: &FetchedLists, connection: &Connection) {
+        if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
+            && lists.failed.is_empty()
+        {
+            let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
+            match self.options.attention {
+                ListingMode::Full => disk.keep_listed(&server, &listed(lists, connection)),
+                ListingMode::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
+            }
+        }
+    }
+
+    async fn listed_before(&self, server: &Server) -> Option<ServerLists> {
+        match (&self.disk, &server.reach) {
+            (Some(disk), ServerEndpoint::Spec(spec)) => {
+                disk.listed(&state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec })
+                    .await
+            }
+            _ => None,
+        }
+    }
+}
+
+fn listed(lists: &FetchedLists, connection: &Connection) -> ServerLists {
+    let mut listed = ServerLists { freshness: ListFreshness::Live, ..ServerLists::default() };
+    listed.instructions = connection.facts().instructions.clone();
+    listed.tools = take(&lists.tools, ListName::Tools, &mut listed.withheld);
+    listed.resources = take(&lists.resources, ListName::Resources, &mut listed.withheld);
+    listed.templates = take(&lists.templates, ListName::Templates, &mut listed.withheld);
+    listed.prompts = take(&lists.prompts, ListName::Prompts, &mut listed.withheld);
+    listed.failures = lists.failed.clone();
+    listed.unasked = unasked(lists, &connection.facts().capabilities);
+    listed
+}
+
+/// Returns the lists that the server supports and that have not been requested yet.
+fn unasked(lists: &FetchedLists, offered: &ServerCapabilities) -> Vec<ListName> {
+    let all = [
+        (ListName::Resources, offered.resources && lists.resources.is_none()),
+        (ListName::Templates, offered.resources && lists.templates.is_none()),
+        (ListName::Prompts, offered.prompts && lists.prompts.is_none()),
+    ];
+    let failed = |list: &ListName| lists.failed.iter().any(|(failed, _)| failed == list);
+    all.into_iter().filter_map(|(list, is_missing)| is_missing.then_some(list)).filter(|list| !failed(list)).collect()
+}
+
+/// Copies the list of an earlier connection if it has not been requested on this one.
+fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before: &[T]) {
+    if asked.is_none() {
+        *listed = before.to_vec();
+    }
+}
+
+fn take<T: Clone>(
+    listing: &Option<Listing<T>>,
+    name: ListName,
+    withheld: &mut Vec<(ListName, wharf_client::WithheldEntry)>,
+) -> Vec<T> {
+    let Some(listing) = listing else { return Vec::new() };
+    withheld.extend(listing.withheld.iter().map(|item| (name, item.clone())));
+    listing.items.clone()
+}

@@ -1,0 +1,243 @@
+//! Handling of user input and of run events.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_agent::{AgentRun, RunEvent};
+
+use super::mention::{self, AttachmentBudget};
+use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, perform};
+use super::turn_queue::TurnKind;
+use super::{LoopControl, PROMPT_DELAY, ReplSession};
+use wharf_terminal::chat::ending;
+use wharf_terminal::editor::{EditorInput, InputField, LineStart};
+use wharf_terminal::failure::{Failure, FailureKind, render};
+use wharf_terminal::managed_host::ManagedHost;
+use wharf_terminal::question::DialogInput;
+use wharf_terminal::style::{QUIET, paint};
+use wharf_terminal::table::wrap;
+
+/// Maximum time a message waits for servers that are starting.
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Time within which a second Ctrl-C exits.
+const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
+
+impl<'a> ReplSession<'a> {
+    pub(super) async fn typed(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
+        let interrupted = self.interrupted.take();
+        match (typed, self.desk.field()) {
+            (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
+            (EditorInput::Line { text, began: LineStart::After }, Some(_)) => self.answer(DialogInput::Line(text)),
+            (EditorInput::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => self.too_early(),
+            (EditorInput::Line { text, .. }, _) => self.line(&text),
+            (EditorInput::Interrupt, _) => return Ok(self.interrupt(interrupted)),
+            (EditorInput::End, Some(_)) => self.answer(DialogInput::End),
+            (EditorInput::End, None) => return Ok(self.end()),
+        }
+        Ok(LoopControl::GoOn)
+    }
+
+    /// Rejects an answer begun before the question was shown.
+    fn too_early(&mut self) {
+        self.session.console.say(paint(QUIET, "(typed before the question appeared, please type it again)"));
+        self.prompt();
+    }
+
+    fn answer(&mut self, heard: DialogInput) {
+        let news = self.desk.hear(heard);
+        self.asked(news);
+        self.prompt();
+    }
+
+    fn line(&mut self, text: &str) {
+        let text = text.trim();
+        match text.strip_prefix('/') {
+            _ if text.is_empty() => self.prompt(),
+            Some(command) => self.command(command.to_owned()),
+            None => self.say(text.to_owned()),
+        }
+    }
+
+    fn command(&mut self, line: String) {
+        let (turn, post) = (slash::turn(&line), CommandContext { fleet: self.fleet, facts: self.facts() });
+        let errand = async move { perform(&line, &post).await };
+        self.prompt_due = Some(Instant::now() + PROMPT_DELAY);
+        match turn {
+            Some(turn) => self.take_turn(turn, errand),
+            None => self.errands.send(errand),
+        }
+    }
+
+    fn facts(&self) -> ChatSummary {
+        let looked_for = || self.choosing.as_ref().and_then(|choosing| choosing.called.clone());
+        ChatSummary {
+            model: self.chat.chosen().map(|chosen| chosen.name.clone()).or_else(looked_for),
+            id: self.chat.id().map(str::to_owned),
+            turns: self.chat.turns(),
+            tokens: self.chat.tokens(),
+            context: self.context(),
+        }
+    }
+
+    /// Returns the context size of the model being selected, or of the current one.
+    fn context(&self) -> Option<u64> {
+        self.choosing.as_ref().and_then(|choosing| choosing.context).or_else(|| self.chat.context())
+    }
+
+    /// Sends a message to the agent after resolving its mentions. Waits briefly for servers that are starting, since
+    /// the model would not see their tools.
+    fn say(&mut self, text: String) {
+        let (fleet, room) = (self.fleet, AttachmentBudget::within(self.context()));
+        self.take_turn(TurnKind::Message, async move {
+            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, fleet.settled()).await;
+            if mentions_whom_it_awaits(&text, fleet) {
+                fleet.caught_up().await;
+            }
+            mention::attach(&text, &fleet.host, room).await.map(ReplAction::Say)
+        });
+        self.prompt();
+    }
+
+    /// Queues a turn behind earlier ones and reports it if it has to wait.
+    fn take_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
+        if self.run.is_some() || !self.turns.is_empty() {
+            let words = match turn {
+                TurnKind::Message => "(queued until the current run finishes; Ctrl-C cancels both)",
+                TurnKind::Change => "(runs after the current run finishes; Ctrl-C cancels the run)",
+            };
+            self.session.console.say(paint(QUIET, words));
+        }
+        self.turns.put(turn, errand);
+    }
+
+    /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
+    /// question; otherwise, or on the second press, exits.
+    fn interrupt(&mut self, before: Option<Instant>) -> LoopControl {
+        if is_again(before) {
+            return LoopControl::Leave;
+        }
+        let refuses = self.run.is_none() && self.desk.field().is_some();
+        self.interrupted = (!refuses).then(Instant::now);
+        if refuses {
+            let news = self.desk.hear(DialogInput::End);
+            self.asked(news);
+        } else if !self.stop() {
+            self.session.console.say("press Ctrl-C again to exit, or use /exit or Ctrl-D");
+        }
+        self.prompt();
+        LoopControl::GoOn
+    }
+
+    /// Cancels the run and drops queued messages. Returns whether there was anything to cancel.
+    pub(super) fn stop(&mut self) -> bool {
+        let unsaid = self.turns.drop_messages() + usize::from(self.unsay());
+        if unsaid > 0 {
+            let messages =
+                if unsaid == 1 { "1 queued message".to_owned() } else { format!("{unsaid} queued messages") };
+            self.session.console.say(paint(QUIET, format_args!("({messages} dropped)")));
+        }
+        self.run.iter_mut().for_each(AgentRun::cancel);
+        self.run.is_some() || unsaid > 0
+    }
+
+    /// Handles Ctrl-D or end of input. Piped input lets pending work finish first.
+    fn end(&mut self) -> LoopControl {
+        self.over = true;
+        if self.editor.is_terminal() { LoopControl::Leave } else { LoopControl::GoOn }
+    }
+
+    pub(super) async fn ran(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
+        if let Some(event) = &event {
+            self.chat.heard(event);
+            self.show.event(event)?;
+        }
+        if let None | Some(RunEvent::Ended(_)) = event {
+            self.run_over(event).await;
+        }
+        Ok(())
+    }
+
+    async fn run_over(&mut self, event: Option<RunEvent>) {
+        if let Some(run) = self.run.take() {
+            self.chat.end(run.finish().await);
+        }
+        let kind = match event {
+            Some(RunEvent::Ended(ending)) => ending::failure(&ending).map(|failure| failure.kind),
+            _ => Some(FailureKind::Other),
+        };
+        self.went_wrong = kind.or(self.went_wrong);
+    }
+
+    /// Reports a failure and continues.
+    pub(super) fn tell(&mut self, failure: Failure) {
+        let console = &self.session.console;
+        let failure = self.session.in_full(failure);
+        self.went_wrong = Some(failure.kind);
+        console.say(wrap(&render(&failure), console.talk_width()));
+    }
+}
+
+/// Reports whether a message mentions a server that the host has not received yet.
+fn mentions_whom_it_awaits(text: &str, fleet: &ManagedHost<'_>) -> bool {
+    let known = fleet.known();
+    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
+}
+
+/// Reports whether this Ctrl-C follows an earlier one closely enough to exit.
+fn is_again(before: Option<Instant>) -> bool {
+    before.is_some_and(|before| before.elapsed() < SECOND_INTERRUPT_WINDOW)
+}
+
+/// Reports whether a line is a command although a question is open: it must not be a possible answer. If some answers
+/// begin with a slash, only a known command qualifies.
+fn is_command(text: &str, field: &InputField) -> bool {
+    let is_choice = field.choices.iter().any(|choice| choice == text.trim());
+    let has_slashes = field.choices.iter().any(|choice| choice.starts_with('/'));
+    text.starts_with('/') && !field.choices.is_empty() && !is_choice && (!has_slashes || slash::is_command(text))
+}
+
+/// Reports whether a line looks like an answer rather than a message to the agent.
+fn is_answer(text: &str) -> bool {
+    !text.starts_with('/') && text.split_whitespace().count() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_terminal::editor::EchoMode;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_ctrl_c_leaves_unless_it_comes_much_later() {
+        assert!(!is_again(None));
+        for (later, expected) in [
+            (Duration::ZERO, true),
+            (SECOND_INTERRUPT_WINDOW / 2, true),
+            (SECOND_INTERRUPT_WINDOW, false),
+            (SECOND_INTERRUPT_WINDOW * 100, false),
+        ] {
+            let before = Instant::now();
+            tokio::time::advance(later).await;
+            assert_eq!(is_again(Some(before)), expected, "{later:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_no_answer_that_could_be_meant() {
+        for (choices, text, expected) in [
+            (&["y", "n"][..], "/mcp", true),
+            (&["y", "n"], "/mpc", true),
+            (&["y", "n"], "y", false),
+            (&[], "/mcp", false),
+            (&["/srv", "/home"], "/srv", false),
+            (&["/srv", "/home"], "/srv,/home", false),
+            (&["/srv", "/home"], "/HOME", false),
+            (&["/srv", "/home"], "/mcp", true),
+            (&["/help", "/home"], "/help", false),
+        ] {
+            let choices: Vec<String> = choices.iter().map(|choice| (*choice).to_owned()).collect();
+            let field = InputField { echo: EchoMode::Shown, check: None, choices };
+            assert_eq!(is_command(text, &field), expected, "{text} of {:?}", field.choices);
+        }
+    }
+}

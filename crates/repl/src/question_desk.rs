@@ -1,0 +1,414 @@
+//! Queue of questions for the user; one is open at a time.
+//!
+//! Decides which question is open and delivers the answers. Dialogs decide the text, and the editor supplies the lines.
+//! Work that needs several questions, a file or a model runs in a task of the desk, which queues its questions like any
+//! other caller. Dropping the desk refuses every pending question.
+
+mod approval_rate_limit;
+mod approvals;
+mod login;
+mod queue;
+mod rules;
+mod sampling;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use terminal_size::{Height, Width, terminal_size_of};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+use wharf::{
+    Ask, AskReply, Asker, ConsentAnswer, ElicitationAsk, HostError, LoginAsk, PermissionAnswer, PermissionAsk, RawJson,
+    SamplingAsk,
+};
+use wharf_agent::Model;
+use wharf_client::SamplingError;
+use wharf_config::{Config, ConfiguredServer};
+use wharf_spec::UntrustedText;
+use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
+
+use approval_rate_limit::{ApprovalRateLimit, RateDecision};
+use approvals::is_same_entry;
+use queue::{DialogQuestion, PendingQuestion, QuestionQueue, QueueReply};
+use wharf_terminal::approval::Waiting;
+use wharf_terminal::display_path::shown_path;
+use wharf_terminal::editor::InputField;
+use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::managed_host::ManagedHost;
+use wharf_terminal::question::{
+    self, ApprovalDialog, BrowserLink, DialogInput, FormDialog, LinkDialog, LoginDialog, PageVisitDialog,
+    PermissionDialog, ScreenSize, UrlOpener,
+};
+use wharf_terminal::session::CommandSession;
+use wharf_terminal::table::wrap;
+
+pub use rules::rule_sink;
+
+/// Maximum number of questions in the inbox, and of questions in the queue. Further ones are refused.
+const MOST: usize = 100;
+
+/// Receives all questions from servers and from the agent.
+pub struct QuestionDesk<'a> {
+    session: &'a CommandSession,
+    queue: QuestionQueue,
+    inbox: mpsc::Receiver<DeskMessage>,
+    slot: QuestionSender,
+    lent: Option<Model>,
+    works: JoinSet<DeskTaskResult>,
+    /// Project servers with an open approval question, and the tasks that wait for the answers.
+    approving: Vec<(ConfiguredServer, AbortHandle)>,
+    /// Project servers with an approval question in preparation, each with the latest round that named it.
+    requested: Vec<(ConfiguredServer, u64)>,
+    /// Number of approval rounds so far.
+    round: u64,
+    changes: ApprovalRateLimit,
+}
+
+/// Event of the desk that its owner must handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeskEvent {
+    /// The open question changed.
+    Table,
+    /// A project server was approved.
+    Approved(String),
+}
+
+/// Sender of questions to the desk.
+#[derive(Clone)]
+struct QuestionSender {
+    inbox: mpsc::Sender<DeskMessage>,
+    /// True if servers may request sampling.
+    samples: Arc<AtomicBool>,
+}
+
+/// A message to the desk.
+enum DeskMessage {
+    Ask(Box<Ask>),
+    /// A question from a task of the desk.
+    Question(Box<dyn PendingQuestion>),
+}
+
+/// Result of a task of the desk.
+enum DeskTaskResult {
+    /// Nothing to report.
+    Over,
+    /// Servers that need approval, found in this round.
+    Waiting(u64, Result<Vec<Waiting>, Failure>),
+    Decided(Box<approvals::ApprovalResult>),
+    LoggedIn(String, Result<(), HostError>),
+}
+
+/// An event of the desk's loop.
+enum DeskInput {
+    Arrived(DeskMessage),
+    Withdrawn(QueueReply),
+    Done(DeskTaskResult),
+}
+
+impl<'a> QuestionDesk<'a> {
+    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::samples`] once on creation, so a model to
+    /// be declared must be lent or promised before.
+    pub fn new(session: &'a CommandSession) -> (Self, Arc<dyn Asker>) {
+        let (sender, inbox) = mpsc::channel(MOST);
+        let slot = QuestionSender { inbox: sender, samples: Arc::default() };
+        let asker = Arc::new(slot.clone());
+        let (queue, works) = (QuestionQueue::default(), JoinSet::new());
+        let (approving, requested, changes) = (Vec::new(), Vec::new(), ApprovalRateLimit::default());
+        (Self { session, queue, inbox, slot, lent: None, works, approving, requested, round: 0, changes }, asker)
+    }
+
+    /// Sets the model that servers may use after consent. With `None`, sampling requests fail.
+    pub fn lend(&mut self, model: Option<Model>) {
+        self.slot.samples.store(model.is_some(), Ordering::Release);
+        self.lent = model;
+    }
+
+    /// Declares sampling before the model is selected. Sampling requests fail until a model is lent.
+    pub fn promise(&mut self) {
+        self.slot.samples.store(true, Ordering::Release);
+    }
+
+    /// Starts a login in the background: asks for consent, opens the page and waits.
+    pub fn log_in(&mut self, fleet: &ManagedHost<'_>, server: &str) {
+        let visitor = login::visitor(fleet, server, self.slot.clone());
+        let (host, server) = (fleet.host.clone(), server.to_owned());
+        self.works.spawn(async move {
+            let outcome = host.log_in(&server, visitor).await;
+            DeskTaskResult::LoggedIn(server, outcome)
+        });
+    }
+
+    /// Asks for approval of project servers. Replaces earlier questions about the same servers.
+    pub fn ask_approvals(&mut self, servers: Vec<ConfiguredServer>, config: Arc<Config>) {
+        self.round += 1;
+        let round = self.round;
+        self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
+        self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
+        let find = approvals::finder(self.session, servers, config);
+        self.works.spawn_blocking(move || DeskTaskResult::Waiting(round, find()));
+    }
+
+    /// Asks for approval of changed project servers, subject to a rate limit: a project could otherwise repeat the
+    /// question until the user gives in.
+    pub fn ask_changed_approvals(&mut self, servers: Vec<ConfiguredServer>, config: Arc<Config>) {
+        match self.changes.decide(Instant::now()) {
+            RateDecision::Asked => self.ask_approvals(servers, config),
+            RateDecision::Paused => self.session.console.warn(
+                "the project's server definitions keep changing: approval questions are paused. \
+                 Run `wharf approve` when they are stable",
+            ),
+            RateDecision::StillPaused => {}
+        }
+    }
+
+    /// Withdraws stale approval questions. An answer to one would overwrite newer information about the server.
+    pub fn withdraw_approvals(&mut self, is_stale: impl Fn(&ConfiguredServer) -> bool) {
+        self.requested.retain(|(server, _)| !is_stale(server));
+        self.approving.retain(|(server, asked)| {
+            let is_stale = is_stale(server);
+            if is_stale {
+                asked.abort();
+            }
+            !is_stale && !asked.is_finished()
+        });
+    }
+
+    /// Waits for an event that the owner must handle, and prints messages meanwhile. Cancel-safe.
+    pub async fn next(&mut self) -> DeskEvent {
+        loop {
+            let news = match self.happening().await {
+                DeskInput::Arrived(arrival) => self.take_in(arrival),
+                DeskInput::Withdrawn(said) => self.tell(said),
+                DeskInput::Done(outcome) => self.conclude(outcome),
+            };
+            if let Some(news) = news {
+                return news;
+            }
+        }
+    }
+
+    async fn happening(&mut self) -> DeskInput {
+        loop {
+            tokio::select! {
+                // The desk holds a sender, so the inbox never closes.
+                Some(arrival) = self.inbox.recv() => return DeskInput::Arrived(arrival),
+                said = self.queue.withdrawn() => return DeskInput::Withdrawn(said),
+                Some(done) = self.works.join_next() => match done {
+                    Ok(outcome) => return DeskInput::Done(outcome),
+                    Err(error) if error.is_cancelled() => {}
+                    Err(error) => tracing::warn!("a question task panicked: {error}"),
+                },
+            }
+        }
+    }
+
+    /// Returns the input field of the open question, if any.
+    pub fn field(&self) -> Option<InputField> {
+        self.queue.field()
+    }
+
+    /// Returns the number of queued questions, including the open one.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Passes input to the open question.
+    pub fn hear(&mut self, heard: DialogInput) -> DeskEvent {
+        let said = self.queue.hear(heard);
+        self.tell(said);
+        DeskEvent::Table
+    }
+
+    fn take_in(&mut self, arrival: DeskMessage) -> Option<DeskEvent> {
+        match arrival {
+            DeskMessage::Question(question) => self.put(question),
+            DeskMessage::Ask(ask) => self.take_in_ask(*ask),
+        }
+    }
+
+    fn take_in_ask(&mut self, ask: Ask) -> Option<DeskEvent> {
+        match ask {
+            Ask::Permission(ask, reply) => self.ask_permission(&ask, reply),
+            Ask::Elicitation(ask, reply) => self.elicit(&ask, reply),
+            Ask::Page(ask, reply) => {
+                let name = ask.server.as_str();
+                self.put(Box::new(DialogQuestion::new(name, PageVisitDialog::new(name), reply)))
+            }
+            Ask::Sampling(ask, reply) => self.sample(ask, reply),
+            Ask::Login(ask, reply) => self.ask_login(&ask, reply),
+            Ask::Approval(ask, reply) => {
+                let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
+                self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply)))
+            }
+            // Dropping an unknown kind of question refuses it.
+            _ => None,
+        }
+    }
+
+    fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
+        let file = rules::file(self.session).map(|file| shown_path(&file, &self.session.surroundings));
+        let talk = PermissionDialog::new(ask, file.as_deref(), room());
+        self.put(Box::new(DialogQuestion::new(ask.id.server.as_str(), talk, reply)))
+    }
+
+    fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
+        let server = ask.server.as_str();
+        match &ask.question {
+            Elicitation::Form(form) => {
+                let talk = FormDialog::new(&UntrustedText::new(server).to_string(), form);
+                self.put(Box::new(DialogQuestion::new(server, talk, reply)))
+            }
+            Elicitation::Url(request) => self.ask_link(server, request, reply),
+        }
+    }
+
+    fn ask_link(
+        &mut self,
+        server: &str,
+        request: &UrlRequest,
+        reply: AskReply<ElicitationResponse>,
+    ) -> Option<DeskEvent> {
+        let link = match BrowserLink::read(&request.url) {
+            Ok(link) => link,
+            Err(reason) => {
+                question::warn_of_link(&self.session.console, server, &request.url, &reason);
+                reply.answer(ElicitationResponse::Decline);
+                return None;
+            }
+        };
+        let talk = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
+        let (console, opener) = (self.session.console.clone(), UrlOpener::of(&self.session.surroundings));
+        let open = move |answer: &ElicitationResponse| {
+            if let ElicitationResponse::Accept(_) = answer {
+                question::open(&console, &opener, &link);
+            }
+        };
+        self.put(Box::new(DialogQuestion::new(server, talk, reply).then(open)))
+    }
+
+    fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<ConsentAnswer>) -> Option<DeskEvent> {
+        match LoginDialog::new(ask) {
+            Ok(talk) => self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
+            Err(error) => {
+                let server = UntrustedText::new(ask.server.as_str());
+                self.session.console.warn(format_args!("login to {server} refused: {error}"));
+                None
+            }
+        }
+    }
+
+    fn sample(&mut self, ask: SamplingAsk, reply: AskReply<Result<RawJson, SamplingError>>) -> Option<DeskEvent> {
+        let Some(model) = self.lent.clone().filter(|_| self.works.len() < MOST) else {
+            let why = if self.lent.is_some() { "too many sampling requests at once" } else { "no model is selected" };
+            reply.answer(Err(SamplingError::Failed(why.to_owned())));
+            return None;
+        };
+        let (slot, console) = (self.slot.clone(), self.session.console.clone());
+        self.works.spawn(async move {
+            sampling::sample(&slot, &console, &model, &ask, reply).await;
+            DeskTaskResult::Over
+        });
+        None
+    }
+
+    /// Appends a question to the queue. A question that has been withdrawn is dropped.
+    fn put(&mut self, question: Box<dyn PendingQuestion>) -> Option<DeskEvent> {
+        if !question.is_wanted() {
+            return None;
+        }
+        if self.queue.len() >= MOST {
+            self.session.console.warn("too many pending questions, a new one was refused");
+            return None;
+        }
+        let said = self.queue.put(question);
+        self.tell(said)
+    }
+
+    fn tell(&mut self, said: QueueReply) -> Option<DeskEvent> {
+        if !said.text.is_empty() {
+            let console = &self.session.console;
+            console.say(wrap(&said.text, console.talk_width()));
+        }
+        said.is_table_changed.then_some(DeskEvent::Table)
+    }
+
+    fn conclude(&mut self, outcome: DeskTaskResult) -> Option<DeskEvent> {
+        match outcome {
+            DeskTaskResult::Over => None,
+            DeskTaskResult::Waiting(round, waiting) => self.put_approvals(round, waiting),
+            DeskTaskResult::Decided(decided) => {
+                approvals::told(&self.session.console, *decided).map(DeskEvent::Approved)
+            }
+            DeskTaskResult::LoggedIn(server, outcome) => {
+                self.session.console.say(login::told(&server, outcome));
+                None
+            }
+        }
+    }
+
+    /// Queues the questions of a round, except for servers named by a later round or changed since.
+    fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskEvent> {
+        let waiting = waiting.unwrap_or_else(|failure| {
+            self.session.console.say(render(&failure));
+            Vec::new()
+        });
+        let mut news = None;
+        let (current, rest) = std::mem::take(&mut self.requested).into_iter().partition(|(_, named)| *named == round);
+        let current: Vec<(ConfiguredServer, u64)> = current;
+        self.requested = rest;
+        for one in waiting {
+            let server = one.server.clone();
+            if !current.iter().any(|(named, _)| is_same_entry(named, &server)) {
+                continue;
+            }
+            self.withdraw_approvals(|asked| is_same_entry(asked, &server));
+            let (question, deciding) = approvals::asked(self.session, one);
+            let asked = self.works.spawn(async move { DeskTaskResult::Decided(Box::new(deciding.await)) });
+            self.approving.push((server, asked));
+            news = self.put(question).or(news);
+        }
+        news
+    }
+}
+
+impl QuestionSender {
+    /// Queues a question of a desk task and waits for the answer. Returns `None` if the desk is gone. Dropping the
+    /// future withdraws the question.
+    async fn put<T>(&self, server: &str, talk: T) -> Option<T::Answer>
+    where
+        T: question::Dialog + Send + 'static,
+        T::Answer: Send,
+    {
+        let (reply, answer) = AskReply::pair();
+        let question = DeskMessage::Question(Box::new(DialogQuestion::new(server, talk, reply)));
+        self.inbox.send(question).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+impl Asker for QuestionSender {
+    fn ask(&self, ask: Ask) {
+        // If the inbox is full, the question is dropped, which refuses it.
+        let _ = self.inbox.try_send(DeskMessage::Ask(Box::new(ask)));
+    }
+
+    fn shows_pages(&self) -> bool {
+        true
+    }
+
+    fn samples(&self) -> bool {
+        self.samples.load(Ordering::Acquire)
+    }
+}
+
+/// Returns the current screen size.
+fn room() -> ScreenSize {
+    let size = terminal_size_of(io::stderr());
+    ScreenSize::of(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
+}
+
+#[cfg(test)]
+mod tests;

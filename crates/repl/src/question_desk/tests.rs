@@ -1,0 +1,296 @@
+use super::*;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::oneshot::Receiver;
+use wharf::PageAsk;
+use wharf::tools::ToolDescription;
+use wharf_agent::{ApiFormat, ModelProvider};
+use wharf_net::{Net, NetOptions};
+use wharf_spec::{ServerName, ToolId};
+use wharf_wire::{JsonLimits, SamplingRequest, View};
+
+use wharf_terminal::editor::EchoMode;
+use wharf_terminal::managed_host::is_written_alike;
+
+fn server(name: &str) -> ServerName {
+    ServerName::new(name).unwrap()
+}
+
+fn line(text: &str) -> DialogInput {
+    DialogInput::Line(text.to_owned())
+}
+
+fn view<T: View>(text: &str) -> T {
+    T::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+}
+
+/// Asks for permission to call a tool of a server.
+fn permission(asker: &dyn Asker, name: &str) -> Receiver<PermissionAnswer> {
+    let tool = Arc::new(ToolDescription::new("add", "Adds.", RawJson::empty_object()));
+    let (reply, answer) = AskReply::pair();
+    let ask = PermissionAsk::new(ToolId::new(&server(name), "add"), tool, RawJson::empty_object());
+    asker.ask(Ask::Permission(ask, reply));
+    answer
+}
+
+/// Sends an elicitation from a server.
+fn elicitation(asker: &dyn Asker, question: &str) -> Receiver<ElicitationResponse> {
+    let (reply, answer) = AskReply::pair();
+    asker.ask(Ask::Elicitation(ElicitationAsk { server: server("demo"), question: view(question) }, reply));
+    answer
+}
+
+fn sampling(asker: &dyn Asker) -> Receiver<Result<RawJson, SamplingError>> {
+    let (reply, answer) = AskReply::pair();
+    let request: SamplingRequest =
+        view(r#"{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"Ahoy"}}]}"#);
+    asker.ask(Ask::Sampling(SamplingAsk { server: server("demo"), request }, reply));
+    answer
+}
+
+#[tokio::test]
+async fn a_permission_is_asked_for_and_every_answer_arrives() {
+    use PermissionAnswer::{Always, No, NoBecause, Once, Session as ForSession};
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    for (lines, expected) in [
+        (vec![line("y")], Once),
+        (vec![line(""), line("s")], ForSession),
+        (vec![line("a")], Always),
+        (vec![DialogInput::Garbled, line("n")], No),
+        (vec![line("r"), line("use the copy")], NoBecause("use the copy".to_owned())),
+        (vec![DialogInput::End], No),
+    ] {
+        let answer = permission(&*asker, "math");
+        assert_eq!(desk.next().await, DeskEvent::Table);
+        assert_eq!((desk.waiting(), desk.field().unwrap().choices.len()), (1, 5));
+        for heard in lines {
+            assert_eq!(desk.hear(heard), DeskEvent::Table);
+        }
+        assert_eq!(answer.await.unwrap(), expected);
+        assert!(desk.waiting() == 0 && desk.field().is_none());
+    }
+}
+
+#[tokio::test]
+async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    let first = permission(&*asker, "math");
+    let form = elicitation(
+        &*asker,
+        r#"{"message":"m","requestedSchema":{"properties":{"deck":{"type":"integer","maximum":9},"ok":{"type":"boolean"}}}}"#,
+    );
+    let (reply, page) = AskReply::pair();
+    asker.ask(Ask::Page(PageAsk { server: server("demo") }, reply));
+    assert_eq!(desk.next().await, DeskEvent::Table);
+    drop(first);
+    // The form may arrive before or after the queue is empty.
+    let is_form = |field: InputField| field.check.is_some();
+    while !desk.field().is_some_and(is_form) {
+        assert_eq!(desk.next().await, DeskEvent::Table);
+    }
+    let field = desk.field().unwrap();
+    assert_eq!((field.echo, field.check.unwrap()("12")), (EchoMode::Shown, Err("must be at most 9".to_owned())));
+    desk.hear(line("7"));
+    assert_eq!(desk.field().unwrap().choices, ["yes", "no"]);
+    desk.hear(line("y"));
+    desk.hear(line(""));
+    assert_eq!(form.await.unwrap().to_raw().get(), r#"{"action":"accept","content":{"deck":7,"ok":true}}"#);
+    while desk.waiting() == 0 {
+        desk.next().await;
+    }
+    desk.hear(line(""));
+    page.await.unwrap();
+    assert_eq!(desk.waiting(), 0);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    let link = elicitation(&*asker, r#"{"mode":"url","message":"m","url":"http://a.example/","elicitationId":"1"}"#);
+    let (reply, login) = AskReply::pair();
+    asker.ask(Ask::Login(LoginAsk::new(server("demo"), "javascript:alert(1)", "https://a.example"), reply));
+    let after = permission(&*asker, "math");
+    assert_eq!(desk.next().await, DeskEvent::Table);
+    assert_eq!(link.await.unwrap(), ElicitationResponse::Decline);
+    assert!(login.await.is_err());
+    desk.hear(line("n"));
+    assert_eq!(after.await.unwrap(), PermissionAnswer::No);
+}
+
+#[tokio::test]
+async fn an_address_is_agreed_to_or_not() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    let question = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#;
+    for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
+        let link = elicitation(&*asker, question);
+        assert_eq!(desk.next().await, DeskEvent::Table);
+        desk.hear(line(typed));
+        assert_eq!(link.await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    assert!(asker.shows_pages() && !asker.samples());
+    let provider = ModelProvider {
+        format: ApiFormat::ChatCompletions,
+        base_url: url::Url::parse("http://127.0.0.1:9").unwrap(),
+        key: None,
+        model: "small".to_owned(),
+        max_tokens: 100,
+        headers: Vec::new(),
+    };
+    desk.lend(Some(Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
+    assert!(asker.samples());
+    let refused = sampling(&*asker);
+    assert_eq!(desk.next().await, DeskEvent::Table);
+    desk.hear(line("n"));
+    tokio::select! {
+        answer = refused => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Declined),
+        news = desk.next() => panic!("{news:?}"),
+    }
+    desk.lend(None);
+    let unlent = sampling(&*asker);
+    tokio::select! {
+        answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is selected".to_owned())),
+        news = desk.next() => panic!("{news:?}"),
+    }
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    let mut answers: Vec<_> = (0..MOST + 1).map(|_| permission(&*asker, "math")).collect();
+    assert!(answers.pop().unwrap().await.is_err());
+    for _ in 0..MOST {
+        let arrival = desk.inbox.recv().await.unwrap();
+        desk.take_in(arrival);
+    }
+    let surplus = permission(&*asker, "math");
+    let arrival = desk.inbox.recv().await.unwrap();
+    assert_eq!((desk.take_in(arrival), desk.waiting()), (None, MOST));
+    assert!(surplus.await.is_err());
+    drop(desk);
+    assert!(answers.pop().unwrap().await.is_err());
+}
+
+/// A session in a project with two servers.
+fn in_project(place: &Path) -> CommandSession {
+    let project = place.join("project");
+    std::fs::create_dir_all(&project).unwrap();
+    let servers = r#"{"mcpServers":{"one":{"command":"/bin/true"},"two":{"command":"/bin/false"}}}"#;
+    std::fs::write(project.join(".mcp.json"), servers).unwrap();
+    CommandSession::in_directory(place)
+}
+
+/// A desk with approval questions for both servers.
+async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
+    let (mut desk, _asker) = QuestionDesk::new(session);
+    let config = session.configuration.config().unwrap();
+    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 2));
+    desk
+}
+
+#[tokio::test]
+async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let mut desk = approving(&session).await;
+    desk.hear(line("later"));
+    desk.hear(line("y"));
+    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
+    let again = CommandSession::in_directory(place.path());
+    let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
+    assert_eq!(approved("one"), wharf_config::ServerApproval::Needed);
+    assert!(matches!(approved("two"), wharf_config::ServerApproval::Approved(_)));
+}
+
+#[tokio::test]
+async fn a_question_about_what_a_server_was_is_taken_back() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let mut desk = approving(&session).await;
+    desk.withdraw_approvals(|server| server.name.as_str() == "one");
+    assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 1));
+    desk.hear(line("y"));
+    assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
+}
+
+/// Handles events until no more arrive.
+async fn settle(desk: &mut QuestionDesk<'_>) {
+    while tokio::time::timeout(Duration::from_secs(1), desk.next()).await.is_ok() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let (mut desk, _asker) = QuestionDesk::new(&session);
+    let change = |number: usize| {
+        let servers = format!(r#"{{"mcpServers":{{"one":{{"command":"/bin/true","args":["{number}"]}}}}}}"#);
+        std::fs::write(place.path().join("project/.mcp.json"), servers).unwrap();
+        Arc::clone(CommandSession::in_directory(place.path()).configuration.config().unwrap())
+    };
+    let mut questions = 0;
+    for number in 0..60 {
+        let config = change(number);
+        desk.withdraw_approvals(|asked| !config.servers.iter().any(|server| is_written_alike(server, asked)));
+        desk.ask_changed_approvals(config.servers.clone(), config);
+        settle(&mut desk).await;
+        assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
+        questions += desk.waiting();
+    }
+    // A round takes one second of the paused clock, so sixty take a minute.
+    assert!((3..=4).contains(&questions), "{questions} questions");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let config = change(60);
+    desk.ask_changed_approvals(config.servers.clone(), config);
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 1, "after a minute it is asked about again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_takes_the_place_of_the_one_before_it() {
+    let place = tempfile::tempdir().unwrap();
+    let session = in_project(place.path());
+    let (mut desk, _asker) = QuestionDesk::new(&session);
+    let config = session.configuration.config().unwrap();
+    // All at once: none has been handled when the next arrives.
+    for _ in 0..3 {
+        desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+    }
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 2);
+    desk.ask_approvals(config.servers.clone(), Arc::clone(config));
+    settle(&mut desk).await;
+    assert_eq!(desk.waiting(), 2);
+}
+
+#[tokio::test]
+async fn a_login_goes_through_the_desk() {
+    let place = tempfile::tempdir().unwrap();
+    let session = CommandSession::in_directory(place.path());
+    let (mut desk, asker) = QuestionDesk::new(&session);
+    for (typed, expected) in [("y", ConsentAnswer::Given), ("", ConsentAnswer::Refused)] {
+        let (reply, answer) = AskReply::pair();
+        asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
+        assert_eq!(desk.next().await, DeskEvent::Table);
+        desk.hear(line(typed));
+        assert_eq!(answer.await.unwrap(), expected);
+    }
+}

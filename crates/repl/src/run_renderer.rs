@@ -1,0 +1,224 @@
+//! Renders a run: the streamed response, each call with its arguments, its progress and its result.
+
+mod status_line;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf::tools::{CallProgress, Registry};
+use wharf_agent::{CallReport, ModelError, ResultBlock, RunEnding, RunEvent};
+use wharf_spec::{EscapedText, UntrustedText};
+
+use super::markdown::MarkdownRenderer;
+use wharf_terminal::chat::context_notices::{pictures_left_out, shortened};
+use wharf_terminal::chat::tool_name::ToolDisplayName;
+use wharf_terminal::console::Console;
+use wharf_terminal::failure::{Failure, chain};
+use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
+use wharf_terminal::table::cut;
+
+/// Maximum lines shown of a result.
+const MAX_RESULT_LINES: usize = 3;
+/// Width without a terminal.
+const DEFAULT_WIDTH: usize = 80;
+
+/// Renders the runs of a conversation.
+pub struct RunRenderer {
+    console: Arc<Console>,
+    registry: Arc<Registry>,
+    /// Renders the response. `None` if stdout is a pipe, which gets the plain text.
+    markdown: Option<MarkdownRenderer>,
+    calls: Vec<CallInProgress>,
+    /// Start of the wait for the model.
+    asked: Option<Instant>,
+    frame: usize,
+    /// True if the last written text ended with a newline.
+    ended: bool,
+}
+
+/// A call in progress.
+struct CallInProgress {
+    id: String,
+    /// Server and tool, escaped.
+    name: String,
+    since: Instant,
+    progress: Option<CallProgress>,
+}
+
+impl RunRenderer {
+    pub fn new(console: Arc<Console>, registry: Arc<Registry>) -> Self {
+        let (markdown, calls) = (None, Vec::new());
+        Self { console, registry, markdown, calls, asked: None, frame: 0, ended: true }
+    }
+
+    /// Renders an event.
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        match event {
+            RunEvent::Asking { .. } => self.asking(),
+            RunEvent::Waiting { time, because } => self.waiting(*time, because),
+            RunEvent::Text(text) => return self.text(text),
+            RunEvent::CallBegun { id, tool, arguments } => {
+                self.flush()?;
+                self.begun(id, tool, arguments.get());
+            }
+            RunEvent::CallProgress { id, progress } => self.progress(id, progress),
+            RunEvent::CallEnded { id, report } => self.called(id, report),
+            RunEvent::Noted { from, text } => self.noted(from, text),
+            RunEvent::Shortened { results, answers } => self.aside(&shortened(*results, *answers)),
+            RunEvent::PicturesLeftOut { pictures } => self.aside(&pictures_left_out(*pictures)),
+            RunEvent::Repeated { tool, times } => self.repeated(tool, *times),
+            RunEvent::Ended(ending) => {
+                self.flush()?;
+                self.over(ending);
+            }
+            _ => {}
+        }
+        self.tick();
+        Ok(())
+    }
+
+    /// Redraws the status line.
+    pub fn tick(&mut self) {
+        self.frame += 1;
+        let pending = self.markdown.as_ref().map(MarkdownRenderer::pending).unwrap_or_default();
+        let text = match (self.calls.first(), self.asked) {
+            (Some(call), _) => status_line::calling(
+                self.frame,
+                call.since.elapsed(),
+                &call.name,
+                call.progress.as_ref(),
+                self.calls.len() - 1,
+            ),
+            (None, Some(since)) => status_line::asking(self.frame, since.elapsed(), pending),
+            (None, None) => return self.console.clear(),
+        };
+        self.console.status(&text);
+    }
+
+    fn asking(&mut self) {
+        self.asked = Some(Instant::now());
+        let width = self.console.width().filter(|_| self.console.has_status());
+        self.markdown = width.map(|width| MarkdownRenderer::new(width.saturating_sub(1).max(20)));
+    }
+
+    fn waiting(&self, time: Duration, because: &ModelError) {
+        let why = UntrustedText::new(chain(because));
+        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", status_line::time(time))));
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Failure> {
+        let shown = match &mut self.markdown {
+            Some(markdown) => markdown.push(text),
+            None => EscapedText::lines(text, usize::MAX).to_string(),
+        };
+        self.write(&shown)
+    }
+
+    /// Writes the buffered rest of the response.
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.asked = None;
+        let rest = self.markdown.as_mut().map(MarkdownRenderer::finish).unwrap_or_default();
+        self.write(&rest)?;
+        if !self.ended {
+            self.write("\n")?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.ended = text.ends_with('\n');
+        self.console.print(text)
+    }
+
+    fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
+        let name = self.name(tool);
+        let room = self.width().saturating_sub(name.chars().count() + 3);
+        let arguments = cut(&EscapedText::line(arguments, 2_000).to_string(), room);
+        self.console.say(format_args!("{} {} {}", paint(QUIET, "▸"), paint(NAME, &name), paint(QUIET, arguments)));
+        self.calls.push(CallInProgress { id: id.to_owned(), name, since: Instant::now(), progress: None });
+    }
+
+    fn progress(&mut self, id: &str, progress: &CallProgress) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
+            call.progress = Some(progress.clone());
+        }
+    }
+
+    fn called(&mut self, id: &str, report: &CallReport) {
+        let at = self.calls.iter().position(|call| call.id == id);
+        let name = at.map(|at| self.calls.remove(at).name).unwrap_or_default();
+        let (style, mark) = if report.is_error { (BAD, "✗") } else { (GOOD, "✓") };
+        let time = status_line::time(report.duration);
+        self.console.say(format_args!("  {} {name} {}{}", paint(style, mark), paint(QUIET, time), self.result(report)));
+    }
+
+    /// Formats the first lines of a result.
+    fn result(&self, report: &CallReport) -> String {
+        let width = self.width().saturating_sub(6);
+        let text = report.content.iter().map(result_text).collect::<Vec<_>>().join("\n");
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let mut shown = String::new();
+        for text in lines.iter().take(MAX_RESULT_LINES) {
+            let text = cut(&EscapedText::line(text, 2_000).to_string(), width);
+            shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
+        }
+        if let Some(more) = lines.len().checked_sub(MAX_RESULT_LINES).filter(|more| *more > 0) {
+            let lines = if more == 1 { "line" } else { "lines" };
+            shown.push_str(&format!("\n    {}", paint(QUIET, format_args!("… {more} more {lines}"))));
+        }
+        shown
+    }
+
+    fn noted(&self, from: &str, text: &str) {
+        let text = cut(&EscapedText::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
+        self.console.say(paint(QUIET, format_args!("  note from {}: {text}", UntrustedText::new(from))));
+    }
+
+    fn aside(&self, text: &str) {
+        self.console.say(paint(QUIET, format_args!("({text})")));
+    }
+
+    fn repeated(&self, tool: &str, times: u32) {
+        let name = self.name(tool);
+        self.console
+            .warn(format_args!("{name} was called {times} times with the same result. Further calls are blocked"));
+    }
+
+    fn over(&mut self, ending: &RunEnding) {
+        self.calls.clear();
+        self.console.clear();
+        let word = match ending {
+            RunEnding::Done => return,
+            RunEnding::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
+            RunEnding::Refused => "the model refused to answer".to_owned(),
+            RunEnding::TooLong => "the response exceeded the token limit. Say \"go on\" to continue".to_owned(),
+            RunEnding::Looping => "stopped: the model kept repeating the same call".to_owned(),
+            RunEnding::OutOfRequests => {
+                "stopped: the run reached its request limit. Say \"go on\" to continue".to_owned()
+            }
+            RunEnding::Failed(error) => UntrustedText::new(chain(error)).to_string(),
+            _ => "ended".to_owned(),
+        };
+        self.console.say(format_args!("{} {word}", paint(BAD, "error:")));
+    }
+
+    /// Returns the display name of a tool, escaped.
+    fn name(&self, tool: &str) -> String {
+        ToolDisplayName::of(&self.registry, tool).to_string()
+    }
+
+    fn width(&self) -> usize {
+        self.console.talk_width().unwrap_or(DEFAULT_WIDTH)
+    }
+}
+
+fn result_text(block: &ResultBlock) -> String {
+    match block {
+        ResultBlock::Text(text) => text.clone(),
+        ResultBlock::Image { media_type, data } => format!("[{media_type}, {} kB]", data.len() * 3 / 4 / 1000),
+    }
+}

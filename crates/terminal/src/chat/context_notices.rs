@@ -1,0 +1,33 @@
+//! Notices about content removed from a request to make it fit.
+
+use crate::count_text::CountText;
+
+/// Reports that the context was full and lists the content that was shortened or dropped.
+pub fn shortened(results: usize, answers: usize) -> String {
+    let pieces = CountText(results, "tool or server output");
+    let results = (results > 0).then(|| format!("{pieces} shortened or dropped"));
+    let answers = (answers > 0).then(|| format!("{} dropped", CountText(answers, "old response")));
+    let told: Vec<String> = results.into_iter().chain(answers).collect();
+    format!("the context is full: {}", told.join(", "))
+}
+
+/// Reports a retry without images because the model rejected the request.
+pub fn pictures_left_out(pictures: usize) -> String {
+    format!("the model rejected the request, retrying without {}", CountText(pictures, "picture"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_told() {
+        for (results, answers, expected) in [
+            (1, 0, "the context is full: 1 tool or server output shortened or dropped"),
+            (0, 2, "the context is full: 2 old responses dropped"),
+            (3, 1, "the context is full: 3 tool or server outputs shortened or dropped, 1 old response dropped"),
+        ] {
+            assert_eq!(shortened(results, answers), expected);
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The configuration as commands use it: its location, and entries resolved for a host.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use clap::Args;
+use tokio::sync::oneshot;
+use wharf_config::{
+    Config, ConfigPaths, ConfigProblem, ConfigReader, ConfiguredServer, GlobalSettings, ProblemSeverity,
+    ReferenceTarget, ResolveContext, RuleText, SecretStore, ServerApproval,
+};
+use wharf_policy::{Policy, Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
+use wharf_spec::{ActivationState, Environment, ServerEntry, ServerSpec};
+
+use crate::console::Console;
+use crate::failure::{Failure, FailureKind};
+use crate::servers::shown_word;
+use crate::suggestions::suggestion;
+
+/// Options that select the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ConfigArgs {
+    /// Read this file above all others: JSON with comments, YAML or TOML; repeatable
+    #[arg(
+        long = "config",
+        visible_alias = "mcp-config",
+        global = true,
+        value_name = "FILE",
+        help_heading = "Configuration"
+    )]
+    files: Vec<PathBuf>,
+    /// Read servers only from the files of --config
+    #[arg(long, global = true, help_heading = "Configuration")]
+    only_config: bool,
+    /// Fail on any problem in the configuration
+    #[arg(long, global = true, help_heading = "Configuration")]
+    strict_config: bool,
+}
+
+impl ConfigArgs {
+    /// Returns options that select only this file.
+    pub fn only(file: impl Into<PathBuf>) -> Self {
+        Self { files: vec![file.into()], only_config: true, ..Self::default() }
+    }
+}
+
+/// The configuration, loaded on first use.
+pub struct ConfigContext {
+    pub places: ConfigPaths,
+    /// State directory. `None` without a home directory.
+    pub state: Option<PathBuf>,
+    pub around: Environment,
+    /// Value of `--account`, which overrides the entries.
+    pub account: Option<String>,
+    /// Shared reader of the files. It remembers the last valid content of each.
+    pub reader: ConfigReader,
+    console: Arc<Console>,
+    strict: bool,
+    loaded: OnceLock<Arc<Config>>,
+}
+
+impl ConfigContext {
+    pub fn new(args: ConfigArgs, around: &Environment, console: Arc<Console>) -> Self {
+        let (places, state) = whereabouts(&args, around);
+        let (reader, strict) = (ConfigReader::new(places.clone(), around.clone()), args.strict_config);
+        Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
+    }
+
+    /// Returns the configuration, loaded once. The first call prints warnings about problems of files. Errors of a
+    /// server are reported when the server is used.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a named file is missing, or in strict mode if there is any problem.
+    pub fn config(&self) -> Result<&Arc<Config>, Failure> {
+        let mut is_new = false;
+        let config = self.loaded.get_or_init(|| {
+            is_new = true;
+            Arc::new(self.reader.read())
+        });
+        if self.strict
+            && let Some(first) = config.problems.first()
+        {
+            return Err(self.strictly(first, config.problems.len()));
+        }
+        // A file that was named explicitly must exist.
+        if let Some(missing) = config.problems.iter().find(|problem| problem.code == "missing_file") {
+            return Err(broken(missing));
+        }
+        if is_new {
+            let of_files =
+                |problem: &&ConfigProblem| problem.server.is_none() || problem.severity == ProblemSeverity::Warning;
+            for problem in config.problems.iter().filter(of_files) {
+                self.console.warn(told(problem));
+            }
+        }
+        Ok(config)
+    }
+
+    /// Returns the failure of strict mode.
+    fn strictly(&self, first: &ConfigProblem, count: usize) -> Failure {
+        let failure = broken(first);
+        match count {
+            1 => failure,
+            _ => failure.hint(format_args!("{} more problems: wharf validate", count - 1)),
+        }
+    }
+
+    /// Resolves the server of this name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it does not exist, is disabled, invalid or not approved, or cannot be resolved.
+    pub async fn entry(&self, name: &str) -> Result<ServerEntry, Failure> {
+        self.entry_of(self.find(name)?).await
+    }
+
+    /// Resolves this server.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is disabled, invalid or not approved, or cannot be resolved.
+    pub async fn entry_of(&self, server: &ConfiguredServer) -> Result<ServerEntry, Failure> {
+        let config = self.config()?;
+        if let Some(failure) = refusal(server) {
+            return Err(failure);
+        }
+        let (server, config) = (server.clone(), Arc::clone(config));
+        self.resolve(vec![server], config)
+            .await
+            .pop()
+            .unwrap_or_else(|| Err(Failure::other("internal error: the resolver task was cancelled")))
+    }
+
+    /// Finds the server of this name, even if it is not usable.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such server.
+    pub fn find(&self, name: &str) -> Result<&ConfiguredServer, Failure> {
+        let config = self.config()?;
+        config.server(name).ok_or_else(|| {
+            let failure = Failure::usage(format_args!("no server named `{}`", shown_word(name)));
+            match &config.servers[..] {
+                [] => failure.hint(ADD),
+                servers => failure.hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
+            }
+        })
+    }
+
+    /// Resolves all enabled and approved servers. Returns the entries and the failures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub async fn entries(&self) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+        let config = self.config()?;
+        let wanted =
+            config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled).cloned().collect();
+        let (mut entries, mut failures) = (Vec::new(), Vec::new());
+        for resolved in self.resolve(wanted, Arc::clone(config)).await {
+            match resolved {
+                Ok(entry) => entries.push(entry),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        Ok((entries, failures))
+    }
+
+    /// Resolves servers, in their order. A server with a secret is resolved on its own thread, because the secret
+    /// command may take long and must not delay the others.
+    pub async fn resolve(
+        &self,
+        servers: Vec<ConfiguredServer>,
+        config: Arc<Config>,
+    ) -> Vec<Result<ServerEntry, Failure>> {
+        let mut waiting = Vec::new();
+        for server in servers {
+            let needs_secret = refers_to_secret(&server);
+            let (around, config, store) =
+                (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secrets(&config.settings)));
+            let (account, places) = (self.account.clone(), self.places.clone());
+            let work = move || {
+                let entry = expanded(&server, &config, &places, &around, store.as_ref())?;
+                Ok(with_login(entry, login_key(&server), account))
+            };
+            let (done, resolved) = oneshot::channel();
+            if needs_secret {
+                std::thread::spawn(move || {
+                    // The receiver may have been dropped.
+                    let _ = done.send(work());
+                });
+            } else {
+                let _ = done.send(work());
+            }
+            waiting.push(resolved);
+        }
+        let mut all = Vec::new();
+        for resolved in waiting {
+            all.push(
+                resolved
+                    .await
+                    .unwrap_or_else(|_| Err(Failure::other("internal error: the resolver task was cancelled"))),
+            );
+        }
+        all
+    }
+
+    /// Returns the servers with `debug` in their entries or the settings. Does not load the configuration.
+    pub fn debugging(&self) -> Vec<String> {
+        let Some(config) = self.loaded.get() else { return Vec::new() };
+        let says_so = |server: &&ConfiguredServer| {
+            config.settings.debug || server.described.as_ref().is_ok_and(|described| described.debug)
+        };
+        config.servers.iter().filter(says_so).map(|server| server.name.to_string()).collect()
+    }
+
+    /// Returns the store behind `${secret:NAME}`.
+    pub fn secrets(&self, settings: &GlobalSettings) -> SecretStore {
+        let user = &self.places.user;
+        // Without a home directory there is no such file: a bare file name would refer to the working directory.
+        let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
+        let store = SecretStore::new(file, self.around.clone());
+        match &settings.secret_command {
+            Some(command) => store.with_command(command.clone()),
+            None => store,
+        }
+    }
+
+    /// Returns the permission rules in effect.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration cannot be read.
+    pub fn rules(&self) -> Result<Vec<SourcedRule>, Failure> {
+        Ok(rules_of(&self.config()?.settings))
+    }
+
+    /// Reports whether any problem is an error (`--strict-config`).
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+}
+
+/// Returns the permission rules of these settings.
+pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
+    let mut rules = sourced(&settings.rules);
+    if settings.unread {
+        // The rules of the unreadable file are unknown, so deny every call until it is fixed.
+        let place = "an unreadable file of yours (see wharf validate)".to_owned();
+        rules.push(SourcedRule {
+            rule: Rule::new("mcp__*", RuleAction::Deny),
+            origin: RuleOrigin { place, standing: RuleAuthority::User },
+        });
+    }
+    rules
+}
+
+/// Returns a warning for each project rule that cannot be parsed, with its consequence.
+pub fn unreadable_rules(settings: &GlobalSettings) -> Vec<String> {
+    let policy = Policy::compile(rules_of(settings), &[]);
+    // A rule without a tool name was reported when its file was loaded.
+    let is_named = |problem: &&wharf_policy::RuleProblem| !problem.rule.rule.tool.is_empty();
+    let unreadable = policy.problems().iter().filter(|problem| problem.is_unreadable() && !problem.is_fatal());
+    let unreadable = unreadable.filter(is_named);
+    let told = |problem: &wharf_policy::RuleProblem| {
+        format!("{problem}; the rule is invalid, so every call to the project's own servers needs confirmation")
+    };
+    unreadable.map(told).collect()
+}
+
+/// Reports whether an entry refers to a stored secret.
+pub fn refers_to_secret(server: &ConfiguredServer) -> bool {
+    server.described.as_ref().is_ok_and(|described| {
+        described.references().iter().any(|reference| matches!(reference.to, ReferenceTarget::Secret(_)))
+    })
+}
+
+fn expanded(
+    server: &ConfiguredServer,
+    config: &Config,
+    places: &ConfigPaths,
+    around: &Environment,
+    store: Option<&SecretStore>,
+) -> Result<ServerEntry, Failure> {
+    let secrets = |name: &str| match store.map(|store| store.lookup(name)) {
+        Some(Ok(found)) => Ok(found.value.reveal().to_owned()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("no secret store is available".to_owned()),
+    };
+    let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
+    server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
+}
+
+/// Prefix of the login key of a project's server.
+const PROJECT_KEY_PREFIX: &str = "project:";
+
+/// Returns the login key of a server, if it is not its name. A project's server has its own logins, separate from those
+/// of a user's server with the same name.
+pub fn login_key(server: &ConfiguredServer) -> Option<String> {
+    let key = || format!("{PROJECT_KEY_PREFIX}{}", filed_key(&server.place.file, server.name.as_str()));
+    server.layer.needs_approval().then(key)
+}
+
+/// Splits the login key of a project's server into file and name.
+pub fn of_project(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix(PROJECT_KEY_PREFIX)?.rsplit_once(':')
+}
+
+/// Returns the login key of an entry of a file: `FILE:NAME`, with a canonical path.
+pub fn filed_key(file: &Path, name: &str) -> String {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    format!("{}:{name}", file.display())
+}
+
+/// Sets the login key and the account of an entry.
+pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<String>) -> ServerEntry {
+    if let ServerSpec::Http(spec) = &mut entry.spec {
+        spec.login_key = key.or(spec.login_key.take());
+        spec.account = account.or(spec.account.take());
+    }
+    entry
+}
+
+/// Converts rules of the configuration to policy rules.
+pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
+    let rule = |text: &RuleText| SourcedRule {
+        rule: Rule {
+            tool: text.tool.clone(),
+            pattern: text.pattern.clone(),
+            action: action(&text.action),
+            defined_in: text.defined_in.clone(),
+        },
+        origin: RuleOrigin {
+            place: text.place.to_string(),
+            standing: if text.from_project { RuleAuthority::Project } else { RuleAuthority::User },
+        },
+    };
+    rules.iter().map(rule).collect()
+}
+
+/// Hint if no server is configured.
+pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
+
+/// Returns the configuration paths and the state directory.
+pub fn whereabouts(args: &ConfigArgs, around: &Environment) -> (ConfigPaths, Option<PathBuf>) {
+    let state = directory(around, "XDG_STATE_HOME", ".local/state");
+    (places(args, around, state.as_deref()), state)
+}
+
+fn directory(around: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
+    let named = around.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
+}
+
+/// Returns the home directory. Ignores a relative one, which would make files of the project pass for the user's own.
+pub fn home(around: &Environment) -> Option<PathBuf> {
+    around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Returns the variables that are ignored because they name a directory by a relative path.
+pub fn ignored_variables(around: &Environment) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].into_iter().filter_map(|name| {
+        let path = around.var(name).map(PathBuf::from)?;
+        (path.is_relative() && !path.as_os_str().is_empty()).then_some((name, path))
+    })
+}
+
+fn places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> ConfigPaths {
+    let named = around.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| around.cwd.join(path));
+    let usual = || directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
+    ConfigPaths {
+        home: home(around).map(|home| home.join(".mcp.json")),
+        user_was_named: named.is_some(),
+        user: named.or_else(usual).unwrap_or_default(),
+        project: around.cwd.clone(),
+        flags: args.files.iter().map(|file| around.cwd.join(file)).collect(),
+        only_flags: args.only_config,
+        variable: around
+            .var("WHARF_MCP_SERVERS")
+            .map(|text| text.to_string_lossy().into_owned())
+            .filter(|text| !text.trim().is_empty()),
+        approvals: state.map(|state| state.join("approvals.json")).unwrap_or_default(),
+        server_dirs: state.map(|state| state.join("servers")).unwrap_or_default(),
+    }
+}
+
+/// Converts an action, which was validated on loading.
+fn action(word: &str) -> RuleAction {
+    match word {
+        "allow" => RuleAction::Allow,
+        "ask" => RuleAction::Ask,
+        _ => RuleAction::Deny,
+    }
+}
+
+/// Returns the reason that a server may not be used, if there is one.
+pub fn refusal(server: &ConfiguredServer) -> Option<Failure> {
+    let name = &server.name;
+    if let Err(problems) = &server.described {
+        return Some(problems_of(name.as_str(), problems));
+    }
+    let failure = match (server.admission(), server.approval) {
+        (ActivationState::Enabled, _) => return None,
+        (ActivationState::Disabled, _) => Failure::usage("disabled").hint(format_args!("wharf enable {name}")),
+        (ActivationState::Unapproved, ServerApproval::Changed) => {
+            Failure::of(FailureKind::Denied, "changed since you approved it").hint(format_args!("wharf approve {name}"))
+        }
+        (ActivationState::Unapproved, _) => Failure::of(FailureKind::Denied, unapproved(server))
+            .hint(format_args!("wharf approve {name} shows what would run and asks for approval")),
+    };
+    Some(failure.about(name.as_str()).hint(format_args!("defined in {}", server.place)))
+}
+
+/// Returns the reason that a server needs approval.
+pub fn unapproved(server: &ConfiguredServer) -> &'static str {
+    match server.layer.needs_approval() {
+        true => "defined by the project and not approved yet",
+        false => "refers to the project directory (`${project}`) and is not approved for this project yet",
+    }
+}
+
+/// Formats a problem on one line: location, text and fix.
+pub fn told(problem: &ConfigProblem) -> String {
+    match &problem.fix {
+        Some(fix) => format!("{problem}; {fix}"),
+        None => problem.to_string(),
+    }
+}
+
+/// Converts a problem to a failure.
+pub fn broken(problem: &ConfigProblem) -> Failure {
+    let failure = Failure::usage(problem);
+    let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
+    problem.server.iter().fold(failure, |failure, server| failure.about(server))
+}
+
+/// Converts the problems of a server to a failure.
+pub fn problems_of(server: &str, problems: &[ConfigProblem]) -> Failure {
+    match problems.split_first() {
+        None => Failure::usage("the entry is invalid").about(server),
+        Some((first, others)) => others.iter().fold(broken(first), |failure, other| failure.hint(told(other))),
+    }
+}

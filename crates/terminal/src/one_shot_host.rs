@@ -1,0 +1,229 @@
+//! Hosts of commands: one for a single command, or one that keeps servers running.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use url::Url;
+use wharf::catalog::NameStyle;
+use wharf::{
+    Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, ServerError, ServerState,
+    StartError,
+};
+use wharf_client::{ClientServices, ConnectOptions, Connection};
+use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
+use wharf_wire::Root;
+
+use crate::accounts::{LoginPageMode, visitors};
+use crate::config_context::unreadable_rules;
+use crate::failure::{Failure, FailureKind};
+use crate::servers::while_starting;
+use crate::session::CommandSession;
+
+/// Start time of a host's servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartMode {
+    AtOnce,
+    /// On first use. The cached catalog may suffice.
+    WhenNeeded,
+}
+
+/// A host for one command, and its servers.
+pub struct OneShotHost<'a> {
+    pub host: Host,
+    session: &'a CommandSession,
+    entries: Vec<ServerEntry>,
+}
+
+impl<'a> OneShotHost<'a> {
+    /// Starts a host with these servers.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration or its rules are invalid.
+    pub async fn start(
+        session: &'a CommandSession,
+        entries: Vec<ServerEntry>,
+        services: ClientServices,
+        begin: StartMode,
+    ) -> Result<Self, Failure> {
+        let entries: Vec<ServerEntry> = entries.into_iter().map(|entry| for_once(entry, begin, session)).collect();
+        let host = start_host(session, || plain(session, &entries, services.clone())).await?;
+        Ok(Self { host, session, entries })
+    }
+
+    /// Wraps a host that outlives the command.
+    pub fn over(session: &'a CommandSession, host: Host, entries: Vec<ServerEntry>) -> Self {
+        Self { host, session, entries }
+    }
+
+    pub fn entries(&self) -> &[ServerEntry] {
+        &self.entries
+    }
+
+    /// Waits until a server is ready and its tools are listed. A status line shows this on a terminal.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not become ready.
+    pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
+        let told = || format!("{name} · starting");
+        let ready = while_starting(self.session, Instant::now(), told, self.host.ready(name.as_str())).await;
+        ready.map_err(|error| self.failure(name, error))
+    }
+
+    /// Converts a host error to a failure.
+    pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
+        match &error {
+            HostError::Unavailable { trouble: Some(trouble), .. }
+            | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble(name, trouble, &error),
+            HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
+                Ok(connection) => self.session.in_full(Failure::calling(&connection, failed.clone())),
+                Err(_) => Failure::of(FailureKind::Unreachable, failed).about(name.as_str()),
+            },
+            HostError::Refused(refusal) => refused(refusal).about(name.as_str()),
+            HostError::NotInTime { .. } => {
+                Failure::of(FailureKind::TimedOut, &error).hint("--timeout SECONDS waits longer").about(name.as_str())
+            }
+            HostError::Unavailable { state: ServerState::Unapproved, .. } => {
+                Failure::of(FailureKind::Denied, &error).about(name.as_str()).hint(format_args!("wharf approve {name}"))
+            }
+            HostError::UnknownServer { .. } | HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
+                Failure::usage(&error)
+            }
+            _ => Failure::of(FailureKind::Unreachable, &error).about(name.as_str()),
+        }
+    }
+
+    fn trouble(&self, name: &ServerName, trouble: &ServerError, error: &HostError) -> Failure {
+        let entry = self.entries.iter().find(|entry| entry.name == *name);
+        let mut failure = match (trouble, entry) {
+            (ServerError::NotConnected(error), Some(entry)) => {
+                let around = &self.session.surroundings;
+                return Failure::connecting(name.as_str(), &entry.spec, around, Arc::clone(error));
+            }
+            (ServerError::Lost(gone), _) => {
+                let mut failure = Failure::of(FailureKind::Unreachable, gone);
+                failure.error.exit = gone.exit;
+                failure
+            }
+            _ => Failure::of(FailureKind::Unreachable, error),
+        };
+        failure.error.stderr = trouble.stderr().to_vec();
+        failure.about(name.as_str())
+    }
+}
+
+/// Starts a host with the configured rules and tool names. The session closes it. If the state directory is not
+/// writable, prints a warning and starts without it.
+///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
+pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
+    let rules = session.configuration.rules()?;
+    let settings = &session.configuration.config()?.settings;
+    let style = settings.tool_names.as_deref().and_then(NameStyle::of).unwrap_or_default();
+    let accounts = session.accounts.clone();
+    let builder = || {
+        let accounts = accounts.clone();
+        let builder = builder().rules(rules.clone()).names(style);
+        builder.accounts(move |name, spec| accounts.of(name.as_str(), spec))
+    };
+    let started = match &session.configuration.state {
+        None => builder().start_heard().await,
+        Some(state) => match builder().state_dir(state).start_heard().await {
+            Err(StartError::Disk(why)) => {
+                session.console.warn(format_args!("cannot write to {}, continuing without it: {why}", state.display()));
+                builder().start_heard().await
+            }
+            started => started,
+        },
+    };
+    let (host, events) = started.map_err(|error| match error {
+        StartError::Rule(_) => Failure::usage(error).hint("`wharf validate` shows its location"),
+        error => Failure::other(error),
+    })?;
+    session.keep_host(&host, events);
+    unreadable_rules(settings).into_iter().for_each(|rule| session.console.warn(rule));
+    Ok(host)
+}
+
+/// Options of a host that keeps running.
+pub struct ManagedHostOptions {
+    /// Asks the user for permission. `None` if there is no terminal.
+    pub asker: Option<Arc<dyn Asker>>,
+    pub when_asked: PromptPolicy,
+    /// Receives the rule of an "always" answer.
+    pub sink: Option<RuleSink>,
+}
+
+/// Starts a host that keeps its servers running and asks for permission.
+///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
+pub async fn start_standing(
+    session: &CommandSession,
+    entries: &[ServerEntry],
+    with: ManagedHostOptions,
+) -> Result<Host, Failure> {
+    let settings = session.configuration.config()?.settings.clone();
+    let visitors = visitors(session, LoginPageMode::Agreed);
+    let builder = || {
+        let visitors = visitors.clone();
+        let mut builder = Host::builder()
+            .servers(entries.iter().cloned())
+            .surroundings(session.surroundings.clone())
+            .limits(session.staying_limits())
+            .roots(working_directory(&session.surroundings.cwd))
+            .visitors(move |_, spec| visitors(&spec.login))
+            .when_asked(with.when_asked);
+        if let Some(text) = settings.result_limit {
+            builder = builder.result_limits(ResultLimits { text, ..ResultLimits::default() });
+        }
+        builder = with.asker.iter().fold(builder, |builder, asker| builder.asker(Arc::clone(asker)));
+        builder = with.sink.iter().fold(builder, |builder, sink| builder.on_rule(Arc::clone(sink)));
+        session.tap().into_iter().fold(builder, HostBuilder::tap)
+    };
+    start_host(session, builder).await
+}
+
+/// Returns the working directory as a root.
+fn working_directory(cwd: &Path) -> Option<Root> {
+    let uri = Url::from_file_path(cwd).ok()?;
+    let name = cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+    Some(Root { uri: uri.into(), name })
+}
+
+/// Converts a refused call to a failure.
+fn refused(refusal: &wharf::tools::CallRefusal) -> Failure {
+    Failure::of(FailureKind::Denied, refusal)
+}
+
+/// Returns the builder of a host for one command: lists tools once and does not watch for changes.
+fn plain(session: &CommandSession, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
+    let options: HashMap<String, ConnectOptions> =
+        entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
+    Host::builder()
+        .servers(entries.iter().cloned())
+        .surroundings(session.surroundings.clone())
+        .limits(session.limits().clone())
+        .connecting(move |server| options.get(server).cloned().unwrap_or_default())
+        .services(services)
+        .attention(ListingMode::ToolsOnce)
+}
+
+/// Adapts an entry to one command: no reconnects, and `--timeout` applies.
+fn for_once(mut entry: ServerEntry, begin: StartMode, session: &CommandSession) -> ServerEntry {
+    let settings = &mut entry.settings;
+    settings.reconnect = ReconnectPolicy::Off;
+    settings.lazy = begin == StartMode::WhenNeeded;
+    (settings.idle_stop, settings.health_check, settings.keep_results) = (None, None, None);
+    if let Some(time) = session.timeout() {
+        (settings.timeout, settings.startup_timeout) = (Some(time), Some(time));
+        settings.tool_timeouts.clear();
+    }
+    entry
+}

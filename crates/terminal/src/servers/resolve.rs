@@ -1,0 +1,168 @@
+//! Resolves a word to a server: a configured name, a URL, or an entry of a file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use url::Url;
+use wharf_config::{ConfiguredServer, origin_of};
+use wharf_spec::{ActivationState, ServerEntry, ServerName, UntrustedText, shown_url};
+
+use super::DialArgs;
+use crate::config_context::{ConfigArgs, ConfigContext, filed_key, refusal, with_login};
+use crate::failure::Failure;
+use crate::session::CommandSession;
+
+/// Extensions of configuration files.
+const CONFIG_EXTENSIONS: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml"];
+
+/// Returns the configured names.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read.
+pub fn names(session: &CommandSession) -> Result<Vec<&str>, Failure> {
+    Ok(session.configuration.config()?.servers.iter().map(|server| server.name.as_str()).collect())
+}
+
+/// Returns every usable server, and the failures of the others.
+///
+/// # Errors
+///
+/// Fails if the configuration cannot be read, or if all servers await approval.
+pub async fn all(session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+    let (entries, failures) = session.configuration.entries().await?;
+    let servers = session.configuration.config()?.servers.iter();
+    let mut waiting = servers.filter(|server| server.admission() == ActivationState::Unapproved).filter_map(refusal);
+    match waiting.next() {
+        Some(first) if entries.is_empty() && failures.is_empty() => return Err(first),
+        first => {
+            for failure in first.into_iter().chain(waiting) {
+                let server = failure.error.server.as_deref().unwrap_or_default();
+                session.console.warn(format_args!("{server}: {}; wharf approve {server}", failure.error.message));
+            }
+        }
+    }
+    Ok((entries, failures))
+}
+
+/// Resolves a word to a server.
+pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Result<ServerEntry, Failure> {
+    if is_address(word) {
+        let mut servers = Vec::new();
+        dial.resolve(&[word.to_owned()], session, &mut servers)?;
+        return servers.pop().ok_or_else(|| Failure::other("internal error: the URL did not resolve to a server"));
+    }
+    if let Some((file, name)) = entry_of_file(word) {
+        return match of_project(session, file, name)? {
+            Some(server) => session.configuration.entry_of(server).await,
+            None => {
+                let mut entry = of_file(session, file)?.entry(name).await?;
+                let file = session.surroundings.cwd.join(file);
+                entry.settings.origin = origin_of(&file);
+                let key = filed_key(&file, name);
+                Ok(with_login(entry, Some(key), session.configuration.account.clone()))
+            }
+        };
+    }
+    if names(session)?.is_empty() {
+        let mut failure = nowhere(session);
+        failure.error.message = format!("no server named `{word}`: no servers are configured");
+        return Err(failure);
+    }
+    session.configuration.entry(word).await
+}
+
+/// Resolves a word to a server, without connection options.
+pub async fn entry_of(session: &CommandSession, word: &str) -> Result<ServerEntry, Failure> {
+    named(session, word, &DialArgs::default()).await
+}
+
+/// Reports whether a word is a server URL.
+pub fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
+}
+
+/// Reports whether a word has the form `FILE:NAME`.
+pub fn is_entry_of_file(word: &str) -> bool {
+    entry_of_file(word).is_some()
+}
+
+/// Returns the login key of a word that does not resolve to a server.
+pub fn key_of(session: &CommandSession, word: &str) -> String {
+    match (Url::parse(word), entry_of_file(word)) {
+        (Ok(url), _) if is_address(word) => url.to_string(),
+        (_, Some((file, name))) => filed_key(&session.surroundings.cwd.join(file), name),
+        _ => word.to_owned(),
+    }
+}
+
+/// Splits `servers.json:name` into file and name.
+fn entry_of_file(word: &str) -> Option<(&str, &str)> {
+    let (file, name) = word.rsplit_once(':')?;
+    let is_file = CONFIG_EXTENSIONS.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
+    (is_file && ServerName::new(name).is_ok()).then_some((file, name))
+}
+
+/// Finds the server in one of the project's own files: naming the file does not approve it.
+fn of_project<'a>(
+    session: &'a CommandSession,
+    file: &str,
+    name: &str,
+) -> Result<Option<&'a ConfiguredServer>, Failure> {
+    let Ok(file) = session.surroundings.cwd.join(file).canonicalize() else { return Ok(None) };
+    let is_this = |server: &&ConfiguredServer| {
+        server.name.as_str() == name
+            && server.layer.needs_approval()
+            && server.place.file.canonicalize().is_ok_and(|place| place == file)
+    };
+    let config = session.configuration.config()?;
+    Ok(config.servers.iter().chain(&config.beside).find(is_this))
+}
+
+/// Returns a word safe to print: a URL without credentials and query values.
+pub fn shown_word(word: &str) -> String {
+    match Url::parse(word) {
+        Ok(url) if is_address(word) => UntrustedText::new(shown_url(&url)).to_string(),
+        _ => UntrustedText::new(word).shortened(200).to_string(),
+    }
+}
+
+/// Loads a single file, as with `--config` and `--only-config`.
+fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
+    if !session.surroundings.cwd.join(Path::new(file)).is_file() {
+        return Err(Failure::usage(format_args!("no such file: `{file}`")));
+    }
+    Ok(ConfigContext::new(ConfigArgs::only(file), &session.surroundings, Arc::clone(&session.console)))
+}
+
+/// Returns the failure of a command without a server.
+pub fn nowhere(session: &CommandSession) -> Failure {
+    if names(session).is_ok_and(|names| !names.is_empty()) {
+        let failure = Failure::usage("no server given");
+        return failure.hint("name a server; `wharf list` shows the configured ones");
+    }
+    Failure::usage("no servers are configured, and none was given")
+        .hint("`wharf add NAME -- COMMAND` or `wharf add NAME URL` configures one")
+        .hint("--stdio \"COMMAND\" or --url URL uses one without configuring it, e.g. --stdio \"wharf demo-server\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_names_are_told_apart() {
+        for (word, expected) in [
+            ("servers.json:git", Some(("servers.json", "git"))),
+            ("/a/b.c/x.TOML:my-git", Some(("/a/b.c/x.TOML", "my-git"))),
+            ("a:b.yaml:c", Some(("a:b.yaml", "c"))),
+            ("git:log", None),
+            ("servers.json", None),
+            ("servers.json:", None),
+            ("servers.json:a b", None),
+        ] {
+            assert_eq!(entry_of_file(word), expected, "{word}");
+        }
+        assert!(is_address("https://x/mcp") && !is_address("httpx") && !is_address("git"));
+    }
+}

@@ -1,0 +1,257 @@
+//! State shared by all connections, and the loop that serves one.
+
+use std::io::{self, BufReader, Write};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::exchange::AuthExchange;
+use super::http::{self, AuthResponse, StreamEnding, field};
+use super::key::SigningKey;
+use super::random::hex;
+use super::request_log::{AuthRequestLog, ListenerSite, RecordedRequest, locked};
+use super::switches::{AuthSwitches, ClientAuthMethod, Resource};
+use super::token_store::{AuthTokenStore, RegisteredClient};
+use crate::request::Request;
+use crate::transport_faults::AcceptedConnection;
+
+/// Interval at which an idle stream checks that the client is still connected.
+const KEEP_ALIVE: Duration = Duration::from_millis(50);
+
+/// A refresh-token rotation.
+#[derive(Clone, Debug)]
+pub struct TokenRotation {
+    /// Progress of the rotation.
+    pub stage: RotationStage,
+    /// The used token.
+    pub old: String,
+    /// The new token.
+    pub new: String,
+}
+
+/// Progress of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotationStage {
+    /// The old token is invalid, and the new one has not been sent.
+    Kept,
+    /// The response was written; it may or may not have been read.
+    Written,
+}
+
+/// Origins of the listeners: scheme, address and port.
+pub(super) struct SiteOrigins {
+    pub server: String,
+    pub issuer: String,
+    pub second: String,
+}
+
+/// Credentials registered beforehand.
+pub(super) struct PreregisteredClient {
+    pub id: String,
+    pub secret: String,
+    pub key: SigningKey,
+    pub id_token: String,
+}
+
+type RotationHook = Arc<dyn Fn(&TokenRotation) + Send + Sync>;
+
+pub(super) struct AuthShared {
+    pub switches: Mutex<AuthSwitches>,
+    pub book: Mutex<AuthTokenStore>,
+    /// Notified when access tokens expire.
+    pub tokens_expired: Condvar,
+    pub ledger: AuthRequestLog,
+    pub gate: ResponseGate,
+    pub hook: Mutex<Option<RotationHook>>,
+    pub nonce: Mutex<String>,
+    pub given: PreregisteredClient,
+    origins: OnceLock<SiteOrigins>,
+    has_moved: Mutex<bool>,
+}
+
+impl AuthShared {
+    pub fn new(switches: AuthSwitches) -> AuthShared {
+        let mut book = AuthTokenStore::default();
+        let given = PreregisteredClient {
+            id: format!("given-{}", hex(4)),
+            secret: book.secret("secret"),
+            key: SigningKey::new(),
+            id_token: book.secret("identity"),
+        };
+        let client = RegisteredClient {
+            secret: Some(given.secret.clone()),
+            auth: switches.client_auth,
+            redirect_uris: None,
+            expires_at: 0,
+        };
+        // With a single origin, requests to the issuer arrive at the server.
+        let home = if switches.one_origin { ListenerSite::Server } else { ListenerSite::Issuer };
+        book.clients.insert((home, given.id.clone()), client);
+        AuthShared {
+            switches: Mutex::new(switches),
+            book: Mutex::new(book),
+            tokens_expired: Condvar::new(),
+            ledger: AuthRequestLog::default(),
+            gate: ResponseGate::default(),
+            hook: Mutex::default(),
+            nonce: Mutex::new(hex(8)),
+            given,
+            origins: OnceLock::new(),
+            has_moved: Mutex::default(),
+        }
+    }
+
+    /// Sets the origins and releases requests that wait for them.
+    pub fn settle(&self, origins: SiteOrigins) {
+        self.origins.get_or_init(|| origins);
+    }
+
+    pub fn origins(&self) -> &SiteOrigins {
+        self.origins.wait()
+    }
+
+    pub fn origin(&self, site: ListenerSite) -> &str {
+        match site {
+            ListenerSite::Server => &self.origins().server,
+            ListenerSite::Issuer => &self.origins().issuer,
+            ListenerSite::Second => &self.origins().second,
+        }
+    }
+
+    pub fn server_url(&self) -> String {
+        format!("{}/mcp", self.origins().server)
+    }
+
+    /// Returns the issuer identifier of a site.
+    pub fn issuer(&self, site: ListenerSite) -> String {
+        format!("{}{}", self.origin(site), locked(&self.switches).issuer_path)
+    }
+
+    /// Returns the site of the issuer that the server trusts.
+    pub fn current_site(&self) -> ListenerSite {
+        match (*locked(&self.has_moved), locked(&self.switches).one_origin) {
+            (true, _) => ListenerSite::Second,
+            (false, true) => ListenerSite::Server,
+            (false, false) => ListenerSite::Issuer,
+        }
+    }
+
+    pub fn resource(&self) -> String {
+        match locked(&self.switches).resource {
+            Resource::Exact => self.server_url(),
+            Resource::Origin => self.origins().server.clone(),
+            Resource::Foreign => "https://elsewhere.example/mcp".to_owned(),
+        }
+    }
+
+    pub fn expire(&self) {
+        locked(&self.book).expire();
+        self.tokens_expired.notify_all();
+    }
+
+    pub fn move_issuer(&self) {
+        *locked(&self.has_moved) = true;
+        self.expire();
+    }
+
+    /// Returns the authentication method of a client. For the pre-registered client it follows the switch.
+    pub fn auth_of(&self, id: &str, client: &RegisteredClient) -> ClientAuthMethod {
+        if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
+    }
+
+    pub fn tell(&self, rotated: &TokenRotation) {
+        let hook = locked(&self.hook).clone();
+        if let Some(hook) = hook {
+            hook(rotated);
+        }
+    }
+}
+
+/// Serves one connection until it ends.
+pub(super) fn attend(shared: &AuthShared, site: ListenerSite, guest: AcceptedConnection) {
+    let mut stream = BufReader::new(guest);
+    while let Some(Ok(request)) = Request::read(&mut stream) {
+        let form = http::form(&request);
+        let refresh = field(&form, "refresh_token");
+        // Count before recording: a test that waits for the request may let it proceed at once.
+        refresh.inspect(|token| locked(&shared.book).presented(token));
+        shared.ledger.record(RecordedRequest::new(site, &request));
+        let expiries = locked(&shared.book).expiries;
+        let mut exchange = AuthExchange::new(shared, site, &request);
+        let answer = exchange.answer();
+        let has_left = stream.get_ref().has_left();
+        refresh.inspect(|token| locked(&shared.book).answered(token, has_left));
+        let goes_on = deliver(shared, stream.get_mut(), answer, expiries);
+        if let Some(rotated) = exchange.rotated.take() {
+            shared.tell(&TokenRotation { stage: RotationStage::Written, ..rotated });
+        }
+        let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        if is_last || !goes_on.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+/// Writes a response to a request that arrived at expiry count `expiries`. Returns whether another request may follow.
+fn deliver(
+    shared: &AuthShared,
+    guest: &mut AcceptedConnection,
+    answer: AuthResponse,
+    expiries: u64,
+) -> io::Result<bool> {
+    match answer {
+        AuthResponse::Whole(whole) => whole.write(guest).map(|()| true),
+        AuthResponse::Cut => Ok(false),
+        AuthResponse::Silence => {
+            guest.stand_still();
+            Ok(false)
+        }
+        AuthResponse::Events(messages, ending) => {
+            http::begin_events(guest)?;
+            for message in messages {
+                http::chunk(guest, &format!("event: message\ndata: {message}\n\n"))?;
+            }
+            end(shared, guest, ending, expiries)
+        }
+    }
+}
+
+fn end(shared: &AuthShared, guest: &mut AcceptedConnection, ending: StreamEnding, expiries: u64) -> io::Result<bool> {
+    match ending {
+        StreamEnding::Broken => {
+            shared.expire();
+            return Ok(false);
+        }
+        StreamEnding::WithTokens => {
+            while !expired_within(shared, expiries, KEEP_ALIVE) {
+                http::chunk(guest, ":\n\n")?;
+            }
+        }
+    }
+    guest.write_all(b"0\r\n\r\n").map(|()| true)
+}
+
+/// Waits up to `time` for access tokens to expire after expiry count `expiries`; reports whether they did.
+fn expired_within(shared: &AuthShared, expiries: u64, time: Duration) -> bool {
+    let book = locked(&shared.book);
+    let waited = shared.tokens_expired.wait_timeout_while(book, time, |book| book.expiries == expiries);
+    waited.is_ok_and(|(book, _)| book.expiries != expiries)
+}
+
+/// A gate that blocks callers while it is closed.
+#[derive(Default)]
+pub(super) struct ResponseGate {
+    is_closed: Mutex<bool>,
+    turned: Condvar,
+}
+
+impl ResponseGate {
+    pub fn set(&self, closed: bool) {
+        *locked(&self.is_closed) = closed;
+        self.turned.notify_all();
+    }
+
+    pub fn pass(&self) {
+        // The lock cannot be poisoned: no code panics while holding it.
+        drop(self.turned.wait_while(locked(&self.is_closed), |closed| *closed));
+    }
+}
