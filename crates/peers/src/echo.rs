@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_may_stand_anywhere() {
+    fn id_is_found_at_any_position() {
         check(r#"{"id":7,"params":{"arguments":{"text":"a"}}}"#, json!(7), "a");
         check(r#"{"params":{"arguments":{"text":"a"}},"id":"q-1"}"#, json!("q-1"), "a");
         check(r#"{"id":"x\"y","params":{"arguments":{"text":""}}}"#, json!("x\"y"), "");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn discovery_is_known_to_one_era_only() {
+    fn only_modern_era_supports_discovery() {
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
         assert_eq!(reply(&ask, EchoEra::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
         assert_eq!(reply(&ask, EchoEra::Legacy).unwrap()["error"]["code"], -32601);

@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_json_unless_they_are_to_be_streams() {
+    fn responses_default_to_json() {
         assert_eq!(check("--server s").unwrap().answers, ResponseForm::Json);
         assert_eq!(check("--server s --answers sse").unwrap().answers, ResponseForm::Sse);
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_rejected() {
         for line in ["", "--server", "--server s --conc 0", "--server s --secs -1", "--server s --local x", "--what"] {
             assert!(check(line).is_err(), "{line}");
         }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_request_has_an_id_of_its_own() {
+    fn each_request_has_a_unique_id() {
         let pieces = [&b"{\"id\":"[..], b",\"again\":", b"}"].map(Into::into).into();
         let template = Template { pieces, next: AtomicU64::new(10_000_000_000) };
         let mut out = Vec::new();

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_is_not_offered() {
+    fn control_characters_are_not_offered() {
         for (text, expected) in [("plain", true), ("a\u{1b}[2J", false), ("a\nb", false), ("\u{202e}a", false)] {
             assert_eq!(is_harmless(&Candidate::plain(text)), expected, "{text:?}");
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_host_that_is_not_there() {
+    async fn completion_works_without_a_host() {
         let host = Arc::new(OnceLock::new());
         let completions = CompletionSource { host, runtime: Handle::current(), others: None };
         assert_eq!(completions.candidates("@").1, []);

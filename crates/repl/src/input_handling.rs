@@ -208,7 +208,7 @@ mod tests {
     use wharf_terminal::editor::EchoMode;
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_ctrl_c_leaves_unless_it_comes_much_later() {
+    async fn second_ctrl_c_exits_within_the_window() {
         assert!(!is_again(None));
         for (later, expected) in [
             (Duration::ZERO, true),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_no_answer_that_could_be_meant() {
+    fn command_is_recognized_unless_it_is_a_possible_answer() {
         for (choices, text, expected) in [
             (&["y", "n"][..], "/mcp", true),
             (&["y", "n"], "/mpc", true),

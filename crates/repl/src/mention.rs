@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn resources_follow_the_text_and_say_whose_they_are() {
+    async fn resources_follow_the_text_with_their_server() {
         let host = host().await;
         let text = "what is in @notes:note://one?";
         let expected = "Resource `note://one` of server `notes`, not the user's words:\n> first\\u{202e} note";
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_attached_than_a_share_of_the_context() {
+    async fn attachments_are_bounded_by_the_context() {
         let host = host().await;
         for (context, most) in [(Some(8_000), 8_000), (None, 200_000), (Some(10_000_000), 256 << 10)] {
             let blocks = attach("@notes:note://long", &host, AttachmentBudget::within(context)).await.unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_names_and_pictures_take_room_as_well() {
+    fn labels_and_images_consume_the_budget() {
         let mention = ResourceMention { server: known("git").unwrap(), uri: "a:b" };
         let (uri, text) = ("\u{202e}".repeat(MAX_URI_SHOWN), Some(String::new()));
         let named = ResourceContents { uri, text, ..ResourceContents::default() };
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_resource_passes_for_the_users_words() {
+    fn resource_text_is_always_quoted() {
         let contents = |uri: &str, text: &str| ResourceContents {
             uri: uri.to_owned(),
             text: Some(text.to_owned()),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_are_left_out_are_counted() {
+    fn omitted_parts_are_counted() {
         let mention = ResourceMention { server: known("git").unwrap(), uri: "a:b" };
         let contents = vec![ResourceContents::default(); MAX_RESOURCE_PARTS + 2];
         let blocks = pieces(&mention, &contents, &mut room());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_rules_deny_is_not_attached() {
+    async fn denied_resources_are_not_attached() {
         use wharf::policy::{Rule, RuleAction, RuleAuthority, RuleOrigin, SourcedRule};
         let deny = |tool: &str, pattern: Option<&str>| SourcedRule {
             rule: Rule { pattern: pattern.map(str::to_owned), ..Rule::new(tool, RuleAction::Deny) },
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_not_there_is_a_failure_that_names_the_nearest() {
+    async fn missing_resource_suggests_the_nearest() {
         let host = host().await;
         let failure = attach("see @notes:note://onee", &host, room()).await.unwrap_err();
         assert!(failure.hints.iter().any(|hint| hint.contains("did you mean `note://one`")), "{failure:?}");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_much_and_no_more() {
+    fn budget_is_enforced() {
         let mut room = AttachmentBudget { text: 5, images: 0 };
         assert_eq!(room.text("abc").as_deref(), Some("abc"));
         assert_eq!(room.text("defgh").as_deref(), Some("de…\n[cut: the whole has 5 bytes]"));

@@ -136,7 +136,7 @@ mod tests {
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
 
     #[test]
-    fn what_was_not_heard_is_caught_up_with() {
+    fn missed_events_are_announced_from_status() {
         play(OFF, Host::builder, async |post| {
             let (host, session) = (&post.fleet.host, post.fleet.session);
             perform("mcp enable off", post).await.unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_another_one_is_told_of_again() {
+    fn changed_server_is_announced_again() {
         let (name, mut announced) = (vec!["off".to_owned()], ServerNotices::default());
         let edited = ReloadReport { changed: name.clone(), ..ReloadReport::default() };
         let removed = ReloadReport { removed: name, ..ReloadReport::default() };

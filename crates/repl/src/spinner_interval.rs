@@ -31,7 +31,7 @@ mod tests {
     use tokio::time::{Instant, sleep, timeout};
 
     #[tokio::test(start_paused = true)]
-    async fn news_do_not_put_a_beat_off() {
+    async fn other_events_do_not_delay_a_tick() {
         let mut ticks = SpinnerInterval::begin();
         ticks.next().await;
         let (begun, mut beats) = (Instant::now(), 0);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_overtakes() {
+    async fn turns_keep_their_order() {
         let (slow, waits) = oneshot::channel();
         let mut turns = TurnQueue::default();
         turns.put(TurnKind::Message, async { waits.await.map_err(Failure::other) });
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_is_told_during_a_run() {
+    async fn failures_are_returned_during_a_run() {
         let mut turns = TurnQueue::default();
         turns.put(TurnKind::Message, async { Err(Failure::usage("no such resource")) });
         turns.put(TurnKind::Message, async { Ok(said("good")) });

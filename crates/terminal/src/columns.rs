@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_columns_give_way() {
+    fn last_columns_are_truncated_first() {
         let rows = [
             ["a".to_owned(), "on".to_owned(), "npx -y some-long-package".to_owned(), "~/.config/file:1".to_owned()],
             ["longer".to_owned(), String::new(), "x".to_owned(), "f:2".to_owned()],

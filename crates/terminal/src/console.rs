@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_on_a_terminal_means_the_same_and_does_nothing() {
+    fn document_escapes_terminal_controls() {
         let text = "{\"a\":\"\u{9b}31m é 漢 \u{202e}\u{e0041}\u{7f} 🎉\"}";
         let shown = harmless(text);
         assert_eq!(shown, "{\"a\":\"\\u009b31m é 漢 \\u202e\\udb40\\udc41\\u007f 🎉\"}");
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_goes_above_a_line_that_is_edited() {
+    fn output_goes_to_the_attached_overlay() {
         let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
         let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
         let notes = Arc::new(RecordingOverlay::default());
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_keeps_the_floor() {
+    fn log_lines_are_deferred_during_a_prompt() {
         let console = Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never });
         let floor = console.take_floor();
         let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_stands_once_and_nothing_is_too_wide() {
+    fn repeated_label_is_omitted_and_lines_are_wrapped() {
         let mut sheet = DetailSheet::new("harbour");
         sheet.line("State", "ready");
         sheet.wrapped("Error", "it has lost its anchor and drifts", Some(34));

@@ -44,7 +44,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn whoever_is_done_first_is_told_first() {
+    async fn first_finished_task_is_returned_first() {
         let mut errands = LocalTasks::default();
         let (slow, waits) = oneshot::channel();
         errands.send(async { waits.await.unwrap() });
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_that_are_done_keep_their_order() {
+    async fn ready_tasks_keep_insertion_order() {
         let mut errands = LocalTasks::default();
         (1..=4).for_each(|number| errands.send(async move { number }));
         for expected in 1..=4 {

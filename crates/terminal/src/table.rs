@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_leaves_the_gutter() {
+    fn gutter_text_cannot_leave_the_gutter() {
         let plain = |text: &str, width| anstream::adapter::strip_str(&wrap(text, Some(width))).to_string();
         let line = gutter("sign in please  address: https://bank.example");
         assert_eq!(plain(&line, 20), "  │ sign in please\n  │   address:\n  │   https://bank\n  │   .example");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_counts_columns() {
+    fn truncation_counts_columns() {
         for (text, width, expected) in
             [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字漢字", 5, "漢字…"), ("ab cd", 4, "ab…")]
         {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn until_gives_up() {
+    fn poll_until_times_out() {
         assert!(!until(Duration::from_millis(20), || false));
         assert!(until(Duration::ZERO, || true));
     }

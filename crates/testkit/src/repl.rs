@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_found_by_its_name_and_nothing_else() {
+    fn rows_are_found_by_server_name_only() {
         let text = "\
             › /mcp\n\
             │ Server │ Transport │ Source  │ Enabled │ Status   │ Tools │ Updated │\n\

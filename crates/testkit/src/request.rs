@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_named() {
+    fn malformed_requests_are_rejected() {
         for text in [
             "hello\r\n\r\n",
             "GET / HTTP/1.1\n\n",

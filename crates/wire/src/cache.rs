@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_are_clamped_and_private_unless_said() {
+    fn hints_are_clamped_and_private_by_default() {
         for (text, millis, scope) in [
             (r#"{"ttlMs":1500,"cacheScope":"public"}"#, 1500, CacheScope::Public),
             (r#"{"ttlMs":1500}"#, 1500, CacheScope::Private),

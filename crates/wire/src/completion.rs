@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_a_hundred_are_taken() {
+    fn values_are_truncated_to_a_hundred() {
         let many: Vec<String> = (0..150).map(|n| n.to_string()).collect();
         let raw = RawJson::of(&serde_json::json!({ "completion": { "values": many } })).unwrap();
         let found = Completion::view(raw, &JsonLimits::default()).unwrap();

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_decides_and_a_form_needs_none() {
+    fn mode_defaults_to_form() {
         let form = r#""message":"m","requestedSchema":{"type":"object","properties":{}}"#;
         for mode in ["", r#""mode":"form","#, r#""mode":null,"#] {
             let text = format!("{{{mode}{form}}}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_carry_content_only_where_there_is_some() {
+    fn responses_include_content_only_if_present() {
         let content = RawJson::parse(r#"{"n":12345678901234567890123}"#).unwrap();
         for (answer, expected) in [
             (

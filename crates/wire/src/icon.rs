@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_servers_own_address_is_fetched() {
+    fn only_same_origin_urls_are_allowed() {
         for (src, expected) in [
             ("https://mcp.example.com/i.png", "remote"),
             ("HTTPS://MCP.example.COM:443/i.png?x#y", "remote"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_along_is_what_it_says() {
+    fn embedded_images_must_match_their_type() {
         let svg = "PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+";
         let cases = [
             (format!("data:image/png;base64,{PNG}"), None, "Png 12"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_has_one_spelling() {
+    fn only_canonical_base64_is_accepted() {
         for (text, expected) in [
             ("", Some(&b""[..])),
             ("Zg==", Some(b"f")),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_useless_entry_costs_only_itself() {
+    fn invalid_entries_are_skipped() {
         let owner = json!({ "name": "t", "icons": [7, {}, { "src": "" }, { "src": 3 }, { "src": "a", "sizes": "48x48" },
             { "src": "b", "sizes": ["any"], "theme": "dark", "x": 1 }] });
         let found = icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default());

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_kept_byte_for_byte() {
+    fn state_is_preserved_byte_for_byte() {
         let found =
             view(r#"{"requestState":"a\u0062\/\"\\ é","inputRequests":{"k\"1":{"method":"roots/list"}}}"#).unwrap();
         assert_eq!(found.state.unwrap().get(), r#""a\u0062\/\"\\ é""#);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_two_must_be_there() {
+    fn requests_or_state_is_required() {
         assert!(view("{}").is_err());
         assert!(view(r#"{"requestState":7}"#).is_err());
         assert!(view(r#"{"inputRequests":[]}"#).is_err());

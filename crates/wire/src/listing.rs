@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_knows_an_empty_cursor_from_none() {
+    fn empty_cursor_differs_from_no_cursor() {
         for (text, cursor) in [
             (r#"{"tools":[]}"#, None),
             (r#"{"tools":[],"nextCursor":null}"#, None),

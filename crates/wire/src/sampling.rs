@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_be_there_is_asked_for() {
+    fn required_fields_are_checked() {
         let view = |text: &str| SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default());
         let found = view(r#"{"messages":[],"maxTokens":7,"toolChoice":{"mode":"none"}}"#).unwrap();
         assert_eq!((found.max_tokens, found.tools.is_some()), (7, true));

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_keys_are_the_keys_they_spell() {
+    fn escaped_keys_are_decoded() {
         let line = r#"{"\u0069d":1,"re\u0073ult":{}}"#;
         let envelope = scan(line.as_bytes()).unwrap();
         assert_eq!(text(line, envelope.id), Some("1"));
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_apart() {
+    fn errors_are_distinguished() {
         for (line, expected) in [
             ("Server started", Fault::NotAnObject),
             ("", Fault::NotAnObject),
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_told_apart() {
+    fn long_keys_are_distinguished() {
         let key = "k".repeat(200);
         let apart = format!(r#"{{"{key}a":1,"{key}b":2,"id":1}}"#);
         assert!(scan(apart.as_bytes()).is_ok());
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_answer_still_names_its_call() {
+    fn malformed_response_still_has_its_id() {
         for (line, id) in [
             (r#"{"id":17,"result":{"a":"#, Some(&b"17"[..])),
             (r#"{"result":{"a":1},"id":17}trailing"#, Some(b"17")),
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_found_behind_more_than_is_kept() {
+    fn id_is_found_after_unbuffered_content() {
         let mut scanner = Scanner::new();
         scanner.push(br#"{"result":{"content":[{"text":""#);
         for _ in 0..1000 {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_entry_is_kept() {
+    fn complete_entry_is_read() {
         let resources = json!([file(URI), file("skill://acme/refunds/a%20b/c.md")]);
         let skill = view(&entry(URI, "refunds", resources)).unwrap();
         assert_eq!((skill.name.as_str(), skill.directory()), ("refunds", "skill://acme/refunds/"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spelling_leads_out_of_the_directory() {
+    fn path_traversal_is_rejected() {
         for path in [
             "../other/SKILL.md",
             "a/../../b",
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_promises_nothing_is_malformed() {
+    fn incomplete_entries_are_malformed() {
         let upper = json!([{ "uri": URI, "digest": format!("sha256:{}", "0A".repeat(32)), "size": 3 }]);
         let negative = json!([{ "uri": URI, "digest": format!("sha256:{}", "0a".repeat(32)), "size": -1 }]);
         for resources in [
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_place_agree() {
+    fn name_must_match_uri() {
         for (uri, name) in [
             (URI, "refund"),
             (URI, "acme"),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_wanted_is_written() {
+    fn only_requested_kinds_are_serialized() {
         let interest = Interest { tools: true, uris: vec!["a:b".to_owned()], ..Interest::default() };
         let text = RawJson::of(&interest).unwrap();
         assert_eq!(text.get(), r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b"]}"#);

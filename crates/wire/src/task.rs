@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_read_the_same() {
+    fn both_task_forms_are_equivalent() {
         for text in [
             r#"{"task":{"taskId":"t","status":"working","ttl":60000,"pollInterval":50}}"#,
             r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000,"pollIntervalMs":50}"#,

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_understood() {
+    fn arguments_are_parsed() {
         assert_eq!(ConformancePlan::parse(&[]).unwrap(), ConformancePlan::default());
         let one = ConformancePlan { revision: Some("2025-11-25"), scenario: Some("sse-retry"), table: false };
         assert_eq!(ConformancePlan::parse(&["client", "2025-11-25", "--scenario", "sse-retry"]).unwrap(), one);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_wanted() {
+    fn scenario_filter_applies() {
         let turn = |scenario: &str| ScenarioRun { revision: EXTENSION_SCENARIOS, scenario: scenario.to_owned() };
         let one = ConformancePlan { scenario: Some("initialize"), ..ConformancePlan::default() };
         assert!(ConformancePlan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_understood() {
+    fn arguments_are_parsed() {
         assert_eq!(parse(&[]).unwrap(), ("all", None));
         assert_eq!(parse(&["processes", "--runs", "3"]).unwrap(), ("processes", Some(3)));
         assert_eq!(parse(&["config"]).unwrap(), ("config", None));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_carries_the_name_is_found() {
+    fn marked_processes_are_found() {
         let mut child = Command::new("sleep").arg("60").env(RUN_MARKER, "probe").spawn().unwrap();
         let wanted = format!("{RUN_MARKER}=probe");
         // The kernel exposes a new program's environment shortly after `spawn` returns.

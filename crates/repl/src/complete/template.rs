@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_followed_as_it_is_typed() {
+    fn typed_text_is_matched_against_a_template() {
         check_text("", Some("note://"));
         check_text("not", Some("e://"));
         check_text("other", None);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_followed() {
+    fn unsupported_expressions_do_not_match() {
         assert_eq!(progress("a://{?query}", "a://"), None);
         assert_eq!(progress("a://{open", "a://"), None);
         assert_eq!(progress("a://{a,b}", "a://"), None);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart() {
+    fn lines_are_classified() {
         for (line, expected) in [
             ("", LineKind::Blank),
             ("  \n", LineKind::Blank),

@@ -17,7 +17,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn blocks_are_shown_as_they_are_meant() {
+fn blocks_are_rendered() {
     check("one\ntwo\n\nthree", "one two\n\nthree\n");
     check("# Title #\ntext\n## Next", "# Title\n\ntext\n\n## Next\n");
     check("Title\n===\ntext", "# Title\n\ntext\n");
@@ -32,7 +32,7 @@ fn blocks_are_shown_as_they_are_meant() {
 }
 
 #[test]
-fn lists_are_shown_item_by_item() {
+fn lists_are_rendered_item_by_item() {
     check("- one\n- two\n  goes on\n\ntext", "• one\n• two goes on\n\ntext\n");
     check("1. one\n1. two\n1. three", "1. one\n2. two\n3. three\n");
     check("7. one\n8. two\n\n1. again", "7. one\n8. two\n\n9. again\n");
@@ -46,7 +46,7 @@ fn lists_are_shown_item_by_item() {
 }
 
 #[test]
-fn code_is_shown_line_by_line_and_not_broken() {
+fn code_is_streamed_and_not_wrapped() {
     check("see:\n```rust\nlet x = 1;\n\n  y();\n```\nafter", "see:\n\n  [rust]\n  let x = 1;\n\n    y();\n\nafter\n");
     let long = "x".repeat(60);
     check(&format!("```\n{long}\n"), &format!("  {long}\n"));
@@ -66,21 +66,21 @@ fn tables_are_aligned_or_listed() {
 }
 
 #[test]
-fn links_tell_where_they_lead() {
+fn link_urls_are_shown() {
     check("[here](http://a/b) <http://c/>", "here (http://a/b) http://c/\n");
     check("![a cat](cat.png)", "a cat (cat.png)\n");
     check("[x](http://a/\u{202e}b)", "x (http://a/\\u{202e}b)\n");
 }
 
 #[test]
-fn nothing_that_comes_acts_on_the_terminal() {
+fn control_characters_are_escaped() {
     check("a\u{1b}[2J \u{1b}]8;;http://x\u{7}b", "a\\u{1b}[2J \\u{1b}]8;;http://x\\u{7}b\n");
     check("```\u{1b}[1m\n\u{9b}2J\n```", "  [\\u{1b}[1m]\n  \\u{9b}2J\n");
     check("| \u{1b}a |\n|--|\n| \u{7}b |", "\\u{1b}a\n───────\n\\u{7}b\n");
 }
 
 #[test]
-fn what_is_whole_comes_at_once() {
+fn complete_blocks_are_returned_immediately() {
     let mut markdown = MarkdownRenderer::new(40);
     assert_eq!(markdown.push("one\n"), "");
     assert_eq!(markdown.push("\n"), "");
@@ -92,7 +92,7 @@ fn what_is_whole_comes_at_once() {
 }
 
 #[test]
-fn a_long_answer_costs_no_more_than_its_length() {
+fn rendering_cost_is_linear() {
     let mut markdown = MarkdownRenderer::new(80);
     let mut longest = 0;
     for number in 0..20_000 {
@@ -140,7 +140,7 @@ fn texts() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_pieces_do_not_matter(text in texts(), cuts in prop::collection::vec(0_usize..200, 0..20)) {
+    fn output_is_independent_of_chunking(text in texts(), cuts in prop::collection::vec(0_usize..200, 0..20)) {
         let mut markdown = MarkdownRenderer::new(30);
         let (mut out, mut rest) = (String::new(), text.as_str());
         for cut in cuts {
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn only_our_own_colours_reach_a_terminal(text in texts()) {
+    fn only_own_escape_sequences_are_emitted(text in texts()) {
         let out = shown(&text, 30);
         let plain = anstream::adapter::strip_str(&out).to_string();
         prop_assert!(!plain.contains(|letter: char| letter.is_control() && letter != '\n'), "{:?}", plain);

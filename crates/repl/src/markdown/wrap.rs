@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_reaches_over_blanks_and_not_over_lines() {
+    fn style_spans_spaces_but_not_lines() {
         let bold = Style::new().bold();
         let pieces = [StyledPiece { text: "a b".to_owned(), style: bold }];
         assert_eq!(wrapped(&pieces, 9), [format!("{bold}a b{bold:#}")]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acts() {
+    fn control_characters_are_escaped() {
         assert_eq!(escaped("a\u{1b}]8;;http://x\u{7}\tb\r"), "a\\u{1b}]8;;http://x\\u{7}    b\\r");
     }
 }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_changes_a_minute_are_asked_about_and_the_pause_is_told_once() {
+    fn changes_are_rate_limited_and_the_pause_is_reported_once() {
         let begin = Instant::now();
         let mut pace = ApprovalRateLimit::default();
         let mut at = |seconds| pace.decide(begin + Duration::from_secs(seconds));

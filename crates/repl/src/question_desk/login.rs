@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_is_opened_only_after_a_yes_at_the_desk() {
+    async fn page_is_opened_only_after_consent() {
         for (consent, expected) in [
             (Some(ConsentAnswer::Given), VisitError::NotPossible("it was opened".to_owned())),
             (Some(ConsentAnswer::Refused), VisitError::Declined),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_login_is_told() {
+    fn login_result_is_formatted() {
         let plain = |outcome| anstream::adapter::strip_str(&told("docs", outcome)).to_string();
         assert_eq!(plain(Ok(())), "Logged in to docs.");
         let server = ServerName::new("docs").unwrap();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_are_asked_in_the_order_in_which_they_came() {
+    async fn questions_are_asked_in_order() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("two"), question("three"));
         check(&queue.put(one), "about one\nApprove one? It runs with your permissions. [y/N]", true);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_nobody_waits_for_is_taken_off() {
+    async fn withdrawn_question_is_removed() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("t\u{1b}wo"), question("three"));
         for question in [one, two, three] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_withdrawal_is_noticed_while_one_waits_for_it() {
+    async fn withdrawal_wakes_the_waiter() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, _second)) = (question("one"), question("two"));
         queue.put(one);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_for_a_question_that_is_gone_answers_no_other() {
+    async fn line_for_a_withdrawn_question_is_discarded() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, mut second)) = (question("one"), question("two"));
         queue.put(one);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_follows_an_answer_is_done_before_it_is_given() {
+    async fn callback_runs_before_the_answer() {
         let (reply, answer) = AskReply::pair();
         let (heard, follows) = std::sync::mpsc::channel();
         let question = DialogQuestion::new("one", ApprovalDialog::new("one", String::new()), reply);

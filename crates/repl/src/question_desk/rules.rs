@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_added_once_and_everything_else_stays() {
+    fn rule_is_added_once_and_other_content_is_preserved() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");
         std::fs::write(&file, "{\n  // mine\n  \"mcpServers\": {}\n}\n").unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_a_failure() {
+    fn unwritable_rule_is_a_failure() {
         assert!(writing(None).write().is_err());
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.json");

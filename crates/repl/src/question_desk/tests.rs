@@ -109,7 +109,7 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
+async fn unsafe_urls_are_refused_without_asking() {
     let place = tempfile::tempdir().unwrap();
     let session = CommandSession::in_directory(place.path());
     let (mut desk, asker) = QuestionDesk::new(&session);
@@ -125,7 +125,7 @@ async fn nobody_is_asked_about_an_address_that_nobody_should_open() {
 }
 
 #[tokio::test]
-async fn an_address_is_agreed_to_or_not() {
+async fn link_is_accepted_or_declined() {
     let place = tempfile::tempdir().unwrap();
     let session = CommandSession::in_directory(place.path());
     let (mut desk, asker) = QuestionDesk::new(&session);
@@ -139,7 +139,7 @@ async fn an_address_is_agreed_to_or_not() {
 }
 
 #[tokio::test]
-async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
+async fn sampling_is_declared_while_a_model_is_lent() {
     let place = tempfile::tempdir().unwrap();
     let session = CommandSession::in_directory(place.path());
     let (mut desk, asker) = QuestionDesk::new(&session);
@@ -170,7 +170,7 @@ async fn a_model_is_declared_while_it_is_lent_and_refused_when_it_is_not() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_refused() {
+async fn questions_over_the_limit_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let session = CommandSession::in_directory(place.path());
     let (mut desk, asker) = QuestionDesk::new(&session);
@@ -207,7 +207,7 @@ async fn approving(session: &CommandSession) -> QuestionDesk<'_> {
 }
 
 #[tokio::test]
-async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
+async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let mut desk = approving(&session).await;
@@ -221,7 +221,7 @@ async fn a_project_is_asked_about_server_by_server_and_a_yes_is_kept() {
 }
 
 #[tokio::test]
-async fn a_question_about_what_a_server_was_is_taken_back() {
+async fn stale_approval_question_is_withdrawn() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let mut desk = approving(&session).await;
@@ -237,7 +237,7 @@ async fn settle(desk: &mut QuestionDesk<'_>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_a_time() {
+async fn changing_project_is_rate_limited() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let (mut desk, _asker) = QuestionDesk::new(&session);
@@ -265,7 +265,7 @@ async fn a_project_that_keeps_changing_puts_three_questions_a_minute_and_one_at_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_takes_the_place_of_the_one_before_it() {
+async fn new_approval_question_replaces_the_old_one() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let (mut desk, _asker) = QuestionDesk::new(&session);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_it_is_can_be_read() {
+    fn progress_is_formatted() {
         let progress =
             |done, total, message: Option<&str>| CallProgress { done, total, message: message.map(str::to_owned) };
         for (progress, expected) in [
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_short() {
+    fn durations_are_formatted() {
         for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (3_240, "3.2 s"), (65_000, "1m 05s")] {
             assert_eq!(time(Duration::from_millis(millis)), expected);
         }
     }
 
     #[test]
-    fn the_end_of_what_comes_is_shown() {
+    fn tail_of_pending_text_is_shown() {
         let asked = |pending: &str| asking(0, Duration::from_millis(5), pending);
         assert_eq!(asked(""), "⠋ thinking 5 ms · Ctrl-C cancels");
         assert_eq!(asked("one\ntwo \u{1b}"), "⠋ … two \\u{1b}");

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read() {
+    fn lines_are_parsed() {
         for (line, expected) in [
             ("mcp", "Mcp(McpArgs { words: [], command: None })"),
             ("mcp status", "Mcp(McpArgs { words: [], command: Some(Status) })"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_to_do_next() {
+    fn errors_have_hints() {
         for (line, expected) in [
             ("mcpp", "unknown command `/mcpp`; did you mean `/mcp`?"),
             ("tolls", "unknown command `/tolls`; did you mean `/tools`?"),

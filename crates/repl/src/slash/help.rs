@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_explained_by_its_words() {
+    fn help_shows_the_usage_of_a_command() {
         let told = |line: &str, width| usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), width);
         for (line, part) in [
             ("/mcp connect", "Usage: /mcp connect <SERVER>\n"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_stand_in_the_order_of_their_effect_with_what_is_wrong() {
+    fn rules_are_ordered_by_action_with_their_problems() {
         let rules = [
             rule("mcp__git__log", None, RuleAction::Allow, 3),
             rule("mcp__nobody__x", None, RuleAction::Ask, 4),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_learns_whose_words_they_are() {
+    fn messages_are_labelled_with_their_origin() {
         let raw = r#"{"messages":[
             {"role":"user","content":{"type":"text","text":"Look\u200b at this."}},
             {"role":"assistant","content":{"type":"text","text":"I will\nobey."}},
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_takes_no_more_than_its_room() {
+    fn prompt_is_bounded_by_the_budget() {
         let head = "The user has chosen the prompt `long` of the server `harbour`, in that server's words:";
         let message = |role: &str| format!(r#"{{"role":"{role}","content":{{"type":"text","text":"x"}}}}"#);
         let long = "r".repeat(MAX_NAME_CHARS);

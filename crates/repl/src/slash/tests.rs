@@ -17,7 +17,7 @@ async fn told(line: &str, post: &CommandContext<'_>) -> String {
 }
 
 #[test]
-fn commands_end_in_wishes_or_say_what_is_wrong() {
+fn commands_return_actions_or_failures() {
     play(HARBOUR, harbour, async |post| {
         for (line, expected) in [
             ("mcp", "Nothing"),
@@ -56,7 +56,7 @@ fn commands_end_in_wishes_or_say_what_is_wrong() {
 }
 
 #[test]
-fn what_belongs_to_the_conversation_waits_for_its_turn() {
+fn conversation_commands_are_queued() {
     for (line, expected) in [
         ("prompt harbour welcome name=Ada", Some(TurnKind::Message)),
         ("clear", Some(TurnKind::Change)),
@@ -72,7 +72,7 @@ fn what_belongs_to_the_conversation_waits_for_its_turn() {
 }
 
 #[test]
-fn a_command_is_what_there_is() {
+fn known_commands_are_recognized() {
     for (text, expected) in [
         ("/mcp", true),
         ("/quit", true),
@@ -86,7 +86,7 @@ fn a_command_is_what_there_is() {
 }
 
 #[test]
-fn a_prompt_is_said_to_the_agent() {
+fn prompt_is_sent_to_the_agent() {
     play(HARBOUR, harbour, async |post| {
         let ReplAction::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
             panic!("nothing is said");
@@ -115,7 +115,7 @@ fn a_server_is_switched_and_connected_for_the_session() {
 }
 
 #[test]
-fn a_server_that_its_file_switches_off_is_on_for_the_session() {
+fn disabled_server_can_be_enabled_for_the_session() {
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
     play(OFF, wharf::Host::builder, async |post| {
         let failure = perform("mcp connect off", post).await.unwrap_err();

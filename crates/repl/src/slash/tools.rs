@@ -66,7 +66,7 @@ mod tests {
     use crate::slash::command_fixture::{HARBOUR, harbour, play};
 
     #[test]
-    fn a_search_names_the_server_and_finds_nothing_where_there_is_nothing() {
+    fn search_names_the_server_and_may_find_nothing() {
         play(HARBOUR, harbour, async |post| {
             let sections = post.fleet.host.catalog().sections().to_vec();
             let labels = |words: &str| found(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_is_told() {
+    fn dropped_content_is_listed() {
         for (results, answers, expected) in [
             (1, 0, "the context is full: 1 tool or server output shortened or dropped"),
             (0, 2, "the context is full: 2 old responses dropped"),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_comes_back_as_it_went() {
+    fn rows_round_trip_through_json() {
         let bare = |mut row: StatusRow| {
             (row.since, row.counts, row.revision, row.server_info, row.failure) = (None, None, None, None, None);
             row
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_refused() {
+    fn malformed_rows_are_rejected() {
         for listed in [json!({}), json!({"items": 1}), json!({"items": [{"id": "x"}]}), json!({"items": [null]})] {
             assert!(rows(&listed).is_none(), "{listed}");
         }

@@ -53,7 +53,7 @@ impl SocketFixture {
 }
 
 #[tokio::test]
-async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
+async fn request_reaches_the_host_owner_and_reply_returns() {
     let quay = SocketFixture::new();
     let mut control = quay.open(7, "/here");
     let mut remote = quay.find("/here").await.unwrap();
@@ -83,7 +83,7 @@ async fn a_request_goes_to_who_holds_the_host_and_its_answer_comes_back() {
 
 /// Cancelling a run may end the program before the reply is sent.
 #[tokio::test]
-async fn who_was_answered_hears_it_though_the_socket_is_gone() {
+async fn pending_replies_are_flushed_after_close() {
     let quay = SocketFixture::new();
     let (mut control, serving) = ControlSocket::open_in(&quay.path(), hello(7, "/here")).unwrap();
     let serving = tokio::spawn(serving);
@@ -98,7 +98,7 @@ async fn who_was_answered_hears_it_though_the_socket_is_gone() {
 }
 
 #[tokio::test]
-async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
+async fn socket_is_private_and_removed_on_drop() {
     let quay = SocketFixture::new();
     let control = quay.open(7, "/here");
     let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
@@ -112,7 +112,7 @@ async fn nobody_but_the_user_can_get_at_it_and_it_is_gone_with_its_host() {
 }
 
 #[tokio::test]
-async fn the_newest_of_the_same_directory_is_found_and_no_other() {
+async fn newest_process_of_the_same_directory_is_found() {
     let quay = SocketFixture::new();
     let _elsewhere = quay.open(1, "/elsewhere");
     assert!(quay.find("/here").await.is_none());
@@ -127,7 +127,7 @@ async fn the_newest_of_the_same_directory_is_found_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_was_left_behind_is_removed() {
+async fn stale_sockets_are_removed() {
     let quay = SocketFixture::new();
     let control = quay.open(7, "/here");
     // Bound and closed without removal, as after a SIGKILL.
@@ -153,7 +153,7 @@ async fn refused(quay: &SocketFixture, bytes: Vec<u8>) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused() {
+async fn invalid_requests_are_rejected() {
     let quay = SocketFixture::new();
     let _control = quay.open(7, "/here");
     for (text, expected) in [
@@ -174,7 +174,7 @@ async fn what_is_no_request_is_refused() {
 }
 
 #[tokio::test]
-async fn many_can_ask_at_once() {
+async fn concurrent_clients_are_served() {
     let quay = SocketFixture::new();
     let mut control = quay.open(7, "/here");
     let mut callers = JoinSet::new();
@@ -203,7 +203,7 @@ async fn many_can_ask_at_once() {
 }
 
 #[test]
-fn sockets_lie_in_the_directory_of_this_login_or_beside_what_is_kept() {
+fn socket_directory_is_runtime_or_state_directory() {
     let login = tempfile::tempdir().unwrap();
     let state = PathBuf::from("/state/wharf");
     let found = |runtime: &str| {

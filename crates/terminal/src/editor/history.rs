@@ -53,7 +53,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn lines_are_kept_in_private_and_in_order() {
+    fn history_is_private_and_ordered() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/history");
         let mut history = HistoryFile::open(&path).unwrap();

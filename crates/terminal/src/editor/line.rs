@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_filled_in_as_is_certain() {
+    fn common_prefix_is_completed() {
         for (candidates, typed, expected) in [
             (&["/mcp"][..], "/m", Some("/mcp")),
             (&["/mcp"], "/mcp", Some("/mcp")),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_stand_side_by_side() {
+    fn candidates_are_listed_in_columns() {
         let candidates = ["one", "three", "\u{6f22}"].map(Candidate::plain);
         for (width, expected) in
             [(80, "one    three  \u{6f22}\n"), (14, "one    three\n\u{6f22}\n"), (3, "one\nthree\n\u{6f22}\n")]
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_as_wide_as_it_is_and_a_paste_does_nothing() {
+    fn secrets_are_masked_and_controls_are_stripped() {
         assert_eq!(dots("a\u{6f22}\u{301}"), "\u{2022}\u{2022}\u{2022}");
         assert_eq!(harmless("a\u{1b}[2Jb\u{9b}c\td\n"), "a[2Jbc\td\n");
     }

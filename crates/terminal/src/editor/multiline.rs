@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_whole_or_goes_on() {
+    fn text_is_complete_or_incomplete() {
         for (text, expected) in [
             ("one", false),
             ("one\\", true),

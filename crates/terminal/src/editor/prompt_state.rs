@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_what_was_begun_after_the_question_was_seen() {
+    fn answer_must_begin_after_the_question_is_drawn() {
         use EchoMode::{Hidden, Shown};
         use LineDisposition::{Forgotten, Remembered, ThrownAway};
         use LineStart::{After, Before};
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_as_a_secret_stays_hidden() {
+    fn line_begun_as_a_secret_stays_hidden() {
         let asked = PromptState::default();
         asked.ask(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
         asked.see();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_ahead_answers_nothing() {
+    fn type_ahead_is_not_an_answer() {
         let asked = PromptState::default();
         asked.begin();
         assert_eq!((asked.passes_over(), asked.see()), (false, QuestionVisibility::Yes));

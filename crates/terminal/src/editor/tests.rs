@@ -98,7 +98,7 @@ fn ends_with(terminal: &mut Terminal, expected: &[&str]) {
 }
 
 #[test]
-fn lines_are_typed_and_the_terminal_is_given_back() {
+fn lines_are_read_and_the_terminal_is_restored() {
     let mut terminal = start(&[]);
     terminal.line("one");
     terminal.expect(r#"heard Line { text: "one", began: After }"#);
@@ -121,7 +121,7 @@ fn lines_are_typed_and_the_terminal_is_given_back() {
 }
 
 #[test]
-fn the_updating_line_stands_above_the_prompt_and_is_not_left_behind() {
+fn status_line_is_above_the_prompt_and_removed() {
     let mut terminal = start(&[]);
     terminal.line("busy");
     ends_with(&mut terminal, &["busy 1", "\u{203a}"]);
@@ -139,7 +139,7 @@ fn the_updating_line_stands_above_the_prompt_and_is_not_left_behind() {
 }
 
 #[test]
-fn a_flood_leaves_the_line_alone() {
+fn output_flood_does_not_disturb_the_line() {
     let mut terminal = start(&[]);
     terminal.line("flood");
     terminal.expect("aside 0");
@@ -185,7 +185,7 @@ fn questions_have_their_own_prompt() {
 }
 
 #[test]
-fn what_was_begun_before_a_question_is_no_answer() {
+fn line_begun_before_a_question_is_not_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let cue = folder.path().join("cue");
     rustix::fs::mknodat(rustix::fs::CWD, &cue, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -202,7 +202,7 @@ fn what_was_begun_before_a_question_is_no_answer() {
 }
 
 #[test]
-fn lines_are_remembered_but_not_all() {
+fn history_excludes_answers() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("state/history");
     let mut terminal = start(&[("HISTORY", &history)]);
@@ -232,7 +232,7 @@ fn lines_are_remembered_but_not_all() {
 }
 
 #[test]
-fn what_was_typed_ahead_of_a_question_is_no_answer() {
+fn type_ahead_is_not_an_answer_on_a_terminal() {
     let mut terminal = start(&[]);
     terminal.keys("ask\ry\r");
     terminal.expect("heard");

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_put_into_words() {
+    fn changes_are_described() {
         let some = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let quiet = ReloadReport { problems: some(&["known before"]), success: true, ..ReloadReport::default() };
         let (added, removed, unapproved) = (some(&["a", "b"]), some(&["c"]), some(&["d"]));

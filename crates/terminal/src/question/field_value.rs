@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_decides_what_a_text_is() {
+    fn field_kind_determines_the_json_value() {
         check(r#"{"type":"string"}"#, &[("7", Ok(r#""7""#)), (" a ", Ok(r#"" a ""#))]);
         check(
             r#"{"type":"integer","maximum":12345678901234567890123}"#,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_letter_stays() {
+    fn every_token_is_preserved() {
         for (json, expected) in [
             ("{}", "{}"),
             (r#" { } "#, "{}"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_no_more_than_it_should() {
+    fn indent_depth_is_bounded() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         assert!(indented(&deep).len() < 20_000 * 60);
     }

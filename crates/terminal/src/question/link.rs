@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn disguises_are_warned_of() {
+    fn lookalike_hosts_are_flagged() {
         for (text, host, warning) in [
             ("https://\u{430}pple.com/", "xn--pple-43d.com", "`\u{430}pple.com` is `xn--pple-43d.com`"),
             ("https://xn--pple-43d.com/", "xn--pple-43d.com", "`\u{430}pple.com` is `xn--pple-43d.com`"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_should_open_is_refused() {
+    fn unsafe_urls_are_refused() {
         for text in [
             "",
             "-",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_is_plain() {
+    fn opened_url_is_plain_ascii() {
         let harmless = |letter: char| letter.is_ascii_alphanumeric() || "-._~/?#&=%+:@,".contains(letter);
         for text in [
             "https://a.example/$(x)`y`\"z\"'<>",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_servers_and_of_logins_are_opened_alike() {
+    fn server_and_login_urls_use_the_same_argument() {
         for text in ["https://a.example/$(x)?a='b'&c=%20", "http://127.0.0.1:7/x;y", "https://A.example:443/(z)"] {
             assert_eq!(Some(BrowserLink::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
         }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_another_host_than_the_page_is_named() {
+    fn issuer_with_another_host_is_named() {
         let page = "https://accounts.example.org/authorize";
         for (issuer, is_named) in [
             ("https://accounts.example.org", false),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_what_it_really_is() {
+    fn host_is_shown_in_canonical_form() {
         let mut login = ask("https://\u{430}pple.com/login", "https://\u{430}pple.com");
         login.scope = Some("read\u{1b}[2J write".to_owned());
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_login_covers_is_shown_and_nothing_of_it_passes_for_ours() {
+    fn long_scopes_stay_in_the_gutter() {
         let mut login = ask("https://a.example/login", "https://a.example");
         login.scope =
             Some(format!("{} \n  address: https://b.example {} admin:*", "read ".repeat(200), "x".repeat(900)));

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_one_argument_wherever_it_stands() {
+    fn url_is_always_one_argument() {
         let url = "https://a.example/$(x)?a=b&c='d'%s";
         for (browser, expected) in [
             (None, vec![vec!["xdg-open", url]]),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error() {
+    fn missing_program_is_an_error() {
         let opener = opener(Some("/no/such/program:no-such-program:./relative"));
         assert_eq!(opener.open("https://a.example/", drop).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_enter_and_done_say_that_somebody_is_done() {
+    fn only_enter_and_done_confirm() {
         let line = |text: &str| DialogInput::Line(text.to_owned());
         for (heard, is_done) in [
             (line(""), true),

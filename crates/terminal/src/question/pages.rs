@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_and_nothing_acts() {
+    fn whole_text_is_shown_escaped() {
         let room = ScreenSize { width: 30, rows: 24 };
         for text in ["x".repeat(1_000), "漢".repeat(500), "\u{1b}[2J\u{202e}".repeat(90), String::new()] {
             let pages = TextPager::new(&text, room);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_screen_is_no_trouble() {
+    fn screen_size_is_clamped() {
         for (width, rows) in [(0, 0), (1, 1), (usize::MAX, usize::MAX)] {
             let pages = TextPager::new(&"x".repeat(2_000), ScreenSize { width, rows });
             assert!(pages.rows.len() >= 6 && pages.end() > 0);

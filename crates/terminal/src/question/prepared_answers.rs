@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_do_not_fit_are_named() {
+    fn mismatched_answers_are_reported() {
         check(FORM, &[], Err("the answer does not match the requested form: `name` is required"));
         check(FORM, &["name=a", "n=x"], Err("the answer `n` must be an integer"));
         check(FORM, &["nam=a"], Err("the form has no field `nam`"));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_and_what_comes_out_is_shown() {
+    fn prompt_and_response_are_shown() {
         assert_eq!(
             talk(sampling("user: Ahoy\u{202e}"), &[]).1,
             "\ndemo requests a completion from small\\u{1b}: 2 messages, at most 200 tokens\n  \

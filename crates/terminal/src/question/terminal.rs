@@ -140,7 +140,7 @@ mod tests {
     use rustix::pipe::pipe;
 
     #[test]
-    fn a_reader_that_is_stopped_takes_nothing() {
+    fn stopped_reader_consumes_no_input() {
         let (input, typing) = pipe().unwrap();
         let (stopped, stop) = pipe().unwrap();
         std::thread::scope(|scope| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_that_is_dropped_leaves_the_next_line_to_the_next() {
+    async fn dropped_read_leaves_input_for_the_next() {
         let (input, typing) = pipe().unwrap();
         let input: &'static OwnedFd = Box::leak(Box::new(input));
         let input = input.as_fd();

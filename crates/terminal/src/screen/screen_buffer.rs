@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_updating_line_stays_right_above_the_prompt() {
+    fn status_line_stays_above_the_prompt() {
         let (mut stage, mut drawn) = (ScreenBuffer::default(), DrawnTerminal::new());
         stage.set_status(Some("working".to_owned()));
         assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, ""), "before\nworking\n\u{203a} ");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_counted_and_an_answer_is_not_lost_in_it() {
+    fn log_flood_is_counted_and_output_is_preserved() {
         let (mut stage, start) = (ScreenBuffer::default(), Instant::now());
         for number in 0..1_434 {
             stage.aside(&format!("line {number}"), start);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn asides_do_not_fill_the_memory_while_nobody_reads() {
+    fn pending_log_lines_are_bounded() {
         let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         let long = "x".repeat(MAX_PENDING_BYTES);
         stage.aside(&long, now);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_drawn_again() {
+    fn only_changes_are_redrawn() {
         let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         stage.set_status(None);
         assert_eq!(stage.due(now), None);

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_command_line_turn_switches() {
+    fn arguments_set_switches() {
         let words = ["rotation=omitted", "expires_in=\"300\"", "access_uses=2", "step_up={\"needs\":\"mcp:write\"}"];
         let switches = AuthSwitches::parse(words.map(str::to_owned).into_iter()).expect("good words");
         assert_eq!(switches.rotation, RefreshRotation::Omitted);

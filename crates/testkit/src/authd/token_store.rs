@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_refresh_token_takes_its_family_with_it() {
+    fn reuse_of_a_refresh_token_revokes_its_family() {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn presentations_are_told_apart() {
+    fn reused_concurrent_and_stale_presentations_are_counted() {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_killed_presents_nothing_at_the_same_time() {
+    fn disconnected_clients_do_not_count_as_concurrent() {
         for first_is_dead in [true, false] {
             let mut book = AuthTokenStore::default();
             let holder = holder(&mut book);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_gets_nothing_and_is_counted() {
+    fn foreign_clients_are_rejected_and_counted() {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let token = book.issue(&holder, true).refresh.unwrap();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn requests_and_responses_are_distinguished() {
         let request = ClientMessage::parse(br#"{"id":1,"method":"ping"}"#).unwrap();
         assert!(request.is_request() && !request.is_response());
         let response = ClientMessage::parse(br#"{"id":1,"error":{"code":-32601}}"#).unwrap();

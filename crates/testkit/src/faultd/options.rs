@@ -251,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn the_form_decides_what_is_spoken() {
+    fn transport_sets_era_and_phase() {
         assert_eq!(parse("http ok --answers sse --bare").unwrap().form, Form::Http);
         assert_eq!(parse("sse L05").unwrap().era, ServerEra::Revision("2024-11-05"));
         assert_eq!(parse("http H34").unwrap().phase, http_cases::find(Form::Http, "H34").unwrap().phases[0]);
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_options_are_rejected() {
         for line in ["", "smtp ok", "stdio", "stdio ok --phase never", "stdio ok --era 1999", "stdio ok --scale"] {
             assert!(parse(line).is_err(), "{line}");
         }

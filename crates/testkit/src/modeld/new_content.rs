@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_counts_in_every_format() {
+    fn only_new_content_is_read_in_every_format() {
         let result = json!({ "type": "tool_result", "tool_use_id": "1", "content": [{ "type": "text", "text": "r" }] });
         let failed = json!({ "type": "tool_result", "tool_use_id": "2", "content": "e", "is_error": true });
         let messages = json!([

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_waited_for() {
+    fn recorded_requests_return_at_once() {
         let ledger = ledger();
         assert_eq!(ledger.arrived_within(Duration::ZERO, 1).body, "came");
         ledger.record_left(1);
@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "request 2 did not come; what came: [Recorded {")]
-    fn a_request_is_not_waited_for_for_ever() {
+    fn waiting_for_a_request_times_out() {
         ledger().arrived_within(SOON, 2);
     }
 
     #[test]
     #[should_panic(expected = "the client of request 1 did not leave; what came: [Recorded {")]
-    fn nor_is_a_client_that_stays() {
+    fn waiting_for_a_disconnect_times_out() {
         ledger().left_within(SOON, 1);
     }
 }

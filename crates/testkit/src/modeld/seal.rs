@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_not_known_again() {
+    fn modified_content_is_rejected() {
         let sealed = encrypted("two and two");
         assert_eq!(decrypted(&sealed).as_deref(), Some("two and two"));
         for changed in ["", ".", &sealed[1..], &sealed[..sealed.len() - 1], &encrypted("x").replace('.', "")] {

@@ -63,7 +63,7 @@ mod tests {
     use super::Plain;
 
     #[test]
-    fn only_what_is_text_is_kept() {
+    fn control_sequences_are_removed() {
         for (written, text) in [
             ("plain", "plain"),
             ("two\r\nlines", "two\nlines"),

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_for_the_proxy_stays_with_it() {
+    fn proxy_headers_are_not_forwarded() {
         let head = "POST http://a.example:80/mcp?x=1 HTTP/1.1\r\nHost: a\r\nProxy-Authorization: Basic eA==\r\n\
                     Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
         assert_eq!(direct_head(head), "POST /mcp?x=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

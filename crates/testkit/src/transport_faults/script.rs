@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_met_at_their_byte() {
+    fn rules_apply_at_their_byte() {
         let pass = |bytes| LaneStep::Pass(bytes, Duration::ZERO);
         let strike = LaneStep::Strike;
         check(&[], &[5, 7], &[pass(5), pass(7)]);

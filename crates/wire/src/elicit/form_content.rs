@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named() {
+    fn every_validation_error_is_reported() {
         for (content, expected) in [
             ("{}", "`name` is required"),
             (r#"{"name":""}"#, "`name` must not be empty"),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_told_apart() {
+    fn formats_are_checked() {
         check(
             "email",
             &["a@b", "first.last+tag@mail.example", "ü@ü.example", "a@[127.0.0.1]"],

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_json_says() {
+    fn only_json_numbers_parse() {
         let numbers = ["0", "-0", "7", "-7", "1.50", "1e5", "1E+5", "1e-5", "0.001", "12345678901234567890123"];
         for text in numbers {
             assert_eq!(number(text).get(), text);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_known_by_their_value() {
+    fn integers_are_detected_by_value() {
         for (text, whole) in [
             ("0", true),
             ("0.0", true),

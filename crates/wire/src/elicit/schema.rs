@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn order_titles_and_need_are_kept() {
+    fn order_titles_and_required_are_preserved() {
         let schema = r#"{"properties":{"z":{"type":"boolean","title":"Z?","description":"d"},"a":{"type":"string"}},
             "required":["a"]}"#;
         let fields = read_fields(&RawJson::parse(schema).unwrap(), &JsonLimits::default()).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_does_not_fit_is_none() {
+    fn invalid_defaults_are_dropped() {
         for (property, default) in [
             (r#"{"type":"string","default":"a"}"#, Some(r#""a""#)),
             (r#"{"type":"string","default":null}"#, None),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_flat_refuses_the_request_with_a_reason() {
+    fn unsupported_schemas_fail_with_a_reason() {
         for (property, reason) in [
             (r#"{"type":"object","properties":{}}"#, "unsupported type `object`"),
             (r##"{"$ref":"#/$defs/x"}"##, "`$ref` is not supported"),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_header_cannot_carry_is_encoded() {
+    fn unsafe_text_is_encoded() {
         for (text, expected) in [
             ("", ""),
             ("us-west1", "us-west1"),
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_becomes_visible_and_comes_back(
+        fn any_text_round_trips_as_visible_ascii(
             text in prop_oneof![any::<String>(), "[ -~\t\r\n]{0,12}", "=\\?base64\\?[a-z=?]{0,6}"],
         ) {
             let header = header_text(&text);

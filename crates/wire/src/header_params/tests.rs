@@ -49,7 +49,7 @@ fn plain_properties_are_found_at_any_depth() {
 
 /// The tools that the published conformance suite requires clients to withhold.
 #[test]
-fn the_faulty_tools_of_the_suite_are_refused() {
+fn invalid_tools_of_the_suite_are_rejected() {
     let two = |first: &str, second: &str| {
         let schema = |header| format!(r#"{{"type":"string","x-mcp-header":"{header}"}}"#);
         format!(r#"{{"properties":{{"a":{},"b":{}}}}}"#, schema(first), schema(second))
@@ -78,7 +78,7 @@ fn the_faulty_tools_of_the_suite_are_refused() {
 }
 
 #[test]
-fn the_type_is_exactly_one_word() {
+fn type_must_be_a_single_primitive() {
     for kind in [r#"["string"]"#, r#"["string","null"]"#, r#""String""#, r#""float""#, "null", "{}"] {
         let schema = property(&format!(r#"{{"type":{kind},"x-mcp-header":"A"}}"#));
         assert!(check(&schema).unwrap_err().contains("the type must be"), "{schema}");
@@ -94,7 +94,7 @@ fn the_type_is_exactly_one_word() {
 }
 
 #[test]
-fn the_name_is_a_string() {
+fn header_name_must_be_a_valid_string() {
     for name in ["null", "true", "7", "[]", "{}", r#"["A"]"#] {
         let schema = property(&format!(r#"{{"type":"string","x-mcp-header":{name}}}"#));
         assert!(check(&schema).unwrap_err().contains("not a string"), "{schema}");
@@ -107,7 +107,7 @@ fn the_name_is_a_string() {
 }
 
 #[test]
-fn only_properties_lead_to_an_annotation() {
+fn annotations_outside_properties_are_rejected() {
     let annotated = r#"{"type":"string","x-mcp-header":"A"}"#;
     let nested = format!(r#"{{"properties":{{"q":{annotated}}}}}"#);
     for keyword in [
@@ -152,7 +152,7 @@ fn only_properties_lead_to_an_annotation() {
 }
 
 #[test]
-fn a_tool_asks_for_so_many_headers_and_no_more() {
+fn header_count_is_limited() {
     let schema = |count: usize| {
         let properties: Vec<String> =
             (0..count).map(|n| format!(r#""p{n}":{{"type":"string","x-mcp-header":"H{n}"}}"#)).collect();
@@ -163,7 +163,7 @@ fn a_tool_asks_for_so_many_headers_and_no_more() {
 }
 
 #[test]
-fn a_fault_is_short_and_cannot_act() {
+fn errors_are_short_and_escaped() {
     let name = format!("\\u001b[2J\\u202e\\u3164{}", "x".repeat(10_000));
     let deep = format!(r#"{{"properties":{{"{name}":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
     let fault = check(&deep).unwrap_err();
@@ -176,7 +176,7 @@ fn a_fault_is_short_and_cannot_act() {
 }
 
 #[test]
-fn nothing_is_decoded_where_nothing_is_annotated() {
+fn schemas_without_annotations_are_not_decoded() {
     let schema = RawJson::parse(r#"{"properties":{"a":{"description":"caf\u1234 \\ \" \n"}}}"#).unwrap();
     let none = JsonLimits { depth: 0, nodes: 0 };
     assert_eq!(mirrored(&schema, &none).unwrap(), []);
@@ -190,7 +190,7 @@ fn value(path: &[&str], arguments: &str) -> Result<Option<String>, String> {
 }
 
 #[test]
-fn a_value_is_read_at_its_very_place() {
+fn values_are_read_at_their_exact_path() {
     for (path, arguments, expected) in [
         (&["p"] as &[&str], r#"{"p":"us-west1"}"#, Some("us-west1")),
         (&["p"], r#" {"p":"us-west1"}"#, Some("us-west1")),
@@ -221,7 +221,7 @@ fn a_value_is_read_at_its_very_place() {
 }
 
 #[test]
-fn a_value_that_no_header_can_carry_is_refused() {
+fn unsupported_values_are_rejected() {
     let kind = "`p` is sent in a header and must be a string, an integer, a boolean or null";
     let range = "`p` is sent in a header and must be within ±9007199254740991";
     let unreadable = "the arguments cannot be read";
@@ -243,7 +243,7 @@ fn a_value_that_no_header_can_carry_is_refused() {
 }
 
 #[test]
-fn each_method_repeats_its_own_parameter() {
+fn mcp_name_parameter_per_method() {
     for (method, key) in [
         ("tools/call", Some("name")),
         ("prompts/get", Some("name")),

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_too_long_is_a_failure() {
+    fn exceeding_a_limit_fails() {
         let figures = |merge: f64, find: f64| [json!({ "merge_us": merge, "find_ns": find })];
         assert!(check(&figures(9_000.0, 199.0)).is_ok());
         assert!(check(&figures(11_000.0, 100.0)).is_err());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_median_and_the_relation_within_a_round() {
+    fn rows_have_median_and_ratio() {
         let round =
             |merge: f64, plain: f64| json!({ "servers": 2, "tools": 3, "merge_us": merge, "plain_merge_us": plain });
         let plan = ThroughputPlan { rounds: 3, seconds: 0.1, command: "x".into() };

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_held_up_to_itself_and_no_further() {
+    fn limits_are_inclusive() {
         let held = |version, list, bare, call, listed, called, inspected| {
             rows(&vec![[version, list, bare, call, listed, called, inspected]]).map(|row| row.reached)
         };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_compared_within_its_round() {
+    fn comparisons_are_within_a_round() {
         // A slow round affects all commands: the difference stays.
         let rounds = [1.0, 100.0, 3.0].map(|base| [base, base + 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
         assert_eq!(rows(&rounds.to_vec())[0].measured, "+2.0 ms");

@@ -161,7 +161,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_limit_is_held_up_to_itself_and_no_further() {
+    fn limits_are_inclusive() {
         let plan = HostBenchPlan { starts: 1, rounds: 1, seconds: 60, kills: 1, command: String::new() };
         let p99 = |us: f64| json!({ "p99_us": us });
         let cpu = |percent: f64| json!({ "cpu_percent": percent });

@@ -144,14 +144,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_request_more_for_an_account_that_nobody_asks_for_is_a_failure() {
+    fn extra_requests_of_an_unused_account_fail() {
         let account = |requests| UnusedAccount { requests, times: Vec::new() };
         assert!(account([102, 102]).check().is_ok());
         assert!(account([102, 103]).check().is_err());
     }
 
     #[test]
-    fn more_connections_than_a_few_are_a_failure_of_our_own_client_only() {
+    fn connection_limit_applies_to_wharf_only() {
         let connections = |label, opened| [ConnectionCount { label, opened }];
         assert!(check(&connections(OURS[0], [1, 2])).is_ok());
         assert!(check(&connections(OURS[1], [1, 3])).is_err());

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_held_against_a_limit_with_as_many_threads() {
+    fn baseline_has_the_same_number_of_threads() {
         for (label, limit) in [("rmcp 3.8, two workers", BARE[1]), ("Python SDK 2.3", BARE[0]), (BARE[1], BARE[1])] {
             assert_eq!(limit_of(label), limit);
         }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_held_up_to_itself_and_no_further() {
+    fn limits_are_inclusive() {
         let verdicts = |later, slower| rows(&measured(later, slower)).map(|row| row.contains("| yes |"));
         assert_eq!(verdicts(20.0, 2.0), [true, true, true, false]);
         assert_eq!(verdicts(20.1, 2.01), [false; 4]);

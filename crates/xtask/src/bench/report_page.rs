@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_takes_the_place_of_the_one_before_it() {
+    fn part_with_the_same_title_is_replaced() {
         for (page, part, expected) in [
             ("", "# a\n\nnew\n", "# a\n\nnew\n"),
             ("# a\n\nold\n\n# b\n\n## a\n", "# a\n\nnew\n", "# a\n\nnew\n\n# b\n\n## a\n"),

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_counts_when_something_passed_and_everybody_ended_well() {
+    fn scenario_passes_with_checks_and_clean_exits() {
         for (log, ended_well, passed) in [
             ("Test Results:\nPassed: 5/5, 0 failed, 0 warnings\n", true, true),
             ("Passed: 5/5, 0 failed, 0 warnings\n", false, false),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_leaves_out_what_went_on_in_between() {
+    fn failure_summary_omits_the_checks() {
         for (log, expected) in [
             (
                 "Stderr:\nno answer\n\nChecks:\nmany\n\nTest Results:\nPassed: 0/1\n",

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_what_a_task_needs_or_not() {
+    fn required_calls_are_recognised() {
         let project = Path::new("/p");
         let call =
             |server: &str, tool: &str, arguments| TrialCall { server: server.into(), tool: tool.into(), arguments };

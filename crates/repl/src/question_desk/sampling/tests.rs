@@ -77,7 +77,7 @@ fn ask() -> SamplingAsk {
 }
 
 #[tokio::test]
-async fn the_model_answers_after_a_yes_and_the_server_is_sent_it_after_another() {
+async fn sampling_requires_consent_before_and_after() {
     for (lines, answer) in [
         (
             &["y", "y"][..],
@@ -103,7 +103,7 @@ async fn the_model_answers_after_a_yes_and_the_server_is_sent_it_after_another()
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_wait_ends_it() {
+async fn withdrawn_request_ends_sampling() {
     let api = Modeld::start(Script::of([])).unwrap();
     let ((slot, mut arrivals), (reply, answered)) = (slot(), AskReply::pair());
     let (console, model, ask) = (console(), model(&api).await, ask());

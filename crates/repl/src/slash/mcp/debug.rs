@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_is_counted() {
+    fn zero_counters_are_omitted() {
         let mut counters = ConnectionCounters::default();
         assert_eq!(counted(&counters), "no anomalies");
         (counters.noise, counters.notifications) = (2, 7);

@@ -213,7 +213,7 @@ mod tests {
     use crate::slash::command_fixture::{HARBOUR, harbour, play};
 
     #[test]
-    fn a_server_is_described_without_doing_anything_to_the_terminal() {
+    fn server_texts_are_escaped() {
         play(HARBOUR, harbour, async |post| {
             let text = anstream::adapter::strip_str(&sheets("harbour", post).concat()).to_string();
             for part in [
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_stays_in_its_gutter() {
+    fn server_text_stays_in_the_gutter() {
         let mut sheet = ServerSheet(DetailSheet::new("boom"));
         sheet.instructions(&"all is well and ".repeat(20), Some(40));
         sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_wrong_is_told_with_its_evidence_and_fits() {
+    fn error_details_are_shown_and_wrapped() {
         let mut failure = Failure::other("it ended before it was ready, and said nothing to anybody who asked");
         (failure.error.step, failure.hints) = (Some("spawn"), vec!["run its command by itself to see why".to_owned()]);
         let row = StatusRow {

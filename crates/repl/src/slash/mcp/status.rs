@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_and_says_the_next_step_at_every_width() {
+    fn box_fits_and_shows_the_next_step_at_every_width() {
         for width in [44, 60, 72, 80, 100, 120] {
             let text = shown(&rows(), Some(width));
             assert!(text.lines().all(|line| line.width() <= width), "{text}");

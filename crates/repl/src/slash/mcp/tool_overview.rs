@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_stand_by_what_they_do_and_nothing_is_missing_in_silence() {
+    fn tools_are_grouped_by_effect_and_omissions_are_reported() {
         let shown = |width| anstream::adapter::strip_str(&one(&section(), width)).to_string();
         assert_eq!(
             shown(None),

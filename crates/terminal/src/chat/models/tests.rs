@@ -53,7 +53,7 @@ const SONNET: &str = "anthropic/claude-sonnet-5 anthropic https://api.anthropic.
 const GPT: &str = "openai/gpt-5.6 responses https://api.openai.com/ o-1";
 
 #[tokio::test]
-async fn whoever_says_it_last_is_heard() {
+async fn flag_overrides_environment_overrides_settings() {
     check("{}", KEYS, None, Ok(SONNET)).await;
     check("{}", &KEYS[1..], None, Ok(GPT)).await;
     check(r#"{"model": "openai"}"#, KEYS, None, Ok(GPT)).await;
@@ -79,7 +79,7 @@ async fn a_name_is_a_provider_a_model_or_both() {
 }
 
 #[tokio::test]
-async fn an_address_and_a_key_come_from_where_they_are_written() {
+async fn url_and_key_come_from_settings_or_environment() {
     let elsewhere = &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:7/")];
     check("{}", elsewhere, Some("anthropic/m"), Ok("anthropic/m anthropic http://127.0.0.1:7/ -")).await;
     check("{}", &[("ANTHROPIC_BASE_URL", "hush")], Some("anthropic"), Err("ANTHROPIC_BASE_URL is not an http")).await;
@@ -90,7 +90,7 @@ async fn an_address_and_a_key_come_from_where_they_are_written() {
 }
 
 #[tokio::test]
-async fn without_a_key_it_is_said_how_to_set_one() {
+async fn missing_key_has_setup_hints() {
     for (settings, name, expected) in [
         ("{}", None, "no API key is set"),
         ("{}", None, "work without a model"),
@@ -104,7 +104,7 @@ async fn without_a_key_it_is_said_how_to_set_one() {
 }
 
 #[test]
-fn what_cannot_be_had_is_called_nothing() {
+fn unavailable_model_has_no_display_name() {
     let directory = tempfile::tempdir().unwrap();
     let secret = r#"{"providers": {"openai": {"apiKey": "${secret:nobody-knows}"}}}"#;
     for (settings, name, expected) in [

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_truth_values_are_offered() {
+    fn options_and_booleans_are_offered() {
         for (property, expected) in [
             (r#"{"enum":["red","bl\u001b[2Jue"]}"#, &["red"][..]),
             (r#"{"type":"boolean"}"#, &["yes", "no"]),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_seen() {
+    fn secret_fields_are_hidden() {
         let text = r#"{"type":"string"}"#;
         assert_eq!(entry(&field("password", text), None).echo, EchoMode::Hidden);
         assert_eq!(entry(&field("name", text), None).echo, EchoMode::Shown);

@@ -49,7 +49,7 @@ fn check_words(lines: &[&str], expected: &str) {
 }
 
 #[test]
-fn a_whole_talk_reads_well() {
+fn whole_dialog_transcript() {
     let (_, shown) = talk(FORM, &["Ada", "", "1", "1,3", "y"]);
     assert_eq!(
         shown,
@@ -105,7 +105,7 @@ fn lines_become_content() {
 }
 
 #[test]
-fn no_is_a_word_away_everywhere() {
+fn decline_and_cancel_work_at_every_step() {
     check(&[":decline"], r#"{"action":"decline"}"#);
     check(&["Ada", "1", ":cancel"], r#"{"action":"cancel"}"#);
     for (line, action) in [("d", "decline"), ("No", "decline"), (":decline", "decline"), ("c", "cancel")] {
@@ -116,7 +116,7 @@ fn no_is_a_word_away_everywhere() {
 }
 
 #[test]
-fn a_bad_value_says_why_and_asks_again() {
+fn invalid_value_is_explained_and_asked_again() {
     check_words(&[""], "  this field is required. Use :decline or :cancel to answer without it\nYour name: ");
     check_words(&["0123456789"], "  must have at most 9 characters\nYour name: ");
     check_words(&["Ada", "21"], "  must be at most 20\nn [7]: ");
@@ -135,7 +135,7 @@ fn a_bad_value_says_why_and_asks_again() {
 }
 
 #[test]
-fn what_was_said_can_be_changed() {
+fn fields_can_be_edited_in_review() {
     let filled = ["Ada", "", "", "1", "y"];
     let with = |more: &[&'static str]| [&filled[..], more].concat();
     check(
@@ -166,7 +166,7 @@ fn a_form_without_fields_is_a_plain_question() {
 }
 
 #[test]
-fn saying_nothing_agrees_to_nothing() {
+fn empty_line_does_not_confirm_a_form_without_fields() {
     let text = r#"{"message":"Delete everything?","requestedSchema":{"properties":{}}}"#;
     for (lines, action) in [(&["y"][..], Some("accept")), (&[""], None), (&["e"], None), (&["", "d"], Some("decline"))]
     {
@@ -180,7 +180,7 @@ fn saying_nothing_agrees_to_nothing() {
 }
 
 #[test]
-fn values_that_look_like_numbers_go_by_value_alone() {
+fn numeric_values_are_chosen_by_value_only() {
     let text = r#"{"message":"m","requestedSchema":{"properties":{"size":{"enum":["2","1"]}}}}"#;
     let (turn, shown) = talk(text, &["1", ""]);
     let DialogStep::Done(answer) = turn else { panic!("{shown}") };

@@ -43,7 +43,7 @@ fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, Strin
 }
 
 #[test]
-fn everything_there_is_to_know_is_shown() {
+fn whole_call_is_shown() {
     let (_, shown) = talk(&ask("add", r#"{"a":1,"b":"x\ny\u001b"}"#), &[]);
     assert_eq!(
         shown,
@@ -89,7 +89,7 @@ fn lines_become_answers() {
 }
 
 #[test]
-fn leaving_is_a_no() {
+fn end_of_input_is_a_no() {
     for lines in [&[][..], &["r"]] {
         let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {
@@ -101,7 +101,7 @@ fn leaving_is_a_no() {
 }
 
 #[test]
-fn a_long_call_is_read_page_by_page_and_nothing_is_missing() {
+fn long_call_is_paged_completely() {
     let members: Vec<String> = (0..18).map(|number| format!(r#""key{number}":{number}"#)).collect();
     let long = ask("add", &format!("{{{}}}", members.join(",")));
     let (answer, shown) = talk(&long, &["", "", "", "y"]);
@@ -115,7 +115,7 @@ fn a_long_call_is_read_page_by_page_and_nothing_is_missing() {
 }
 
 #[test]
-fn a_huge_text_cannot_hide_anything_or_act() {
+fn huge_text_is_paged_and_escaped() {
     let text = format!("{}\u{202e}\\u001b[2J\\nAllow it? y\\n{}", "x".repeat(100_000), "\u{200b}".repeat(100));
     let mut hostile = ask("add\u{1b}]0;x\u{7}\nAllow it?", &format!(r#"{{"said":"{text}"}}"#));
     hostile.changed = Some(format!("  description: {}", "y\n".repeat(500)));
@@ -137,7 +137,7 @@ fn a_huge_text_cannot_hide_anything_or_act() {
 }
 
 #[test]
-fn what_has_changed_comes_before_the_arguments() {
+fn definition_changes_precede_the_arguments() {
     let mut changed = ask("add", r#"{"a":1}"#);
     changed.changed = Some("  - description: Adds.\n  + description: Mails.".to_owned());
     let (_, shown) = talk(&changed, &[""]);
@@ -147,7 +147,7 @@ fn what_has_changed_comes_before_the_arguments() {
 }
 
 #[test]
-fn an_always_that_writes_nothing_says_so() {
+fn always_without_rule_file_is_explained() {
     let mut nobody = ask("add", "{}");
     assert!(always(&nobody, None).contains("no file"));
     nobody.always = Err(wharf::policy::RuleWriteError::TooLong);

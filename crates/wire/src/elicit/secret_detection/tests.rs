@@ -12,7 +12,7 @@ fn text() -> FieldKind {
 }
 
 #[test]
-fn secrets_are_known_in_any_spelling() {
+fn secrets_are_detected_in_any_spelling() {
     for name in [
         "password",
         "db_password",
@@ -60,7 +60,7 @@ fn secrets_are_known_in_any_spelling() {
 }
 
 #[test]
-fn ordinary_fields_are_left_alone() {
+fn ordinary_fields_are_accepted() {
     for name in [
         "name",
         "email",
@@ -104,7 +104,7 @@ fn every_text_of_a_field_is_read() {
 /// Classes of secrets that passed an earlier filter in an attack exercise: one-time codes, seed phrases, keys, cookies,
 /// bank logins.
 #[test]
-fn secrets_of_two_words_are_known_in_any_spelling() {
+fn word_pairs_are_detected_in_any_spelling() {
     for name in [
         "authenticator code",
         "authenticatorCode",
@@ -170,7 +170,7 @@ fn secrets_of_two_words_are_known_in_any_spelling() {
 }
 
 #[test]
-fn honest_fields_with_the_same_words_are_left_alone() {
+fn harmless_fields_with_similar_words_are_accepted() {
     for name in [
         "code of the country",
         "Country code",
