@@ -82,7 +82,7 @@ impl Agent {
     }
 
     /// Sets the caller for tool calls.
-    pub fn calling_as(self, caller: ToolCaller) -> Self {
+    pub fn with_caller(self, caller: ToolCaller) -> Self {
         Self { caller, ..self }
     }
 
@@ -93,7 +93,7 @@ impl Agent {
 
     /// Turns this agent into a sub-agent with only the given tools and requests. A sub-agent receives no notes: those
     /// go to the agent that talks to the person.
-    pub(crate) fn working_for_another(self, caller: ToolCaller, service: SubAgentConfig) -> Self {
+    pub(crate) fn into_sub_agent(self, caller: ToolCaller, service: SubAgentConfig) -> Self {
         Self { caller, service: Some(service), ..self }
     }
 
@@ -101,7 +101,7 @@ impl Agent {
     ///
     /// A message that repeats the last unanswered one is not added again. An empty message continues the conversation:
     /// the model answers the last message, or receives a request to go on.
-    pub fn start(&self, conversation: Conversation, said: Vec<TurnBlock>) -> AgentRun {
+    pub fn start_run(&self, conversation: Conversation, said: Vec<TurnBlock>) -> AgentRun {
         let (sender, events) = mpsc::channel(EVENT_CAPACITY);
         let cancelled = Arc::<Notify>::default();
         let mut task = JoinSet::new();
@@ -109,16 +109,16 @@ impl Agent {
         AgentRun { events: Some(events), cancelled, task }
     }
 
-    fn notes(&self) -> Vec<AgentNote> {
-        if self.service.is_some() { Vec::new() } else { self.registry.notes().take() }
+    fn take_notes(&self) -> Vec<AgentNote> {
+        if self.service.is_some() { Vec::new() } else { self.registry.notes().take_all() }
     }
 
-    fn wants(&self, tool: &str) -> bool {
+    fn may_call(&self, tool: &str) -> bool {
         self.service.as_ref().is_none_or(|service| service.tools.contains(tool))
     }
 
     /// Returns the request budget of a run: the parent run's if there is one, otherwise its own.
-    fn requests_left(&self) -> Arc<AtomicU32> {
+    fn request_budget(&self) -> Arc<AtomicU32> {
         let shared = self.service.as_ref().and_then(|service| service.left.clone());
         shared.unwrap_or_else(|| Arc::new(AtomicU32::new(self.limits.requests)))
     }
@@ -126,7 +126,7 @@ impl Agent {
 
 impl AgentRun {
     /// Returns the next event, or `None` after [`RunEvent::Ended`]. Cancel-safe.
-    pub async fn next(&mut self) -> Option<RunEvent> {
+    pub async fn next_event(&mut self) -> Option<RunEvent> {
         let event = self.events.as_mut()?.recv().await;
         if matches!(event, None | Some(RunEvent::Ended(_))) {
             self.events = None;
@@ -146,7 +146,7 @@ impl AgentRun {
         self.events = None;
         match self.task.join_next().await {
             Some(Ok(conversation)) => conversation,
-            Some(Err(error)) => broken(error),
+            Some(Err(error)) => recover_from_join_error(error),
             None => Conversation::default(),
         }
     }
@@ -154,7 +154,7 @@ impl AgentRun {
 
 /// Resumes a panic of the task. A cancelled task means that the runtime is shutting down: returns an empty
 /// conversation.
-fn broken(error: JoinError) -> Conversation {
+fn recover_from_join_error(error: JoinError) -> Conversation {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_) => Conversation::default(),

@@ -63,7 +63,7 @@ pub enum TurnBlock {
         /// Name of the tool as in its definition.
         name: String,
         /// The arguments as a JSON object. Empty if the model did not write a JSON object.
-        #[serde(deserialize_with = "raw")]
+        #[serde(deserialize_with = "deserialize_raw")]
         arguments: RawJson,
         /// Beginning of the model's output if that is not a JSON object, for the error result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub enum TurnBlock {
         /// Identifies the provider by [`Provider::source`](crate::Provider::source).
         provider: String,
         /// The original JSON.
-        #[serde(deserialize_with = "raw")]
+        #[serde(deserialize_with = "deserialize_raw")]
         raw: RawJson,
     },
     /// A block of unknown type in the provider's own format. Sent back to that provider only.
@@ -91,7 +91,7 @@ pub enum TurnBlock {
         /// Identifies the provider by [`Provider::source`](crate::Provider::source).
         provider: String,
         /// The original JSON.
-        #[serde(deserialize_with = "raw")]
+        #[serde(deserialize_with = "deserialize_raw")]
         raw: RawJson,
     },
 }
@@ -168,7 +168,7 @@ impl ConversationTurn {
     }
 }
 
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RawJson, D::Error> {
+fn deserialize_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RawJson, D::Error> {
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
     RawJson::parse(text.into_string()).map_err(serde::de::Error::custom)
 }
@@ -177,7 +177,7 @@ fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RawJson, D::Error> 
 mod tests {
     use super::*;
 
-    fn raw_of(text: &str) -> RawJson {
+    fn raw_json(text: &str) -> RawJson {
         RawJson::parse(text.to_owned()).unwrap()
     }
 
@@ -191,11 +191,11 @@ mod tests {
             TurnBlock::Text("two\nlines".into()),
             TurnBlock::Relayed("whose:\n> words".into()),
             TurnBlock::Image { media_type, data },
-            TurnBlock::Thinking { provider: provider(), raw: raw_of(r#"{"b":1, "a":12345678901234567890123}"#) },
+            TurnBlock::Thinking { provider: provider(), raw: raw_json(r#"{"b":1, "a":12345678901234567890123}"#) },
             TurnBlock::ToolCall {
                 id: "1".into(),
                 name: "add".into(),
-                arguments: raw_of(r#"{"z":1}"#),
+                arguments: raw_json(r#"{"z":1}"#),
                 malformed: None,
             },
             TurnBlock::ToolCall {
@@ -209,7 +209,7 @@ mod tests {
                 content: vec![ResultBlock::Text("3".into()), ResultBlock::Image { media_type: shot_type, data: shot }],
                 is_error: true,
             },
-            TurnBlock::Unknown { provider: provider(), raw: raw_of(r#"{"type":"new"}"#) },
+            TurnBlock::Unknown { provider: provider(), raw: raw_json(r#"{"type":"new"}"#) },
         ];
         let turn = ConversationTurn { role: TurnRole::Assistant, blocks };
         let line = turn.to_line().unwrap();

@@ -15,27 +15,27 @@ impl TurnBlock {
     pub const IMAGE_COST_BYTES: usize = 6400;
 
     /// Creates an image block for the user's turn from Base64. Returns `None` if any API would reject the image.
-    pub fn picture(media_type: &str, base64: &str) -> Option<Self> {
+    pub fn image(media_type: &str, base64: &str) -> Option<Self> {
         let string = RawJson::parse(serde_json::to_string(base64).ok()?).ok()?;
-        let (media_type, data) = picture(media_type, &Base64Text::from_json(string)?)?;
+        let (media_type, data) = validate_image(media_type, &Base64Text::from_json(string)?)?;
         Some(Self::Image { media_type, data })
     }
 }
 
 impl ResultBlock {
     /// Creates an image block for a tool result. Returns `None` if any API would reject the image.
-    pub(crate) fn picture(media_type: &str, data: &Base64Text) -> Option<Self> {
-        picture(media_type, data).map(|(media_type, data)| Self::Image { media_type, data })
+    pub(crate) fn image(media_type: &str, data: &Base64Text) -> Option<Self> {
+        validate_image(media_type, data).map(|(media_type, data)| Self::Image { media_type, data })
     }
 }
 
 /// Returns the media type in lower case and the image in padded Base64. Some APIs reject Base64 without padding.
-fn picture(media_type: &str, data: &Base64Text) -> Option<(String, String)> {
+fn validate_image(media_type: &str, data: &Base64Text) -> Option<(String, String)> {
     let media_type = IMAGE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(media_type))?;
     if data.text().len() > MAX_BASE64_CHARS {
         return None;
     }
-    let data = Base64Text::of(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
+    let data = Base64Text::encode(&data.decode().ok().filter(|bytes| !bytes.is_empty())?);
     (data.text().len() <= MAX_BASE64_CHARS).then(|| (media_type.to_owned(), data.text().to_owned()))
 }
 
@@ -58,16 +58,16 @@ mod tests {
                 media_type: media_type.to_owned(),
                 data: data.to_owned(),
             });
-            assert_eq!(TurnBlock::picture(media_type, data), expected, "{media_type} {data}");
+            assert_eq!(TurnBlock::image(media_type, data), expected, "{media_type} {data}");
         }
     }
 
     #[test]
     fn its_letters_are_counted_and_not_its_bytes() {
         for (letters, is_one) in [(MAX_BASE64_CHARS, true), (MAX_BASE64_CHARS + 4, false)] {
-            let data = Base64Text::of(&vec![0; letters / 4 * 3]);
-            assert_eq!(ResultBlock::picture("image/png", &data).is_some(), is_one, "{letters}");
-            assert_eq!(TurnBlock::picture("image/png", data.text()).is_some(), is_one, "{letters}");
+            let data = Base64Text::encode(&vec![0; letters / 4 * 3]);
+            assert_eq!(ResultBlock::image("image/png", &data).is_some(), is_one, "{letters}");
+            assert_eq!(TurnBlock::image("image/png", data.text()).is_some(), is_one, "{letters}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub use conversation::{Conversation, ConversationTurn, ResultBlock, SCHEMA, Save
 pub use provider::{
     ApiErrorMessage, ApiFormat, CompletionRequest, EncodedTool, EncodedTools, Model, ModelError, ModelEvent,
     ModelProvider, ModelStream, ModelToolDefinition, ReasoningEffort, StopReason, ToolChoice, UnencodableReason,
-    UnencodableTool, compile,
+    UnencodableTool, encode_tools,
 };
 pub use run::{CallReport, RunEnding, RunEvent};
 pub use saved_conversation::{ConversationSummary, Resumed, SavedConversation, SavedConversationError};

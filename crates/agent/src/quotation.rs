@@ -8,13 +8,13 @@ const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028
 impl TurnBlock {
     /// Creates a block of third-party text for the user's turn: a header that names the source, and the text with every
     /// line marked. The header is trusted.
-    pub fn quoted(head: &str, text: &str) -> Self {
-        Self::Relayed(format!("{head}\n{}", marked(text)))
+    pub fn quote(head: &str, text: &str) -> Self {
+        Self::Relayed(format!("{head}\n{}", prefix_lines(text)))
     }
 }
 
 /// Prefixes every line with `> `, so that no line can pass for the end of the quotation.
-pub(crate) fn marked(text: &str) -> String {
+pub(crate) fn prefix_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let lines = text.trim_end_matches(LINE_BREAKS).split(LINE_BREAKS);
     lines.map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
@@ -34,8 +34,8 @@ mod tests {
             ("one\r\ntwo\rthree\u{2028}four\u{85}five", "> one\n> two\n> three\n> four\n> five"),
             ("> one", "> > one"),
         ] {
-            assert_eq!(marked(text), expected, "{text:?}");
+            assert_eq!(prefix_lines(text), expected, "{text:?}");
         }
-        assert_eq!(TurnBlock::quoted("Whose:", "a\nb"), TurnBlock::Relayed("Whose:\n> a\n> b".into()));
+        assert_eq!(TurnBlock::quote("Whose:", "a\nb"), TurnBlock::Relayed("Whose:\n> a\n> b".into()));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 
 /// Appends a turn, merging it into the last turn if that has the same role.
-pub(crate) fn add(conversation: &mut Conversation, turn: ConversationTurn) {
+pub(crate) fn append_turn(conversation: &mut Conversation, turn: ConversationTurn) {
     match conversation.turns.last_mut() {
         _ if turn.blocks.is_empty() => {}
         Some(last) if last.role == turn.role => last.blocks.extend(turn.blocks),
@@ -16,27 +16,27 @@ pub(crate) fn add(conversation: &mut Conversation, turn: ConversationTurn) {
 
 /// Makes any conversation well-formed. Calls without a result get an error result with the text `why`. Misplaced blocks
 /// are removed.
-pub(crate) fn mend(conversation: &mut Conversation, why: &str) {
+pub(crate) fn repair(conversation: &mut Conversation, why: &str) {
     let mut mended = Conversation { system: conversation.system.take(), turns: Vec::new() };
     let mut called = HashSet::new();
     for mut turn in std::mem::take(&mut conversation.turns) {
-        turn.blocks.retain(|block| fits(turn.role, block, &mut called));
+        turn.blocks.retain(|block| is_valid_block(turn.role, block, &mut called));
         let begins = turn.role == TurnRole::User || !mended.turns.is_empty();
         if begins {
-            add(&mut mended, turn);
+            append_turn(&mut mended, turn);
         }
     }
-    answer_calls(&mut mended, why);
+    add_missing_results(&mut mended, why);
     *conversation = mended;
 }
 
 /// Creates error results for calls that were not executed.
-pub(crate) fn refusals<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<TurnBlock> {
-    ids.into_iter().map(|id| refusal(id, why)).collect()
+pub(crate) fn error_results<'a>(ids: impl IntoIterator<Item = &'a str>, why: &str) -> Vec<TurnBlock> {
+    ids.into_iter().map(|id| error_result(id, why)).collect()
 }
 
 /// Returns the ids of the calls in these blocks, in order.
-pub(crate) fn calls(blocks: &[TurnBlock]) -> Vec<&str> {
+pub(crate) fn call_ids(blocks: &[TurnBlock]) -> Vec<&str> {
     let mut ids = Vec::new();
     for block in blocks {
         if let TurnBlock::ToolCall { id, .. } = block {
@@ -47,7 +47,7 @@ pub(crate) fn calls(blocks: &[TurnBlock]) -> Vec<&str> {
 }
 
 /// Reports whether a block is valid in a turn of this role. Of several calls with the same id only the first is valid.
-fn fits(role: TurnRole, block: &TurnBlock, called: &mut HashSet<String>) -> bool {
+fn is_valid_block(role: TurnRole, block: &TurnBlock, called: &mut HashSet<String>) -> bool {
     match (role, block) {
         (_, TurnBlock::Text(text)) | (TurnRole::User, TurnBlock::Relayed(text)) => !text.trim().is_empty(),
         (TurnRole::User, TurnBlock::Image { .. }) => true,
@@ -59,48 +59,48 @@ fn fits(role: TurnRole, block: &TurnBlock, called: &mut HashSet<String>) -> bool
 }
 
 /// Adds a result for each call, and removes results without a call.
-fn answer_calls(conversation: &mut Conversation, why: &str) {
+fn add_missing_results(conversation: &mut Conversation, why: &str) {
     let turns = &mut conversation.turns;
     let is_asking =
-        turns.last().is_some_and(|last| last.role == TurnRole::Assistant && !calls(&last.blocks).is_empty());
+        turns.last().is_some_and(|last| last.role == TurnRole::Assistant && !call_ids(&last.blocks).is_empty());
     if is_asking {
         turns.push(ConversationTurn { role: TurnRole::User, blocks: Vec::new() });
     }
     let mut open: Vec<String> = Vec::new();
     for turn in turns.iter_mut() {
         match turn.role {
-            TurnRole::User => answer_in(turn, &std::mem::take(&mut open), why),
-            TurnRole::Assistant => open = calls(&turn.blocks).into_iter().map(str::to_owned).collect(),
+            TurnRole::User => pair_results(turn, &std::mem::take(&mut open), why),
+            TurnRole::Assistant => open = call_ids(&turn.blocks).into_iter().map(str::to_owned).collect(),
         }
     }
     let emptied = std::mem::take(turns).into_iter().filter(|turn| !turn.blocks.is_empty());
     let system = conversation.system.take();
     *conversation = emptied.fold(Conversation { system, turns: Vec::new() }, |mut joined, turn| {
-        add(&mut joined, turn);
+        append_turn(&mut joined, turn);
         joined
     });
 }
 
-fn answer_in(turn: &mut ConversationTurn, open: &[String], why: &str) {
+fn pair_results(turn: &mut ConversationTurn, open: &[String], why: &str) {
     let (given, mut rest): (Vec<TurnBlock>, Vec<TurnBlock>) =
         std::mem::take(&mut turn.blocks).into_iter().partition(|block| matches!(block, TurnBlock::ToolResult { .. }));
     let of = |wanted: &String| {
         let found = given.iter().find(|block| matches!(block, TurnBlock::ToolResult { id, .. } if id == wanted));
-        found.cloned().unwrap_or_else(|| refusal(wanted, why))
+        found.cloned().unwrap_or_else(|| error_result(wanted, why))
     };
     turn.blocks = open.iter().map(of).collect();
     turn.blocks.append(&mut rest);
 }
 
-fn refusal(id: &str, why: &str) -> TurnBlock {
+fn error_result(id: &str, why: &str) -> TurnBlock {
     TurnBlock::ToolResult { id: id.to_owned(), content: vec![ResultBlock::Text(why.to_owned())], is_error: true }
 }
 
 /// Describes the first defect of a conversation, for tests.
 #[cfg(test)]
-pub(crate) fn flaw(conversation: &Conversation) -> Option<String> {
+pub(crate) fn find_defect(conversation: &Conversation) -> Option<String> {
     let mut mended = conversation.clone();
-    mend(&mut mended, "-");
+    repair(&mut mended, "-");
     let first = conversation.turns.iter().zip(&mended.turns).find(|(turn, mended)| turn != mended);
     match first {
         Some((turn, mended)) => Some(format!("{turn:?} should be {mended:?}")),
@@ -135,7 +135,7 @@ mod tests {
                 malformed: None,
             },
             ("?", id) => TurnBlock::ToolResult { id: id.into(), content: Vec::new(), is_error: false },
-            ("-", id) => refusal(id, "why"),
+            ("-", id) => error_result(id, "why"),
             _ => TurnBlock::Text(word.into()),
         }
     }
@@ -158,10 +158,10 @@ mod tests {
             ("u hi;a !1;u ?1;a ok;u ?1;a bye", "u hi;a !1;u ?1;a ok bye"),
         ] {
             let mut conversation = Conversation { system: Some("s".into()), turns: turns(written) };
-            mend(&mut conversation, "why");
+            repair(&mut conversation, "why");
             assert_eq!(conversation.turns, turns(expected), "{written}");
             assert_eq!(conversation.system.as_deref(), Some("s"));
-            assert_eq!(flaw(&conversation), None);
+            assert_eq!(find_defect(&conversation), None);
         }
     }
 }

@@ -22,7 +22,7 @@ use wharf_tools::CallProgress;
 use crate::conversation::{ConversationTurn, ResultBlock};
 use crate::provider::ModelError;
 
-pub(crate) use call_report::report;
+pub(crate) use call_report::report_from_outcome;
 pub(crate) use machine::{RequestInputs, RunEffect, RunInput, RunMachine};
 
 /// An event of a run, for observers. Texts come from models and tools: untrusted.

@@ -63,13 +63,13 @@ pub struct Resumed {
 #[non_exhaustive]
 pub enum SavedConversationError {
     /// No conversation has this id.
-    #[error("unknown conversation `{}`", EscapedText::line(.0, 100))]
+    #[error("unknown conversation `{}`", EscapedText::single_line(.0, 100))]
     Unknown(String),
     /// There are no saved conversations.
     #[error("no saved conversation to resume")]
     Nothing,
     /// Several ids begin with this prefix.
-    #[error("several conversation ids begin with `{}`", EscapedText::line(.0, 100))]
+    #[error("several conversation ids begin with `{}`", EscapedText::single_line(.0, 100))]
     Ambiguous(String),
     /// Another process has the conversation open.
     #[error("conversation `{0}` is open in another process")]
@@ -109,10 +109,10 @@ struct RecordLine<'a> {
 impl SavedConversation {
     /// Starts a new conversation in a directory. Creates the directory if it does not exist, and restricts it to the
     /// current user. The file is created with the first turn, so a conversation without turns leaves no file.
-    pub fn begin(directory: &Path) -> Result<Self, SavedConversationError> {
-        directory::make_private(directory).map_err(at(directory))?;
+    pub fn create(directory: &Path) -> Result<Self, SavedConversationError> {
+        directory::ensure_private(directory).map_err(file_error(directory))?;
         let began = SystemTime::now();
-        let path = directory::path(directory, &directory::new_id(began));
+        let path = directory::conversation_path(directory, &directory::new_id(began));
         Ok(Self { path, began, file: None, whole: 0, servers: Vec::new(), are_servers_written: true })
     }
 
@@ -125,13 +125,13 @@ impl SavedConversation {
     /// Fails if no conversation or several match, if another process has it open, if a newer version wrote it, or on an
     /// I/O error.
     pub fn resume(directory: &Path, id: Option<&str>) -> Result<Resumed, SavedConversationError> {
-        let id = directory::find(directory, id)?;
-        let path = directory::path(directory, &id);
-        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(at(&path))?;
+        let id = directory::find_id(directory, id)?;
+        let path = directory::conversation_path(directory, &id);
+        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(file_error(&path))?;
         lock(&file, &path, &id)?;
-        let bytes = read_whole(&mut file).map_err(at(&path))?;
+        let bytes = read_bounded(&mut file).map_err(file_error(&path))?;
         let FileContents { conversation, servers, problems, whole } =
-            file_reader::read(&bytes).map_err(|schema| SavedConversationError::Newer { id, schema })?;
+            file_reader::read_conversation(&bytes).map_err(|schema| SavedConversationError::Newer { id, schema })?;
         let (began, noted) = (SystemTime::now(), servers.clone());
         let saved = Self { path, began, file: Some(file), whole, servers: noted, are_servers_written: true };
         Ok(Resumed { saved, conversation, servers, problems })
@@ -140,7 +140,9 @@ impl SavedConversation {
     /// Lists at most `most` conversations of a directory, newest first.
     pub fn list(directory: &Path, most: usize) -> Result<Vec<ConversationSummary>, SavedConversationError> {
         let newest = directory::newest_first(directory)?.into_iter().take(most);
-        Ok(newest.filter_map(|(id, at)| file_reader::summary(&directory::path(directory, &id), id, at)).collect())
+        Ok(newest
+            .filter_map(|(id, at)| file_reader::summarize(&directory::conversation_path(directory, &id), id, at))
+            .collect())
     }
 
     /// Returns the id of the conversation.
@@ -150,14 +152,14 @@ impl SavedConversation {
 
     /// Appends a turn. Blocks on disk I/O.
     pub fn append(&mut self, turn: &ConversationTurn) -> Result<(), SavedConversationError> {
-        let line = turn.to_line().map_err(|error| at(&self.path)(error.into()))?;
+        let line = turn.to_line().map_err(|error| file_error(&self.path)(error.into()))?;
         self.ensure_file()?;
         self.write_servers()?;
         self.write_line(line)
     }
 
     /// Records the current servers if they differ from the last record. Blocks on disk I/O.
-    pub fn servers(&mut self, names: &[String]) -> Result<(), SavedConversationError> {
+    pub fn record_servers(&mut self, names: &[String]) -> Result<(), SavedConversationError> {
         if self.servers != names {
             self.servers = names.to_vec();
             self.are_servers_written = false;
@@ -170,7 +172,8 @@ impl SavedConversation {
             return Ok(());
         }
         let mut options = OpenOptions::new();
-        let file = options.create_new(true).append(true).mode(0o600).open(&self.path).map_err(at(&self.path))?;
+        let file =
+            options.create_new(true).append(true).mode(0o600).open(&self.path).map_err(file_error(&self.path))?;
         lock(&file, &self.path, self.id())?;
         self.file = Some(file);
         let (id, began) = (self.id().to_owned(), Timestamp(self.began).to_string());
@@ -187,7 +190,7 @@ impl SavedConversation {
 
     fn write(&mut self, said: &SavedRecord<'_>) -> Result<(), SavedConversationError> {
         let line = serde_json::to_string(&RecordLine { schema: SCHEMA, said });
-        self.write_line(line.map_err(|error| at(&self.path)(error.into()))?)
+        self.write_line(line.map_err(|error| file_error(&self.path)(error.into()))?)
     }
 
     /// Writes a line, overwriting the remains of a failed write.
@@ -195,19 +198,19 @@ impl SavedConversation {
         line.push('\n');
         let Some(file) = &mut self.file else { return Ok(()) };
         let written = file.set_len(self.whole).and_then(|()| file.write_all(line.as_bytes()));
-        written.map_err(at(&self.path))?;
+        written.map_err(file_error(&self.path))?;
         self.whole += line.len() as u64;
         Ok(())
     }
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> SavedConversationError {
+fn file_error(path: &Path) -> impl Fn(io::Error) -> SavedConversationError {
     let path = path.to_owned();
     move |error| SavedConversationError::File { path: path.clone(), error }
 }
 
 /// Reads a whole file. Fails if the file is too large: resuming from a partial read would overwrite the rest.
-fn read_whole(file: &mut File) -> io::Result<Vec<u8>> {
+fn read_bounded(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
@@ -218,7 +221,7 @@ fn lock(file: &File, path: &Path, id: &str) -> Result<(), SavedConversationError
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(SavedConversationError::Busy(id.to_owned())),
-        Err(TryLockError::Error(error)) => Err(at(path)(error)),
+        Err(TryLockError::Error(error)) => Err(file_error(path)(error)),
     }
 }
 

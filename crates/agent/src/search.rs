@@ -18,8 +18,8 @@ use bm25::{Embedding, Scorer, TokenEmbedder, TokenEmbedding};
 use field::IndexedField;
 use name_lookup::{NameIndex, NameMatch};
 use query::SearchTerm;
-pub use schema_arguments::arguments;
-use words::words;
+pub use schema_arguments::schema_arguments;
+use words::stemmed_words;
 
 /// Maximum bytes of a query.
 const MAX_QUERY_BYTES: usize = 400;
@@ -69,31 +69,33 @@ pub struct SearchHit {
 
 impl ToolIndex {
     /// Builds an index. Takes about 40 ms for a thousand tools, so it should not run on an async worker thread.
-    pub fn of<'a>(tools: impl IntoIterator<Item = SearchableTool<'a>>) -> Self {
+    pub fn build<'a>(tools: impl IntoIterator<Item = SearchableTool<'a>>) -> Self {
         let tools: Vec<SearchableTool<'a>> = tools.into_iter().collect();
-        let of_names = IndexedField::of(2.5, tools.iter().map(|tool| words(tool.name, LONGEST_NAME)));
-        let of_titles =
-            IndexedField::of(1.5, tools.iter().map(|tool| words(tool.title.unwrap_or_default(), LONGEST_NAME)));
+        let of_names = IndexedField::new(2.5, tools.iter().map(|tool| stemmed_words(tool.name, LONGEST_NAME)));
+        let of_titles = IndexedField::new(
+            1.5,
+            tools.iter().map(|tool| stemmed_words(tool.title.unwrap_or_default(), LONGEST_NAME)),
+        );
         let fields = [
             // Titles use the length of names: a single title would otherwise define the usual title length by itself.
-            of_titles.with_length_of(&of_names),
+            of_titles.with_reference_length_of(&of_names),
             of_names,
-            IndexedField::of(1.0, tools.iter().map(|tool| words(tool.text, MAX_TEXT_BYTES))),
-            IndexedField::of(0.25, tools.iter().map(of_arguments)),
-            IndexedField::of(0.7, tools.iter().map(|tool| words(tool.provider, LONGEST_NAME))),
+            IndexedField::new(1.0, tools.iter().map(|tool| stemmed_words(tool.text, MAX_TEXT_BYTES))),
+            IndexedField::new(0.25, tools.iter().map(argument_words)),
+            IndexedField::new(0.7, tools.iter().map(|tool| stemmed_words(tool.provider, LONGEST_NAME))),
         ];
         let mut scorer = Scorer::new();
-        (0..tools.len()).for_each(|at| scorer.upsert(&at, together(&fields, at)));
+        (0..tools.len()).for_each(|at| scorer.upsert(&at, combine_fields(&fields, at)));
         let vocabulary = fields.iter().flat_map(IndexedField::words).cloned().collect();
-        Self { names: NameIndex::of(&tools), scorer, vocabulary, tools: tools.len() }
+        Self { names: NameIndex::from_tools(&tools), scorer, vocabulary, tools: tools.len() }
     }
 
     /// Returns the best tools for a query, best first. Tools with a matching name, in any spelling, rank before all
     /// others. Irrelevant tools are omitted.
     pub fn search(&self, query: &str, most: usize) -> Vec<SearchHit> {
         let query = &query[..query.floor_char_boundary(MAX_QUERY_BYTES)];
-        let scores = self.scores(&query::terms(query, &self.vocabulary));
-        let named = self.names.named(query);
+        let scores = self.scores(&query::parse_terms(query, &self.vocabulary));
+        let named = self.names.find_named(query);
         let is_name = named.values().any(|how| *how == NameMatch::Verbatim);
         let share = if is_name { MIN_SCORE_SHARE_WITH_EXACT_NAME } else { MIN_SCORE_SHARE };
         let least = scores.iter().copied().fold(0.0, f32::max) * share;
@@ -101,7 +103,7 @@ impl ToolIndex {
         let mut hits: Vec<SearchHit> = fitting.map(|(at, score)| SearchHit { at, score: *score }).collect();
         for (at, how) in named {
             hits.retain(|hit| hit.at != at);
-            hits.push(SearchHit { at, score: scores[at] + head_start(how) });
+            hits.push(SearchHit { at, score: scores[at] + name_bonus(how) });
         }
         hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.at.cmp(&other.at)));
         hits.truncate(most);
@@ -112,7 +114,7 @@ impl ToolIndex {
     fn scores(&self, terms: &[SearchTerm]) -> Vec<f32> {
         let mut sums = vec![(0.0, 0.0); self.tools];
         for term in terms {
-            for ((sum, had), worth) in sums.iter_mut().zip(self.worth(term)) {
+            for ((sum, had), worth) in sums.iter_mut().zip(self.term_scores(term)) {
                 *sum += worth;
                 *had += f32::from(worth > 0.0);
             }
@@ -123,7 +125,7 @@ impl ToolIndex {
 
     /// Returns the score of a term for each tool. Only the best matching spelling is used, so that matching several
     /// spellings gains no advantage.
-    fn worth(&self, term: &SearchTerm) -> Vec<f32> {
+    fn term_scores(&self, term: &SearchTerm) -> Vec<f32> {
         let mut best = vec![0f32; self.tools];
         for (word, worth) in &term.spellings {
             let said = Embedding(vec![TokenEmbedding { index: u64::embed(word), value: 1.0 }]);
@@ -137,26 +139,26 @@ impl ToolIndex {
 
 /// Sums the word weights of a tool over all fields. Word rarity is computed over all fields as well, so that a tool
 /// gains no advantage from being the only one with a word in some field.
-fn together(fields: &[IndexedField], at: usize) -> Embedding<u64> {
+fn combine_fields(fields: &[IndexedField], at: usize) -> Embedding<u64> {
     let mut worth: BTreeMap<u64, f32> = BTreeMap::new();
-    for word in fields.iter().flat_map(|field| field.worth(at)) {
+    for word in fields.iter().flat_map(|field| field.word_weights(at)) {
         *worth.entry(word.index).or_default() += word.value;
     }
     Embedding(worth.into_iter().map(|(index, value)| TokenEmbedding { index, value }).collect())
 }
 
-fn of_arguments(tool: &SearchableTool<'_>) -> Vec<String> {
+fn argument_words(tool: &SearchableTool<'_>) -> Vec<String> {
     let mut text = String::new();
     for (name, said) in tool.arguments {
         if text.len() < MAX_TEXT_BYTES {
             text.extend([name, " ", said, " "]);
         }
     }
-    words(&text, MAX_TEXT_BYTES)
+    stemmed_words(&text, MAX_TEXT_BYTES)
 }
 
 /// Returns the bonus for a matching name, which exceeds any sum of term scores.
-fn head_start(how: NameMatch) -> f32 {
+fn name_bonus(how: NameMatch) -> f32 {
     match how {
         NameMatch::Letters => 1e5,
         NameMatch::Words => 2e5,

@@ -68,7 +68,7 @@ impl SubAgent {
     /// Creates a tool to register. Holds only a weak reference to the registry. A task may make 30 requests, or fewer
     /// if the limits are lower.
     pub fn new(model: Model, registry: &Arc<Registry>, limits: AgentLimits) -> Self {
-        let mut description = ToolDescription::new(TOOL_NAME, TOOL_DESCRIPTION, RawJson::known(TOOL_SCHEMA));
+        let mut description = ToolDescription::new(TOOL_NAME, TOOL_DESCRIPTION, RawJson::new_unchecked(TOOL_SCHEMA));
         // The gate checks each call of the sub-agent separately.
         (description.risk, description.permission) = (ToolRisk::Low, PermissionRequirement::NotNeeded);
         let limits = AgentLimits { requests: limits.requests.min(MAX_TASK_REQUESTS), ..limits };
@@ -86,24 +86,24 @@ impl SubAgent {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
         let names = registry.snapshot().iter().map(|tool| tool.description().name.clone()).collect::<Vec<_>>();
         let others = names.into_iter().filter(|name| **name != *TOOL_NAME).collect();
-        let service = SubAgentConfig { tools: Arc::new(others), left: team.map(RunBudget::left) };
+        let service = SubAgentConfig { tools: Arc::new(others), left: team.map(RunBudget::requests_left) };
         let caller = ToolCaller { name: "sub-agent".into(), consent: CallerConsent::Ask };
         let agent = Agent::new(self.model.clone(), registry, self.limits).with_effort(self.effort);
-        let agent = agent.working_for_another(caller, service);
+        let agent = agent.into_sub_agent(caller, service);
         let conversation = Conversation { system: Some(SUB_AGENT_PROMPT.to_owned()), turns: Vec::new() };
-        Ok(agent.start(conversation, vec![TurnBlock::Text(task.prompt.clone())]))
+        Ok(agent.start_run(conversation, vec![TurnBlock::Text(task.prompt.clone())]))
     }
 
-    async fn work(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
-        let team = RunBudget::of_this_call();
+    async fn run_task(&self, task: SubAgentTask, progress: Option<ProgressSink>) -> Result<ToolOutcome, ToolError> {
+        let team = RunBudget::current();
         // Registered until the end, so that the parent run waits for this sub-agent.
-        let mut member = team.as_deref().map(RunBudget::join);
+        let mut member = team.as_deref().map(RunBudget::register_sub_agent);
         let mut run = self.start(&task, team.as_deref())?;
         let mut work = SubAgentRun { task, progress, team, calls: 0.0, last: None, ending: RunEnding::Cancelled };
         loop {
-            match next(&mut run, member.as_mut()).await {
+            match next_event(&mut run, member.as_mut()).await {
                 SubAgentEvent::Dismissed => run.cancel(),
-                SubAgentEvent::Told(Some(event)) => work.heard(event),
+                SubAgentEvent::Told(Some(event)) => work.on_event(event),
                 SubAgentEvent::Told(None) => return Ok(work.outcome()),
             }
         }
@@ -111,29 +111,32 @@ impl SubAgent {
 }
 
 impl SubAgentRun {
-    fn heard(&mut self, event: RunEvent) {
-        if let (Some(team), Some(spent)) = (&self.team, spent(&event)) {
-            team.spend(spent);
+    fn on_event(&mut self, event: RunEvent) {
+        if let (Some(team), Some(spent)) = (&self.team, event_usage(&event)) {
+            team.add_usage(spent);
         }
         match event {
-            RunEvent::CallBegun { tool, .. } => self.tell(&tool),
+            RunEvent::CallBegun { tool, .. } => self.report_progress(&tool),
             RunEvent::Turn(turn) if turn.role == TurnRole::Assistant => self.last = Some(turn),
             RunEvent::Ended(how) => self.ending = how,
             _ => {}
         }
     }
 
-    fn tell(&mut self, tool: &str) {
+    fn report_progress(&mut self, tool: &str) {
         self.calls += 1.0;
         if let Some(sink) = &self.progress {
-            let message =
-                format!("{}: {}", EscapedText::line(&self.task.description, 80), EscapedText::line(tool, 100));
+            let message = format!(
+                "{}: {}",
+                EscapedText::single_line(&self.task.description, 80),
+                EscapedText::single_line(tool, 100)
+            );
             sink(CallProgress { done: self.calls, total: None, message: Some(message) });
         }
     }
 
     fn outcome(&self) -> ToolOutcome {
-        outcome(&self.ending, &self.last.as_ref().map(words).unwrap_or_default())
+        task_outcome(&self.ending, &self.last.as_ref().map(turn_text).unwrap_or_default())
     }
 }
 
@@ -149,7 +152,7 @@ impl Tool for SubAgent {
                 Ok(_) => return Ok(ToolOutcome::error("the prompt is empty")),
                 Err(error) => return Ok(ToolOutcome::error(format!("invalid arguments: {error}"))),
             };
-            let work = self.work(task, call.progress);
+            let work = self.run_task(task, call.progress);
             let Some(limit) = call.timeout else { return work.await };
             let late = |_| ToolError::new(ToolErrorKind::TimedOut, "the sub-agent timed out");
             tokio::time::timeout(limit, work).await.map_err(late)?
@@ -157,24 +160,24 @@ impl Tool for SubAgent {
     }
 }
 
-async fn next(run: &mut AgentRun, member: Option<&mut SubAgentHandle>) -> SubAgentEvent {
+async fn next_event(run: &mut AgentRun, member: Option<&mut SubAgentHandle>) -> SubAgentEvent {
     tokio::select! {
         biased;
-        () = dismissed(member) => SubAgentEvent::Dismissed,
-        event = run.next() => SubAgentEvent::Told(event),
+        () = wait_for_shutdown(member) => SubAgentEvent::Dismissed,
+        event = run.next_event() => SubAgentEvent::Told(event),
     }
 }
 
 /// Waits for the shutdown signal of the parent run. Waits forever without a parent run.
-async fn dismissed(member: Option<&mut SubAgentHandle>) {
+async fn wait_for_shutdown(member: Option<&mut SubAgentHandle>) {
     match member {
-        Some(member) => member.dismissed().await,
+        Some(member) => member.wait_for_shutdown().await,
         None => std::future::pending().await,
     }
 }
 
 /// Returns the usage that an event reports.
-fn spent(event: &RunEvent) -> Option<ModelUsage> {
+fn event_usage(event: &RunEvent) -> Option<ModelUsage> {
     match *event {
         RunEvent::Asking { .. } => Some(ModelUsage { requests: 1, ..ModelUsage::default() }),
         RunEvent::Usage { input, output, cached } => Some(ModelUsage { requests: 0, input, output, cached }),
@@ -182,7 +185,7 @@ fn spent(event: &RunEvent) -> Option<ModelUsage> {
     }
 }
 
-fn words(turn: &ConversationTurn) -> String {
+fn turn_text(turn: &ConversationTurn) -> String {
     let text = |block: &TurnBlock| match block {
         TurnBlock::Text(text) => Some(text.clone()),
         _ => None,
@@ -191,9 +194,9 @@ fn words(turn: &ConversationTurn) -> String {
 }
 
 /// Builds the outcome for the parent agent: the last message, or the reason why the task did not finish.
-fn outcome(ending: &RunEnding, words: &str) -> ToolOutcome {
+fn task_outcome(ending: &RunEnding, words: &str) -> ToolOutcome {
     let why = match ending {
-        RunEnding::Done if !words.trim().is_empty() => return ToolOutcome::text_of(words),
+        RunEnding::Done if !words.trim().is_empty() => return ToolOutcome::from_text(words),
         RunEnding::Done => "it ended without a message".to_owned(),
         RunEnding::Cancelled => "it was cancelled".to_owned(),
         RunEnding::Refused => "the model refused".to_owned(),
@@ -229,7 +232,7 @@ mod tests {
                 true,
             ),
         ] {
-            let outcome = outcome(&ending, words);
+            let outcome = task_outcome(&ending, words);
             assert_eq!((outcome.text().as_str(), outcome.is_error), (expected, is_error));
         }
     }

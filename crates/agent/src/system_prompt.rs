@@ -2,7 +2,7 @@
 
 use wharf_spec::EscapedText;
 
-use crate::quotation::marked;
+use crate::quotation::prefix_lines;
 
 /// Maximum characters of one server's instructions.
 const MAX_INSTRUCTION_CHARS: usize = 4 << 10;
@@ -51,22 +51,22 @@ pub fn system_prompt(surrounding: &AgentEnvironment, instructions: &[ServerInstr
     let mut prompt = AGENT_PROMPT.to_owned();
     for (what, value) in [("Working directory", directory), ("Today", day)] {
         if !value.is_empty() {
-            prompt.push_str(&format!("\n{what}: {}", EscapedText::line(value, 1000)));
+            prompt.push_str(&format!("\n{what}: {}", EscapedText::single_line(value, 1000)));
         }
     }
-    let words = words_of_servers(instructions);
+    let words = server_instructions(instructions);
     if !words.is_empty() {
         prompt.push_str(&format!("\n{SERVERS_PROMPT}{words}"));
     }
     prompt
 }
 
-fn words_of_servers(instructions: &[ServerInstructions]) -> String {
+fn server_instructions(instructions: &[ServerInstructions]) -> String {
     let mut words = String::new();
     let said = instructions.iter().filter(|instructions| !instructions.text.trim().is_empty());
     for ServerInstructions { from, text } in said {
-        let from = EscapedText::line(from, 100);
-        let quoted = marked(&EscapedText::lines(text.trim(), MAX_INSTRUCTION_CHARS).to_string());
+        let from = EscapedText::single_line(from, 100);
+        let quoted = prefix_lines(&EscapedText::multiline(text.trim(), MAX_INSTRUCTION_CHARS).to_string());
         let section = format!("\nServer `{from}`:\n{quoted}\n");
         match words.len() + section.len() <= MAX_INSTRUCTIONS_BYTES {
             true => words.push_str(&section),

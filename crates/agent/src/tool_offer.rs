@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use wharf_json::RawJson;
 use wharf_spec::EscapedText;
-use wharf_tools::{RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, nearest};
+use wharf_tools::{RegistryCallError, RegistrySnapshot, ToolDescription, ToolOutcome, closest_name};
 
-use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableTool, compile};
+use crate::provider::{ApiFormat, EncodedTools, ModelToolDefinition, UnencodableTool, encode_tools};
 use search_tool::SearchTool;
 
 /// Maximum bytes of the definitions of the search tool and the call tool together.
@@ -54,49 +54,57 @@ impl ToolOffer {
     /// search tool and a call tool in their place. Only tools accepted by `wanted` are available at all.
     ///
     /// The embedding program's own tools stay offered directly, in the order of their names, as long as they fit.
-    pub fn of(snapshot: &RegistrySnapshot, format: ApiFormat, most_tokens: u64, wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn from_snapshot(
+        snapshot: &RegistrySnapshot,
+        format: ApiFormat,
+        most_tokens: u64,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Self {
         let all = snapshot.iter().map(|tool| tool.description().clone());
         let tools: BTreeMap<_, _> =
             all.filter(|tool| wanted(&tool.name)).map(|tool| (tool.name.clone(), tool)).collect();
-        let mut definitions = compile(format, &tools.values().map(|tool| definition(tool)).collect::<Vec<_>>());
-        let finding = (tokens(definitions.size()) > most_tokens).then(|| {
-            keep_own(&mut definitions, &tools, most_tokens);
-            let hidden = tools.values().filter(|tool| !definitions.tells_of(&tool.name)).cloned().collect();
-            DeferredTools::new(["SearchTools", "CallTool"].map(|name| free_name(name, snapshot)), hidden)
+        let mut definitions =
+            encode_tools(format, &tools.values().map(|tool| tool_definition(tool)).collect::<Vec<_>>());
+        let finding = (estimate_tokens(definitions.size_bytes()) > most_tokens).then(|| {
+            retain_own_tools(&mut definitions, &tools, most_tokens);
+            let hidden = tools.values().filter(|tool| !definitions.includes(&tool.name)).cloned().collect();
+            DeferredTools::new(["SearchTools", "CallTool"].map(|name| unused_name(name, snapshot)), hidden)
         });
         let two = finding.iter().flat_map(DeferredTools::definitions);
         two.for_each(|definition| definitions.add(format, &definition));
         for UnencodableTool { name, reason } in &definitions.withheld {
-            tracing::warn!(tool = %EscapedText::line(name, 100), %reason, "tool not offered to the model");
+            tracing::warn!(tool = %EscapedText::single_line(name, 100), %reason, "tool not offered to the model");
         }
         Self { definitions: Arc::new(definitions), tools, finding }
     }
 
     /// Returns the approximate number of tokens of the definitions in each request.
     pub fn tokens(&self) -> u64 {
-        tokens(self.definitions.size())
+        estimate_tokens(self.definitions.size_bytes())
     }
 
     /// Resolves a call by the name and the arguments that the model gave.
     ///
     /// A deferred tool can also be called directly by its own name, as models often do.
-    pub fn meaning(&self, name: &str, arguments: &RawJson) -> ResolvedCall {
+    pub fn resolve(&self, name: &str, arguments: &RawJson) -> ResolvedCall {
         match &self.finding {
-            Some(finding) if name == finding.search.name() => ResolvedCall::Answer(finding.search.answer(arguments)),
-            Some(finding) if name == finding.call => match call_tool::read(arguments) {
-                Ok((tool, arguments)) => self.call(&tool, arguments),
+            Some(finding) if name == finding.search.name() => {
+                ResolvedCall::Answer(finding.search.run_search(arguments))
+            }
+            Some(finding) if name == finding.call => match call_tool::parse_arguments(arguments) {
+                Ok((tool, arguments)) => self.resolve_name(&tool, arguments),
                 Err(outcome) => ResolvedCall::Answer(outcome),
             },
-            _ => self.call(name, arguments.clone()),
+            _ => self.resolve_name(name, arguments.clone()),
         }
     }
 
-    fn call(&self, name: &str, arguments: RawJson) -> ResolvedCall {
+    fn resolve_name(&self, name: &str, arguments: RawJson) -> ResolvedCall {
         if self.tools.contains_key(name) {
             return ResolvedCall::Call { tool: name.to_owned(), arguments };
         }
-        let close = nearest(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
-        ResolvedCall::Answer(RegistryCallError::unknown(name, close).to_outcome())
+        let close = closest_name(name, self.tools.keys().map(|name| &**name)).map(Arc::from);
+        ResolvedCall::Answer(RegistryCallError::unknown_tool(name, close).to_outcome())
     }
 }
 
@@ -112,10 +120,14 @@ impl DeferredTools {
 }
 
 /// Keeps the definitions of the embedding program's own tools, as many as fit next to the search and call tools.
-fn keep_own(definitions: &mut EncodedTools, tools: &BTreeMap<Arc<str>, Arc<ToolDescription>>, most_tokens: u64) {
-    let mut left = most_tokens.saturating_sub(tokens(MAX_SEARCH_AND_CALL_BYTES));
+fn retain_own_tools(
+    definitions: &mut EncodedTools,
+    tools: &BTreeMap<Arc<str>, Arc<ToolDescription>>,
+    most_tokens: u64,
+) {
+    let mut left = most_tokens.saturating_sub(estimate_tokens(MAX_SEARCH_AND_CALL_BYTES));
     let is_own = |name: &str| tools.get(name).is_some_and(|tool| tool.origin.is_none());
-    definitions.keep(|name, bytes| match left.checked_sub(tokens(bytes)) {
+    definitions.retain(|name, bytes| match left.checked_sub(estimate_tokens(bytes)) {
         Some(rest) if is_own(name) => {
             left = rest;
             true
@@ -125,19 +137,19 @@ fn keep_own(definitions: &mut EncodedTools, tools: &BTreeMap<Arc<str>, Arc<ToolD
 }
 
 /// Returns the name, with a number appended if a tool already has it.
-fn free_name(name: &str, snapshot: &RegistrySnapshot) -> String {
+fn unused_name(name: &str, snapshot: &RegistrySnapshot) -> String {
     let taken = |name: &str| snapshot.iter().any(|tool| &*tool.description().name == name);
     let numbered = (2..).map(|number: u64| format!("{name}{number}"));
     std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-fn definition(tool: &ToolDescription) -> ModelToolDefinition {
+fn tool_definition(tool: &ToolDescription) -> ModelToolDefinition {
     let ToolDescription { name, text, schema, .. } = tool;
     ModelToolDefinition { name: name.to_string(), description: text.clone(), schema: schema.clone() }
 }
 
 /// Estimates the tokens of a text as a quarter of its bytes.
-pub(crate) fn tokens(bytes: usize) -> u64 {
+pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(4)).unwrap_or(u64::MAX)
 }
 

@@ -21,14 +21,14 @@ use wharf_net::{
     RequestCredentials, StatusCode,
 };
 
-use self::credential_headers::{carried, is_confidential};
+use self::credential_headers::{credential_headers, is_confidential};
 use self::flows::{AuthorizationFlows, NetworkFlows};
 use self::inner::AccountInner;
 use self::login_logout::LoginParameters;
-use self::rejection::not_authorized;
-use self::renewal::wants_login;
+use self::rejection::to_not_authorized;
+use self::renewal::needs_login;
 use self::single_flight::{SingleFlight, TaskCounter};
-use self::state::{AccountState, ActiveLogin, CredentialState, has_ended};
+use self::state::{AccountState, ActiveLogin, CredentialState, has_expired};
 use crate::browser::LoginBrowser;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
@@ -83,7 +83,7 @@ impl AccountOptions {
     /// Creates the default options: discovered endpoints, no visitor, and the system clock.
     pub fn new(key: AccountKey, url: Url, vault: Arc<dyn Vault>) -> Self {
         let (settings, net) = (AuthSettings::default(), NetOptions::default());
-        Self { key, url, settings, vault, net, visitor: None, takes_flat: false, now: Arc::new(system_time) }
+        Self { key, url, settings, vault, net, visitor: None, takes_flat: false, now: Arc::new(unix_millis) }
     }
 }
 
@@ -91,10 +91,10 @@ impl Account {
     /// Creates an account. Does no I/O.
     pub fn new(options: AccountOptions) -> Self {
         let flows = NetworkFlows::new(&options);
-        Self::with(options, Arc::new(flows))
+        Self::with_flows(options, Arc::new(flows))
     }
 
-    fn with(options: AccountOptions, flows: Arc<dyn AuthorizationFlows>) -> Self {
+    fn with_flows(options: AccountOptions, flows: Arc<dyn AuthorizationFlows>) -> Self {
         let inner = AccountInner {
             key: options.key,
             url: options.url,
@@ -121,26 +121,30 @@ impl Account {
     /// # Cancel safety
     /// When all waiting callers are dropped, the login is cancelled. Tokens received by then are stored.
     pub async fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> Result<LoginOutcome, LoginError> {
-        let wanted = self.inner.memory().wanted();
-        self.enter(visitor, wanted).await
+        let wanted = self.inner.state().scope_to_request();
+        self.log_in_with(visitor, wanted).await
     }
 
     /// Like [`Account::log_in`], with additional scopes, separated by spaces.
     pub async fn log_in_for(&self, more: &str, visitor: Arc<dyn LoginBrowser>) -> Result<LoginOutcome, LoginError> {
         let before = self.inner.load().await.ok().flatten().and_then(|kept| kept.asked);
-        self.enter(visitor, scope::union(before.as_deref(), Some(more))).await
+        self.log_in_with(visitor, scope::union(before.as_deref(), Some(more))).await
     }
 
-    async fn enter(&self, visitor: Arc<dyn LoginBrowser>, scope: Option<String>) -> Result<LoginOutcome, LoginError> {
-        let challenge = self.inner.memory().challenge.clone();
+    async fn log_in_with(
+        &self,
+        visitor: Arc<dyn LoginBrowser>,
+        scope: Option<String>,
+    ) -> Result<LoginOutcome, LoginError> {
+        let challenge = self.inner.state().challenge.clone();
         let login =
             self.inner.log_in(LoginParameters { visitor: Some(visitor), challenge, before: None, scope }).await?;
-        self.inner.memory().forgive();
+        self.inner.state().clear_failures();
         Ok(login)
     }
 
     /// Checks that a login could be stored. Call this before asking the user to log in.
-    pub async fn can_keep(&self) -> Result<(), LoginError> {
+    pub async fn check_storage(&self) -> Result<(), LoginError> {
         self.inner.lock().await.map(drop)
     }
 
@@ -154,8 +158,8 @@ impl Account {
     /// a refresh token already sent is spent, and its replacement may not be stored yet.
     pub async fn finish(&self) {
         let settled = async {
-            self.inner.renewals.settled().await;
-            self.inner.keeping.settled().await;
+            self.inner.renewals.wait_until_idle().await;
+            self.inner.keeping.wait_until_idle().await;
         };
         if timeout(FINISH_TIMEOUT, settled).await.is_err() {
             tracing::warn!(server = %self.inner.key.server, "exiting while a token renewal is still running");
@@ -163,9 +167,9 @@ impl Account {
     }
 
     /// Returns the stored login and its location.
-    pub async fn standing(&self) -> Result<AccountStatus, LoginError> {
-        let kept = self.inner.in_vault(|vault, key| vault.load(key)).await?;
-        Ok(AccountStatus { kept, place: self.inner.vault.place() })
+    pub async fn status(&self) -> Result<AccountStatus, LoginError> {
+        let kept = self.inner.with_vault(|vault, key| vault.load(key)).await?;
+        Ok(AccountStatus { kept, place: self.inner.vault.location() })
     }
 }
 
@@ -175,63 +179,63 @@ impl Authorizer for Account {
         if url.origin() != self.inner.url.origin() || !is_confidential(url) {
             return RequestCredentials::None;
         }
-        match self.inner.look() {
+        match self.inner.credential_state() {
             CredentialState::Nothing => RequestCredentials::None,
-            CredentialState::Live(held) => match self.inner.carried(&held, method, url) {
+            CredentialState::Live(held) => match self.inner.headers(&held, method, url) {
                 Some(carried) => RequestCredentials::Ready(carried),
                 None => RequestCredentials::None,
             },
             CredentialState::Unread | CredentialState::Due(_) => {
                 let (inner, method, url) = (self.inner.clone(), method.clone(), url.clone());
-                RequestCredentials::Later(Box::pin(async move { inner.made_ready(&method, &url).await }))
+                RequestCredentials::Later(Box::pin(async move { inner.prepare_headers(&method, &url).await }))
             }
         }
     }
 
     /// Stores the nonce for the next proof, and records that the server accepted the credentials unless it responded
     /// otherwise.
-    fn answered(&self, status: StatusCode, headers: &HeaderMap) {
-        self.inner.nonces.note(self.inner.url.as_str(), headers);
+    fn on_response(&self, status: StatusCode, headers: &HeaderMap) {
+        self.inner.nonces.store_from_headers(self.inner.url.as_str(), headers);
         if status != StatusCode::UNAUTHORIZED && !status.is_server_error() {
-            self.inner.memory().prove();
+            self.inner.state().record_acceptance();
         }
     }
 
     /// Renews the tokens, logs in, or requests additional scopes.
-    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
-        Box::pin(self.inner.clone().refused(refusal))
+    fn on_rejection(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
+        Box::pin(self.inner.clone().handle_rejection(refusal))
     }
 }
 
 impl AccountInner {
-    fn look(&self) -> CredentialState {
-        self.memory().look((self.now)(), self.is_unattended)
+    fn credential_state(&self) -> CredentialState {
+        self.state().credential_state((self.now)(), self.is_unattended)
     }
 
-    fn carried(&self, held: &ActiveLogin, method: &Method, url: &Url) -> Option<CredentialHeaders> {
-        let nonce = if held.key.is_some() { self.nonces.of(url.as_str()) } else { None };
-        carried(held, method, url, nonce.as_deref(), (self.now)())
+    fn headers(&self, held: &ActiveLogin, method: &Method, url: &Url) -> Option<CredentialHeaders> {
+        let nonce = if held.key.is_some() { self.nonces.nonce_for(url.as_str()) } else { None };
+        credential_headers(held, method, url, nonce.as_deref(), (self.now)())
     }
 
     /// Loads and renews the tokens as needed, then returns the headers.
-    async fn made_ready(
+    async fn prepare_headers(
         self: Arc<Self>,
         method: &Method,
         url: &Url,
     ) -> Result<Option<CredentialHeaders>, NotAuthorized> {
-        if matches!(self.look(), CredentialState::Unread) {
-            self.read().await;
+        if matches!(self.credential_state(), CredentialState::Unread) {
+            self.load_initial().await;
         }
-        if let CredentialState::Due(held) = self.look() {
-            self.renew_ahead(&held).await.map_err(not_authorized)?;
+        if let CredentialState::Due(held) = self.credential_state() {
+            self.renew_before_expiry(&held).await.map_err(to_not_authorized)?;
         }
-        let held = self.memory().held();
-        Ok(held.and_then(|held| self.carried(&held, method, url)))
+        let held = self.state().active_login();
+        Ok(held.and_then(|held| self.headers(&held, method, url)))
     }
 
     /// Renews tokens that expire soon. While the tokens are valid, a failure is ignored unless it requires a login. If
     /// a login is possible when the server demands one, such a failure is ignored as well.
-    async fn renew_ahead(self: &Arc<Self>, held: &ActiveLogin) -> Result<(), LoginError> {
+    async fn renew_before_expiry(self: &Arc<Self>, held: &ActiveLogin) -> Result<(), LoginError> {
         let Some(tokens) = &held.kept.tokens else { return Ok(()) };
         let can_renew = tokens.refresh.is_some();
         let renewed = match tokens.refresh {
@@ -239,13 +243,13 @@ impl AccountInner {
             None => {
                 let entry =
                     LoginParameters { visitor: None, challenge: None, before: None, scope: held.kept.asked.clone() };
-                self.get_alone(entry).await
+                self.log_in_unattended(entry).await
             }
         };
         match renewed {
-            Err(error) if has_ended(tokens, (self.now)()) && !can_renew => Err(error),
-            Err(error) if can_renew && wants_login(&error) && self.can_log_in() => Ok(()),
-            Err(error) if can_renew && (error.needs_person() || has_ended(tokens, (self.now)())) => Err(error),
+            Err(error) if has_expired(tokens, (self.now)()) && !can_renew => Err(error),
+            Err(error) if can_renew && needs_login(&error) && self.can_log_in() => Ok(()),
+            Err(error) if can_renew && (error.needs_user() || has_expired(tokens, (self.now)())) => Err(error),
             Err(error) => {
                 tracing::debug!(%error, "renewal failed, using the current token until it expires");
                 Ok(())
@@ -255,7 +259,7 @@ impl AccountInner {
     }
 }
 
-fn system_time() -> u64 {
+fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -18,13 +18,13 @@ use url::{Url, form_urlencoded};
 use wharf_json::{JsonLimitExceeded, JsonLimits};
 use wharf_net::{
     AddressPolicy, HeaderMap, HeaderName, HeaderValue, HttpRequest, Method, Net, NetOptions, NetworkZone,
-    RedirectPolicy, SendError, StatusCode, header, literal,
+    RedirectPolicy, SendError, StatusCode, header, ip_literal,
 };
 
 use crate::challenge::AuthChallenge;
 use crate::settings::AuthSettings;
 
-pub(crate) use url_check::{checked, is_localhost, shown};
+pub(crate) use url_check::{check_url, display_url, is_localhost};
 
 /// Timeout of a request, from the connection to the last byte.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(crate) enum UrlSource {
 
 impl UrlSource {
     /// Returns the source of a URL: the user, if it is one of the configured URLs.
-    pub fn of(address: &str, settings: &AuthSettings) -> Self {
+    pub fn from_settings(address: &str, settings: &AuthSettings) -> Self {
         let given =
             [&settings.authorization_url, &settings.token_url, &settings.registration_url, &settings.device_url];
         match given.into_iter().flatten().any(|given| given == address) {
@@ -138,20 +138,20 @@ impl AuthHttpClient {
 
     /// Sends an unauthenticated request to the server and returns its challenge. Some servers name their metadata URL
     /// only there. Reads only the headers. Errors are ignored.
-    pub async fn challenge(&self) -> Option<AuthChallenge> {
-        let refused = tokio::time::timeout(PATIENCE, self.0.knock()).await.ok()?.ok()?;
-        AuthChallenge::best(AuthChallenge::all(&refused))
+    pub async fn probe_challenge(&self) -> Option<AuthChallenge> {
+        let refused = tokio::time::timeout(PATIENCE, self.0.send_unauthenticated_ping()).await.ok()?.ok()?;
+        AuthChallenge::most_specific(AuthChallenge::from_headers(&refused))
     }
 
     async fn fetch(&self, order: FetchRequest<'_>) -> Result<FetchedResponse, FetchError> {
         let address = order.address;
-        let fetched = match checked(address) {
+        let fetched = match check_url(address) {
             Ok(url) => tokio::time::timeout(PATIENCE, self.0.exchange(url, order)).await,
-            Err(flaw) => Ok(Err(FetchProblem::lasting(flaw))),
+            Err(flaw) => Ok(Err(FetchProblem::permanent(flaw))),
         };
-        let late = |_| Err(FetchProblem::passing(format!("no complete response within {} s", PATIENCE.as_secs())));
+        let late = |_| Err(FetchProblem::transient(format!("no complete response within {} s", PATIENCE.as_secs())));
         fetched.unwrap_or_else(late).map_err(|trouble| FetchError {
-            reason: format!("{}: {}", shown(address), trouble.reason),
+            reason: format!("{}: {}", display_url(address), trouble.reason),
             may_pass: trouble.may_pass,
         })
     }
@@ -159,14 +159,14 @@ impl AuthHttpClient {
 
 impl HttpPools {
     /// Sends an unauthenticated `ping` to the server.
-    async fn knock(&self) -> Result<HeaderMap, FetchProblem> {
+    async fn send_unauthenticated_ping(&self) -> Result<HeaderMap, FetchProblem> {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
         ]);
         let (method, url, redirects) = (Method::POST, self.server.clone(), RedirectPolicy::SameOrigin);
         let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-        let net = self.way(&url, UrlSource::ByOwner).await?;
+        let net = self.pool_for(&url, UrlSource::ByOwner).await?;
         Ok(net.send(HttpRequest { method, url, headers, body, redirects }).await?.headers)
     }
 
@@ -174,18 +174,18 @@ impl HttpPools {
         let FetchRequest { method, mut headers, body, redirects, .. } = order;
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("wharf/", env!("CARGO_PKG_VERSION"))));
-        let net = self.way(&url, order.named).await?;
+        let net = self.pool_for(&url, order.named).await?;
         let mut response = net.send(HttpRequest { method, url, headers, body, redirects }).await?;
         let body = response.body.collect(MOST_BYTES).await.map_err(|error| FetchProblem {
             may_pass: matches!(error, wharf_net::BodyError::Broken(_)),
             reason: error.to_string(),
         })?;
-        let json = decoded(&body).map_err(|bound| FetchProblem::lasting(format!("the response has {bound}")))?;
+        let json = parse_json(&body).map_err(|bound| FetchProblem::permanent(format!("the response has {bound}")))?;
         Ok(FetchedResponse { status: response.status, headers: response.headers, json })
     }
 
     /// Returns the pool for a URL. URLs of the server's own origin are treated as configured.
-    async fn way(&self, url: &Url, named: UrlSource) -> Result<&Net, FetchProblem> {
+    async fn pool_for(&self, url: &Url, named: UrlSource) -> Result<&Net, FetchProblem> {
         if named == UrlSource::ByOwner || url.origin() == self.server.origin() {
             return self.for_owner.get_or_try_init(|| self.open(AddressPolicy::Anywhere)).await;
         }
@@ -203,7 +203,7 @@ impl HttpPools {
         options.reach = reach;
         Net::open(&options).await.map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            FetchProblem::lasting(format!("{error}{cause}"))
+            FetchProblem::permanent(format!("{error}{cause}"))
         })
     }
 
@@ -211,8 +211,8 @@ impl HttpPools {
     /// the public internet.
     async fn zone(&self) -> Result<Option<NetworkZone>, FetchProblem> {
         let host = self.server.host_str().unwrap_or_default();
-        if let Some(address) = literal(host) {
-            return Ok(NetworkZone::of(address));
+        if let Some(address) = ip_literal(host) {
+            return Ok(NetworkZone::from_address(address));
         }
         if is_localhost(host) {
             return Ok(Some(NetworkZone::Loopback));
@@ -224,7 +224,7 @@ impl HttpPools {
             Ok(addresses) => Ok(zone_of_name(addresses.map(|address| address.ip()))),
             // A name that only the proxy can resolve.
             Err(_) if self.options.proxy.is_some() => Ok(None),
-            Err(error) => Err(FetchProblem::passing(format!("the server's host name cannot be resolved: {error}"))),
+            Err(error) => Err(FetchProblem::transient(format!("the server's host name cannot be resolved: {error}"))),
         }
     }
 }
@@ -239,7 +239,7 @@ fn is_local_name(name: &str) -> bool {
 /// Returns the zone of a name with these addresses: private, if all of them are. Never loopback or link-local, where
 /// cloud providers serve credentials.
 fn zone_of_name(addresses: impl Iterator<Item = IpAddr>) -> Option<NetworkZone> {
-    let mut zones = addresses.map(NetworkZone::of).peekable();
+    let mut zones = addresses.map(NetworkZone::from_address).peekable();
     zones.peek()?;
     zones.all(|zone| zone == Some(NetworkZone::Private)).then_some(NetworkZone::Private)
 }
@@ -251,11 +251,11 @@ struct FetchProblem {
 }
 
 impl FetchProblem {
-    fn lasting(reason: impl Into<String>) -> Self {
+    fn permanent(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), may_pass: false }
     }
 
-    fn passing(reason: String) -> Self {
+    fn transient(reason: String) -> Self {
         Self { reason, may_pass: true }
     }
 }
@@ -266,13 +266,13 @@ impl From<SendError> for FetchProblem {
             SendError::Blocked(_) => " (named by a server; set the URL under `oauth` in the entry to allow it)",
             _ => "",
         };
-        Self { reason: format!("{error}{hint}"), may_pass: error.may_pass() }
+        Self { reason: format!("{error}{hint}"), may_pass: error.is_transient() }
     }
 }
 
 /// Parses a body as JSON. The limits are checked only if it starts like JSON, since other content may have any number
 /// of brackets.
-fn decoded(body: &[u8]) -> Result<Option<Value>, JsonLimitExceeded> {
+fn parse_json(body: &[u8]) -> Result<Option<Value>, JsonLimitExceeded> {
     if matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
         JSON_LIMITS.check(body)?;
     }

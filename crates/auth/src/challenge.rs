@@ -32,17 +32,17 @@ pub enum TokenScheme {
 impl AuthChallenge {
     /// Parses the challenges in the headers of a response, in order. Schemes other than `Bearer` and `DPoP` are
     /// skipped.
-    pub fn all(headers: &HeaderMap) -> Vec<Self> {
+    pub fn from_headers(headers: &HeaderMap) -> Vec<Self> {
         let mut reading = ChallengeParser::default();
         for value in headers.get_all(header::WWW_AUTHENTICATE) {
-            reading.read(&String::from_utf8_lossy(value.as_bytes()));
+            reading.parse_header(&String::from_utf8_lossy(value.as_bytes()));
         }
         reading.challenges.truncate(MAX_CHALLENGES);
         reading.challenges
     }
 
     /// Returns the first challenge with a metadata URL, else the first challenge.
-    pub fn best(challenges: Vec<Self>) -> Option<Self> {
+    pub fn most_specific(challenges: Vec<Self>) -> Option<Self> {
         let index = challenges.iter().position(|challenge| challenge.resource_metadata.is_some()).unwrap_or(0);
         challenges.into_iter().nth(index)
     }
@@ -52,7 +52,7 @@ impl AuthChallenge {
     }
 
     /// Sets a known parameter that is not set yet.
-    fn take(&mut self, name: &str, value: String) {
+    fn set_parameter(&mut self, name: &str, value: String) {
         let places = [
             ("resource_metadata", &mut self.resource_metadata),
             ("scope", &mut self.scope),
@@ -91,7 +91,7 @@ enum ParserPosition {
 impl ChallengeParser {
     /// Parses one header. A word followed by `=` is a parameter. Any other word is a scheme, or credentials if it
     /// directly follows a scheme (RFC 9110, 11.2).
-    fn read(&mut self, text: &str) {
+    fn parse_header(&mut self, text: &str) {
         self.place = ParserPosition::Nowhere;
         let mut rest = text;
         while self.challenges.len() <= MAX_CHALLENGES {
@@ -114,7 +114,7 @@ impl ChallengeParser {
         let known =
             matches!(self.place, ParserPosition::AfterScheme { known: true } | ParserPosition::Within { known: true });
         if let Some(challenge) = self.challenges.last_mut().filter(|_| known) {
-            challenge.take(name, value);
+            challenge.set_parameter(name, value);
         }
         self.place = ParserPosition::Within { known };
         rest
@@ -173,7 +173,7 @@ mod tests {
         for value in values {
             headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_bytes(value).unwrap());
         }
-        AuthChallenge::all(&headers)
+        AuthChallenge::from_headers(&headers)
     }
 
     /// Compares scheme, metadata URL, scope and error of each challenge. `-` means absent.

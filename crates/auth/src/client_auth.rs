@@ -9,7 +9,7 @@ use wharf_spec::Secret;
 
 use crate::client::{OAuthClient, TokenEndpointAuth};
 use crate::error::LoginError;
-use crate::jwt::{JwtSigner, unguessable};
+use crate::jwt::{JwtSigner, random_token};
 use crate::settings::TokenGrant;
 
 /// Lifetime of a client assertion in seconds.
@@ -34,34 +34,34 @@ pub(crate) struct ClientAuthContext<'a> {
 
 impl OAuthClient {
     /// Returns the form fields and headers that authenticate this client. A signed assertion is new on each call.
-    pub(crate) fn shows(&self, occasion: &ClientAuthContext<'_>) -> Result<ClientAuthentication, LoginError> {
+    pub(crate) fn authenticate(&self, occasion: &ClientAuthContext<'_>) -> Result<ClientAuthentication, LoginError> {
         let mut headers = HeaderMap::new();
         let id = ("client_id", self.id.clone());
         let fields = match self.proof {
             TokenEndpointAuth::None => vec![id],
             TokenEndpointAuth::ClientSecretPost => {
-                vec![id, ("client_secret", self.needed_secret()?.reveal().to_owned())]
+                vec![id, ("client_secret", self.required_secret()?.reveal().to_owned())]
             }
             TokenEndpointAuth::ClientSecretBasic => {
-                headers.insert(header::AUTHORIZATION, basic(&self.id, self.needed_secret()?)?);
+                headers.insert(header::AUTHORIZATION, basic_header(&self.id, self.required_secret()?)?);
                 Vec::new()
             }
             TokenEndpointAuth::PrivateKeyJwt => {
-                let statement = statement(&self.id, occasion)?;
+                let statement = client_assertion(&self.id, occasion)?;
                 vec![("client_assertion_type", ASSERTION_TYPE.to_owned()), ("client_assertion", statement)]
             }
         };
         Ok(ClientAuthentication { fields, headers })
     }
 
-    fn needed_secret(&self) -> Result<&Secret, LoginError> {
+    fn required_secret(&self) -> Result<&Secret, LoginError> {
         self.secret.as_ref().ok_or_else(|| LoginError::Proof("a client secret is required but not set".to_owned()))
     }
 }
 
 /// Formats the `Basic` header. ID and secret are encoded separately (RFC 6749, 2.3.1), since either may contain a
 /// colon.
-fn basic(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
+fn basic_header(id: &str, secret: &Secret) -> Result<HeaderValue, LoginError> {
     let pair = STANDARD.encode(format!("{}:{}", percent_encoded(id), percent_encoded(secret.reveal())));
     let mut value = HeaderValue::try_from(format!("Basic {pair}")).map_err(|_| {
         LoginError::Proof("the client secret contains characters that are invalid in a header".to_owned())
@@ -77,7 +77,7 @@ fn percent_encoded(text: &str) -> String {
 
 /// Signs a client assertion for this issuer, valid for one minute (RFC 7523, 3). Its audience is the issuer, not the
 /// endpoint, because another server could claim the same endpoint.
-fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, LoginError> {
+fn client_assertion(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, LoginError> {
     let TokenGrant::ClientKey { key, algorithm } = occasion.grant else {
         return Err(LoginError::Proof("a private key is required but not set".to_owned()));
     };
@@ -86,7 +86,7 @@ fn statement(id: &str, occasion: &ClientAuthContext<'_>) -> Result<String, Login
         "iss": id,
         "sub": id,
         "aud": occasion.issuer,
-        "jti": unguessable()?,
+        "jti": random_token()?,
         "iat": seconds,
         "exp": seconds + ASSERTION_LIFETIME_SECS,
     });
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn shown(client: &OAuthClient, grant: &TokenGrant) -> Result<ClientAuthentication, LoginError> {
-        client.shows(&ClientAuthContext { issuer: "https://as", grant, now: 5_000 })
+        client.authenticate(&ClientAuthContext { issuer: "https://as", grant, now: 5_000 })
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wharf_net::{HeaderMap, HeaderName, HeaderValue};
 use wharf_spec::Secret;
 
 use crate::error::LoginError;
-use crate::jwt::{JwtSigner, encoded, unguessable};
+use crate::jwt::{JwtSigner, base64url, random_token};
 use crate::vault::VaultError;
 
 /// Header of the DPoP proof.
@@ -53,7 +53,7 @@ impl DpopKey {
         let failed = |_| LoginError::Proof("the DPoP key could not be generated".to_owned());
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(failed)?;
         let kept = Secret::new(STANDARD.encode(pair.to_pkcs8v1().map_err(failed)?.as_ref()));
-        Ok(Self::of(pair, kept))
+        Ok(Self::from_key_pair(pair, kept))
     }
 
     /// Loads a stored key.
@@ -61,18 +61,18 @@ impl DpopKey {
         let pair = STANDARD.decode(kept.reveal()).ok();
         let pair = pair.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
         let damaged = || VaultError::Damaged { what: "the stored DPoP key is damaged".to_owned() };
-        Ok(Self::of(pair.ok_or_else(damaged)?, kept.clone()))
+        Ok(Self::from_key_pair(pair.ok_or_else(damaged)?, kept.clone()))
     }
 
-    fn of(pair: EcdsaKeyPair, kept: Secret) -> Self {
+    fn from_key_pair(pair: EcdsaKeyPair, kept: Secret) -> Self {
         // Uncompressed point: a marker byte, then 32 bytes per coordinate.
         let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
-        let public = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
+        let public = json!({"kty": "EC", "crv": "P-256", "x": base64url(x), "y": base64url(y)});
         Self { signer: JwtSigner::es256(pair), public, kept }
     }
 
     /// Returns the key in its stored form: PKCS #8 in Base64.
-    pub fn keep(&self) -> &Secret {
+    pub fn stored_form(&self) -> &Secret {
         &self.kept
     }
 
@@ -80,7 +80,7 @@ impl DpopKey {
     pub fn proof(&self, about: &DpopProofInput<'_>) -> Result<HeaderValue, LoginError> {
         let header = json!({"typ": "dpop+jwt", "jwk": self.public});
         let mut claims = json!({
-            "jti": unguessable()?,
+            "jti": random_token()?,
             "htm": about.method,
             "htu": without_query(about.url),
             "iat": about.now / 1000,
@@ -89,7 +89,7 @@ impl DpopKey {
             claims["nonce"] = nonce.into();
         }
         if let Some(token) = about.token {
-            claims["ath"] = encoded(Sha256::digest(token.reveal())).into();
+            claims["ath"] = base64url(Sha256::digest(token.reveal())).into();
         }
         let proof = self.signer.sign(header, &claims)?;
         let mut proof = HeaderValue::try_from(proof).map_err(|error| LoginError::Proof(error.to_string()))?;
@@ -109,10 +109,10 @@ pub(crate) struct DpopNonces(Mutex<Vec<(String, String)>>);
 
 impl DpopNonces {
     /// Stores the nonce from the headers of a response of this URL. Returns whether the nonce is new.
-    pub fn note(&self, url: &str, headers: &HeaderMap) -> bool {
+    pub fn store_from_headers(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers.get(DPOP_NONCE_HEADER).and_then(|nonce| nonce.to_str().ok());
         let nonce = nonce.filter(|nonce| nonce.len() <= MAX_NONCE_BYTES && is_nonce(nonce));
-        let (Some(nonce), Some(place)) = (nonce, place(url)) else { return false };
+        let (Some(nonce), Some(place)) = (nonce, origin_of(url)) else { return false };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.iter().position(|(known, _)| *known == place).map(|index| known.remove(index));
         if known.len() == MAX_ORIGINS {
@@ -123,8 +123,8 @@ impl DpopNonces {
     }
 
     /// Returns the nonce for requests to this URL.
-    pub fn of(&self, url: &str) -> Option<String> {
-        let place = place(url)?;
+    pub fn nonce_for(&self, url: &str) -> Option<String> {
+        let place = origin_of(url)?;
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|(known, _)| *known == place).map(|(_, nonce)| nonce.clone())
     }
@@ -135,7 +135,7 @@ fn is_nonce(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
-fn place(url: &str) -> Option<String> {
+fn origin_of(url: &str) -> Option<String> {
     Url::parse(url).ok().map(|url| url.origin().ascii_serialization())
 }
 
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn no_two_proofs_are_the_same_and_a_kept_key_makes_more_of_them() {
         let key = DpopKey::generate().unwrap();
-        let loaded = DpopKey::load(key.keep()).unwrap();
+        let loaded = DpopKey::load(key.stored_form()).unwrap();
         let (one, first) = verified(&key.proof(&about("https://s/", None, None)).unwrap());
         let (two, second) = verified(&loaded.proof(&about("https://s/", None, None)).unwrap());
         assert_eq!(one["jwk"], two["jwk"]);
@@ -220,19 +220,19 @@ mod tests {
     fn nonces_are_kept_by_origin_and_within_bounds() {
         let nonces = DpopNonces::default();
         let says = |nonce: &str| HeaderMap::from_iter([(DPOP_NONCE_HEADER, HeaderValue::try_from(nonce).unwrap())]);
-        assert!(nonces.note("https://a/token", &says("one")));
-        assert!(!nonces.note("https://a/other?x", &says("one")));
-        assert!(nonces.note("https://a/", &says("two")));
-        assert!(!nonces.note("https://a/", &HeaderMap::new()));
-        assert_eq!(nonces.of("https://a:443/x").as_deref(), Some("two"));
-        assert_eq!(nonces.of("https://a:444/"), None);
+        assert!(nonces.store_from_headers("https://a/token", &says("one")));
+        assert!(!nonces.store_from_headers("https://a/other?x", &says("one")));
+        assert!(nonces.store_from_headers("https://a/", &says("two")));
+        assert!(!nonces.store_from_headers("https://a/", &HeaderMap::new()));
+        assert_eq!(nonces.nonce_for("https://a:443/x").as_deref(), Some("two"));
+        assert_eq!(nonces.nonce_for("https://a:444/"), None);
         for bad in ["", "a b", "a\"b", "a\\b", &"x".repeat(MAX_NONCE_BYTES + 1)] {
-            assert!(!nonces.note("https://b/", &says(bad)), "{bad}");
+            assert!(!nonces.store_from_headers("https://b/", &says(bad)), "{bad}");
         }
         for n in 0..MAX_ORIGINS {
-            nonces.note(&format!("https://host{n}/"), &says("n"));
+            nonces.store_from_headers(&format!("https://host{n}/"), &says("n"));
         }
-        assert_eq!(nonces.of("https://a/"), None);
-        assert_eq!(nonces.of("https://host0/").as_deref(), Some("n"));
+        assert_eq!(nonces.nonce_for("https://a/"), None);
+        assert_eq!(nonces.nonce_for("https://host0/").as_deref(), Some("n"));
     }
 }

@@ -94,12 +94,12 @@ impl TokenError {
 
 impl LoginError {
     /// Reports whether a login by the user would help.
-    pub fn needs_person(&self) -> bool {
+    pub fn needs_user(&self) -> bool {
         matches!(self, Self::Needed { .. }) || matches!(self, Self::Token(error) if error.is_final())
     }
 
     /// Reports whether a retry may succeed later without user action.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         let is_locked = matches!(self, Self::Vault(VaultError::Locked(_)));
         is_locked || matches!(self, Self::Token(TokenError::Unclear(_)) | Self::Unreachable(_))
     }

@@ -31,7 +31,7 @@ impl JwtSigner {
     /// Reads a key from PEM. Errors never contain parts of the key.
     pub fn from_pem(pem: &Secret, algorithm: Option<&str>) -> Result<Self, LoginError> {
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.reveal().as_bytes())
-            .map_err(|_| unusable("the private key is not PKCS #8 in PEM (`BEGIN PRIVATE KEY`)"))?;
+            .map_err(|_| client_auth_error("the private key is not PKCS #8 in PEM (`BEGIN PRIVATE KEY`)"))?;
         Self::from_der(der.secret_pkcs8_der(), algorithm.unwrap_or(DEFAULT_ALGORITHM))
     }
 
@@ -47,13 +47,13 @@ impl JwtSigner {
             "PS256" => ("PS256", rsa(&signature::RSA_PSS_SHA256)),
             "EdDSA" => ("EdDSA", Ed25519KeyPair::from_pkcs8(der).map(JwtSigningKey::Ed25519)),
             other => {
-                return Err(unusable(format!(
+                return Err(client_auth_error(format!(
                     "unsupported signature algorithm `{}`",
-                    UntrustedText::new(other).shortened(40)
+                    UntrustedText::new(other).truncate(40)
                 )));
             }
         };
-        let key = key.map_err(|_| unusable(format!("the private key does not fit {algorithm}")))?;
+        let key = key.map_err(|_| client_auth_error(format!("the private key does not fit {algorithm}")))?;
         Ok(Self { algorithm, key })
     }
 
@@ -65,10 +65,12 @@ impl JwtSigner {
     /// Signs claims. `header` holds all header members except `alg`.
     pub fn sign(&self, mut header: Value, claims: &Value) -> Result<String, LoginError> {
         header["alg"] = self.algorithm.into();
-        let statement = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
-        let signature =
-            self.key.sign(statement.as_bytes()).map_err(|_| unusable("signing with the private key failed"))?;
-        Ok(format!("{statement}.{}", encoded(signature)))
+        let statement = format!("{}.{}", base64url(header.to_string()), base64url(claims.to_string()));
+        let signature = self
+            .key
+            .sign(statement.as_bytes())
+            .map_err(|_| client_auth_error("signing with the private key failed"))?;
+        Ok(format!("{statement}.{}", base64url(signature)))
     }
 }
 
@@ -87,19 +89,19 @@ impl JwtSigningKey {
 }
 
 /// Encodes as base64url without padding.
-pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn base64url(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Returns 256 random bits, base64url-encoded.
-pub(crate) fn unguessable() -> Result<String, LoginError> {
+pub(crate) fn random_token() -> Result<String, LoginError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
-        .map_err(|error| unusable(format!("no random numbers from the operating system: {error}")))?;
-    Ok(encoded(bytes))
+        .map_err(|error| client_auth_error(format!("no random numbers from the operating system: {error}")))?;
+    Ok(base64url(bytes))
 }
 
-fn unusable(why: impl Into<String>) -> LoginError {
+fn client_auth_error(why: impl Into<String>) -> LoginError {
     LoginError::Proof(why.into())
 }
 
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_twice() {
-        let drawn: std::collections::HashSet<_> = (0..1000).map(|_| unguessable().unwrap()).collect();
+        let drawn: std::collections::HashSet<_> = (0..1000).map(|_| random_token().unwrap()).collect();
         assert!(drawn.len() == 1000 && drawn.iter().all(|one| one.len() == 43));
     }
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use url::Url;
 use wharf_spec::UntrustedText;
 
-use crate::auth_http::{AuthHttpClient, UrlSource, shown};
+use crate::auth_http::{AuthHttpClient, UrlSource, display_url};
 use crate::browser::LoginBrowser;
 use crate::challenge::{AuthChallenge, TokenScheme};
 use crate::client::{ClientOrigin, OAuthClient};
 use crate::discovery::{AuthServerMetadata, DiscoveryResult, EndpointSource, discover};
 use crate::dpop::{DPOP_ALGORITHM, DpopKey, DpopNonces};
 use crate::error::{LoginError, TokenError};
-use crate::grant::{GrantRequest, by_code, by_device, by_nobody};
-use crate::registration::{ClientRequirements, client_at};
+use crate::grant::{GrantRequest, request_unattended, request_with_code, request_with_device_code};
+use crate::registration::{ClientRequirements, choose_client};
 use crate::scope;
 use crate::settings::{AuthSettings, DpopMode, TokenGrant};
 use crate::token::{TokenRequest, TokenSet};
@@ -72,15 +72,15 @@ pub(crate) async fn log_in(
     let found = discover(attempt.outside, attempt.url, challenge, attempt.settings).await?;
     let before = before.filter(|before| !before.issuer.is_empty());
     check_given_client(attempt.settings, &found.server, before)?;
-    let asked = asked(attempt.settings, challenge, &found, scope);
-    let key = wants_proofs(attempt.settings.dpop, challenge, &found).then(DpopKey::generate).transpose()?;
+    let asked = scope_to_request(attempt.settings, challenge, &found, scope);
+    let key = uses_dpop(attempt.settings.dpop, challenge, &found).then(DpopKey::generate).transpose()?;
     let before = before.filter(|before| before.issuer == found.server.issuer);
     let plan = LoginPlan { attempt, found: &found, asked: asked.as_deref(), key: key.as_ref() };
     let (client, tokens) = match attempt.settings.grant {
-        TokenGrant::Person => plan.with_person(visitor, before).await?,
-        _ => plan.unattended().await?,
+        TokenGrant::Person => plan.log_in_with_browser(visitor, before).await?,
+        _ => plan.log_in_unattended().await?,
     };
-    let dpop_key = key.filter(|_| tokens.is_bound()).map(|key| key.keep().clone());
+    let dpop_key = key.filter(|_| tokens.is_bound()).map(|key| key.stored_form().clone());
     Ok(StoredLogin {
         issuer: found.server.issuer,
         url: attempt.url.as_str().to_owned(),
@@ -112,13 +112,13 @@ pub(crate) async fn renew(attempt: &AuthServerContext<'_>, kept: &StoredLogin) -
     let resource = kept.resource.as_deref().map(|resource| ("resource", resource));
     let request = TokenRequest {
         endpoint: &kept.token_endpoint,
-        named: UrlSource::of(&kept.token_endpoint, attempt.settings),
+        named: UrlSource::from_settings(&kept.token_endpoint, attempt.settings),
         issuer: &kept.issuer,
         client: &kept.client,
         dpop: key.as_ref(),
         fields: fields.into_iter().chain(resource).collect(),
     };
-    request.tokens_after(attempt, Some(before)).await
+    request.request_replacement(attempt, Some(before)).await
 }
 
 /// Rejects a configured client that was used at another issuer before. A preregistered client belongs to one issuer,
@@ -133,7 +133,7 @@ fn check_given_client(
     if !moved || before.client.id != *id {
         return Ok(());
     }
-    let (old, new) = (shown(&before.issuer), shown(&server.issuer));
+    let (old, new) = (display_url(&before.issuer), display_url(&server.issuer));
     Err(LoginError::Registration(format!(
         "the issuer changed from `{old}` to `{new}`, but `oauth.client_id` belongs to the old one; set the client ID of the \
          new issuer, or log out first if the ID is the same"
@@ -142,14 +142,14 @@ fn check_given_client(
 
 /// Returns the scope to request. A configured scope is used as is. Otherwise `offline_access` is added only if a user
 /// logs in and the authorization server supports it, and removed if not.
-fn asked(
+fn scope_to_request(
     settings: &AuthSettings,
     challenge: Option<&AuthChallenge>,
     found: &DiscoveryResult,
     scope: Option<String>,
 ) -> Option<String> {
     let wanted = challenge.and_then(|challenge| challenge.scope.as_deref());
-    let asked = scope.or_else(|| scope::chosen(settings.scope.as_deref(), wanted, &found.scopes))?;
+    let asked = scope.or_else(|| scope::initial_scope(settings.scope.as_deref(), wanted, &found.scopes))?;
     if settings.scope.is_some() {
         return Some(asked);
     }
@@ -161,7 +161,7 @@ fn asked(
     }
 }
 
-fn wants_proofs(setting: DpopMode, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
+fn uses_dpop(setting: DpopMode, challenge: Option<&AuthChallenge>, found: &DiscoveryResult) -> bool {
     let is_wanted = found.needs_dpop || challenge.is_some_and(|challenge| challenge.scheme == TokenScheme::Dpop);
     let is_known = found.server.dpop_algorithms.iter().any(|algorithm| algorithm == DPOP_ALGORITHM);
     match setting {
@@ -180,37 +180,37 @@ struct LoginPlan<'a> {
 }
 
 impl LoginPlan<'_> {
-    fn errand<'a>(&'a self, client: &'a OAuthClient) -> GrantRequest<'a> {
+    fn grant_request<'a>(&'a self, client: &'a OAuthClient) -> GrantRequest<'a> {
         let resource = self.found.resource.as_deref();
         GrantRequest { server: &self.found.server, client, resource, scope: self.asked, dpop: self.key }
     }
 
     async fn client(&self, redirect_uri: Option<&str>) -> Result<OAuthClient, LoginError> {
         let wanted = ClientRequirements { redirect_uri, scope: self.asked };
-        client_at(self.attempt.outside, &self.found.server, self.attempt.settings, wanted).await
+        choose_client(self.attempt.outside, &self.found.server, self.attempt.settings, wanted).await
     }
 
-    async fn unattended(&self) -> Result<(OAuthClient, TokenSet), LoginError> {
+    async fn log_in_unattended(&self) -> Result<(OAuthClient, TokenSet), LoginError> {
         let client = self.client(None).await?;
-        let tokens = by_nobody(self.attempt, &self.errand(&client)).await?;
+        let tokens = request_unattended(self.attempt, &self.grant_request(&client)).await?;
         Ok((client, tokens))
     }
 
-    async fn with_person(
+    async fn log_in_with_browser(
         &self,
         visitor: Option<Arc<dyn LoginBrowser>>,
         before: Option<&StoredLogin>,
     ) -> Result<(OAuthClient, TokenSet), LoginError> {
         let Some(visitor) = visitor else {
-            let scope = self.asked.map(|scope| UntrustedText::new(scope).shortened(200).to_string());
+            let scope = self.asked.map(|scope| UntrustedText::new(scope).truncate(200).to_string());
             return Err(LoginError::Needed { scope });
         };
         let server = &self.found.server;
         let has_device = server.device_authorization_endpoint.is_some();
-        if has_device && (visitor.wants_device() || server.authorization_endpoint.is_none()) {
-            return self.on_device(&*visitor, before).await;
+        if has_device && (visitor.prefers_device_code() || server.authorization_endpoint.is_none()) {
+            return self.log_in_on_device(&*visitor, before).await;
         }
-        if visitor.wants_device() {
+        if visitor.prefers_device_code() {
             return Err(LoginError::Discovery("the authorization server does not support the device flow".to_owned()));
         }
         let visit = visitor.prepare().await?;
@@ -218,23 +218,23 @@ impl LoginPlan<'_> {
         // port, and the others show the user an error page. So a new client is registered.
         let redirect_uri = visit.redirect_uri().to_owned();
         let client = self.client(Some(&redirect_uri)).await?;
-        let tokens = by_code(self.attempt, &self.errand(&client), visit).await?;
+        let tokens = request_with_code(self.attempt, &self.grant_request(&client), visit).await?;
         Ok((client, tokens))
     }
 
     /// The device flow has no redirect, so a previously registered client is reused. If the authorization server no
     /// longer knows it, a new one is registered, once (O11).
-    async fn on_device(
+    async fn log_in_on_device(
         &self,
         visitor: &dyn LoginBrowser,
         before: Option<&StoredLogin>,
     ) -> Result<(OAuthClient, TokenSet), LoginError> {
         let now = (self.attempt.now)();
         let before =
-            before.map(|before| &before.client).filter(|client| can_be_reused(client, self.attempt.settings, now));
+            before.map(|before| &before.client).filter(|client| is_client_reusable(client, self.attempt.settings, now));
         if let Some(client) = before {
             let visit = visitor.prepare().await?;
-            match by_device(self.attempt, &self.errand(client), visit).await {
+            match request_with_device_code(self.attempt, &self.grant_request(client), visit).await {
                 Err(LoginError::Token(TokenError::Refused { code, .. })) if code == "invalid_client" => {}
                 other => return Ok((client.clone(), other?)),
             }
@@ -242,13 +242,13 @@ impl LoginPlan<'_> {
         let visit = visitor.prepare().await?;
         let redirect_uri = visit.redirect_uri().to_owned();
         let client = self.client(Some(&redirect_uri)).await?;
-        let tokens = by_device(self.attempt, &self.errand(&client), visit).await?;
+        let tokens = request_with_device_code(self.attempt, &self.grant_request(&client), visit).await?;
         Ok((client, tokens))
     }
 }
 
 /// Reports whether a previous client may be reused. The settings take precedence.
-fn can_be_reused(client: &OAuthClient, settings: &AuthSettings, now: u64) -> bool {
+fn is_client_reusable(client: &OAuthClient, settings: &AuthSettings, now: u64) -> bool {
     let is_ours = client.origin == ClientOrigin::Registered && settings.client_id.is_none();
     is_ours && client.expires_at.is_none_or(|end| now < end)
 }

@@ -5,7 +5,7 @@ use wharf_spec::Secret;
 use crate::auth_http::UrlSource;
 use crate::error::LoginError;
 use crate::login::AuthServerContext;
-use crate::token::{TokenRequest, refusal};
+use crate::token::{TokenRequest, parse_error};
 use crate::vault::StoredLogin;
 
 /// Outcome of a revocation.
@@ -23,7 +23,7 @@ pub(crate) enum RevocationOutcome {
 
 impl RevocationOutcome {
     /// Returns the reason if tokens may still be valid.
-    pub fn trouble(self) -> Option<String> {
+    pub fn failure_reason(self) -> Option<String> {
         match self {
             Self::All | Self::Nothing => None,
             Self::NotTaken => Some("the authorization server does not support token revocation".to_owned()),
@@ -39,13 +39,13 @@ pub(crate) async fn revoke(attempt: &AuthServerContext<'_>, kept: &StoredLogin) 
     let refresh = tokens.refresh.as_ref().map(|token| ("refresh_token", token));
     let mut trouble = None;
     for (kind, token) in refresh.into_iter().chain([("access_token", &tokens.access)]) {
-        let given_back = give_back(attempt, kept, endpoint, (kind, token)).await;
+        let given_back = revoke_token(attempt, kept, endpoint, (kind, token)).await;
         trouble = trouble.or(given_back.err());
     }
     trouble.map_or(RevocationOutcome::All, |error| RevocationOutcome::Unsure(error.to_string()))
 }
 
-async fn give_back(
+async fn revoke_token(
     attempt: &AuthServerContext<'_>,
     kept: &StoredLogin,
     endpoint: &str,
@@ -53,15 +53,15 @@ async fn give_back(
 ) -> Result<(), LoginError> {
     let request = TokenRequest {
         endpoint,
-        named: UrlSource::of(endpoint, attempt.settings),
+        named: UrlSource::from_settings(endpoint, attempt.settings),
         issuer: &kept.issuer,
         client: &kept.client,
         dpop: None,
         fields: vec![("token", token.reveal()), ("token_type_hint", kind)],
     };
-    let answer = request.answer(attempt).await?;
+    let answer = request.send(attempt).await?;
     if answer.status.is_success() {
         return Ok(());
     }
-    Err(request.without_secrets(refusal(&answer), &answer).into())
+    Err(request.redact_error(parse_error(&answer), &answer).into())
 }

@@ -10,16 +10,17 @@ const OFFLINE_ACCESS: &str = "offline_access";
 
 /// Returns the scopes of a first login: the configured ones, else those of the challenge, else all that the server
 /// supports, else `None`. A blank setting means that no scope is requested.
-pub(crate) fn chosen(owner: Option<&str>, challenge: Option<&str>, supported: &[String]) -> Option<String> {
+pub(crate) fn initial_scope(owner: Option<&str>, challenge: Option<&str>, supported: &[String]) -> Option<String> {
     match owner {
-        Some(owner) => joined(owner.split_whitespace()),
-        None => joined(words(challenge)).or_else(|| joined(supported.iter().map(String::as_str).filter(is_word))),
+        Some(owner) => join_unique(owner.split_whitespace()),
+        None => join_unique(valid_scopes(challenge))
+            .or_else(|| join_unique(supported.iter().map(String::as_str).filter(is_valid_scope))),
     }
 }
 
 /// Returns the union of two scope lists, in order and without duplicates.
 pub(crate) fn union(before: Option<&str>, wanted: Option<&str>) -> Option<String> {
-    joined(before.unwrap_or_default().split_whitespace().chain(words(wanted)))
+    join_unique(before.unwrap_or_default().split_whitespace().chain(valid_scopes(wanted)))
 }
 
 /// Adds `offline_access` if the authorization server supports it. Nothing is added to an empty request, since then only
@@ -29,16 +30,16 @@ pub(crate) fn with_offline_access(asked: Option<&str>, known: &[String]) -> Opti
     asked.and_then(|asked| union(Some(asked), offline))
 }
 
-fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
-    text.unwrap_or_default().split_whitespace().filter(is_word)
+fn valid_scopes(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.unwrap_or_default().split_whitespace().filter(is_valid_scope)
 }
 
-fn is_word(word: &&str) -> bool {
+fn is_valid_scope(word: &&str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }
 
 /// Joins the words with spaces, without duplicates.
-fn joined<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+fn join_unique<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut once: Vec<&str> = Vec::new();
     for word in words {
         if once.len() < MAX_SCOPES && !once.contains(&word) {
@@ -68,7 +69,11 @@ mod tests {
             (Some("o\u{fc} p"), Some("c"), "a", Some("o\u{fc} p")),
             (Some(""), Some("c"), "a", None),
         ] {
-            assert_eq!(chosen(owner, challenge, &list(supported)).as_deref(), expected, "{owner:?} {challenge:?}");
+            assert_eq!(
+                initial_scope(owner, challenge, &list(supported)).as_deref(),
+                expected,
+                "{owner:?} {challenge:?}"
+            );
         }
     }
 
@@ -101,7 +106,7 @@ mod tests {
     #[test]
     fn t49_a_hundred_thousand_scopes_are_two_hundred() {
         let many: Vec<String> = (0..100_000).map(|number| format!("s{number}")).collect();
-        assert_eq!(chosen(None, None, &many).unwrap().split(' ').count(), MAX_SCOPES);
+        assert_eq!(initial_scope(None, None, &many).unwrap().split(' ').count(), MAX_SCOPES);
         assert_eq!(union(Some("a"), Some(&many.join(" "))).unwrap().split(' ').count(), MAX_SCOPES);
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{LoginError, TokenError};
 use crate::login::AuthServerContext;
 use crate::settings::DpopMode;
 
-pub(crate) use response::{read, refusal, succeeded};
+pub(crate) use response::{parse_error, parse_tokens, successful_members};
 
 /// Form fields whose values must not appear in an error.
 const SECRET_FIELDS: [&str; 9] = [
@@ -74,20 +74,20 @@ pub(crate) struct TokenRequest<'a> {
 
 impl TokenRequest<'_> {
     /// Requests tokens. Not cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens(&self, attempt: &AuthServerContext<'_>) -> Result<TokenSet, LoginError> {
-        self.tokens_after(attempt, None).await
+    pub async fn request_tokens(&self, attempt: &AuthServerContext<'_>) -> Result<TokenSet, LoginError> {
+        self.request_replacement(attempt, None).await
     }
 
     /// Requests tokens that replace `before`. Members missing in the response keep their previous value. Not
     /// cancel-safe: a code or refresh token may be spent without a result.
-    pub async fn tokens_after(
+    pub async fn request_replacement(
         &self,
         attempt: &AuthServerContext<'_>,
         before: Option<&TokenSet>,
     ) -> Result<TokenSet, LoginError> {
         let asked_at = (attempt.now)();
-        let answer = self.answer(attempt).await?;
-        let tokens = read(&answer, asked_at, before).map_err(|error| self.without_secrets(error, &answer))?;
+        let answer = self.send(attempt).await?;
+        let tokens = parse_tokens(&answer, asked_at, before).map_err(|error| self.redact_error(error, &answer))?;
         let must_be_bound = attempt.settings.dpop == DpopMode::Always || before.is_some_and(TokenSet::is_bound);
         match (tokens.is_bound(), self.dpop) {
             (true, None) => {
@@ -102,10 +102,10 @@ impl TokenRequest<'_> {
 
     /// Sends the request and returns the response, regardless of its status. Retries once if the endpoint demands
     /// another DPoP nonce (RFC 9449, 8).
-    pub async fn answer(&self, attempt: &AuthServerContext<'_>) -> Result<FetchedResponse, LoginError> {
-        let shown = attempt.nonces.of(self.endpoint);
+    pub async fn send(&self, attempt: &AuthServerContext<'_>) -> Result<FetchedResponse, LoginError> {
+        let shown = attempt.nonces.nonce_for(self.endpoint);
         let answer = self.post(attempt, shown.as_deref()).await?;
-        let wanted = attempt.nonces.of(self.endpoint);
+        let wanted = attempt.nonces.nonce_for(self.endpoint);
         if self.dpop.is_none() || wanted == shown || !wants_nonce(&answer) {
             return Ok(answer);
         }
@@ -115,7 +115,7 @@ impl TokenRequest<'_> {
     async fn post(&self, attempt: &AuthServerContext<'_>, nonce: Option<&str>) -> Result<FetchedResponse, LoginError> {
         let now = (attempt.now)();
         let occasion = ClientAuthContext { issuer: self.issuer, grant: &attempt.settings.grant, now };
-        let mut shown = self.client.shows(&occasion)?;
+        let mut shown = self.client.authenticate(&occasion)?;
         if let Some(key) = self.dpop {
             let about = DpopProofInput { method: "POST", url: self.endpoint, nonce, token: None, now };
             shown.headers.insert(DPOP_HEADER, key.proof(&about)?);
@@ -127,33 +127,33 @@ impl TokenRequest<'_> {
             true => TokenError::Unclear(error.to_string()).into(),
             false => LoginError::from(error),
         })?;
-        attempt.nonces.note(self.endpoint, &answer.headers);
+        attempt.nonces.store_from_headers(self.endpoint, &answer.headers);
         Ok(answer)
     }
 
     /// Removes server-supplied text from an error if the response repeats secrets of the request (T50). Checks the
     /// response itself, because the text in the error is shortened and escaped.
-    pub fn without_secrets(&self, error: TokenError, answer: &FetchedResponse) -> TokenError {
+    pub fn redact_error(&self, error: TokenError, answer: &FetchedResponse) -> TokenError {
         let TokenError::Refused { code, description, status } = error else { return error };
         let ours = self.fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
-        let pieces = ours.chain(self.client.secret.as_ref().map(Secret::reveal)).flat_map(pieces).collect();
+        let pieces = ours.chain(self.client.secret.as_ref().map(Secret::reveal)).flat_map(secret_fragments).collect();
         let said = |name: &str| answer.json.as_ref().and_then(|said| said.get(name)?.as_str()).unwrap_or_default();
-        if tells(said("error"), &pieces) {
+        if contains_fragment(said("error"), &pieces) {
             return TokenError::Unclear(format!("HTTP {status}, and the error text repeats a secret (omitted)"));
         }
-        let description = description.filter(|_| !tells(said("error_description"), &pieces));
+        let description = description.filter(|_| !contains_fragment(said("error_description"), &pieces));
         TokenError::Refused { code, description, status }
     }
 }
 
 /// Returns the fragments of a secret that must not be disclosed. A short secret is a single fragment.
-fn pieces(secret: &str) -> impl Iterator<Item = &[u8]> {
+fn secret_fragments(secret: &str) -> impl Iterator<Item = &[u8]> {
     let secret = if secret.len() < MIN_SECRET_BYTES { "" } else { secret };
     secret.as_bytes().windows(secret.len().clamp(1, SECRET_FRAGMENT_BYTES))
 }
 
 /// Reports whether a text contains one of these fragments.
-fn tells(said: &str, pieces: &HashSet<&[u8]>) -> bool {
+fn contains_fragment(said: &str, pieces: &HashSet<&[u8]>) -> bool {
     let lengths: BTreeSet<usize> = pieces.iter().map(|piece| piece.len()).collect();
     lengths.into_iter().any(|length| said.as_bytes().windows(length).any(|piece| pieces.contains(piece)))
 }

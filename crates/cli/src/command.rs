@@ -171,9 +171,9 @@ enum TopLevelCommand {
 impl Cli {
     /// Parses the arguments. Prints the error or the help text and exits the process if the arguments are invalid or
     /// ask for help.
-    pub fn read(arguments: Vec<OsString>) -> Self {
+    pub fn parse(arguments: Vec<OsString>) -> Self {
         let command = Self::command();
-        let arguments = call::sorted(&command, without_prefix(arguments));
+        let arguments = call::separate_options(&command, strip_mcp_prefix(arguments));
         let read = command.try_get_matches_from(arguments).and_then(|matches| Self::from_arg_matches(&matches));
         read.unwrap_or_else(|error| error.exit())
     }
@@ -188,7 +188,7 @@ impl Cli {
         let edge = CliContext { surroundings, color, config: self.config };
         let command = match self.command {
             _ if self.validate_config => TopLevelCommand::Validate(validate::ValidateArgs::default()),
-            Some(_) if self.repl.is_any() => Self::command()
+            Some(_) if self.repl.has_any() => Self::command()
                 .error(
                     ErrorKind::ArgumentConflict,
                     "conversation options apply to `wharf` without a command, or to `wharf run`",
@@ -269,7 +269,7 @@ impl Cli {
 }
 
 /// Removes a leading `mcp`, so that `wharf mcp list` works as it does in other programs.
-fn without_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
+fn strip_mcp_prefix(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let with_value = ["--color", "--config", "--mcp-config"];
     let mut at = 1;
     while let Some(word) = arguments.get(at).and_then(|word| word.to_str()).filter(|word| word.starts_with('-')) {

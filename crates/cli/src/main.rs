@@ -21,13 +21,13 @@ use std::process::ExitCode;
 use wharf_spec::Environment;
 
 fn main() -> ExitCode {
-    wharf_client::guard::run_if_asked();
+    wharf_client::guard::run_guard_if_requested();
     if let Err(error) = wharf_client::guard::protect_memory() {
         eprintln!("warning: servers can read this program's environment and memory: {error}");
     }
     wharf_client::return_large_memory();
-    panic::explain();
-    let cli = command::Cli::read(std::env::args_os().collect());
+    panic::install_hook();
+    let cli = command::Cli::parse(std::env::args_os().collect());
     let surroundings =
         Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap_or_default() };
     cli.run(surroundings)

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value};
 use wharf_config::fields::{ConfigField, ConfigFieldKind, SERVER};
-use wharf_config::{TemplatePart, parts};
-use wharf_spec::{Environment, masked_arguments, sounds_secret};
+use wharf_config::{TemplatePart, parse_template};
+use wharf_spec::{Environment, is_secret_name, mask_arguments};
 
 /// Replacement of a secret.
 const SECRET_MASK: &str = "***";
@@ -24,7 +24,7 @@ pub enum SecretDisplay {
 }
 
 impl SecretDisplay {
-    pub fn revealed(reveal: bool) -> Self {
+    pub fn from_flag(reveal: bool) -> Self {
         if reveal { Self::Revealed } else { Self::Masked }
     }
 }
@@ -32,120 +32,125 @@ impl SecretDisplay {
 /// Returns an entry with canonical key names, masked for display.
 ///
 /// Masks the secrets of known keys, and all texts of unknown keys and of values with the wrong type.
-pub fn entry(written: &Map<String, Value>, secrets: SecretDisplay) -> Map<String, Value> {
-    object(written, SERVER, secrets)
+pub fn mask_entry(written: &Map<String, Value>, secrets: SecretDisplay) -> Map<String, Value> {
+    mask_object(written, SERVER, secrets)
 }
 
-fn object(written: &Map<String, Value>, table: &'static [ConfigField], secrets: SecretDisplay) -> Map<String, Value> {
+fn mask_object(
+    written: &Map<String, Value>,
+    table: &'static [ConfigField],
+    secrets: SecretDisplay,
+) -> Map<String, Value> {
     let one = |(key, value): (&String, &Value)| {
-        let field = table.iter().find(|field| field.is_called(key));
+        let field = table.iter().find(|field| field.matches_key(key));
         let name = field.map_or(key.as_str(), |field| field.name).to_owned();
         match secrets {
             SecretDisplay::Revealed => (name, value.clone()),
-            SecretDisplay::Masked => (name, field.map_or_else(|| hidden(value), |field| known(field, value))),
+            SecretDisplay::Masked => (name, field.map_or_else(|| mask_all(value), |field| mask_known(field, value))),
         }
     };
     written.iter().map(one).collect()
 }
 
 /// Masks the value of a known key. Hides a value of the wrong type completely.
-fn known(field: &ConfigField, value: &Value) -> Value {
+fn mask_known(field: &ConfigField, value: &Value) -> Value {
     match (field.kind, value) {
         (ConfigFieldKind::Template | ConfigFieldKind::Text | ConfigFieldKind::Choice(_), Value::String(text)) => {
-            named(field.name, text).into()
+            mask_text(field.name, text).into()
         }
         (ConfigFieldKind::Templates | ConfigFieldKind::Texts, Value::Array(items))
             if items.iter().all(Value::is_string) =>
         {
-            arguments(items.iter().filter_map(Value::as_str)).into()
+            mask_argument_list(items.iter().filter_map(Value::as_str)).into()
         }
         (ConfigFieldKind::TemplateMap, Value::Object(members)) => {
-            members.iter().map(|(name, value)| (name.clone(), member(field.name, name, value))).collect()
+            members.iter().map(|(name, value)| (name.clone(), mask_member(field.name, name, value))).collect()
         }
         (ConfigFieldKind::Object(fields), Value::Object(members)) => {
-            object(members, fields, SecretDisplay::Masked).into()
+            mask_object(members, fields, SecretDisplay::Masked).into()
         }
-        _ => hidden(value),
+        _ => mask_all(value),
     }
 }
 
 /// Masks texts at any depth. Other values are not secrets.
-fn hidden(value: &Value) -> Value {
+fn mask_all(value: &Value) -> Value {
     match value {
-        Value::String(text) => secret(text).into(),
-        Value::Array(items) => items.iter().map(hidden).collect(),
-        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), hidden(value))).collect(),
+        Value::String(text) => mask_secret(text).into(),
+        Value::Array(items) => items.iter().map(mask_all).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), mask_all(value))).collect(),
         other => other.clone(),
     }
 }
 
-fn named(name: &str, text: &str) -> String {
+fn mask_text(name: &str, text: &str) -> String {
     match name {
-        "url" | "httpUrl" | "proxy" => address(text),
+        "url" | "httpUrl" | "proxy" => mask_url(text),
         // URLs of a login.
-        name if name.ends_with("_url") => address(text),
+        name if name.ends_with("_url") => mask_url(text),
         // May contain a whole command line.
-        "command" => written(text, |text| {
+        "command" => rewrite_literals(text, |text| {
             let words: Vec<OsString> = text.split(' ').map(Into::into).collect();
-            masked_arguments(&words).join(" ")
+            mask_arguments(&words).join(" ")
         }),
-        _ if holds_secret(name) => secret(text),
-        _ => argument(text),
+        _ if holds_secret(name) => mask_secret(text),
+        _ => mask_argument(text),
     }
 }
 
 /// Reports whether a member is likely to hold a secret. The name of a file with a secret is not one.
 fn holds_secret(name: &str) -> bool {
-    !name.ends_with("_file") && (sounds_secret(name) || name == "assertion")
+    !name.ends_with("_file") && (is_secret_name(name) || name == "assertion")
 }
 
 /// Masks a variable or a header.
-fn member(of: &str, name: &str, value: &Value) -> Value {
+fn mask_member(of: &str, name: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if of == "headers" && OPEN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
             text.as_str().into()
         }
         Value::Number(_) => SECRET_MASK.into(),
-        value => hidden(value),
+        value => mask_all(value),
     }
 }
 
 /// Masks the literal parts of a secret: `Bearer ${TOKEN}` stays, `Bearer abc` does not.
-fn secret(text: &str) -> String {
+fn mask_secret(text: &str) -> String {
     let literal = |text: &str| match SCHEMES.iter().find(|scheme| text.starts_with(**scheme)) {
         Some(scheme) if text.len() == scheme.len() => text.to_owned(),
         Some(scheme) => format!("{scheme}{SECRET_MASK}"),
         None => SECRET_MASK.to_owned(),
     };
-    written(text, literal)
+    rewrite_literals(text, literal)
 }
 
 /// Masks the credentials, the query values and the fragment of a URL.
-fn address(text: &str) -> String {
+fn mask_url(text: &str) -> String {
     let is_address = text.contains("://")
-        || matches!(parts(text).first(), Some(TemplatePart::Variable { .. } | TemplatePart::Secret(_)));
+        || matches!(parse_template(text).first(), Some(TemplatePart::Variable { .. } | TemplatePart::Secret(_)));
     let text = text.split_once('#').map_or(text.to_owned(), |(before, _)| format!("{before}#{SECRET_MASK}"));
-    if is_address { argument(&text) } else { SECRET_MASK.to_owned() }
+    if is_address { mask_argument(&text) } else { SECRET_MASK.to_owned() }
 }
 
-fn argument(text: &str) -> String {
-    arguments([text].into_iter()).pop().unwrap_or_default()
+fn mask_argument(text: &str) -> String {
+    mask_argument_list([text].into_iter()).pop().unwrap_or_default()
 }
 
 /// Masks secrets among arguments. An argument without literal secrets stays as written.
-fn arguments<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let literal = |text: &str| -> OsString { parts(text).iter().filter_map(literally).collect::<String>().into() };
+fn mask_argument_list<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let literal =
+        |text: &str| -> OsString { parse_template(text).iter().filter_map(literal_part).collect::<String>().into() };
     let literals: Vec<OsString> = texts.clone().map(literal).collect();
-    let masked = masked_arguments(&literals);
-    let whole = masked_arguments(&texts.clone().map(OsString::from).collect::<Vec<_>>());
+    let masked = mask_arguments(&literals);
+    let whole = mask_arguments(&texts.clone().map(OsString::from).collect::<Vec<_>>());
     let is_open = |at: usize| literals[at] == *masked[at];
     texts
         .enumerate()
-        .map(|(at, text)| if is_open(at) { written(text, str::to_owned) } else { whole[at].clone() })
+        .map(|(at, text)| if is_open(at) { rewrite_literals(text, str::to_owned) } else { whole[at].clone() })
         .collect()
 }
 
-fn literally<'a>(part: &TemplatePart<'a>) -> Option<&'a str> {
+fn literal_part<'a>(part: &TemplatePart<'a>) -> Option<&'a str> {
     match part {
         TemplatePart::Text(text) | TemplatePart::Variable { default: Some(text), .. } => Some(text),
         _ => None,
@@ -153,7 +158,7 @@ fn literally<'a>(part: &TemplatePart<'a>) -> Option<&'a str> {
 }
 
 /// Rewrites a text, with its literal parts replaced.
-fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
+fn rewrite_literals(text: &str, literal: impl Fn(&str) -> String) -> String {
     let part = |part: &TemplatePart<'_>| match part {
         TemplatePart::Text("") => String::new(),
         TemplatePart::Text("${") => "$${".to_owned(),
@@ -166,7 +171,7 @@ fn written(text: &str, literal: impl Fn(&str) -> String) -> String {
         // The content is unknown.
         TemplatePart::Foreign(_) | TemplatePart::Unclosed => SECRET_MASK.to_owned(),
     };
-    parts(text).iter().map(part).collect()
+    parse_template(text).iter().map(part).collect()
 }
 
 /// A reference in a text.
@@ -187,7 +192,7 @@ pub fn references(written: &Map<String, Value>) -> Vec<MaskedReference> {
 
 fn collect(value: &Value, found: &mut Vec<MaskedReference>) {
     match value {
-        Value::String(text) => found.extend(parts(text).iter().filter_map(|part| match part {
+        Value::String(text) => found.extend(parse_template(text).iter().filter_map(|part| match part {
             TemplatePart::Variable { name, default } => {
                 Some(MaskedReference::Variable { name: (*name).to_owned(), has_default: default.is_some() })
             }
@@ -213,7 +218,8 @@ impl MaskedReference {
 /// Returns the places where an entry holds a literal secret: `env TOKEN`, `header Authorization`, `argument 2`.
 pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     let texts = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
-    let is_secret = |name: &str, text: &str| holds_secret(name) && secret(text) != text || argument(text) != text;
+    let is_secret =
+        |name: &str, text: &str| holds_secret(name) && mask_secret(text) != text || mask_argument(text) != text;
     let mut found = Vec::new();
     for (key, word) in [("env", "env"), ("headers", "header"), ("oauth", "oauth")] {
         let told = texts(key).filter(|(name, value)| value.as_str().is_some_and(|text| is_secret(name, text)));
@@ -221,9 +227,9 @@ pub fn literal_secrets(entry: &Map<String, Value>) -> Vec<String> {
     }
     let list: Vec<&str> =
         entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let shown = arguments(list.iter().copied());
+    let shown = mask_argument_list(list.iter().copied());
     found.extend((0..list.len()).filter(|at| shown[*at] != list[*at]).map(|at| format!("argument {}", at + 1)));
-    let address_of = |key: &&str| entry.get(*key).and_then(Value::as_str).is_some_and(|text| address(text) != text);
+    let address_of = |key: &&str| entry.get(*key).and_then(Value::as_str).is_some_and(|text| mask_url(text) != text);
     found.extend(["url", "httpUrl", "proxy"].iter().filter(|key| address_of(key)).map(|key| (*key).to_owned()));
     found
 }
@@ -239,8 +245,8 @@ mod tests {
 
     #[track_caller]
     fn check(written: Value, expected: Value) {
-        assert_eq!(Value::Object(entry(&object_of(written.clone()), SecretDisplay::Masked)), expected);
-        assert_eq!(entry(&object_of(written.clone()), SecretDisplay::Revealed).len(), object_of(written).len());
+        assert_eq!(Value::Object(mask_entry(&object_of(written.clone()), SecretDisplay::Masked)), expected);
+        assert_eq!(mask_entry(&object_of(written.clone()), SecretDisplay::Revealed).len(), object_of(written).len());
     }
 
     #[test]

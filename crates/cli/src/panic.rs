@@ -7,16 +7,16 @@ use std::panic::PanicHookInfo;
 use std::path::Path;
 
 /// Installs the panic hook.
-pub fn explain() {
+pub fn install_hook() {
     std::panic::set_hook(Box::new(|panic| {
         // `eprintln!` could panic, and a panic in the hook aborts the process.
-        let _ = writeln!(std::io::stderr(), "{}", told(panic));
+        let _ = writeln!(std::io::stderr(), "{}", panic_report(panic));
     }));
 }
 
-fn told(panic: &PanicHookInfo<'_>) -> String {
+fn panic_report(panic: &PanicHookInfo<'_>) -> String {
     let what = panic.payload().downcast_ref::<&'static str>().map(|what| format!(": {what}")).unwrap_or_default();
-    let place = panic.location().map(|place| format!(" ({}:{})", short(place.file()), place.line()));
+    let place = panic.location().map(|place| format!(" ({}:{})", short_path(place.file()), place.line()));
     let place = place.unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
     format!(
@@ -26,7 +26,7 @@ fn told(panic: &PanicHookInfo<'_>) -> String {
 }
 
 /// Returns the last components of a path, without the build machine's directories.
-fn short(file: &str) -> String {
+fn short_path(file: &str) -> String {
     let parts: Vec<_> = Path::new(file).components().rev().take(4).collect();
     parts.into_iter().rev().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
 }
@@ -43,7 +43,7 @@ mod tests {
         let before = Arc::new(before);
         let (usual, here) = (before.clone(), std::thread::current().id());
         std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == here {
-            true => *heard.lock().unwrap() = told(panic),
+            true => *heard.lock().unwrap() = panic_report(panic),
             false => usual(panic),
         }));
         let _ = std::panic::catch_unwind(panics);
@@ -61,6 +61,6 @@ mod tests {
         });
         assert!(refused.contains("bug in Wharf") && !refused.contains("hush"), "{refused}");
         assert!(said(|| panic!("a plain reason")).contains(": a plain reason ("));
-        assert_eq!(short("/a/b/c/d/src/x.rs"), "c/d/src/x.rs");
+        assert_eq!(short_path("/a/b/c/d/src/x.rs"), "c/d/src/x.rs");
     }
 }

@@ -5,7 +5,7 @@
 use wharf_spec::UntrustedText;
 
 use wharf_terminal::failure::Failure;
-use wharf_terminal::servers::{is_address, is_entry_of_file, shown_word};
+use wharf_terminal::servers::{is_address, is_file_entry, printable_word};
 
 /// Separators between server and tool.
 const SEPARATORS: [&str; 5] = ["::", "__", ".", "/", ":"];
@@ -27,23 +27,27 @@ pub struct SelectedTool<'a> {
 /// # Errors
 ///
 /// Fails if no tool is given, or if a word can be read in several ways.
-pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool) -> Result<SelectedTool<'a>, Failure> {
-    let Some((first, rest)) = words.split_first() else { return Err(no_tool(None)) };
+pub fn select_tool<'a>(
+    words: &'a [String],
+    names: &[&'a str],
+    server_is_given: bool,
+) -> Result<SelectedTool<'a>, Failure> {
+    let Some((first, rest)) = words.split_first() else { return Err(no_tool_given(None)) };
     if server_is_given {
-        let (tool, expression) = call_of(first);
+        let (tool, expression) = split_call(first);
         return Ok(SelectedTool { server: None, tool, expression, rest });
     }
-    if is_address(first) || is_entry_of_file(first) || names.contains(&first.as_str()) {
-        let Some((tool, rest)) = rest.split_first() else { return Err(no_tool(Some(first))) };
-        let (tool, expression) = call_of(tool);
+    if is_address(first) || is_file_entry(first) || names.contains(&first.as_str()) {
+        let Some((tool, rest)) = rest.split_first() else { return Err(no_tool_given(Some(first))) };
+        let (tool, expression) = split_call(tool);
         return Ok(SelectedTool { server: Some(first), tool, expression, rest });
     }
-    let (joined, expression) = call_of(first);
+    let (joined, expression) = split_call(first);
     match readings(joined, names).as_slice() {
         [] => match rest.split_first() {
             // An unknown server: the lookup reports it.
             Some((tool, rest)) => {
-                let (tool, expression) = call_of(tool);
+                let (tool, expression) = split_call(tool);
                 Ok(SelectedTool { server: Some(first), tool, expression, rest })
             }
             None => Ok(SelectedTool { server: Some(first), tool: "", expression, rest }),
@@ -54,7 +58,7 @@ pub fn select<'a>(words: &'a [String], names: &[&'a str], server_is_given: bool)
 }
 
 /// Splits `tool(…)` into the tool and the inside of the brackets.
-fn call_of(word: &str) -> (&str, Option<&str>) {
+fn split_call(word: &str) -> (&str, Option<&str>) {
     match word.strip_suffix(')').and_then(|open| open.split_once('(')) {
         Some((tool, inside)) => (tool, Some(inside)),
         None => (word, None),
@@ -86,18 +90,18 @@ fn readings<'a>(word: &'a str, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     all
 }
 
-fn no_tool(server: Option<&str>) -> Failure {
+fn no_tool_given(server: Option<&str>) -> Failure {
     match server {
-        Some(server) => Failure::usage(format_args!("no tool of `{}` given", shown_word(server)))
-            .hint(format_args!("`wharf tools {}` lists the tools", shown_word(server))),
-        None => Failure::usage("no tool given").hint("`wharf tools` lists the tools"),
+        Some(server) => Failure::usage(format_args!("no tool of `{}` given", printable_word(server)))
+            .with_hint(format_args!("`wharf tools {}` lists the tools", printable_word(server))),
+        None => Failure::usage("no tool given").with_hint("`wharf tools` lists the tools"),
     }
 }
 
 fn ambiguous(word: &str, readings: &[(&str, &str)]) -> Failure {
     let shown: Vec<String> = readings.iter().map(|(server, tool)| format!("`{tool}` of `{server}`")).collect();
     Failure::usage(format_args!("`{}` could be {}", UntrustedText::new(word), shown.join(" or ")))
-        .hint("write the server and the tool as two words")
+        .with_hint("write the server and the tool as two words")
 }
 
 #[cfg(test)]
@@ -113,7 +117,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, server: &str, tool: &str) {
         let words = words(line);
-        let selected = select(&words, &NAMES, false).unwrap();
+        let selected = select_tool(&words, &NAMES, false).unwrap();
         assert_eq!(
             (selected.server, selected.tool, selected.rest),
             (Some(server), tool, &["k=v".to_owned()][..]),
@@ -148,13 +152,13 @@ mod tests {
 
     #[test]
     fn what_could_be_two_things_is_neither() {
-        let failure = select(&words("mcp__x__y k=v"), &["mcp", "x"], false).unwrap_err();
+        let failure = select_tool(&words("mcp__x__y k=v"), &["mcp", "x"], false).unwrap_err();
         assert_eq!(failure.error.message, "`mcp__x__y` could be `x__y` of `mcp` or `y` of `x`");
         for line in ["git", "https://host/mcp"] {
-            let failure = select(&words(line), &NAMES, false).unwrap_err();
+            let failure = select_tool(&words(line), &NAMES, false).unwrap_err();
             assert_eq!(failure.error.message, format!("no tool of `{line}` given"));
         }
-        assert!(select(&[], &NAMES, false).is_err());
+        assert!(select_tool(&[], &NAMES, false).is_err());
     }
 
     #[test]
@@ -166,8 +170,8 @@ mod tests {
         ] {
             let words = words(line);
             let expected = SelectedTool { server, tool, expression: Some("a:1"), rest: &[] };
-            assert_eq!(select(&words, &NAMES, given).unwrap(), expected);
+            assert_eq!(select_tool(&words, &NAMES, given).unwrap(), expected);
         }
-        assert_eq!(select(&words("log k=(v)"), &NAMES, true).unwrap().expression, None);
+        assert_eq!(select_tool(&words("log k=(v)"), &NAMES, true).unwrap().expression, None);
     }
 }

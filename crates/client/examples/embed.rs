@@ -16,7 +16,7 @@ use wharf_spec::{EnvValue, Environment, StdioSpec};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // First of all, before threads and runtimes: a guard is this very program, executed again.
-    wharf_client::guard::run_if_asked();
+    wharf_client::guard::run_guard_if_requested();
     let (servers, options) = arguments()?;
     let runtime = Runtime::new()?;
 

@@ -103,7 +103,7 @@ impl ByteBudget {
     }
 
     /// Creates the budget of one server, with its own limit.
-    pub(crate) fn of_server(&self, limit: usize) -> ServerBudget {
+    pub(crate) fn for_server(&self, limit: usize) -> ServerBudget {
         ServerBudget {
             server: BudgetCounter::new(limit),
             host: Arc::clone(&self.0),
@@ -139,7 +139,7 @@ impl ServerBudget {
     }
 
     /// Returns the rate limit for data the server sends.
-    pub fn pace(&self) -> &ReceiveThrottle {
+    pub fn throttle(&self) -> &ReceiveThrottle {
         &self.pace
     }
 
@@ -149,7 +149,11 @@ impl ServerBudget {
     /// # Cancel safety
     ///
     /// Cancelling the wait does not stop the work; its result is dropped.
-    pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub async fn offload_if_large<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         if bytes < LARGE_MESSAGE_BYTES {
             return Some(work());
         }
@@ -158,14 +162,14 @@ impl ServerBudget {
 
     /// Yields to all other ready tasks; called by a reader that has much to read. Such readers resume one at a time, so
     /// that twenty of them delay a small message no more than one does.
-    pub async fn turn(&self) {
+    pub async fn wait_for_turn(&self) {
         // The semaphore is never closed.
         let _turn = self.host.turns.acquire().await;
         tokio::task::yield_now().await;
     }
 
     /// Creates a charge of zero bytes, to be resized.
-    pub fn empty(&self) -> BudgetCharge {
+    pub fn empty_charge(&self) -> BudgetCharge {
         BudgetCharge { budget: self.clone(), bytes: 0 }
     }
 }
@@ -221,7 +225,7 @@ impl<T: AsRef<[u8]>> AsRef<[u8]> for ChargedMemory<T> {
 }
 
 /// Attaches a charge to a buffer. Every slice of the returned bytes holds the charge.
-pub(crate) fn charged(memory: impl AsRef<[u8]> + Send + 'static, charge: BudgetCharge) -> Bytes {
+pub(crate) fn attach_charge(memory: impl AsRef<[u8]> + Send + 'static, charge: BudgetCharge) -> Bytes {
     Bytes::from_owner(ChargedMemory { memory, _charge: charge })
 }
 
@@ -232,8 +236,8 @@ mod tests {
     #[test]
     fn a_charge_counts_until_the_last_slice_is_dropped() {
         let budget = ByteBudget::new(100);
-        let server = budget.of_server(60);
-        let bytes = charged(vec![7; 40], server.charge(40).unwrap());
+        let server = budget.for_server(60);
+        let bytes = attach_charge(vec![7; 40], server.charge(40).unwrap());
         let part = bytes.slice(3..5);
         drop(bytes);
         assert_eq!((budget.used(), &part[..]), (40, &[7, 7][..]));
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn a_server_is_stopped_at_its_own_part_and_all_of_them_at_the_total() {
         let budget = ByteBudget::new(100);
-        let (one, other) = (budget.of_server(60), budget.of_server(60));
+        let (one, other) = (budget.for_server(60), budget.for_server(60));
         let exceeded = |scope, limit| Err(BudgetExceeded { scope, limit });
         let mut first = one.charge(50).unwrap();
         assert_eq!(one.charge(11).map(drop), exceeded(BudgetScope::Server, 60));

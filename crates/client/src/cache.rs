@@ -55,7 +55,7 @@ impl ResultCache {
     /// Returns a result that is still fresh.
     pub(crate) fn find(&self, CacheQuery { method, target, who }: CacheQuery<'_>) -> Option<RawJson> {
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.state();
         for owner in [Some(who.clone()), None] {
             let key = CacheKey { method, target: target.map(str::to_owned), owner };
             match kept.entries.get(&key) {
@@ -68,18 +68,18 @@ impl ResultCache {
     }
 
     /// Returns the number of invalidations. Read it before sending a request whose result is to be cached.
-    pub(crate) fn changes(&self) -> u64 {
-        self.kept().changes
+    pub(crate) fn invalidations(&self) -> u64 {
+        self.state().changes
     }
 
     /// Caches a result as its hint allows, unless the cache was invalidated after `changes` was read.
-    pub(crate) fn keep(&self, place: CacheQuery<'_>, changes: u64, result: &RawJson) {
+    pub(crate) fn store(&self, place: CacheQuery<'_>, changes: u64, result: &RawJson) {
         let CacheQuery { method, target, who } = place;
-        let hint = CacheHint::of(result);
+        let hint = CacheHint::from_result(result);
         let size = result.as_bytes().len();
         let key = |owner| CacheKey { method, target: target.map(str::to_owned), owner };
         let now = Instant::now();
-        let mut kept = self.kept();
+        let mut kept = self.state();
         // The cached result is older.
         kept.remove(&key(None));
         kept.remove(&key(Some(who.clone())));
@@ -90,33 +90,33 @@ impl ResultCache {
         kept.make_room(size, now);
         kept.bytes += size;
         // Copy: the result may be a small slice of a large message.
-        let result = RawJson::known(result.as_bytes().to_vec());
+        let result = RawJson::new_unchecked(result.as_bytes().to_vec());
         kept.entries.insert(key, CacheEntry { result, until: now + hint.ttl });
     }
 
     /// Removes all results.
     pub fn clear(&self) {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         kept.changes += 1;
         kept.retain(|_| false);
     }
 
     /// Removes all results of a method.
-    pub(crate) fn forget(&self, method: &str) {
-        let mut kept = self.kept();
+    pub(crate) fn invalidate_method(&self, method: &str) {
+        let mut kept = self.state();
         kept.changes += 1;
         kept.retain(|key| key.method != method);
     }
 
     /// Removes cached reads of a resource, of resources below it and of resources above it.
-    pub(crate) fn forget_resource(&self, uri: &str) {
-        let touched = |target: &Option<String>| target.as_deref().is_some_and(|target| is_at_or_below(uri, target));
-        let mut kept = self.kept();
+    pub(crate) fn invalidate_resource(&self, uri: &str) {
+        let touched = |target: &Option<String>| target.as_deref().is_some_and(|target| uris_overlap(uri, target));
+        let mut kept = self.state();
         kept.changes += 1;
         kept.retain(|key| key.method != "resources/read" || !touched(&key.target));
     }
 
-    fn kept(&self) -> MutexGuard<'_, CacheState> {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,7 +150,7 @@ impl CacheState {
 }
 
 /// Reports whether the URIs are equal or one of them lies below the other.
-pub(crate) fn is_at_or_below(uri: &str, of: &str) -> bool {
+pub(crate) fn uris_overlap(uri: &str, of: &str) -> bool {
     let below = |long: &str, short: &str| {
         long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || short.ends_with('/') || rest.starts_with('/'))
     };
@@ -165,7 +165,7 @@ mod tests {
     fn keep(cache: &ResultCache, target: &str, who: &str, text: &str) {
         let who = AuthorizationId(who.to_owned());
         let place = CacheQuery { method: "resources/read", target: Some(target), who: &who };
-        cache.keep(place, cache.changes(), &RawJson::parse(text.to_owned()).unwrap());
+        cache.store(place, cache.invalidations(), &RawJson::parse(text.to_owned()).unwrap());
     }
 
     fn finds(cache: &ResultCache, target: &str, who: &str) -> bool {
@@ -182,7 +182,7 @@ mod tests {
         assert!(!finds(&cache, "a:3", "a"));
         tokio::time::advance(Duration::from_millis(1000)).await;
         assert!(!finds(&cache, "a:1", "a"));
-        assert_eq!(cache.kept().entries.len(), 1, "what was found stale is gone");
+        assert_eq!(cache.state().entries.len(), 1, "what was found stale is gone");
     }
 
     #[tokio::test(start_paused = true)]
@@ -191,10 +191,10 @@ mod tests {
         for target in ["file:///a/b", "file:///a", "file:///ab"] {
             keep(&cache, target, "a", r#"{"ttlMs":1000}"#);
         }
-        cache.forget_resource("file:///a/b");
+        cache.invalidate_resource("file:///a/b");
         assert!(!finds(&cache, "file:///a/b", "a") && !finds(&cache, "file:///a", "a"));
         assert!(finds(&cache, "file:///ab", "a"));
-        cache.forget("resources/read");
+        cache.invalidate_method("resources/read");
         assert!(!finds(&cache, "file:///ab", "a"));
     }
 
@@ -204,13 +204,13 @@ mod tests {
         let who = AuthorizationId::default();
         let place = CacheQuery { method: "tools/list", target: None, who: &who };
         let result = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();
-        let asked = cache.changes();
-        cache.forget("tools/list");
-        cache.keep(place, asked, &result);
+        let asked = cache.invalidations();
+        cache.invalidate_method("tools/list");
+        cache.store(place, asked, &result);
         assert!(cache.find(place).is_none());
-        cache.keep(place, cache.changes(), &result);
+        cache.store(place, cache.invalidations(), &result);
         assert!(cache.find(place).is_some());
-        cache.keep(place, cache.changes(), &RawJson::empty_object());
+        cache.store(place, cache.invalidations(), &RawJson::empty_object());
         assert!(cache.find(place).is_none(), "a newer one that may not be kept takes the older one's place");
     }
 
@@ -224,7 +224,7 @@ mod tests {
             let large = format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MAX_BYTES / 5));
             keep(&cache, &format!("large {n}"), "a", &large);
         }
-        let kept = cache.kept();
+        let kept = cache.state();
         assert!(kept.entries.len() <= MAX_ENTRIES && kept.bytes <= MAX_BYTES);
         assert_eq!(kept.bytes, kept.entries.values().map(|entry| entry.result.as_bytes().len()).sum::<usize>());
     }

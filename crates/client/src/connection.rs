@@ -5,7 +5,8 @@ use std::sync::Arc;
 use wharf_spec::Redactor;
 use wharf_wire::{
     Completion, Era, Implementation, LogLevel, PromptDefinition, PromptResult, RawJson, ReadResult, Reference,
-    Resource, ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, members, mirror_key,
+    Resource, ResourceTemplate, Revision, ServerCapabilities, ToolDefinition, ToolResult, View, mcp_name_param,
+    object_members,
 };
 
 use crate::budget::ServerBudget;
@@ -15,10 +16,10 @@ use crate::engine::{CallEffect, RawResult, ResultKind};
 use crate::era::ProtocolState;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
 use crate::flow::header_params::{self, HeaderParamTable};
-use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list, settle};
+use crate::flow::{ListKind, Listing, ReadRetryBudget, TaskHandling, list_all, run_to_completion};
 use crate::limits::Limits;
 use crate::options::CallOptions;
-use crate::request::{OutgoingRequest, is_plain, members_without_meta};
+use crate::request::{OutgoingRequest, members_without_meta, needs_no_escaping};
 use crate::trace::ConnectTrace;
 use crate::transport::memory::WorkersHealth;
 use crate::transport::{ServerLink, ServerProcess, Transport};
@@ -123,13 +124,13 @@ impl Connection {
     }
 
     /// Returns the health of the worker threads of an in-process server. `None` for any other server.
-    pub fn workers(&self) -> Option<WorkersHealth> {
+    pub fn workers_health(&self) -> Option<WorkersHealth> {
         self.inner.open.workers()
     }
 
     /// Returns the redactor for this server's secrets.
     pub fn redactor(&self) -> &Redactor {
-        &self.inner.open.engine.onlooker().redactor
+        &self.inner.open.engine.observer().redactor
     }
 
     /// Returns the last lines the server wrote to stderr: untrusted text, with the server's secrets removed.
@@ -138,16 +139,16 @@ impl Connection {
     }
 
     /// Waits until the server is gone and returns how it was lost. Cancel-safe.
-    pub async fn gone(&self) -> Arc<DisconnectReport> {
-        match self.inner.open.engine.gone().await {
+    pub async fn wait_until_gone(&self) -> Arc<DisconnectReport> {
+        match self.inner.open.engine.wait_until_gone().await {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone) => gone,
-            _ => Arc::new(DisconnectReport::because(DisconnectCause::Stopped)),
+            _ => Arc::new(DisconnectReport::from_cause(DisconnectCause::Stopped)),
         }
     }
 
     /// Reports whether the server is gone.
     pub fn is_gone(&self) -> bool {
-        self.inner.open.engine.is_lost()
+        self.inner.open.engine.is_closed()
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -187,8 +188,8 @@ impl Connection {
         arguments: &RawJson,
         options: CallOptions,
     ) -> Result<RawResult, CallError> {
-        self.gate("tools/call")?;
-        Ok(header_params::call(self, name, arguments, options, TaskHandling::Follow).await?.answer)
+        self.check_capability("tools/call")?;
+        Ok(header_params::call_with_headers(self, name, arguments, options, TaskHandling::Follow).await?.answer)
     }
 
     /// Sends any method with raw params and returns the raw result. Fails without sending if the server has not
@@ -203,33 +204,33 @@ impl Connection {
         params: Option<&RawJson>,
         mut options: CallOptions,
     ) -> Result<RawResult, CallError> {
-        if !is_plain(method) || method.is_empty() {
+        if !needs_no_escaping(method) || method.is_empty() {
             return Err(CallError::Invalid("a method name must be plain ASCII".to_owned()));
         }
-        self.gate(method)?;
+        self.check_capability(method)?;
         let effect = if READ_ONLY_METHODS.contains(&method) { CallEffect::Reads } else { CallEffect::MayWrite };
         let body = match params {
             Some(params) => members_without_meta(params, &self.inner.limits.bounds, &mut options)?,
             None => String::new(),
         };
         let body: &[&[u8]] = if body.is_empty() { &[] } else { &[body.as_bytes()] };
-        let RequestLabels { name, mirrored } = self.labelled(method, params).await?;
+        let RequestLabels { name, mirrored } = self.request_labels(method, params).await?;
         let outgoing = OutgoingRequest::new(method, body, effect);
         let outgoing = OutgoingRequest { name: name.as_deref(), mirrored: &mirrored, ..outgoing };
-        Ok(settle(self, outgoing, options).await?.answer)
+        Ok(run_to_completion(self, outgoing, options).await?.answer)
     }
 
     /// Returns the metadata of the params that links with headers repeat outside the message.
-    async fn labelled(&self, method: &str, params: Option<&RawJson>) -> Result<RequestLabels, CallError> {
-        let key = mirror_key(method).filter(|_| self.inner.mirror.is_some());
+    async fn request_labels(&self, method: &str, params: Option<&RawJson>) -> Result<RequestLabels, CallError> {
+        let key = mcp_name_param(method).filter(|_| self.inner.mirror.is_some());
         let (Some(key), Some(params)) = (key, params) else { return Ok(RequestLabels::default()) };
         let bounds = &self.inner.limits.bounds;
-        let members = members(params, bounds)?;
+        let members = object_members(params, bounds)?;
         let value = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| value);
         let name = value(key).and_then(|name| name.decode::<String>(bounds).ok());
         let mirrored = match (&name, value("arguments")) {
             (Some(tool), Some(arguments)) if method == "tools/call" => {
-                header_params::headers_of(self, tool, arguments).await?
+                header_params::headers_for_call(self, tool, arguments).await?
             }
             _ => Vec::new(),
         };
@@ -237,66 +238,66 @@ impl Connection {
     }
 
     /// Returns a fresh cached result or sends the request. `target` is the relevant parameter, as key and value.
-    pub(crate) async fn request_kept(
+    pub(crate) async fn request_cached(
         &self,
         method: &'static str,
         target: Option<(&str, &str)>,
         options: CallOptions,
     ) -> Result<RawJson, CallError> {
-        self.gate(method)?;
+        self.check_capability(method)?;
         let cache = self.inner.manners.bulletin.cache();
         let place = CacheQuery { method, target: target.map(|(_, value)| value), who: &self.inner.authorization };
         let kept = if options.fresh { None } else { cache.find(place) };
         if let Some(kept) = kept {
             return Ok(kept);
         }
-        let changes = cache.changes();
+        let changes = cache.invalidations();
         let body = target.map(|(key, value)| format!(r#""{key}":{}"#, serde_json::Value::from(value)));
         let body = body.iter().map(|body| body.as_bytes()).collect::<Vec<_>>();
-        let name = target.and_then(|(key, value)| (mirror_key(method) == Some(key)).then_some(value));
+        let name = target.and_then(|(key, value)| (mcp_name_param(method) == Some(key)).then_some(value));
         let outgoing = OutgoingRequest { name, ..OutgoingRequest::new(method, &body, CallEffect::Reads) };
-        let settled = settle(self, outgoing, options).await?;
+        let settled = run_to_completion(self, outgoing, options).await?;
         // Results that depend on user input are not cacheable (2026-07-28, server/utilities/caching).
         if self.is_stateless() && settled.rounds == 0 && settled.answer.kind == ResultKind::Complete {
-            cache.keep(place, changes, &settled.answer.result);
+            cache.store(place, changes, &settled.answer.result);
         }
-        self.complete(settled.answer)
+        self.expect_complete(settled.answer)
     }
 
     /// Clears the cache, so that the next list is requested from the server.
-    pub fn forget_kept(&self) {
+    pub fn clear_cache(&self) {
         self.inner.manners.bulletin.cache().clear();
     }
 
     /// Lists the tools. A malformed tool is withheld; the others are still listed.
     pub async fn list_tools(&self) -> Result<Listing<ToolDefinition>, CallError> {
         let changes = self.inner.manners.bulletin.tools_changes();
-        let mut listing = list(self, TOOLS).await?;
+        let mut listing = list_all(self, TOOLS).await?;
         if let Some(mirror) = &self.inner.mirror {
-            mirror.learn(&mut listing, changes, &self.inner.limits.bounds);
+            mirror.record_listing(&mut listing, changes, &self.inner.limits.bounds);
         }
         Ok(listing)
     }
 
     /// Lists the resources.
     pub async fn list_resources(&self) -> Result<Listing<Resource>, CallError> {
-        list(self, RESOURCES).await
+        list_all(self, RESOURCES).await
     }
 
     /// Lists the resource templates.
     pub async fn list_templates(&self) -> Result<Listing<ResourceTemplate>, CallError> {
-        list(self, TEMPLATES).await
+        list_all(self, TEMPLATES).await
     }
 
     /// Lists the prompts.
     pub async fn list_prompts(&self) -> Result<Listing<PromptDefinition>, CallError> {
-        list(self, PROMPTS).await
+        list_all(self, PROMPTS).await
     }
 
     /// Reads a resource.
     pub async fn read_resource(&self, uri: &str, options: CallOptions) -> Result<ReadResult, CallError> {
-        let result = self.request_kept("resources/read", Some(("uri", uri)), options).await?;
-        Ok(ReadResult::view(result, &self.inner.limits.bounds)?)
+        let result = self.request_cached("resources/read", Some(("uri", uri)), options).await?;
+        Ok(ReadResult::from_raw(result, &self.inner.limits.bounds)?)
     }
 
     /// Gets a prompt with its arguments filled in. Arguments are strings.
@@ -309,7 +310,7 @@ impl Connection {
         let arguments: serde_json::Map<_, _> =
             arguments.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
         let params = serde_json::json!({ "name": name, "arguments": arguments });
-        let params = RawJson::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let params = RawJson::from_value(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("prompts/get", Some(&params), options).await?;
         self.view(answer)
     }
@@ -333,7 +334,7 @@ impl Connection {
                 known.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
             params["context"] = serde_json::json!({ "arguments": known });
         }
-        let params = RawJson::of(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let params = RawJson::from_value(&params).map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("completion/complete", Some(&params), CallOptions::default()).await?;
         self.view(answer)
     }
@@ -341,25 +342,25 @@ impl Connection {
     /// Sets the minimum level of log messages on a handshake-era server. In the stateless era every request carries the
     /// level set when connecting.
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
-        let params = RawJson::of(&serde_json::json!({ "level": level.as_str() }));
+        let params = RawJson::from_value(&serde_json::json!({ "level": level.as_str() }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
-        self.gate("logging/setLevel")?;
-        self.inner.manners.desk.set_level(level);
+        self.check_capability("logging/setLevel")?;
+        self.inner.manners.desk.set_log_level(level);
         self.request("logging/setLevel", Some(&params), CallOptions::default()).await.map(drop)
     }
 
     /// Requests logs from a handshake-era server at the level set when connecting. Does not wait for the response.
-    pub(crate) fn ask_for_logs(&self) {
-        if self.gate("logging/setLevel").is_ok() {
-            crate::era::ask_for_logs(&self.inner.open.engine, &self.inner.manners.desk);
+    pub(crate) fn request_logs(&self) {
+        if self.check_capability("logging/setLevel").is_ok() {
+            crate::era::request_logs(&self.inner.open.engine, &self.inner.manners.desk);
         }
     }
 
     /// Notifies a handshake-era server that its roots have changed. Stateless-era servers request the roots when they
     /// need them.
-    pub fn roots_changed(&self) {
+    pub fn notify_roots_changed(&self) {
         if !self.is_stateless() && self.inner.manners.desk.services().roots.is_some() {
-            self.inner.open.engine.post(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
+            self.inner.open.engine.send_message(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
         }
     }
 
@@ -383,11 +384,11 @@ impl Connection {
     }
 
     pub(crate) fn view<T: View>(&self, answer: RawResult) -> Result<T, CallError> {
-        Ok(T::view(self.complete(answer)?, &self.inner.limits.bounds)?)
+        Ok(T::from_raw(self.expect_complete(answer)?, &self.inner.limits.bounds)?)
     }
 
     /// Returns the result if the answer is complete.
-    pub(crate) fn complete(&self, answer: RawResult) -> Result<RawJson, CallError> {
+    pub(crate) fn expect_complete(&self, answer: RawResult) -> Result<RawJson, CallError> {
         match answer.kind {
             ResultKind::Complete => Ok(answer.result),
             ResultKind::InputRequired => {
@@ -398,7 +399,7 @@ impl Connection {
     }
 
     /// Fails if the server has not declared the capability that the method needs.
-    pub(crate) fn gate(&self, method: &str) -> Result<(), CallError> {
+    pub(crate) fn check_capability(&self, method: &str) -> Result<(), CallError> {
         let facts = &self.inner.facts;
         let (offered, stateless) = (&facts.capabilities, self.is_stateless());
         let (ok, what) = match method.split('/').next().unwrap_or_default() {

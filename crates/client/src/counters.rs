@@ -72,7 +72,7 @@ impl CounterSet {
     }
 
     /// Counts an anomaly and logs it. The log line names the server and never contains the payload.
-    pub fn warn(&self, kind: CounterKind, what: &str) {
+    pub fn count_and_warn(&self, kind: CounterKind, what: &str) {
         let total = self.counts[kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
         let now = Instant::now();
         let mut logged = self.logged.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

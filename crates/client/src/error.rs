@@ -23,7 +23,7 @@ pub use disconnect::{DisconnectCause, DisconnectReport};
 #[non_exhaustive]
 pub enum CallError {
     /// The server returned an error, with a code and optional data.
-    #[error("server returned an error: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("server returned an error: {} (code {})", UntrustedText::new(.0.message.as_str()).truncate(500), .0.code)]
     Refused(RpcError),
     /// The response violates the protocol.
     #[error("server response violates the protocol: {0}")]
@@ -125,7 +125,7 @@ impl CallError {
 
     /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
-        matches!(self, Self::Unauthorized { status, why, .. } if wants_login(*status, why.as_deref()))
+        matches!(self, Self::Unauthorized { status, why, .. } if login_would_help(*status, why.as_deref()))
     }
 
     /// Returns the scope the user would have to grant, if known. Escaped.
@@ -145,7 +145,7 @@ impl CallError {
     }
 
     /// Returns how the server was lost, if it was.
-    pub fn gone(&self) -> Option<&DisconnectReport> {
+    pub fn disconnect_report(&self) -> Option<&DisconnectReport> {
         match self {
             Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => Some(gone),
             _ => None,
@@ -158,7 +158,7 @@ impl From<JsonDecodeError> for CallError {
         match error {
             JsonDecodeError::TooComplex(bound) => Self::TooComplex(bound),
             JsonDecodeError::Shape(error) => {
-                Self::Protocol(UntrustedText::new(error.to_string()).shortened(300).to_string())
+                Self::Protocol(UntrustedText::new(error.to_string()).truncate(300).to_string())
             }
         }
     }
@@ -269,7 +269,7 @@ pub enum ConnectCause {
         hint: Option<String>,
     },
     /// The server rejected the handshake.
-    #[error("server rejected the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).shortened(500), .0.code)]
+    #[error("server rejected the handshake: {} (code {})", UntrustedText::new(.0.message.as_str()).truncate(500), .0.code)]
     Refused(RpcError),
     /// The server and the client have no revision in common; the revisions the server supports.
     #[error("no common protocol revision: server supports {}, Wharf supports {} to {}", RevisionNames(.0), Revision::ALL[0], Revision::LATEST_STATELESS)]
@@ -288,7 +288,7 @@ impl ConnectCause {
             }
             Self::Gone(gone) => match &gone.cause {
                 DisconnectCause::Unreachable { passing, .. } => *passing,
-                DisconnectCause::NotAuthorized(why) => why.may_pass(),
+                DisconnectCause::NotAuthorized(why) => why.is_transient(),
                 _ => true,
             },
             Self::TimedOut { .. } => true,
@@ -300,7 +300,7 @@ impl ConnectCause {
     /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
         match self {
-            Self::Unauthorized { status, why, .. } => wants_login(*status, why.as_deref()),
+            Self::Unauthorized { status, why, .. } => login_would_help(*status, why.as_deref()),
             Self::Gone(gone) => gone.needs_login(),
             _ => false,
         }
@@ -318,10 +318,10 @@ impl ConnectCause {
 
 impl ConnectError {
     /// Converts the error of a failed handshake call.
-    pub(crate) fn cause_of(error: CallError) -> ConnectCause {
+    pub(crate) fn cause_from_call(error: CallError) -> ConnectCause {
         match error {
             CallError::Refused(error) if error.code == code::UNSUPPORTED_REVISION => {
-                ConnectCause::NoCommonRevision(crate::era::supported_by(&error))
+                ConnectCause::NoCommonRevision(crate::era::supported_revisions(&error))
             }
             CallError::Refused(error) => ConnectCause::Refused(error),
             CallError::TimedOut { after, hint, .. } => ConnectCause::TimedOut { after, hint },
@@ -337,7 +337,7 @@ impl ConnectError {
 }
 
 /// Reports whether a login would help. The authorizer's reason takes precedence over the status.
-fn wants_login(status: u16, why: Option<&NotAuthorized>) -> bool {
+fn login_would_help(status: u16, why: Option<&NotAuthorized>) -> bool {
     match why.map(|why| &why.remedy) {
         Some(AuthRecovery::Login) => true,
         Some(AuthRecovery::Scope(_) | AuthRecovery::Waiting) => false,
@@ -371,7 +371,7 @@ struct ReasonSuffix<'a>(&'a NotAuthorized);
 
 impl fmt::Display for ReasonSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_said = self.0.needs_person() && self.0.reason.starts_with(LOGIN_NEEDED_PREFIX);
+        let is_said = self.0.needs_user() && self.0.reason.starts_with(LOGIN_NEEDED_PREFIX);
         if is_said { Ok(()) } else { write!(f, ": {}", self.0) }
     }
 }
@@ -418,7 +418,7 @@ impl fmt::Display for RevisionNames<'_> {
             return f.write_str("no named revision");
         }
         let names: Vec<String> =
-            self.0.iter().take(8).map(|name| UntrustedText::new(name.as_str()).shortened(40).to_string()).collect();
+            self.0.iter().take(8).map(|name| UntrustedText::new(name.as_str()).truncate(40).to_string()).collect();
         f.write_str(&names.join(", "))
     }
 }

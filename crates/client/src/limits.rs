@@ -163,7 +163,7 @@ impl Limits {
 
     /// Divides the timeouts and delays by a factor, for tests. `local_stall` and `verdict` stay as they are.
     #[must_use]
-    pub fn hurried(mut self, factor: u32) -> Self {
+    pub fn with_delays_divided(mut self, factor: u32) -> Self {
         for delay in [
             &mut self.probe,
             &mut self.startup,

@@ -25,7 +25,7 @@ impl LowPriorityThread {
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (done, result) = oneshot::channel();
         let job: LowPriorityJob = Box::new(move || drop(done.send(work())));
-        match self.0.get_or_init(start) {
+        match self.0.get_or_init(start_thread) {
             // The thread outlives the sender, so sending does not fail.
             Some(jobs) => drop(jobs.send(job)),
             None => drop(tokio::task::spawn_blocking(job)),
@@ -34,7 +34,7 @@ impl LowPriorityThread {
     }
 }
 
-fn start() -> Option<mpsc::Sender<LowPriorityJob>> {
+fn start_thread() -> Option<mpsc::Sender<LowPriorityJob>> {
     let (jobs, queue) = mpsc::channel::<LowPriorityJob>();
     let run = move || {
         // On Linux this affects only the calling thread. Lowering the priority is always allowed.

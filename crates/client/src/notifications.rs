@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use wharf_wire::{Acknowledged, Era, Id, Interest, JsonLimits, RawJson, Task, View, subscription_id};
 
-use crate::cache::{ResultCache, is_at_or_below};
+use crate::cache::{ResultCache, uris_overlap};
 
 /// Maximum changed resources recorded for one subscriber. Beyond that the whole list is marked as changed.
 const MAX_NAMES: usize = 1024;
@@ -79,70 +79,70 @@ impl NotificationHub {
         &self.cache
     }
 
-    /// Adds a subscriber. [`NotificationHub::close`] removes it.
-    pub fn open(&self, interest: Interest) -> Arc<NotificationSubscriber> {
+    /// Adds a subscriber. [`NotificationHub::unsubscribe`] removes it.
+    pub fn subscribe(&self, interest: Interest) -> Arc<NotificationSubscriber> {
         let inbox = Arc::new(NotificationSubscriber { interest, news: Mutex::default(), arrived: Notify::new() });
-        locked(&self.inboxes).push(Arc::clone(&inbox));
+        lock(&self.inboxes).push(Arc::clone(&inbox));
         inbox
     }
 
-    pub fn close(&self, inbox: &Arc<NotificationSubscriber>) {
-        locked(&self.inboxes).retain(|other| !Arc::ptr_eq(other, inbox));
+    pub fn unsubscribe(&self, inbox: &Arc<NotificationSubscriber>) {
+        lock(&self.inboxes).retain(|other| !Arc::ptr_eq(other, inbox));
     }
 
     /// Reports whether another subscriber is interested in the resource.
-    pub fn is_wanted(&self, uri: &str, but: &Arc<NotificationSubscriber>) -> bool {
-        let inboxes = locked(&self.inboxes);
+    pub fn has_other_subscriber(&self, uri: &str, but: &Arc<NotificationSubscriber>) -> bool {
+        let inboxes = lock(&self.inboxes);
         inboxes.iter().any(|inbox| !Arc::ptr_eq(inbox, but) && inbox.interest.uris.iter().any(|wanted| wanted == uri))
     }
 
     /// Returns the subscriber whose stream has this id.
-    pub fn listening(&self, id: u64) -> Option<Arc<NotificationSubscriber>> {
-        let inboxes = locked(&self.inboxes);
-        inboxes.iter().find(|inbox| inbox.news().listen == Some(id)).cloned()
+    pub fn subscriber_by_stream(&self, id: u64) -> Option<Arc<NotificationSubscriber>> {
+        let inboxes = lock(&self.inboxes);
+        inboxes.iter().find(|inbox| inbox.pending().listen == Some(id)).cloned()
     }
 
     /// Returns a receiver that changes to true when the server reports that the page is done. Several calls may wait
     /// for the same page.
-    pub fn page(&self, elicitation: &str) -> watch::Receiver<bool> {
-        locked(&self.pages).entry(elicitation.to_owned()).or_default().subscribe()
+    pub fn watch_page(&self, elicitation: &str) -> watch::Receiver<bool> {
+        lock(&self.pages).entry(elicitation.to_owned()).or_default().subscribe()
     }
 
     /// Removes a page that no call waits for.
     pub fn forget_page(&self, elicitation: &str) {
-        let mut pages = locked(&self.pages);
+        let mut pages = lock(&self.pages);
         if pages.get(elicitation).is_some_and(|page| page.receiver_count() == 0) {
             pages.remove(elicitation);
         }
     }
 
     /// Removes cached results covered by `interest`, because change notifications for them may have been missed.
-    pub fn distrust(&self, interest: &Interest) {
+    pub fn invalidate_interest(&self, interest: &Interest) {
         let lists = [
             (interest.tools, ServerChange::Tools),
             (interest.prompts, ServerChange::Prompts),
             (interest.resources, ServerChange::Resources),
         ];
-        lists.iter().filter(|(watched, _)| *watched).for_each(|(_, change)| self.make_stale(change));
-        interest.uris.iter().for_each(|uri| self.cache.forget_resource(uri));
+        lists.iter().filter(|(watched, _)| *watched).for_each(|(_, change)| self.invalidate_change(change));
+        interest.uris.iter().for_each(|uri| self.cache.invalidate_resource(uri));
     }
 
     /// Handles a server that has lost its subscriptions: clears the cache and makes every subscriber resubscribe.
-    pub fn begin_anew(&self) {
+    pub fn reset_subscriptions(&self) {
         self.cache.clear();
         self.tools.fetch_add(1, Ordering::Relaxed);
-        for inbox in locked(&self.inboxes).iter() {
-            inbox.news().anew = true;
+        for inbox in lock(&self.inboxes).iter() {
+            inbox.pending().anew = true;
             inbox.arrived.notify_one();
         }
     }
 
     /// Handles notifications that may have been missed: clears the cache and notifies every subscriber.
-    pub fn have_missed(&self) {
+    pub fn mark_missed(&self) {
         self.cache.clear();
         self.tools.fetch_add(1, Ordering::Relaxed);
-        for inbox in locked(&self.inboxes).iter() {
-            inbox.news().missed = true;
+        for inbox in lock(&self.inboxes).iter() {
+            inbox.pending().missed = true;
             inbox.arrived.notify_one();
         }
     }
@@ -153,41 +153,43 @@ impl NotificationHub {
     }
 
     /// Dispatches a notification about a change to the interested subscribers.
-    pub fn post(&self, era: Era, method: &str, params: Option<&RawJson>) -> DispatchOutcome {
-        let Some(change) = self.read(method, params) else { return DispatchOutcome::Other };
+    pub fn dispatch(&self, era: Era, method: &str, params: Option<&RawJson>) -> DispatchOutcome {
+        let Some(change) = self.parse_change(method, params) else { return DispatchOutcome::Other };
         if let ServerChange::PageDone(elicitation) = &change {
             // The notification often arrives before a call waits for the page.
-            let mut pages = locked(&self.pages);
+            let mut pages = lock(&self.pages);
             if pages.len() < MAX_PAGES || pages.contains_key(elicitation) {
                 pages.entry(elicitation.clone()).or_default().send_replace(true);
             }
             return DispatchOutcome::Heard;
         }
         let to = match era {
-            Era::Handshake => self.interested(&change),
+            Era::Handshake => self.interested_subscribers(&change),
             Era::Stateless => {
                 let id = params.and_then(subscription_id);
-                let id = id.as_ref().and_then(|id| match Id::read(id.as_bytes()) {
+                let id = id.as_ref().and_then(|id| match Id::parse(id.as_bytes()) {
                     Id::Integer(number) => u64::try_from(number).ok(),
                     _ => None,
                 });
                 let answers = matches!(change, ServerChange::Acknowledged(_));
-                match id.and_then(|id| self.listening(id)) {
+                match id.and_then(|id| self.subscriber_by_stream(id)) {
                     // Notifications before the acknowledgement are not part of the subscription.
-                    Some(inbox) if answers || (inbox.is_open() && change.concerns(&inbox.interest)) => vec![inbox],
+                    Some(inbox) if answers || (inbox.is_acknowledged() && change.concerns(&inbox.interest)) => {
+                        vec![inbox]
+                    }
                     _ => return DispatchOutcome::Stray,
                 }
             }
         };
-        self.make_stale(&change);
+        self.invalidate_change(&change);
         for inbox in to {
-            inbox.news().note(&change);
+            inbox.pending().record(&change);
             inbox.arrived.notify_one();
         }
         DispatchOutcome::Heard
     }
 
-    fn read(&self, method: &str, params: Option<&RawJson>) -> Option<ServerChange> {
+    fn parse_change(&self, method: &str, params: Option<&RawJson>) -> Option<ServerChange> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct NotificationNames {
@@ -204,33 +206,35 @@ impl NotificationHub {
             "prompts/list_changed" => ServerChange::Prompts,
             "resources/list_changed" => ServerChange::Resources,
             "resources/updated" => ServerChange::Resource(names()?.uri.filter(short)?),
-            "tasks" | "tasks/status" => ServerChange::Task(Box::new(Task::view(params?.clone(), &self.bounds).ok()?)),
+            "tasks" | "tasks/status" => {
+                ServerChange::Task(Box::new(Task::from_raw(params?.clone(), &self.bounds).ok()?))
+            }
             "elicitation/complete" => ServerChange::PageDone(names()?.elicitation_id.filter(short)?),
             _ if ACKNOWLEDGED.strip_prefix("notifications/") == Some(method) => {
-                let Acknowledged(interest) = Acknowledged::view(params?.clone(), &self.bounds).ok()?;
+                let Acknowledged(interest) = Acknowledged::from_raw(params?.clone(), &self.bounds).ok()?;
                 ServerChange::Acknowledged(interest)
             }
             _ => return None,
         })
     }
 
-    fn interested(&self, change: &ServerChange) -> Vec<Arc<NotificationSubscriber>> {
-        let inboxes = locked(&self.inboxes);
+    fn interested_subscribers(&self, change: &ServerChange) -> Vec<Arc<NotificationSubscriber>> {
+        let inboxes = lock(&self.inboxes);
         inboxes.iter().filter(|inbox| change.concerns(&inbox.interest)).cloned().collect()
     }
 
-    fn make_stale(&self, change: &ServerChange) {
+    fn invalidate_change(&self, change: &ServerChange) {
         match change {
             ServerChange::Tools => {
                 self.tools.fetch_add(1, Ordering::Relaxed);
-                self.cache.forget("tools/list");
+                self.cache.invalidate_method("tools/list");
             }
-            ServerChange::Prompts => self.cache.forget("prompts/list"),
+            ServerChange::Prompts => self.cache.invalidate_method("prompts/list"),
             ServerChange::Resources => {
-                self.cache.forget("resources/list");
-                self.cache.forget("resources/templates/list");
+                self.cache.invalidate_method("resources/list");
+                self.cache.invalidate_method("resources/templates/list");
             }
-            ServerChange::Resource(uri) => self.cache.forget_resource(uri),
+            ServerChange::Resource(uri) => self.cache.invalidate_resource(uri),
             ServerChange::Task(_) | ServerChange::PageDone(_) | ServerChange::Acknowledged(_) => {}
         }
     }
@@ -252,7 +256,7 @@ impl ServerChange {
             Self::Tools => interest.tools,
             Self::Prompts => interest.prompts,
             Self::Resources => interest.resources,
-            Self::Resource(uri) => interest.uris.iter().any(|wanted| is_at_or_below(uri, wanted)),
+            Self::Resource(uri) => interest.uris.iter().any(|wanted| uris_overlap(uri, wanted)),
             Self::Task(task) => interest.tasks.contains(&task.id),
             Self::PageDone(_) | Self::Acknowledged(_) => false,
         }
@@ -265,17 +269,17 @@ impl NotificationSubscriber {
     }
 
     /// Reports whether the server has acknowledged the subscription (2026-07-28).
-    fn is_open(&self) -> bool {
-        self.news().acknowledged.is_some()
+    fn is_acknowledged(&self) -> bool {
+        self.pending().acknowledged.is_some()
     }
 
-    pub fn news(&self) -> MutexGuard<'_, PendingChanges> {
-        locked(&self.news)
+    pub fn pending(&self) -> MutexGuard<'_, PendingChanges> {
+        lock(&self.news)
     }
 }
 
 impl PendingChanges {
-    fn note(&mut self, change: &ServerChange) {
+    fn record(&mut self, change: &ServerChange) {
         match change {
             ServerChange::Tools => self.tools = true,
             ServerChange::Prompts => self.prompts = true,
@@ -292,6 +296,6 @@ impl PendingChanges {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -104,7 +104,7 @@ pub enum InputHandling {
 
 impl CallOptions {
     /// Returns the timeout of the call regardless of progress.
-    pub(crate) fn total(&self, limits: &Limits) -> Duration {
+    pub(crate) fn total_timeout(&self, limits: &Limits) -> Duration {
         self.timeout_max.unwrap_or_else(|| limits.call_max.max(self.timeout.unwrap_or(limits.call)))
     }
 

@@ -11,7 +11,7 @@ use wharf_guard::ProcessExit;
 /// Called where the lines are read: it must return at once, by passing the text on.
 pub trait ProcessLog: Send + Sync {
     /// Records one event.
-    fn note(&self, server: &str, at: SystemTime, note: ProcessNote<'_>);
+    fn record(&self, server: &str, at: SystemTime, note: ProcessNote<'_>);
 }
 
 /// An event of a server's process.
@@ -43,7 +43,7 @@ pub(crate) struct ServerProcessLog {
 }
 
 impl ServerProcessLog {
-    pub fn note(&self, note: ProcessNote<'_>) {
-        self.log.note(&self.server, SystemTime::now(), note);
+    pub fn record(&self, note: ProcessNote<'_>) {
+        self.log.record(&self.server, SystemTime::now(), note);
     }
 }

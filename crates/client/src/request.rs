@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use wharf_wire::{Era, JsonLimits, RawJson, Revision, members};
+use wharf_wire::{Era, JsonLimits, RawJson, Revision, object_members};
 
 use crate::connection::Connection;
 use crate::engine::{CallEffect, CallRequest, DropAction, PendingCall, RequestTarget, ReservedCall};
@@ -37,7 +37,7 @@ impl<'a> OutgoingRequest<'a> {
     }
 
     /// Sets the name of the request's target.
-    pub fn naming(self, name: &'a str) -> Self {
+    pub fn with_name(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }
     }
 
@@ -47,7 +47,7 @@ impl<'a> OutgoingRequest<'a> {
 }
 
 /// Returns the fixed part of every request between its method and its own members. Empty in the handshake era.
-pub(crate) fn constant_meta(revision: Revision, desk: &ServerRequestHandler) -> String {
+pub(crate) fn fixed_meta(revision: Revision, desk: &ServerRequestHandler) -> String {
     match revision.era() {
         Era::Stateless => format!("{META_OPEN}{}", crate::era::meta_members(revision, desk)),
         Era::Handshake => String::new(),
@@ -55,11 +55,11 @@ pub(crate) fn constant_meta(revision: Revision, desk: &ServerRequestHandler) -> 
 }
 
 /// Returns a tool's name, escaped for use inside JSON quotes.
-pub(crate) fn tool_name<'a>(name: &'a str, arguments: &RawJson) -> Result<Cow<'a, str>, CallError> {
+pub(crate) fn escape_tool_name<'a>(name: &'a str, arguments: &RawJson) -> Result<Cow<'a, str>, CallError> {
     if !arguments.is_object() {
         return Err(CallError::Invalid("tool arguments must be a JSON object".to_owned()));
     }
-    if is_plain(name) {
+    if needs_no_escaping(name) {
         return Ok(Cow::Borrowed(name));
     }
     let quoted = serde_json::to_string(name).map_err(|error| CallError::Invalid(error.to_string()))?;
@@ -79,7 +79,7 @@ pub(crate) fn members_without_meta(
 ) -> Result<String, CallError> {
     let invalid = |error: &dyn std::fmt::Display| CallError::Invalid(format!("invalid params: {error}"));
     let mut body = String::with_capacity(params.as_bytes().len());
-    for (key, value) in members(params, bounds).map_err(|error| invalid(&error))? {
+    for (key, value) in object_members(params, bounds).map_err(|error| invalid(&error))? {
         if key == "_meta" {
             if options.meta.is_some() {
                 return Err(invalid(&"`_meta` is given twice"));
@@ -93,7 +93,7 @@ pub(crate) fn members_without_meta(
         let key = serde_json::to_string(&key).map_err(|error| invalid(&error))?;
         body.push_str(&key);
         body.push(':');
-        body.push_str(value.get());
+        body.push_str(value.as_str());
     }
     Ok(body)
 }
@@ -111,7 +111,7 @@ impl Connection {
         let extra = options.meta.as_ref().map(|meta| extra_meta(meta, &limits.bounds)).transpose()?;
         let reserved = self.inner().open.engine.reserve(CallRequest {
             timeout: options.timeout.unwrap_or(limits.call),
-            timeout_max: options.total(limits),
+            timeout_max: options.total_timeout(limits),
             progress: options.progress.clone(),
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Sends a request without a timeout. Passes its id to `before` before sending.
-    pub(crate) fn send_endless(
+    pub(crate) fn send_without_timeout(
         &self,
         outgoing: OutgoingRequest<'_>,
         before: impl FnOnce(u64),
@@ -137,7 +137,7 @@ impl Connection {
             effect: outgoing.effect,
             when_dropped: outgoing.when_dropped,
         })?;
-        before(reserved.number());
+        before(reserved.call_id());
         self.send_reserved(reserved, outgoing, "", RequestMeta::default())
     }
 
@@ -149,7 +149,7 @@ impl Connection {
         RequestMeta { extra, with_progress }: RequestMeta<'_>,
     ) -> Result<PendingCall, CallError> {
         let (members, engine) = (outgoing.members, &self.inner().open.engine);
-        let id = reserved.id();
+        let id = reserved.id_text();
         let mut parts = RequestParts::new();
         parts.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
         parts.push(id.text());
@@ -192,7 +192,7 @@ struct RequestMeta<'a> {
 /// Returns the members of a caller's `_meta`, without the braces. Members set by the connection are rejected.
 fn extra_meta<'a>(meta: &'a RawJson, bounds: &JsonLimits) -> Result<&'a [u8], CallError> {
     let invalid = |what: String| CallError::Invalid(format!("`_meta`: {what}"));
-    for (key, _) in members(meta, bounds).map_err(|error| invalid(error.to_string()))? {
+    for (key, _) in object_members(meta, bounds).map_err(|error| invalid(error.to_string()))? {
         let ours = key == "progressToken"
             || ["protocolVersion", "clientCapabilities", "clientInfo", "logLevel"]
                 .iter()
@@ -207,7 +207,7 @@ fn extra_meta<'a>(meta: &'a RawJson, bounds: &JsonLimits) -> Result<&'a [u8], Ca
 }
 
 /// Reports whether a text can be put between JSON quotes unescaped.
-pub(crate) fn is_plain(text: &str) -> bool {
+pub(crate) fn needs_no_escaping(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 

@@ -59,13 +59,13 @@ impl ServerRequestHandler {
     }
 
     /// Returns the minimum log level, or `None` if logs are not wanted.
-    pub fn level(&self) -> Option<LogLevel> {
+    pub fn log_level(&self) -> Option<LogLevel> {
         let level = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         level.filter(|_| self.services.logs.is_some())
     }
 
     /// Sets the minimum log level.
-    pub fn set_level(&self, level: LogLevel) {
+    pub fn set_log_level(&self, level: LogLevel) {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
@@ -91,7 +91,7 @@ impl ServerRequestHandler {
         let ClientServices { elicitation, sampling, roots, tasks, skills, .. } = &self.services;
         let mut parts: Vec<Cow<'_, str>> = Vec::new();
         if let Some(elicitor) = elicitation.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
-            let elicitation = match (elicitor.shows_pages(), revision >= Revision::V2025_11_25) {
+            let elicitation = match (elicitor.supports_pages(), revision >= Revision::V2025_11_25) {
                 (true, true) => r#""elicitation":{"form":{},"url":{}}"#,
                 (false, true) => r#""elicitation":{"form":{}}"#,
                 (_, false) => r#""elicitation":{}"#,
@@ -99,7 +99,7 @@ impl ServerRequestHandler {
             parts.push(elicitation.into());
         }
         if let Some(sampler) = sampling {
-            let tools = sampler.uses_tools() && revision >= Revision::V2025_11_25;
+            let tools = sampler.supports_tools() && revision >= Revision::V2025_11_25;
             parts.push(if tools { r#""sampling":{"tools":{}}"# } else { r#""sampling":{}"# }.into());
         }
         if roots.is_some() {
@@ -120,7 +120,7 @@ impl ServerRequestHandler {
     /// # Errors
     ///
     /// A refusal if the capability was not declared or the params cannot be decoded.
-    pub fn consider(&self, method: &str, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
+    pub fn begin_reply(&self, method: &str, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
         let undeclared = || RequestRefusal::new(code::METHOD_NOT_FOUND, "not offered by this client");
         match method {
             ELICIT if self.services.elicitation.is_some() => self.elicit(params),
@@ -128,8 +128,8 @@ impl ServerRequestHandler {
             ROOTS => {
                 let source = self.services.roots.as_ref().ok_or_else(undeclared)?;
                 let roots = serde_json::json!({ "roots": source.roots(&self.server) });
-                let roots =
-                    RawJson::of(&roots).map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))?;
+                let roots = RawJson::from_value(&roots)
+                    .map_err(|error| RequestRefusal::new(code::INTERNAL, error.to_string()))?;
                 Ok(Errand { person: false, work: Box::pin(std::future::ready(Ok(roots))) })
             }
             _ => Err(undeclared()),
@@ -139,11 +139,11 @@ impl ServerRequestHandler {
     /// Forwards a log message to the log sink, with the server's secrets removed.
     pub fn log(&self, params: Option<RawJson>) {
         if params.as_ref().is_some_and(|params| params.as_bytes().len() > self.limits.remark) {
-            return self.tally.warn(CounterKind::Oversized, "discarded a log message over the size limit");
+            return self.tally.count_and_warn(CounterKind::Oversized, "discarded a log message over the size limit");
         }
         let wanted = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(sink), Some(params)) = (&self.services.logs, params)
-            && let Ok(LogMessage { level, logger, data }) = LogMessage::view(params, &self.limits.bounds)
+            && let Ok(LogMessage { level, logger, data }) = LogMessage::from_raw(params, &self.limits.bounds)
             // Some servers ignore the requested level: the Python SDK 2.3 sends everything.
             && wanted.is_none_or(|wanted| level >= wanted)
             && let Ok(data) = RawJson::parse(masked_value(data.as_bytes(), &self.redactor))
@@ -155,60 +155,60 @@ impl ServerRequestHandler {
 
     /// Asks the user to open a page and returns the answer.
     pub async fn show_page(&self, page: UrlRequest) -> ElicitationResponse {
-        let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.shows_pages()) else {
+        let Some(elicitor) = self.services.elicitation.as_ref().filter(|elicitor| elicitor.supports_pages()) else {
             return ElicitationResponse::Cancel;
         };
-        if !self.may_ask() {
+        if !self.try_count_prompt() {
             return ElicitationResponse::Decline;
         }
-        in_time(self.limits.ask, elicitor.elicit(&self.server, Elicitation::Url(page)))
+        with_timeout(self.limits.ask, elicitor.elicit(&self.server, Elicitation::Url(page)))
             .await
             .unwrap_or(ElicitationResponse::Cancel)
     }
 
     /// Resolves when the user reports that they are done with the page.
-    pub fn page_done(&self, page: &UrlRequest) -> BoxedFuture<()> {
+    pub fn wait_for_page(&self, page: &UrlRequest) -> BoxedFuture<()> {
         match &self.services.elicitation {
-            Some(elicitor) => elicitor.page_done(&self.server, page),
+            Some(elicitor) => elicitor.wait_for_page(&self.server, page),
             None => Box::pin(std::future::pending()),
         }
     }
 
     fn elicit(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
-        let question = read::<Elicitation>(params, self.bounds())?;
-        let Some(elicitor) = &self.services.elicitation else { return Err(unreadable(&"not offered")) };
-        if matches!(question, Elicitation::Url(_)) && !elicitor.shows_pages() {
+        let question = decode_params::<Elicitation>(params, self.bounds())?;
+        let Some(elicitor) = &self.services.elicitation else { return Err(invalid_params(&"not offered")) };
+        if matches!(question, Elicitation::Url(_)) && !elicitor.supports_pages() {
             return Err(RequestRefusal::new(
                 code::INVALID_PARAMS,
                 "this client supports form elicitation only, not URLs",
             ));
         }
-        if !self.may_ask() {
+        if !self.try_count_prompt() {
             let answer = Ok(ElicitationResponse::Decline.to_raw());
             return Ok(Errand { person: false, work: Box::pin(std::future::ready(answer)) });
         }
         let asking = elicitor.elicit(&self.server, question.clone());
         let limit = self.limits.ask;
         let work = async move {
-            let answer = in_time(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
-            Ok(completed(&question, answer).to_raw())
+            let answer = with_timeout(limit, asking).await.unwrap_or(ElicitationResponse::Cancel);
+            Ok(complete_answer(&question, answer).to_raw())
         };
         Ok(Errand { person: true, work: Box::pin(work) })
     }
 
     fn sample(&self, params: Option<RawJson>) -> Result<Errand, RequestRefusal> {
-        let request = read::<SamplingRequest>(params, self.bounds())?;
-        let Some(sampler) = &self.services.sampling else { return Err(unreadable(&"not offered")) };
-        if request.tools.is_some() && !sampler.uses_tools() {
+        let request = decode_params::<SamplingRequest>(params, self.bounds())?;
+        let Some(sampler) = &self.services.sampling else { return Err(invalid_params(&"not offered")) };
+        if request.tools.is_some() && !sampler.supports_tools() {
             return Err(RequestRefusal::new(code::INVALID_PARAMS, "this client does not support tools in sampling"));
         }
-        if !self.may_ask() {
+        if !self.try_count_prompt() {
             return Err(RequestRefusal::new(USER_REJECTED, "too many requests"));
         }
         let sampling = sampler.sample(&self.server, request);
         let limit = self.limits.ask;
         let work = async move {
-            match in_time(limit, sampling).await {
+            match with_timeout(limit, sampling).await {
                 Some(Ok(message)) => Ok(message),
                 Some(Err(SamplingError::Failed(why))) => Err(RequestRefusal::new(code::INTERNAL, why)),
                 Some(Err(SamplingError::Declined)) | None => {
@@ -220,7 +220,7 @@ impl ServerRequestHandler {
     }
 
     /// Reports whether another prompt to the user fits the rate limit, and counts it if so.
-    fn may_ask(&self) -> bool {
+    fn try_count_prompt(&self) -> bool {
         let now = Instant::now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         while asked.front().is_some_and(|first| now.duration_since(*first) >= PROMPT_WINDOW) {
@@ -230,7 +230,10 @@ impl ServerRequestHandler {
         if room {
             asked.push_back(now);
         } else {
-            self.tally.warn(CounterKind::TurnedAway, "too many prompts from this server, declined without prompting");
+            self.tally.count_and_warn(
+                CounterKind::TurnedAway,
+                "too many prompts from this server, declined without prompting",
+            );
         }
         room
     }
@@ -238,7 +241,7 @@ impl ServerRequestHandler {
 
 /// Fills in the defaults of an accepted form. Content that does not fit the form is not sent; the answer becomes a
 /// cancellation.
-fn completed(question: &Elicitation, answer: ElicitationResponse) -> ElicitationResponse {
+fn complete_answer(question: &Elicitation, answer: ElicitationResponse) -> ElicitationResponse {
     match (question, answer) {
         (Elicitation::Form(form), ElicitationResponse::Accept(content)) => {
             match form.complete(&content.unwrap_or_else(RawJson::empty_object)) {
@@ -251,17 +254,17 @@ fn completed(question: &Elicitation, answer: ElicitationResponse) -> Elicitation
     }
 }
 
-fn read<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, RequestRefusal> {
+fn decode_params<T: View>(params: Option<RawJson>, bounds: &JsonLimits) -> Result<T, RequestRefusal> {
     let params = params.unwrap_or_else(RawJson::empty_object);
-    T::view(params, bounds).map_err(|error: JsonDecodeError| unreadable(&error))
+    T::from_raw(params, bounds).map_err(|error: JsonDecodeError| invalid_params(&error))
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> RequestRefusal {
+fn invalid_params(error: &dyn std::fmt::Display) -> RequestRefusal {
     let error = UntrustedText::new(error.to_string());
-    RequestRefusal::new(code::INVALID_PARAMS, format!("invalid params: {}", error.shortened(200)))
+    RequestRefusal::new(code::INVALID_PARAMS, format!("invalid params: {}", error.truncate(200)))
 }
 
-async fn in_time<T>(limit: Duration, work: BoxedFuture<T>) -> Option<T> {
+async fn with_timeout<T>(limit: Duration, work: BoxedFuture<T>) -> Option<T> {
     tokio::time::timeout(limit, work).await.ok()
 }
 
@@ -275,7 +278,7 @@ mod tests {
 
     impl LogSink for RecordingLogSink {
         fn log(&self, server: &str, LogMessage { level, logger, data }: LogMessage) {
-            let line = format!("{server} {level:?} {} {}", logger.unwrap_or_default(), data.get());
+            let line = format!("{server} {level:?} {} {}", logger.unwrap_or_default(), data.as_str());
             self.0.lock().unwrap().push(line);
         }
     }

@@ -14,7 +14,7 @@ pub type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Presents a server's questions to the user.
 pub trait Elicitor: Send + Sync {
     /// Reports whether the user can be shown a page as well as a form.
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         false
     }
 
@@ -24,7 +24,7 @@ pub trait Elicitor: Send + Sync {
 
     /// Resolves when the user reports that a page is done, before or instead of the server's notification. Never
     /// resolves by default.
-    fn page_done(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
         let _ = (server, page);
         Box::pin(std::future::pending())
     }
@@ -33,7 +33,7 @@ pub trait Elicitor: Send + Sync {
 /// Lets a server use a model, after the user has reviewed the prompt and the result.
 pub trait Sampler: Send + Sync {
     /// Reports whether the server may offer tools to the model.
-    fn uses_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         false
     }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use wharf_spec::Redactor;
 
-pub(crate) use redact::{message as masked, value as masked_value};
+pub(crate) use redact::{redact_message as masked, redact_value as masked_value};
 
 /// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Direction {
 /// Observes every message with its server, direction and time: `--debug`, traces and recordings are taps.
 ///
 /// Called where the message is sent or received: it must return at once. A tap that displays messages must use
-/// [`TappedMessage::masked`] and escape the output.
+/// [`TappedMessage::redact`] and escape the output.
 pub trait Tap: Send + Sync {
     /// Handles one message.
     fn message(&self, passing: &TappedMessage<'_>);
@@ -45,7 +45,7 @@ impl TappedMessage<'_> {
     /// Returns the message with the server's secrets and the values of members such as `password` replaced.
     ///
     /// JSON input stays valid JSON.
-    pub fn masked(&self) -> Cow<'_, [u8]> {
+    pub fn redact(&self) -> Cow<'_, [u8]> {
         masked(self.bytes, self.redactor)
     }
 }
@@ -60,11 +60,11 @@ pub(crate) struct WireObserver {
 
 impl WireObserver {
     /// Reports whether there is a tap.
-    pub fn is_there(&self) -> bool {
+    pub fn has_tap(&self) -> bool {
         self.tap.is_some()
     }
 
-    pub fn see(&self, direction: Direction, bytes: &[u8]) {
+    pub fn observe(&self, direction: Direction, bytes: &[u8]) {
         let Self { server, redactor, tap } = self;
         if let Some(tap) = tap {
             tap.message(&TappedMessage { server, direction, at: SystemTime::now(), bytes, redactor });

@@ -33,23 +33,23 @@ impl ReceiveThrottle {
     }
 
     /// Counts a message or a line of this many bytes that no call waits for.
-    pub fn spend(&self, bytes: usize) {
-        self.count(&self.due, bytes, RATE);
+    pub fn record(&self, bytes: usize) {
+        self.add_cost(&self.due, bytes, RATE);
     }
 
     /// Counts this many bytes of a large message.
-    pub fn spend_large(&self, bytes: usize) {
-        self.count(&self.due_large, bytes, RATE_LARGE);
+    pub fn record_large(&self, bytes: usize) {
+        self.add_cost(&self.due_large, bytes, RATE_LARGE);
     }
 
-    fn count(&self, due: &AtomicU64, bytes: usize, rate: u64) {
+    fn add_cost(&self, due: &AtomicU64, bytes: usize, rate: u64) {
         let cost = (bytes.saturating_add(OVERHEAD) as u64).saturating_mul(1_000_000_000) / rate;
         let now = self.now();
         let _ = due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| Some(due.max(now) + cost));
     }
 
     /// Returns the time to wait before reading more, if any.
-    pub fn pause(&self) -> Option<Duration> {
+    pub fn required_pause(&self) -> Option<Duration> {
         let (due, large) = (self.due.load(Ordering::Relaxed), self.due_large.load(Ordering::Relaxed));
         // Nothing was ever counted: the common case needs no clock.
         if due == 0 && large == 0 {
@@ -61,7 +61,7 @@ impl ReceiveThrottle {
     }
 
     /// Reports whether the server is above the allowed rate, even within the burst allowance.
-    pub fn is_ahead(&self) -> bool {
+    pub fn is_over_rate(&self) -> bool {
         let due = self.due.load(Ordering::Relaxed).max(self.due_large.load(Ordering::Relaxed));
         due != 0 && due > self.now()
     }
@@ -78,25 +78,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_is_faster_than_its_rate_is_paused_until_it_is_not() {
         let pace = ReceiveThrottle::new();
-        assert_eq!((pace.pause(), pace.is_ahead()), (None, false));
-        pace.spend((80 << 20) - OVERHEAD);
-        assert_eq!((pace.pause(), pace.is_ahead()), (None, true), "so much at once is fine");
-        pace.spend((4 << 20) - OVERHEAD);
-        assert_eq!(pace.pause(), Some(Duration::from_millis(500)));
+        assert_eq!((pace.required_pause(), pace.is_over_rate()), (None, false));
+        pace.record((80 << 20) - OVERHEAD);
+        assert_eq!((pace.required_pause(), pace.is_over_rate()), (None, true), "so much at once is fine");
+        pace.record((4 << 20) - OVERHEAD);
+        assert_eq!(pace.required_pause(), Some(Duration::from_millis(500)));
         tokio::time::advance(Duration::from_millis(500)).await;
-        assert_eq!(pace.pause(), None);
+        assert_eq!(pace.required_pause(), None);
         tokio::time::advance(Duration::from_secs(3600)).await;
-        assert!(!pace.is_ahead());
-        pace.spend(80 << 20);
-        assert!(pace.pause().is_some(), "time that went by quietly is not saved up for more than that");
+        assert!(!pace.is_over_rate());
+        pace.record(80 << 20);
+        assert!(pace.required_pause().is_some(), "time that went by quietly is not saved up for more than that");
     }
 
     #[tokio::test(start_paused = true)]
     async fn large_messages_have_a_pace_of_their_own() {
         let pace = ReceiveThrottle::new();
-        pace.spend_large((64 << 20) - OVERHEAD);
-        assert_eq!((pace.pause(), pace.is_ahead()), (None, true));
-        pace.spend_large((8 << 20) - OVERHEAD);
-        assert_eq!(pace.pause(), Some(Duration::from_millis(125)));
+        pace.record_large((64 << 20) - OVERHEAD);
+        assert_eq!((pace.required_pause(), pace.is_over_rate()), (None, true));
+        pace.record_large((8 << 20) - OVERHEAD);
+        assert_eq!(pace.required_pause(), Some(Duration::from_millis(125)));
     }
 }

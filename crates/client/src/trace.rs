@@ -41,7 +41,7 @@ pub enum StepOutcome {
 
 impl ConnectTrace {
     /// Returns the step that ended the attempt.
-    pub fn failed(&self) -> Option<&ConnectStep> {
+    pub fn failed_step(&self) -> Option<&ConnectStep> {
         self.steps.iter().find(|step| step.outcome == StepOutcome::Failed)
     }
 
@@ -65,13 +65,13 @@ impl TraceRecorder {
     }
 
     /// Ends the current step with its evidence and starts the next one.
-    pub fn step(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
-        let detail = self.redactor.redact_cut(&detail.to_string()).into_owned();
-        self.say(name, outcome, detail);
+    pub fn record(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
+        let detail = self.redactor.redact_truncated(&detail.to_string()).into_owned();
+        self.record_unredacted(name, outcome, detail);
     }
 
-    /// Like [`TraceRecorder::step`], for a detail written by the client, which is not redacted.
-    pub fn say(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
+    /// Like [`TraceRecorder::record`], for a detail written by the client, which is not redacted.
+    pub fn record_unredacted(&mut self, name: &'static str, outcome: StepOutcome, detail: impl fmt::Display) {
         let (now, detail) = (Instant::now(), detail.to_string());
         let step = ConnectStep { name, outcome, duration: now - self.began, detail };
         self.began = now;
@@ -82,7 +82,7 @@ impl TraceRecorder {
     }
 
     /// Marks the last failed step as a detour, because an alternative is tried.
-    pub fn excuse(&mut self) {
+    pub fn mark_detour(&mut self) {
         if let Some(step) = self.trace.steps.last_mut().filter(|step| step.outcome == StepOutcome::Failed) {
             step.outcome = StepOutcome::Detour;
         }
@@ -102,8 +102,8 @@ mod tests {
         let mut redactor = Redactor::default();
         redactor.add("handshake");
         let mut tracer = TraceRecorder::new(None, Arc::new(redactor));
-        tracer.step("resolve", StepOutcome::Fine, "/bin/handshake");
-        tracer.say("probe", StepOutcome::Detour, "trying the handshake");
+        tracer.record("resolve", StepOutcome::Fine, "/bin/handshake");
+        tracer.record_unredacted("probe", StepOutcome::Detour, "trying the handshake");
         let details: Vec<String> = tracer.finish().steps.into_iter().map(|step| step.detail).collect();
         assert_eq!(details, ["/bin/***", "trying the handshake"]);
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use url::Url;
 use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Limits, connect_http};
 use wharf_spec::HttpSpec;
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{
     AcceptedConnection, ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule,
     FaultScript,
@@ -65,14 +65,14 @@ impl Bench {
         let proxy = FaultProxy::start(server.address(), FaultScript::default()).unwrap();
         let url = Url::parse(&format!("http://{}/mcp", proxy.address())).unwrap();
         let mut options = ConnectOptions::default();
-        options.limits = Limits::default().hurried(10);
+        options.limits = Limits::default().with_delays_divided(10);
         let connection = connect_http(&HttpSpec::new(url), options).await.unwrap();
         assert_eq!(connection.facts().revision.era(), manner.era);
         // Known from here on, so that a call is one request.
         connection.list_tools().await.unwrap();
         let bench = Bench { server, proxy, ledger, connection };
         // In the handshake era a word and a GET follow by themselves; nothing after them.
-        assert!(until(SOON, || bench.server.requests() == if manner.era == Era::Stateless { 2 } else { 5 }));
+        assert!(poll_until(SOON, || bench.server.requests() == if manner.era == Era::Stateless { 2 } else { 5 }));
         bench
     }
 
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     async fn call_within(&self, nonce: &str, limit: Duration) -> Result<(), CallError> {
-        let arguments = RawJson::of(&json!({ "nonce": nonce })).unwrap();
+        let arguments = RawJson::from_value(&json!({ "nonce": nonce })).unwrap();
         let options = CallOptions::default().timeout(limit);
         self.connection.call_tool("note", &arguments, options).await.map(drop)
     }
@@ -97,9 +97,10 @@ impl Bench {
     /// Puts a fault on the next `count` connections.
     fn spoil(&self, count: u64, direction: Direction, moment: FaultPosition, fault: &ByteFault) {
         let opened = self.proxy.traffic().connections;
-        let rule =
-            |number| FaultRule::new(direction, moment, fault.clone()).on(ConnectionFilter::Only(opened + number));
-        self.proxy.follow((1..=count).map(rule).fold(FaultScript::default(), FaultScript::with));
+        let rule = |number| {
+            FaultRule::new(direction, moment, fault.clone()).for_connections(ConnectionFilter::Only(opened + number))
+        };
+        self.proxy.set_script((1..=count).map(rule).fold(FaultScript::default(), FaultScript::with_rule));
     }
 
     fn deliveries(&self, nonce: &str) -> usize {
@@ -111,7 +112,7 @@ impl Bench {
 /// Reads one request, writes it down, answers it and hangs up.
 fn attend(mut guest: AcceptedConnection, manner: Manner, ledger: &Mutex<Vec<Value>>) -> io::Result<()> {
     let Some(body) = read_request(&mut guest)? else { return Ok(()) };
-    guest.delivered();
+    guest.count_request();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     ledger.lock().unwrap().push(message.clone());
     guest.write_all(answer(&message, manner).as_bytes())?;
@@ -247,7 +248,7 @@ async fn a_call_that_nobody_takes_says_so_and_may_be_made_again() {
         let Bench { server, proxy, ledger, connection } = Bench::new(manner).await;
         let before = ledger.lock().unwrap().len();
         drop(proxy);
-        let arguments = RawJson::of(&json!({ "nonce": "nobody" })).unwrap();
+        let arguments = RawJson::from_value(&json!({ "nonce": "nobody" })).unwrap();
         let error = connection.call_tool("note", &arguments, CallOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)) && error.is_retryable(), "{manner:?}: {error:?}");
         assert!(error.to_string().contains("refused"), "{manner:?}: {error}");

@@ -27,7 +27,7 @@ impl<F: Fn(&Value) -> String + Send + 'static> LocalServer for Scripted<F> {
             while let Some(message) = end.receive().await {
                 let message: Value = serde_json::from_slice(&message.text).unwrap();
                 if !message["id"].is_null() {
-                    end.outbox().send(answer(&message, &(self.0)(&message)));
+                    end.sender().send(answer(&message, &(self.0)(&message)));
                 }
             }
         })

@@ -21,7 +21,7 @@ struct Scripted<F>(F);
 impl<F: FnMut(Value, &ClientSender) + Send + 'static> LocalServer for Scripted<F> {
     fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
-            let outbox = end.outbox();
+            let outbox = end.sender();
             while let Some(message) = end.receive().await {
                 let message = serde_json::from_slice(&message.text).unwrap();
                 (self.0)(message, &outbox);
@@ -112,7 +112,7 @@ async fn open(person: &Thinker, server: impl FnMut(Value, &ClientSender) + Send 
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
     let options = CallOptions::default().timeout(Duration::from_secs(5));
-    Ok(connection.call_tool(tool, &RawJson::empty_object(), options).await?.raw.get().to_owned())
+    Ok(connection.call_tool(tool, &RawJson::empty_object(), options).await?.raw.as_str().to_owned())
 }
 
 /// Asks in the middle of the call `ask`, answers `slow` four seconds after it came, and everything else at once.
@@ -268,7 +268,7 @@ async fn news_for_a_subscription_nobody_has_reaches_nobody() {
     let interest = Interest { tools: true, ..Interest::default() };
     let mut subscription = connection.subscribe(interest.clone()).await.unwrap();
     // What was not asked for cannot be agreed on.
-    assert_eq!(*subscription.honoured(), interest);
+    assert_eq!(*subscription.confirmed_interest(), interest);
     assert_eq!(connection.counters().strays, 3);
     let silent = tokio::time::timeout(Duration::from_secs(3600), subscription.next()).await;
     assert!(silent.is_err(), "{silent:?}");
@@ -318,7 +318,7 @@ async fn nobody_is_asked_on_behalf_of_a_server_that_is_gone() {
         connection.close().await;
     };
     let (outcome, ()) = tokio::join!(call(&connection, "ask"), closing);
-    assert!(outcome.is_err_and(|error| error.gone().is_some()));
+    assert!(outcome.is_err_and(|error| error.disconnect_report().is_some()));
     person.dropped.notified().await;
 }
 
@@ -326,7 +326,7 @@ async fn nobody_is_asked_on_behalf_of_a_server_that_is_gone() {
 async fn a_page_that_two_calls_wait_for_lets_both_go_on() {
     struct Visitor(Arc<Notify>);
     impl Elicitor for Visitor {
-        fn shows_pages(&self) -> bool {
+        fn supports_pages(&self) -> bool {
             true
         }
         fn elicit(&self, _server: &str, _question: Elicitation) -> BoxedFuture<ElicitationResponse> {

@@ -111,8 +111,8 @@ async fn one_call(connection: Connection, number: usize, script: Script, asked: 
         },
     };
     match outcome {
-        Ok(result) if result.raw.get().contains(&format!(r#""own":{number}}}"#)) => None,
-        Ok(result) => Some(format!("call {number} got another's result: {}", result.raw.get())),
+        Ok(result) if result.raw.as_str().contains(&format!(r#""own":{number}}}"#)) => None,
+        Ok(result) => Some(format!("call {number} got another's result: {}", result.raw.as_str())),
         Err(CallError::ServerGone(_)) if script.dropped_after.is_some() => None,
         Err(error) => Some(format!("call {number}: {error}")),
     }
@@ -139,7 +139,7 @@ impl Elicitor for Parrot {
             for _ in 0..message.len() % 5 {
                 tokio::task::yield_now().await;
             }
-            ElicitationResponse::Accept(Some(RawJson::of(&json!({ "answer": message })).unwrap()))
+            ElicitationResponse::Accept(Some(RawJson::from_value(&json!({ "answer": message })).unwrap()))
         })
     }
 }
@@ -178,7 +178,7 @@ struct Arguments {
 impl LocalServer for Scripted {
     fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
-            let (outbox, mut waiting, mut rounds) = (end.outbox(), Vec::new(), BTreeMap::new());
+            let (outbox, mut waiting, mut rounds) = (end.sender(), Vec::new(), BTreeMap::new());
             let mut choices = self.choices.iter().copied().cycle();
             loop {
                 let Choice { which, turns } = choices.next().unwrap();

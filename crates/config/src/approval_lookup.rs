@@ -26,14 +26,14 @@ impl<'a> ApprovalLookup<'a> {
         Self { places, around, approved: None, problem: None, contents: FileDigestCache::default() }
     }
 
-    pub fn of(&mut self, file: &Path, name: &ServerName, described: &ServerDefinition) -> ServerApproval {
-        let key = ApprovalKey::of(&self.places.project, file, name.as_str());
+    pub fn status_of(&mut self, file: &Path, name: &ServerName, described: &ServerDefinition) -> ServerApproval {
+        let key = ApprovalKey::new(&self.places.project, file, name.as_str());
         // Skip hashing the files of a server that was never approved.
-        if !self.approved().knows(&key) {
+        if !self.load_snapshot().contains(&key) {
             return ServerApproval::Needed;
         }
-        let digest = ApprovalSubject::among(described, self.around, &mut self.contents).digest();
-        match self.approved().state(&key, digest) {
+        let digest = ApprovalSubject::inspect_with_cache(described, self.around, &mut self.contents).digest();
+        match self.load_snapshot().state(&key, digest) {
             ApprovalState::Approved => ServerApproval::Approved(digest),
             ApprovalState::Needed => ServerApproval::Needed,
             ApprovalState::Changed { .. } => ServerApproval::Changed,
@@ -41,24 +41,24 @@ impl<'a> ApprovalLookup<'a> {
     }
 
     /// Loads the approvals on first use. Unreadable approvals are treated as empty.
-    fn approved(&mut self) -> &ApprovalSnapshot {
+    fn load_snapshot(&mut self) -> &ApprovalSnapshot {
         let path = &self.places.approvals;
         if self.approved.is_none() && !path.as_os_str().is_empty() {
-            match ApprovalStore::at(path).load() {
+            match ApprovalStore::new(path).load() {
                 Ok(approved) => self.approved = Some(approved),
-                Err(error) => self.problem = Some(told(path, &error)),
+                Err(error) => self.problem = Some(unreadable_approvals(path, &error)),
             }
         }
         self.approved.get_or_insert_default()
     }
 
     /// Takes the problem of unreadable approvals, if any.
-    pub fn problem(&mut self) -> Option<ConfigProblem> {
+    pub fn take_problem(&mut self) -> Option<ConfigProblem> {
         self.problem.take()
     }
 }
 
-fn told(path: &Path, error: &ApprovalsError) -> ConfigProblem {
+fn unreadable_approvals(path: &Path, error: &ApprovalsError) -> ConfigProblem {
     ConfigProblem {
         code: "approvals",
         severity: ProblemSeverity::Error,

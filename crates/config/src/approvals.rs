@@ -103,14 +103,14 @@ struct ApprovalDocument {
 
 impl ApprovalStore {
     /// Creates a handle for the file at this path. Does not open it.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { document: Document::at(path, DocumentPrivacy::Private) }
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { document: Document::new(path, DocumentPrivacy::Private) }
     }
 
     /// Loads all approvals. A missing file contains none.
     pub fn load(&self) -> Result<ApprovalSnapshot, ApprovalsError> {
         let loaded = self.document.load()?;
-        self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
+        self.parse(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
     }
 
     /// Records an approval of the server in exactly this form. Replaces an earlier one.
@@ -140,8 +140,8 @@ impl ApprovalStore {
 
     /// Removes the approvals of a project, for one server or for all, including servers that are no longer configured.
     /// Returns the sorted names of the servers.
-    pub fn revoke_where(&self, project: &Path, server: Option<&str>) -> Result<Vec<String>, ApprovalsError> {
-        let project = file_digests::spelt(&whole(project));
+    pub fn revoke_matching(&self, project: &Path, server: Option<&str>) -> Result<Vec<String>, ApprovalsError> {
+        let project = file_digests::path_to_text(&canonical_or_same(project));
         let is_meant = |key: &ApprovalKey| key.project == project && server.is_none_or(|server| key.server == server);
         let mut names = BTreeSet::new();
         self.update(|records| {
@@ -163,7 +163,7 @@ impl ApprovalStore {
         around: &Environment,
         program: Option<&Path>,
     ) -> Result<(), LaunchRefusal> {
-        let what = ApprovalSubject::of(described, around);
+        let what = ApprovalSubject::inspect(described, around);
         let approved = self.load().map_err(|error| LaunchRefusal::Unreadable(error.to_string()))?;
         match approved.state(key, what.digest()) {
             ApprovalState::Approved => {}
@@ -173,7 +173,7 @@ impl ApprovalStore {
                 return Err(LaunchRefusal::Changed(what.lines().into_iter().filter(is_new).collect()));
             }
         }
-        let Some(found) = program.map(whole) else { return Ok(()) };
+        let Some(found) = program.map(canonical_or_same) else { return Ok(()) };
         match what.program() {
             Some(approved) if approved == found => Ok(()),
             approved => Err(LaunchRefusal::OtherProgram { approved: approved.map(Path::to_owned), found }),
@@ -182,13 +182,13 @@ impl ApprovalStore {
 
     fn update(&self, mut change: impl FnMut(&mut Vec<ApprovalRecord>)) -> Result<(), ApprovalsError> {
         let updated = self.document.update(|old| {
-            let ApprovalSnapshot(mut records) = self.read(old)?;
+            let ApprovalSnapshot(mut records) = self.parse(old)?;
             change(&mut records);
             if old.is_none() && records.is_empty() {
                 return Ok(None);
             }
             let form = ApprovalDocument { schema: SCHEMA, approvals: records };
-            serde_json::to_vec_pretty(&form).map(Some).map_err(|source| self.damaged(source))
+            serde_json::to_vec_pretty(&form).map(Some).map_err(|source| self.damaged_error(source))
         });
         match updated {
             Ok(_) => Ok(()),
@@ -197,14 +197,14 @@ impl ApprovalStore {
         }
     }
 
-    fn read(&self, bytes: Option<&[u8]>) -> Result<ApprovalSnapshot, ApprovalsError> {
+    fn parse(&self, bytes: Option<&[u8]>) -> Result<ApprovalSnapshot, ApprovalsError> {
         /// The member that all schema versions share.
         #[derive(Deserialize)]
         struct ApprovalSchemaHeader {
             schema: u64,
         }
         let Some(bytes) = bytes else { return Ok(ApprovalSnapshot::default()) };
-        let damaged = |source| self.damaged(source);
+        let damaged = |source| self.damaged_error(source);
         let ApprovalSchemaHeader { schema: found } = serde_json::from_slice(bytes).map_err(damaged)?;
         if found != SCHEMA {
             return Err(ApprovalsError::Newer { path: self.document.path().to_owned(), found });
@@ -212,14 +212,14 @@ impl ApprovalStore {
         serde_json::from_slice::<ApprovalDocument>(bytes).map(|form| ApprovalSnapshot(form.approvals)).map_err(damaged)
     }
 
-    fn damaged(&self, source: serde_json::Error) -> ApprovalsError {
+    fn damaged_error(&self, source: serde_json::Error) -> ApprovalsError {
         ApprovalsError::Damaged { path: self.document.path().to_owned(), source }
     }
 }
 
 impl ApprovalSnapshot {
     /// Reports whether there is any approval of this server. If not, its current form need not be inspected.
-    pub fn knows(&self, key: &ApprovalKey) -> bool {
+    pub fn contains(&self, key: &ApprovalKey) -> bool {
         self.0.iter().any(|known| known.key == *key)
     }
 
@@ -235,14 +235,18 @@ impl ApprovalSnapshot {
 
 impl ApprovalKey {
     /// Creates the key of a server in a file of a project. Resolves symbolic links, so that each project has one key.
-    pub fn of(project: &Path, file: &Path, server: &str) -> Self {
-        let folder = whole(project);
-        let file = whole(&folder.join(file.strip_prefix(project).unwrap_or(file)));
-        Self { project: file_digests::spelt(&folder), file: file_digests::spelt(&file), server: server.to_owned() }
+    pub fn new(project: &Path, file: &Path, server: &str) -> Self {
+        let folder = canonical_or_same(project);
+        let file = canonical_or_same(&folder.join(file.strip_prefix(project).unwrap_or(file)));
+        Self {
+            project: file_digests::path_to_text(&folder),
+            file: file_digests::path_to_text(&file),
+            server: server.to_owned(),
+        }
     }
 }
 
-fn whole(path: &Path) -> PathBuf {
+fn canonical_or_same(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use wharf_spec::ServerName;
 
 use crate::entry::{self, EntryContent};
-use crate::format::{FileFormat, read};
+use crate::format::{FileFormat, parse_text};
 use crate::tree::ParseFailure;
 use crate::validate::ValidationFault;
 use crate::{ConfigProblem, ProblemSeverity, ServerDefinition, SourceLocation};
@@ -24,7 +24,7 @@ pub struct EntryDraft {
 }
 
 /// Validates an entry before it is written to a file. Positions of problems refer to the entry as compact JSON.
-pub fn describe(name: &ServerName, written: &Map<String, Value>) -> EntryDraft {
+pub fn validate_entry(name: &ServerName, written: &Map<String, Value>) -> EntryDraft {
     let file: Arc<Path> = Arc::from(Path::new(name.as_str()));
     let problem = |fault: &ValidationFault, severity| ConfigProblem {
         code: fault.code,
@@ -34,14 +34,14 @@ pub fn describe(name: &ServerName, written: &Map<String, Value>) -> EntryDraft {
         text: fault.text.clone(),
         fix: fault.fix.clone(),
     };
-    let node = match read(&Value::Object(written.clone()).to_string(), FileFormat::Json) {
+    let node = match parse_text(&Value::Object(written.clone()).to_string(), FileFormat::Json) {
         Ok(node) => node,
         Err(ParseFailure { at, text }) => {
             let problems = vec![problem(&ValidationFault::new("unreadable", at, text), ProblemSeverity::Error)];
             return EntryDraft { described: Err(problems), enabled: true, warnings: Vec::new() };
         }
     };
-    let read = entry::read(name.as_str(), &node, &file, true);
+    let read = entry::parse_entry(name.as_str(), &node, &file, true);
     let bad = |faults: &[ValidationFault]| faults.iter().map(|fault| problem(fault, ProblemSeverity::Error)).collect();
     let described = match read.said {
         EntryContent::Server(described) => Ok(*described),

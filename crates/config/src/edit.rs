@@ -52,12 +52,12 @@ impl ConfigChange {
 
 /// Sets a server's entry. In an existing entry, unchanged members retain their comments and order.
 pub fn set_server(text: &str, name: &ServerName, entry: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| sheet.servers_for(name.as_str())?.set(name.as_str(), &Value::Object(entry.clone())))
+    apply_edit(text, |sheet| sheet.server_object_for(name.as_str())?.set(name.as_str(), &Value::Object(entry.clone())))
 }
 
 /// Removes a server's entry, including the comments inside it and on its line.
 pub fn remove_server(text: &str, name: &ServerName) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| match sheet.servers_with(name.as_str())? {
+    apply_edit(text, |sheet| match sheet.find_server_object(name.as_str())? {
         Some(servers) => Ok(servers.remove(name.as_str())),
         None => Ok(ConfigChange::NotThere),
     })
@@ -65,8 +65,8 @@ pub fn remove_server(text: &str, name: &ServerName) -> Result<EditedText, EditRe
 
 /// Enables or disables a server. To enable it, an entry that only disables a server of a lower layer is removed.
 pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| {
-        let Some(servers) = sheet.servers_with(name.as_str())? else { return Ok(ConfigChange::NotThere) };
+    apply_edit(text, |sheet| {
+        let Some(servers) = sheet.find_server_object(name.as_str())? else { return Ok(ConfigChange::NotThere) };
         let old = servers.value(name.as_str()).unwrap_or_default();
         // Without the key the server is enabled.
         let says = |key: &str, flag: bool| old.get(key) == Some(&Value::Bool(flag));
@@ -91,17 +91,17 @@ pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Edite
 
 /// Appends a rule to `permissions`, unless it is already there.
 pub fn add_rule(text: &str, rule: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| sheet.root()?.push("permissions", &Value::Object(rule.clone())))
+    apply_edit(text, |sheet| sheet.root()?.append_to_list("permissions", &Value::Object(rule.clone())))
 }
 
 /// Removes a rule from `permissions`. Reverts [`add_rule`].
 pub fn remove_rule(text: &str, rule: &Map<String, Value>) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| sheet.root()?.pull("permissions", &Value::Object(rule.clone())))
+    apply_edit(text, |sheet| sheet.root()?.remove_from_list("permissions", &Value::Object(rule.clone())))
 }
 
 /// Sets the value at a path of keys. Creates missing objects on the path. An empty path has no effect.
 pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| {
+    apply_edit(text, |sheet| {
         let Some((last, way)) = path.split_last() else { return Ok(ConfigChange::NotThere) };
         let holder = way.iter().try_fold(sheet.root()?, |holder, key| holder.object(key))?;
         holder.set(last, value)
@@ -110,7 +110,7 @@ pub fn set_setting(text: &str, path: &[&str], value: &Value) -> Result<EditedTex
 
 /// Removes the value at a path of keys.
 pub fn remove_setting(text: &str, path: &[&str]) -> Result<EditedText, EditRefusal> {
-    edited(text, |sheet| {
+    apply_edit(text, |sheet| {
         let Some((last, way)) = path.split_last() else { return Ok(ConfigChange::NotThere) };
         let mut holder = sheet.root()?;
         for key in way {
@@ -123,7 +123,7 @@ pub fn remove_setting(text: &str, path: &[&str]) -> Result<EditedText, EditRefus
     })
 }
 
-fn edited(
+fn apply_edit(
     text: &str,
     edit: impl FnOnce(&JsonSyntaxTree) -> Result<ConfigChange, EditRefusal>,
 ) -> Result<EditedText, EditRefusal> {
@@ -136,9 +136,9 @@ fn edited(
 impl JsonSyntaxTree {
     /// Returns the object that a server of this name belongs in: the one that has it, else the first existing one, else
     /// a new one that suits the file.
-    fn servers_for(&self, name: &str) -> Result<ObjectEditor, EditRefusal> {
+    fn server_object_for(&self, name: &str) -> Result<ObjectEditor, EditRefusal> {
         let root = self.root()?;
-        let holders = self.servers()?;
+        let holders = self.server_objects()?;
         if let Some(holder) = holders.iter().find(|servers| servers.has(name)).or(holders.first()) {
             return Ok(holder.clone());
         }
@@ -149,12 +149,12 @@ impl JsonSyntaxTree {
     }
 
     /// Returns the object that has a server of this name, if there is one.
-    fn servers_with(&self, name: &str) -> Result<Option<ObjectEditor>, EditRefusal> {
-        Ok(self.servers()?.into_iter().find(|servers| servers.has(name)))
+    fn find_server_object(&self, name: &str) -> Result<Option<ObjectEditor>, EditRefusal> {
+        Ok(self.server_objects()?.into_iter().find(|servers| servers.has(name)))
     }
 
     /// Returns the objects that hold servers. A file may use both shapes, but each name only once.
-    fn servers(&self) -> Result<Vec<ObjectEditor>, EditRefusal> {
+    fn server_objects(&self) -> Result<Vec<ObjectEditor>, EditRefusal> {
         let root = self.root()?;
         let mut holders = Vec::new();
         if root.has("mcpServers") {

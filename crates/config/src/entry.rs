@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_spec::{BackoffSettings, HttpTransport, nearest};
+use wharf_spec::{BackoffSettings, HttpTransport, closest_name};
 
 use crate::entry_site::EntrySite;
 use crate::fields::{BACKOFF, ConfigField, OAUTH, SERVER};
@@ -13,7 +13,7 @@ use crate::server_definition::{
     HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition,
 };
 use crate::tree::{ConfigNode, ConfigValue, TextPosition};
-use crate::validate::{ValidatedObject, ValidationFault, check, number, shown};
+use crate::validate::{ValidatedObject, ValidationFault, displayed_key, parse_integer, validate_object};
 
 /// Content of an entry.
 pub(crate) enum EntryContent {
@@ -37,31 +37,31 @@ pub(crate) struct ParsedEntry {
 const MIN_PLAUSIBLE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Parses the entry of the server with this id.
-pub(crate) fn read(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool) -> ParsedEntry {
+pub(crate) fn parse_entry(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool) -> ParsedEntry {
     let ConfigValue::Map(members) = &node.value else {
         let fault = ValidationFault::new(
             "wrong_type",
             node.at,
-            format!("`{}` is {}, not an object", shown(id), node.value.kind()),
+            format!("`{}` is {}, not an object", displayed_key(id), node.value.type_name()),
         );
         return ParsedEntry { said: EntryContent::Bad(vec![fault]), enabled: true, warnings: Vec::new() };
     };
-    let mut fields = check(members, &[SERVER]);
+    let mut fields = validate_object(members, &[SERVER]);
     let enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
-    let mut warnings = unknown(&fields, SERVER);
+    let mut warnings = unknown_key_faults(&fields, SERVER);
     if !enabled && members.iter().all(|member| matches!(member.key.as_str(), "enabled" | "disabled")) {
         return ParsedEntry { said: EntryContent::Off, enabled, warnings };
     }
     let reading = EntryReader { id, at: node.at, file, fields: &fields };
     let reach = reading.reach();
-    warnings.extend(reading.oddities());
-    let mut inner = reading.unusable();
+    warnings.extend(reading.find_suspicious_values());
+    let mut inner = reading.find_invalid_values();
     for (key, known) in [("reconnect", BACKOFF), ("oauth", OAUTH)] {
-        let nested = check(fields.map(key), &[known]);
-        warnings.extend(unknown(&nested, known));
+        let nested = validate_object(fields.map(key), &[known]);
+        warnings.extend(unknown_key_faults(&nested, known));
         inner.extend(nested.faults);
     }
-    let described = reach.map(|reach| reading.described(reach, expands));
+    let described = reach.map(|reach| reading.build_definition(reach, expands));
     let mut faults = std::mem::take(&mut fields.faults);
     faults.extend(inner);
     let said = match described {
@@ -76,11 +76,12 @@ pub(crate) fn read(id: &str, node: &ConfigNode, file: &Arc<Path>, expands: bool)
 }
 
 /// Reports unknown keys, each with the most similar known key.
-pub(crate) fn unknown(fields: &ValidatedObject<'_>, known: &'static [ConfigField]) -> Vec<ValidationFault> {
+pub(crate) fn unknown_key_faults(fields: &ValidatedObject<'_>, known: &'static [ConfigField]) -> Vec<ValidationFault> {
     let names = || known.iter().flat_map(|field| std::iter::once(field.name).chain(field.also.iter().copied()));
     let fault = |member: &&crate::tree::ConfigMember| {
-        let fault = ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", shown(&member.key)));
-        match nearest(&member.key, names()) {
+        let fault =
+            ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", displayed_key(&member.key)));
+        match closest_name(&member.key, names()) {
             Some(meant) => fault.fix(format!("did you mean `{meant}`?")),
             None => fault,
         }
@@ -103,22 +104,22 @@ enum EntryTransport {
 }
 
 impl EntryReader<'_> {
-    fn sited(&self, (text, at): (&str, TextPosition)) -> SourcedValue<String> {
+    fn with_location(&self, (text, at): (&str, TextPosition)) -> SourcedValue<String> {
         SourcedValue { value: text.to_owned(), place: SourceLocation { file: Arc::clone(self.file), at } }
     }
 
     fn template(&self, name: &str) -> Option<SourcedValue<String>> {
-        self.fields.text(name).map(|found| self.sited(found))
+        self.fields.text(name).map(|found| self.with_location(found))
     }
 
     fn templates(&self, name: &str) -> Vec<SourcedValue<String>> {
-        self.fields.texts(name).into_iter().map(|found| self.sited(found)).collect()
+        self.fields.texts(name).into_iter().map(|found| self.with_location(found)).collect()
     }
 
     fn map(&self, name: &str) -> Vec<(String, SourcedValue<String>)> {
         let members = self.fields.map(name).iter();
         members
-            .filter_map(|member| Some((member.key.clone(), self.sited((member.node.text()?, member.node.at)))))
+            .filter_map(|member| Some((member.key.clone(), self.with_location((member.node.text()?, member.node.at)))))
             .collect()
     }
 
@@ -127,21 +128,21 @@ impl EntryReader<'_> {
     }
 
     fn reach(&self) -> Result<TransportDefinition, ValidationFault> {
-        match self.way()? {
+        match self.transport_kind()? {
             EntryTransport::Stdio => self.stdio().map(|stdio| TransportDefinition::Stdio(Box::new(stdio))),
             EntryTransport::Http(form) => self.http(form).map(|http| TransportDefinition::Http(Box::new(http))),
         }
     }
 
     /// Returns the transport given by `type`, or else the one implied by the other keys.
-    fn way(&self) -> Result<EntryTransport, ValidationFault> {
+    fn transport_kind(&self) -> Result<EntryTransport, ValidationFault> {
         let (command, url) =
             (self.fields.member("command"), self.fields.member("url").or(self.fields.member("httpUrl")));
         if let (Some(command), Some(url)) = (command, url) {
             let lines = (command.at.line, url.at.line);
             let text = format!(
                 "`{}` has both `command` (line {}) and `{}` (line {})",
-                shown(self.id),
+                displayed_key(self.id),
                 lines.0,
                 url.key,
                 lines.1
@@ -157,16 +158,16 @@ impl EntryReader<'_> {
             (None, None) => None,
         };
         match self.fields.text("type") {
-            Some((word, at)) => self.named(word, at),
+            Some((word, at)) => self.transport_by_name(word, at),
             None => inferred.ok_or_else(|| {
-                let text = format!("`{}` has neither `command` nor `url`", shown(self.id));
+                let text = format!("`{}` has neither `command` nor `url`", displayed_key(self.id));
                 ValidationFault::new("no_transport", self.at, text)
                     .fix("set `command` (and `args`) for a local server, or `url` for a remote one")
             }),
         }
     }
 
-    fn named(&self, word: &str, at: TextPosition) -> Result<EntryTransport, ValidationFault> {
+    fn transport_by_name(&self, word: &str, at: TextPosition) -> Result<EntryTransport, ValidationFault> {
         Ok(match word {
             "stdio" => EntryTransport::Stdio,
             "http" | "streamable-http" | "streamableHttp" | "streamable_http" => {
@@ -180,7 +181,7 @@ impl EntryReader<'_> {
                 );
             }
             other => {
-                let text = format!("`{}` is not a supported server type", shown(other));
+                let text = format!("`{}` is not a supported server type", displayed_key(other));
                 return Err(
                     ValidationFault::new("unknown_type", at, text).fix("use `stdio`, `http` or `sse`, or remove it")
                 );
@@ -188,13 +189,13 @@ impl EntryReader<'_> {
         })
     }
 
-    fn missing(&self, key: &str, kind: &str) -> ValidationFault {
-        let text = format!("missing `{key}` in {kind} server `{}`", shown(self.id));
+    fn missing_key_fault(&self, key: &str, kind: &str) -> ValidationFault {
+        let text = format!("missing `{key}` in {kind} server `{}`", displayed_key(self.id));
         ValidationFault::new("missing_key", self.at, text).fix(format!("add `\"{key}\": \"…\"`"))
     }
 
     fn stdio(&self) -> Result<StdioDefinition, ValidationFault> {
-        let command = self.template("command").ok_or_else(|| self.missing("command", "stdio"))?;
+        let command = self.template("command").ok_or_else(|| self.missing_key_fault("command", "stdio"))?;
         if command.value.trim().is_empty() {
             return Err(ValidationFault::new("missing_key", command.place.at, "`command` is empty")
                 .fix("name the program to start"));
@@ -213,7 +214,7 @@ impl EntryReader<'_> {
     fn http(&self, form: HttpTransport) -> Result<HttpDefinition, ValidationFault> {
         let url = self.template("url").or_else(|| self.template("httpUrl"));
         Ok(HttpDefinition {
-            url: url.ok_or_else(|| self.missing("url", "http"))?,
+            url: url.ok_or_else(|| self.missing_key_fault("url", "http"))?,
             form,
             headers: self.map("headers"),
             proxy: self.template("proxy"),
@@ -226,14 +227,14 @@ impl EntryReader<'_> {
 
     fn oauth(&self) -> Option<OauthDefinition> {
         let member = self.fields.member("oauth")?;
-        let fields = check(member.node.members(), &[OAUTH]);
+        let fields = validate_object(member.node.members(), &[OAUTH]);
         let inner = EntryReader { fields: &fields, ..*self };
         let texts = OAUTH.iter().filter_map(|field| Some((field.name, inner.template(field.name)?))).collect();
         let callback_port = fields.count("callback_port").and_then(|port| u16::try_from(port).ok());
         Some(OauthDefinition { texts, callback_port })
     }
 
-    fn described(&self, reach: TransportDefinition, expands: bool) -> ServerDefinition {
+    fn build_definition(&self, reach: TransportDefinition, expands: bool) -> ServerDefinition {
         let fields = self.fields;
         let timeouts = fields.map("toolTimeouts").iter();
         ServerDefinition {
@@ -247,7 +248,7 @@ impl EntryReader<'_> {
             exclude_tools: self.strings("excludeTools"),
             timeout: fields.millis("timeout"),
             tool_timeouts: timeouts
-                .filter_map(|member| Some((member.key.clone(), Duration::from_millis(number(&member.node)?))))
+                .filter_map(|member| Some((member.key.clone(), Duration::from_millis(parse_integer(&member.node)?))))
                 .collect(),
             startup_timeout: fields.millis("startupTimeoutMs"),
             max_concurrent: fields.count("maxConcurrent").and_then(|count| usize::try_from(count).ok()),
@@ -255,16 +256,16 @@ impl EntryReader<'_> {
             health_check: fields.millis("healthCheckMs"),
             idle_stop: fields.millis("idleStopMs"),
             keep_results: fields.millis("cacheTtlMs"),
-            unknown: fields.unknown.iter().map(|member| self.sited((&member.key, member.at))).collect(),
+            unknown: fields.unknown.iter().map(|member| self.with_location((&member.key, member.at))).collect(),
         }
     }
 
     /// Reports values that cannot be passed to a program: invalid variable names and texts with a NUL.
-    fn unusable(&self) -> Vec<ValidationFault> {
+    fn find_invalid_values(&self) -> Vec<ValidationFault> {
         let named = self.fields.map("env").iter().map(|member| (member.key.as_str(), member.at));
         let names = named.chain(self.fields.texts("envVars"));
         let bad = names.filter(|(name, _)| name.is_empty() || name.contains(['=', '\0'])).map(|(name, at)| {
-            let text = format!("`{}` is not a valid variable name", shown(name));
+            let text = format!("`{}` is not a valid variable name", displayed_key(name));
             ValidationFault::new("bad_variable", at, text).fix("use letters, digits and `_`")
         });
         let values = self.fields.map("env").iter().filter_map(|member| Some((member.node.text()?, member.node.at)));
@@ -277,7 +278,7 @@ impl EntryReader<'_> {
     }
 
     /// Reports values that are valid but probably not intended.
-    fn oddities(&self) -> Vec<ValidationFault> {
+    fn find_suspicious_values(&self) -> Vec<ValidationFault> {
         let mut odd = Vec::new();
         if let Some((command, at)) = self.fields.text("command") {
             if command.contains(char::is_whitespace) && !command.contains('/') && self.fields.member("args").is_none() {
@@ -313,7 +314,7 @@ fn reconnect(node: &ConfigNode) -> Result<BackoffSettings, bool> {
 }
 
 pub(crate) fn backoff(node: &ConfigNode) -> BackoffSettings {
-    let fields = check(node.members(), &[BACKOFF]);
+    let fields = validate_object(node.members(), &[BACKOFF]);
     let usual = BackoffSettings::default();
     BackoffSettings {
         attempts: fields.count("attempts").and_then(|count| u32::try_from(count).ok()).unwrap_or(usual.attempts),

@@ -1,6 +1,6 @@
 //! Variables, secrets and files that a server's entry refers to.
 
-use crate::expand::{TemplatePart, parts};
+use crate::expand::{TemplatePart, parse_template};
 use crate::location::SourceLocation;
 use crate::server_definition::{OauthDefinition, ServerDefinition, SourcedValue, TransportDefinition};
 
@@ -36,24 +36,30 @@ impl ServerDefinition {
     pub fn references(&self) -> Vec<ConfigReference> {
         let mut found: Vec<ConfigReference> = Vec::new();
         if self.expands {
-            self.texts().into_iter().flat_map(named).for_each(|reference| add(&mut found, reference));
+            self.expandable_texts()
+                .into_iter()
+                .flat_map(text_references)
+                .for_each(|reference| add_unique(&mut found, reference));
         }
         if let TransportDefinition::Stdio(stdio) = &self.reach {
             let handed =
                 stdio.env_vars.iter().map(|name| (ReferenceTarget::HandedDown(name.value.clone()), &name.place));
             let file = stdio.env_file.iter().map(|file| (ReferenceTarget::File(file.value.clone()), &file.place));
-            handed.chain(file).for_each(|(to, place)| add(&mut found, ConfigReference { to, place: place.clone() }));
+            handed
+                .chain(file)
+                .for_each(|(to, place)| add_unique(&mut found, ConfigReference { to, place: place.clone() }));
         }
         found
     }
 
     /// Reports whether the entry contains `${project}`. Such an entry needs an approval for each project.
-    pub fn names_project(&self) -> bool {
-        self.expands && self.texts().iter().any(|text| parts(&text.value).contains(&TemplatePart::Project))
+    pub fn refers_to_project(&self) -> bool {
+        self.expands
+            && self.expandable_texts().iter().any(|text| parse_template(&text.value).contains(&TemplatePart::Project))
     }
 
     /// Returns all texts that are expanded.
-    fn texts(&self) -> Vec<&SourcedValue<String>> {
+    fn expandable_texts(&self) -> Vec<&SourcedValue<String>> {
         match &self.reach {
             TransportDefinition::Stdio(stdio) => [&stdio.command]
                 .into_iter()
@@ -74,8 +80,8 @@ impl ServerDefinition {
     }
 }
 
-fn named(text: &SourcedValue<String>) -> Vec<ConfigReference> {
-    let referred = parts(&text.value).into_iter().filter_map(|part| match part {
+fn text_references(text: &SourcedValue<String>) -> Vec<ConfigReference> {
+    let referred = parse_template(&text.value).into_iter().filter_map(|part| match part {
         TemplatePart::Variable { name, default } => {
             Some(ReferenceTarget::Variable { name: name.to_owned(), has_default: default.is_some() })
         }
@@ -85,7 +91,7 @@ fn named(text: &SourcedValue<String>) -> Vec<ConfigReference> {
     referred.map(|to| ConfigReference { to, place: text.place.clone() }).collect()
 }
 
-fn add(found: &mut Vec<ConfigReference>, reference: ConfigReference) {
+fn add_unique(found: &mut Vec<ConfigReference>, reference: ConfigReference) {
     if found.iter().all(|other| other.to != reference.to) {
         found.push(reference);
     }

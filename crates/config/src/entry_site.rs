@@ -82,7 +82,7 @@ impl StartDirectory {
     pub(crate) fn prepare(&self) -> PathBuf {
         match self {
             Self::Project(path) => path.clone(),
-            Self::Private(path) => match wharf_store::make_private_directory(path) {
+            Self::Private(path) => match wharf_store::create_private_directory(path) {
                 Ok(()) => path.clone(),
                 Err(_) => PathBuf::from("/"),
             },

@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
         let line = line.strip_prefix("export ").unwrap_or(line);
         let name = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
         match name {
-            Some((name, value)) if is_name(name) => found.push((name.to_owned(), unquoted(value))),
+            Some((name, value)) if is_name(name) => found.push((name.to_owned(), unquote_value(value))),
             // Do not include the line: it may hold a secret.
             _ => return Err(format!("line {} is not NAME=value", number + 1)),
         }
@@ -50,14 +50,14 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-fn unquoted(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     let plain = || value.split(" #").next().unwrap_or(value).trim_end().to_owned();
-    quoted(value).unwrap_or_else(plain)
+    parse_quoted(value).unwrap_or_else(plain)
 }
 
 /// Returns the text between quotes, if only a comment follows. Reads in one pass, so that the result of an escape does
 /// not start another one.
-fn quoted(value: &str) -> Option<String> {
+fn parse_quoted(value: &str) -> Option<String> {
     let mut letters = value.chars();
     let quote = letters.next().filter(|first| matches!(first, '"' | '\''))?;
     let mut inside = String::new();
@@ -94,7 +94,7 @@ mod tests {
             (r#""open"#, r#""open"#),
         ];
         for (value, expected) in values {
-            assert_eq!(unquoted(value), expected, "{value}");
+            assert_eq!(unquote_value(value), expected, "{value}");
         }
         for bad in ["hush", "=x", "A B=1"] {
             let error = parse(bad).unwrap_err();

@@ -100,7 +100,7 @@ pub(crate) struct ReferenceSources<'a> {
 pub(crate) fn expand(text: &str, references: &ReferenceSources<'_>) -> Result<ExpandedText, ExpandError> {
     let ReferenceSources { around, secrets, project } = references;
     let mut expanded = ExpandedText { text: String::with_capacity(text.len()), taken: Vec::new() };
-    for part in parts(text) {
+    for part in parse_template(text) {
         let value = match part {
             TemplatePart::Text(text) => {
                 expanded.text.push_str(text);
@@ -111,12 +111,12 @@ pub(crate) fn expand(text: &str, references: &ReferenceSources<'_>) -> Result<Ex
                 expanded.text.push_str(project_path(*project)?);
                 continue;
             }
-            TemplatePart::Variable { name, default } => variable(name, default, around)?,
+            TemplatePart::Variable { name, default } => lookup_variable(name, default, around)?,
             TemplatePart::Secret(name) => {
                 secrets(name).map_err(|why| ExpandError::NoSecret { name: name.to_owned(), why })?
             }
             TemplatePart::Foreign(what) => {
-                return Err(ExpandError::Foreign(UntrustedText::new(what).shortened(80).to_string()));
+                return Err(ExpandError::Foreign(UntrustedText::new(what).truncate(80).to_string()));
             }
             TemplatePart::Unclosed => return Err(ExpandError::Unclosed),
         };
@@ -132,7 +132,7 @@ fn project_path(project: Option<&Path>) -> Result<&str, ExpandError> {
 }
 
 /// Returns the value of a variable. As in a shell, an empty variable is treated as unset if there is a default.
-pub(crate) fn variable(name: &str, default: Option<&str>, around: &Environment) -> Result<String, ExpandError> {
+pub(crate) fn lookup_variable(name: &str, default: Option<&str>, around: &Environment) -> Result<String, ExpandError> {
     let found = around.var(name).filter(|value| default.is_none() || !value.is_empty());
     match (found, default) {
         (Some(value), _) => match value.to_str() {
@@ -145,7 +145,7 @@ pub(crate) fn variable(name: &str, default: Option<&str>, around: &Environment) 
 }
 
 /// Splits a text into literal parts and references.
-pub fn parts(text: &str) -> Vec<TemplatePart<'_>> {
+pub fn parse_template(text: &str) -> Vec<TemplatePart<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -162,7 +162,7 @@ pub fn parts(text: &str) -> Vec<TemplatePart<'_>> {
             found.push(TemplatePart::Unclosed);
             return found;
         };
-        found.push(reference(&rest[at + 2..at + end]));
+        found.push(parse_reference(&rest[at + 2..at + end]));
         rest = &rest[at + end + 1..];
     }
     if !rest.is_empty() {
@@ -172,7 +172,7 @@ pub fn parts(text: &str) -> Vec<TemplatePart<'_>> {
 }
 
 /// Parses the text between `${` and `}`.
-pub(crate) fn reference(inner: &str) -> TemplatePart<'_> {
+pub(crate) fn parse_reference(inner: &str) -> TemplatePart<'_> {
     if let Some(name) = inner.strip_prefix("secret:") {
         return TemplatePart::Secret(name);
     }
@@ -194,7 +194,7 @@ pub(crate) fn reference(inner: &str) -> TemplatePart<'_> {
 mod tests {
     use super::*;
 
-    fn around() -> Environment {
+    fn test_environment() -> Environment {
         let env = [("A", "alpha"), ("EMPTY", ""), ("B_2", "${A}")];
         Environment { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), ..Environment::default() }
     }
@@ -227,7 +227,7 @@ mod tests {
             ("${A B}", Err("bad_reference")),
             ("${A", Err("bad_reference")),
         ] {
-            let around = around();
+            let around = test_environment();
             let references =
                 ReferenceSources { around: &around, secrets: &secrets, project: Some(Path::new("/work/project")) };
             let found = expand(text, &references);

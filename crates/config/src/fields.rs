@@ -55,13 +55,13 @@ const fn field(name: &'static str, kind: ConfigFieldKind, about: &'static str) -
 }
 
 impl ConfigField {
-    const fn also(mut self, also: &'static [&'static str]) -> Self {
+    const fn with_aliases(mut self, also: &'static [&'static str]) -> Self {
         self.also = also;
         self
     }
 
     /// Reports whether this is the key's name or one of its alternatives.
-    pub fn is_called(&self, key: &str) -> bool {
+    pub fn matches_key(&self, key: &str) -> bool {
         self.name == key || self.also.contains(&key)
     }
 }
@@ -79,30 +79,32 @@ pub const BACKOFF: &[ConfigField] = &[
 
 /// Keys of the login settings.
 pub const OAUTH: &[ConfigField] = &[
-    field("authorization_url", ConfigFieldKind::Template, "Authorization endpoint.").also(&["authorizationUrl"]),
-    field("token_url", ConfigFieldKind::Template, "Token endpoint.").also(&["tokenUrl"]),
-    field("registration_url", ConfigFieldKind::Template, "Client registration endpoint.").also(&["registrationUrl"]),
+    field("authorization_url", ConfigFieldKind::Template, "Authorization endpoint.")
+        .with_aliases(&["authorizationUrl"]),
+    field("token_url", ConfigFieldKind::Template, "Token endpoint.").with_aliases(&["tokenUrl"]),
+    field("registration_url", ConfigFieldKind::Template, "Client registration endpoint.")
+        .with_aliases(&["registrationUrl"]),
     field("device_url", ConfigFieldKind::Template, "Device authorization endpoint."),
     field(
         "issuer",
         ConfigFieldKind::Template,
         "Issuer identifier of the authorization server; overrides the one that the server names.",
     ),
-    field("client_id", ConfigFieldKind::Template, "Client id.").also(&["clientId"]),
-    field("client_secret", ConfigFieldKind::Template, "Client secret.").also(&["clientSecret"]),
+    field("client_id", ConfigFieldKind::Template, "Client id.").with_aliases(&["clientId"]),
+    field("client_secret", ConfigFieldKind::Template, "Client secret.").with_aliases(&["clientSecret"]),
     field(
         "client_metadata_url",
         ConfigFieldKind::Template,
         "URL of a client metadata document, used as the client id if the authorization server supports it.",
     )
-    .also(&["clientMetadataUrl"]),
+    .with_aliases(&["clientMetadataUrl"]),
     field("scope", ConfigFieldKind::Template, "Scopes to request, separated by spaces."),
     field(
         "callback_port",
         ConfigFieldKind::Port,
         "Loopback port for the login callback at `/callback`; any free port by default.",
     )
-    .also(&["callbackPort"]),
+    .with_aliases(&["callbackPort"]),
     field("account", ConfigFieldKind::Text, "Account to use if there are several; `--account` takes precedence."),
     field(
         "grant",
@@ -143,12 +145,12 @@ pub const SERVER: &[ConfigField] = &[
         "`stdio`, `http` or `sse`; inferred by default: `command` means stdio, `url` means the HTTP transport that the server \
          supports.",
     )
-    .also(&["transport"]),
+    .with_aliases(&["transport"]),
     field("command", ConfigFieldKind::Template, "The program to start: a path, or a name looked up in `PATH`. Never a shell command line."),
     field("args", ConfigFieldKind::Templates, "Arguments, passed unchanged."),
     field("cwd", ConfigFieldKind::Template, "Working directory, relative to the defining file; `${project}` is the project's directory. Default: the project's directory for an entry of a project, a private directory otherwise."),
     field("env", ConfigFieldKind::TemplateMap, "Variables in addition to the default list that every server receives."),
-    field("envVars", ConfigFieldKind::Texts, "Names of variables to inherit from your environment.").also(&["env_vars"]),
+    field("envVars", ConfigFieldKind::Texts, "Names of variables to inherit from your environment.").with_aliases(&["env_vars"]),
     field("envFile", ConfigFieldKind::Template, "File of `NAME=value` lines with further variables; `env` takes precedence."),
     field("inheritEnv", ConfigFieldKind::Flag, "Passes on the whole environment instead of the default list."),
     field("url", ConfigFieldKind::Template, "URL of a remote server."),
@@ -157,7 +159,7 @@ pub const SERVER: &[ConfigField] = &[
     field("enabled", ConfigFieldKind::Flag, "`false` disables the server; as the only key of an entry, it disables the server of a lower layer."),
     field("disabled", ConfigFieldKind::Flag, "The opposite of `enabled`, for compatibility with other clients."),
     field("timeout", ConfigFieldKind::Millis, "Maximum time of a call without a response or progress update; 30000.")
-        .also(&["request_timeout_ms", "requestTimeoutMs"]),
+        .with_aliases(&["request_timeout_ms", "requestTimeoutMs"]),
     field("startupTimeoutMs", ConfigFieldKind::Millis, "Maximum time for the server to become ready; 60000."),
     field("toolTimeouts", ConfigFieldKind::MillisMap, "`timeout` of single tools, by name or glob."),
     field("trust", ConfigFieldKind::Flag, "Allows the server's tools if no permission rule matches."),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_spec::{InvalidServerName, ServerName, nearest};
+use wharf_spec::{InvalidServerName, ServerName, closest_name};
 
 use crate::entry::{self, EntryContent, ParsedEntry, backoff};
 use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, RULE, USER};
@@ -13,7 +13,7 @@ use crate::location::SourceLocation;
 use crate::provider::{self, ParsedProvider};
 use crate::settings::{GlobalSettings, RuleText};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, TextPosition};
-use crate::validate::{ValidatedObject, ValidationFault, check, shown};
+use crate::validate::{ValidatedObject, ValidationFault, displayed_key, validate_object};
 use crate::{ConfigProblem, ProblemSeverity};
 
 /// Highest supported version of a file.
@@ -68,23 +68,23 @@ impl FileInterpreter<'_> {
                 .servers(node, ServerContext { expands: true, is_off: false, settings: &GlobalSettings::default() });
         }
         let ConfigValue::Map(members) = &node.value else {
-            let text = format!("the file is {}, not an object", node.value.kind());
-            self.content.settings.unread = self.layer.is_users();
-            return self.fault(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
+            let text = format!("the file is {}, not an object", node.value.type_name());
+            self.content.settings.unread = self.layer.is_user_file();
+            return self.push_problem(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
         };
-        let fields = check(members, &[FILE, USER]);
-        self.complain(&fields);
+        let fields = validate_object(members, &[FILE, USER]);
+        self.report_key_problems(&fields);
         if self.is_newer(&fields) {
             return;
         }
         self.settings(&fields);
-        self.nested(&fields, "reconnect", BACKOFF);
+        self.report_nested_problems(&fields, "reconnect", BACKOFF);
         self.rules(fields.list("permissions"));
-        self.lost_rules(members, fields.member("permissions"));
+        self.deny_unread_rules(members, fields.member("permissions"));
         let expands = fields.flag("expandEnv").unwrap_or(true);
         self.providers(&fields, expands);
-        let mcp = check(fields.map("mcp"), &[MCP]);
-        self.complain(&mcp);
+        let mcp = validate_object(fields.map("mcp"), &[MCP]);
+        self.report_key_problems(&mcp);
         let own = self.global_settings(&mcp);
         if let Some(member) = fields.member("mcpServers") {
             self.servers(&member.node, ServerContext { expands, is_off: false, settings: &own });
@@ -105,27 +105,28 @@ impl FileInterpreter<'_> {
             format!("`{}` is {version}, but this version of Wharf supports only {SUPPORTED_VERSION}", member.key);
         let fault = ValidationFault::new("newer_version", member.node.at, text)
             .fix("upgrade Wharf. The file is ignored until then");
-        self.fault(&fault, ProblemSeverity::Error, None);
-        self.content.settings.unread = self.layer.is_users();
+        self.push_problem(&fault, ProblemSeverity::Error, None);
+        self.content.settings.unread = self.layer.is_user_file();
         true
     }
 
     /// Reports problems with the keys of an object.
-    fn complain(&mut self, fields: &ValidatedObject<'_>) {
+    fn report_key_problems(&mut self, fields: &ValidatedObject<'_>) {
         for fault in &fields.faults {
-            self.fault(fault, ProblemSeverity::Error, None);
+            self.push_problem(fault, ProblemSeverity::Error, None);
         }
         for member in fields.unknown.iter().filter(|member| !member.key.starts_with('_')) {
             let names = [FILE, USER].into_iter().flatten().map(|field: &ConfigField| field.name);
-            let fault = ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", shown(&member.key)));
-            let fix = match (member.key.as_str(), nearest(&member.key, names)) {
+            let fault =
+                ValidationFault::new("unknown_key", member.at, format!("unknown key `{}`", displayed_key(&member.key)));
+            let fix = match (member.key.as_str(), closest_name(&member.key, names)) {
                 ("servers" | "context_servers" | "mcp_servers" | "extensions", _) => {
                     Some("use `wharf import` for files of other programs".to_owned())
                 }
                 (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                 _ => None,
             };
-            self.fault(&ValidationFault { fix, ..fault }, ProblemSeverity::Warning, None);
+            self.push_problem(&ValidationFault { fix, ..fault }, ProblemSeverity::Warning, None);
         }
     }
 
@@ -134,7 +135,11 @@ impl FileInterpreter<'_> {
         if self.layer.needs_approval() {
             for member in USER.iter().filter_map(|field| fields.member(field.name)) {
                 let text = format!("`{}` is valid in your own configuration only", member.key);
-                self.fault(&ValidationFault::new("not_a_projects", member.at, text), ProblemSeverity::Warning, None);
+                self.push_problem(
+                    &ValidationFault::new("not_a_projects", member.at, text),
+                    ProblemSeverity::Warning,
+                    None,
+                );
             }
             return;
         }
@@ -159,8 +164,8 @@ impl FileInterpreter<'_> {
         }
         let mut names = HashSet::new();
         for member in fields.map("providers").iter().filter(|member| names.insert(&member.key)) {
-            let ParsedProvider { provider, warnings } = provider::read(member, self.file, expands);
-            warnings.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
+            let ParsedProvider { provider, warnings } = provider::parse_provider(member, self.file, expands);
+            warnings.iter().for_each(|fault| self.push_problem(fault, ProblemSeverity::Warning, None));
             let problems = |faults: Vec<ValidationFault>| -> Vec<ConfigProblem> {
                 faults.iter().map(|fault| self.problem(fault, ProblemSeverity::Error, None)).collect()
             };
@@ -171,10 +176,12 @@ impl FileInterpreter<'_> {
     }
 
     /// Reports problems inside a setting.
-    fn nested(&mut self, fields: &ValidatedObject<'_>, key: &str, known: &'static [ConfigField]) {
-        let nested = check(fields.map(key), &[known]);
-        nested.faults.iter().for_each(|fault| self.fault(fault, ProblemSeverity::Error, None));
-        entry::unknown(&nested, known).iter().for_each(|fault| self.fault(fault, ProblemSeverity::Warning, None));
+    fn report_nested_problems(&mut self, fields: &ValidatedObject<'_>, key: &str, known: &'static [ConfigField]) {
+        let nested = validate_object(fields.map(key), &[known]);
+        nested.faults.iter().for_each(|fault| self.push_problem(fault, ProblemSeverity::Error, None));
+        entry::unknown_key_faults(&nested, known)
+            .iter()
+            .for_each(|fault| self.push_problem(fault, ProblemSeverity::Warning, None));
     }
 
     /// Reads `globalSettings`, which apply to the servers of the file. Those of the user apply to all servers.
@@ -184,8 +191,8 @@ impl FileInterpreter<'_> {
         else {
             return GlobalSettings::default();
         };
-        let fields = check(mcp.map("globalSettings"), &[known]);
-        self.complain(&fields);
+        let fields = validate_object(mcp.map("globalSettings"), &[known]);
+        self.report_key_problems(&fields);
         let own = GlobalSettings {
             timeout: fields.millis("timeout"),
             debug: fields.flag("debug").unwrap_or(false),
@@ -199,7 +206,7 @@ impl FileInterpreter<'_> {
 
     fn rules(&mut self, rules: &[ConfigNode]) {
         for rule in rules {
-            let fields = check(rule.members(), &[RULE]);
+            let fields = validate_object(rule.members(), &[RULE]);
             let text = |name: &str| fields.text(name).map(|(text, _)| text.to_owned());
             let (Some(tool), Some(action), true) =
                 (text("tool"), text("action"), fields.unknown.is_empty() && fields.faults.is_empty())
@@ -217,7 +224,7 @@ impl FileInterpreter<'_> {
 
     /// Adds denies for `permissions` that are not a list or occur a second time. The problem is already reported, and
     /// the denied calls are unknown.
-    fn lost_rules(&mut self, members: &[ConfigMember], counted: Option<&ConfigMember>) {
+    fn deny_unread_rules(&mut self, members: &[ConfigMember], counted: Option<&ConfigMember>) {
         let counted = counted.map(|member| member.at);
         let is_lost = |member: &&ConfigMember| {
             member.key == "permissions" && member.node.value != ConfigValue::Null && Some(member.at) != counted
@@ -239,9 +246,9 @@ impl FileInterpreter<'_> {
             "" => {
                 "fix or remove the rule. Until then, calls of the project's own servers ask for permission".to_owned()
             }
-            tool => format!("fix or remove the rule. Until then, `{}` is denied", shown(tool)),
+            tool => format!("fix or remove the rule. Until then, `{}` is denied", displayed_key(tool)),
         };
-        self.fault(&ValidationFault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
+        self.push_problem(&ValidationFault::new("bad_rule", at, text).fix(fix), ProblemSeverity::Error, None);
         self.deny(tool, at);
     }
 
@@ -265,14 +272,14 @@ impl FileInterpreter<'_> {
                         Some((name, at)) => self.server(name, at, item, switches),
                         None => {
                             let fault = ValidationFault::new("no_name", item.at, "a server in a list has no `name`");
-                            self.fault(&fault.fix("add `\"name\": \"…\"`"), ProblemSeverity::Error, None);
+                            self.push_problem(&fault.fix("add `\"name\": \"…\"`"), ProblemSeverity::Error, None);
                         }
                     }
                 }
             }
             other => {
-                let text = format!("servers must be an object, not {}", other.kind());
-                self.fault(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
+                let text = format!("servers must be an object, not {}", other.type_name());
+                self.push_problem(&ValidationFault::new("wrong_type", node.at, text), ProblemSeverity::Error, None);
             }
         }
     }
@@ -282,9 +289,9 @@ impl FileInterpreter<'_> {
             Ok(name) => name,
             Err(error) => return self.bad_name(id, at, &error),
         };
-        let ParsedEntry { mut said, enabled, warnings } = entry::read(id, node, self.file, switches.expands);
+        let ParsedEntry { mut said, enabled, warnings } = entry::parse_entry(id, node, self.file, switches.expands);
         for warning in &warnings {
-            self.fault(warning, ProblemSeverity::Warning, Some(id));
+            self.push_problem(warning, ProblemSeverity::Warning, Some(id));
         }
         if let EntryContent::Server(described) = &mut said {
             described.timeout = described.timeout.or(switches.settings.timeout);
@@ -311,7 +318,7 @@ impl FileInterpreter<'_> {
         let alike = self.known.entry(server.name.as_str().to_ascii_lowercase()).or_default();
         let same = alike.iter().copied().find(|other| self.content.servers[*other].name == server.name);
         if let Some(first) = same {
-            return self.twice(first, at);
+            return self.mark_duplicate(first, at);
         }
         let other = alike.first().map(|other| &self.content.servers[*other]);
         let likeness = other.map(|FileServer { name, place, .. }| {
@@ -320,13 +327,13 @@ impl FileInterpreter<'_> {
         });
         alike.push(self.content.servers.len());
         if let Some(fault) = likeness {
-            self.fault(&fault, ProblemSeverity::Warning, Some(server.name.as_str()));
+            self.push_problem(&fault, ProblemSeverity::Warning, Some(server.name.as_str()));
         }
         self.content.servers.push(server);
     }
 
     /// Reports a duplicate name. Neither of the two entries is used.
-    fn twice(&mut self, first: usize, at: TextPosition) {
+    fn mark_duplicate(&mut self, first: usize, at: TextPosition) {
         let server = &self.content.servers[first];
         let id = server.name.to_string();
         let text = format!("`{id}` is defined twice: on line {} and on line {}", server.place.at.line, at.line);
@@ -337,7 +344,7 @@ impl FileInterpreter<'_> {
 
     fn bad_name(&mut self, id: &str, at: TextPosition, error: &InvalidServerName) {
         let fault = ValidationFault::new("bad_id", at, error.to_string()).fix("rename it");
-        self.fault(&fault, ProblemSeverity::Error, Some(&shown(id)));
+        self.push_problem(&fault, ProblemSeverity::Error, Some(&displayed_key(id)));
     }
 
     fn place(&self, at: TextPosition) -> SourceLocation {
@@ -355,7 +362,7 @@ impl FileInterpreter<'_> {
         }
     }
 
-    fn fault(&mut self, fault: &ValidationFault, severity: ProblemSeverity, server: Option<&str>) {
+    fn push_problem(&mut self, fault: &ValidationFault, severity: ProblemSeverity, server: Option<&str>) {
         let problem = self.problem(fault, severity, server);
         self.content.problems.push(problem);
     }

@@ -26,12 +26,12 @@ pub enum FileFormat {
 
 impl FileFormat {
     /// Returns the format for a file's extension. Unknown extensions are treated as JSON.
-    pub fn of(path: &Path) -> Self {
-        Self::promised(path).unwrap_or(Self::Json)
+    pub fn from_path(path: &Path) -> Self {
+        Self::from_extension(path).unwrap_or(Self::Json)
     }
 
     /// Returns the format for a file's extension, if it is known.
-    pub(crate) fn promised(path: &Path) -> Option<Self> {
+    pub(crate) fn from_extension(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "json" | "jsonc" => Some(Self::Json),
@@ -46,16 +46,16 @@ impl FileFormat {
 ///
 /// # Errors
 /// Returns [`Unreadable`] if the text is not valid.
-pub fn read(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> {
+pub fn parse_text(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = SourceText::new(text);
     if let Some(offset) = text.find('\0') {
         return Err(source.unreadable(offset, "contains a NUL character, so it is probably not a text file"));
     }
     match format {
-        FileFormat::Json => json::read(&source),
-        FileFormat::Yaml => yaml::read(&source),
-        FileFormat::Toml => toml::read(&source),
+        FileFormat::Json => json::parse_json(&source),
+        FileFormat::Yaml => yaml::parse_yaml(&source),
+        FileFormat::Toml => toml::parse_toml(&source),
     }
 }
 
@@ -92,27 +92,27 @@ impl<'a> SourceText<'a> {
                 marks.push((offset, at));
                 next = offset + Self::STRIDE;
             }
-            at = after(at, character);
+            at = advance_position(at, character);
         }
         Self { text, marks }
     }
 
     /// Returns the position of the character at this offset, or the end of the text for a larger offset.
-    pub(crate) fn at(&self, offset: usize) -> TextPosition {
+    pub(crate) fn position_at(&self, offset: usize) -> TextPosition {
         let mark = self.marks.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, at) = self.marks[mark];
         let between = self.text[start..].char_indices().take_while(|(n, _)| start + n < offset);
-        between.fold(at, |at, (_, character)| after(at, character))
+        between.fold(at, |at, (_, character)| advance_position(at, character))
     }
 
     /// Creates an error at this offset. The text is escaped and shortened.
     pub(crate) fn unreadable(&self, offset: usize, text: impl AsRef<str>) -> ParseFailure {
-        ParseFailure { at: self.at(offset), text: UntrustedText::new(text.as_ref()).shortened(300).to_string() }
+        ParseFailure { at: self.position_at(offset), text: UntrustedText::new(text.as_ref()).truncate(300).to_string() }
     }
 }
 
 /// Returns the position after a character.
-fn after(at: TextPosition, character: char) -> TextPosition {
+fn advance_position(at: TextPosition, character: char) -> TextPosition {
     match character {
         '\n' => TextPosition { line: at.line.saturating_add(1), column: 1 },
         _ => TextPosition { column: at.column.saturating_add(1), ..at },
@@ -127,7 +127,7 @@ pub(crate) struct NodeBudget {
 
 impl NodeBudget {
     /// Counts a value at this depth. Returns a description of the limit if it is exceeded.
-    pub(crate) fn take(&mut self, depth: usize) -> Result<(), String> {
+    pub(crate) fn charge_node(&mut self, depth: usize) -> Result<(), String> {
         self.nodes += 1;
         if depth > MAX_DEPTH {
             return Err(format!("is nested more than {MAX_DEPTH} levels deep"));
@@ -140,7 +140,7 @@ impl NodeBudget {
 }
 
 /// Converts an error text of a library to a lower-case fragment.
-pub(crate) fn fragment(text: &str) -> String {
+pub(crate) fn lowercase_fragment(text: &str) -> String {
     let mut characters = text.trim_end_matches('.').chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(characters).collect()
@@ -161,7 +161,7 @@ mod tests {
             ("b.toml", FileFormat::Toml),
             ("toml", FileFormat::Json),
         ] {
-            assert_eq!(FileFormat::of(Path::new(path)), format, "{path}");
+            assert_eq!(FileFormat::from_path(Path::new(path)), format, "{path}");
         }
     }
 
@@ -171,11 +171,11 @@ mod tests {
         let source = SourceText::new(&text);
         let mut expected = TextPosition::START;
         for (offset, character) in text.char_indices() {
-            assert_eq!(source.at(offset), expected, "{offset}");
-            expected = after(expected, character);
+            assert_eq!(source.position_at(offset), expected, "{offset}");
+            expected = advance_position(expected, character);
         }
-        assert_eq!(source.at(text.len()), expected);
-        assert_eq!(source.at(usize::MAX), expected);
+        assert_eq!(source.position_at(text.len()), expected);
+        assert_eq!(source.position_at(usize::MAX), expected);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         check_bytes(b"\xfe\xff\0{\0}", "1:1: is UTF-16, save it as UTF-8");
         check_bytes(b"{\n \xc3\x28", "2:2: is not valid UTF-8, save it as UTF-8");
         for format in [FileFormat::Json, FileFormat::Yaml, FileFormat::Toml] {
-            let error = read("\u{feff}\n\0", format).unwrap_err();
+            let error = parse_text("\u{feff}\n\0", format).unwrap_err();
             assert_eq!(
                 format!("{}: {error}", error.at),
                 "2:1: contains a NUL character, so it is probably not a text file"

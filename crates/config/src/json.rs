@@ -4,13 +4,13 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Parsed};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::format::{NodeBudget, SourceText, fragment};
+use crate::format::{NodeBudget, SourceText, lowercase_fragment};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure};
 
 /// Parses a text without a byte order mark.
-pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
+pub(crate) fn parse_json(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let parsed = parse_to_ast(source.text, &CollectOptions::default(), &OPTIONS)
-        .map_err(|error| source.unreadable(error.range().start, fragment(&error.kind().to_string())))?;
+        .map_err(|error| source.unreadable(error.range().start, lowercase_fragment(&error.kind().to_string())))?;
     let Some(value) = parsed.value else {
         return Err(source.unreadable(0, "is empty, expected at least `{}`"));
     };
@@ -39,7 +39,7 @@ struct JsoncReader<'a> {
 impl JsoncReader<'_> {
     fn node(&mut self, parsed: Parsed<'_>, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let offset = parsed.start();
-        self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))?;
+        self.budget.charge_node(depth).map_err(|text| self.source.unreadable(offset, text))?;
         let value = match parsed {
             Parsed::NullKeyword(_) => ConfigValue::Null,
             Parsed::BooleanLit(literal) => ConfigValue::Bool(literal.value),
@@ -54,7 +54,7 @@ impl JsoncReader<'_> {
             }
             Parsed::Object(object) => ConfigValue::Map(self.members(object, depth)?),
         };
-        Ok(ConfigNode { at: self.source.at(offset), value })
+        Ok(ConfigNode { at: self.source.position_at(offset), value })
     }
 
     fn members(&mut self, object: Object<'_>, depth: usize) -> Result<Vec<ConfigMember>, ParseFailure> {
@@ -65,7 +65,7 @@ impl JsoncReader<'_> {
         let (start, end) = (property.name.start(), property.name.end());
         self.check_closed(start, end)?;
         let node = self.node(property.value, depth + 1)?;
-        Ok(ConfigMember { key: property.name.into_string(), at: self.source.at(start), node })
+        Ok(ConfigMember { key: property.name.into_string(), at: self.source.position_at(start), node })
     }
 
     /// Rejects a string that spans a line break, because its closing quote is probably missing.
@@ -79,7 +79,7 @@ impl JsoncReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::format::{FileFormat, read};
+    use crate::format::{FileFormat, parse_text};
     use crate::tree::{ConfigValue, TextPosition};
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             ("{\"a\":", "1:6: expected value after colon in object property"),
             ("/* ", "1:1: unterminated comment block"),
         ] {
-            let error = read(text, FileFormat::Json).unwrap_err();
+            let error = parse_text(text, FileFormat::Json).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
     }
@@ -112,7 +112,7 @@ mod tests {
     fn knows_where_things_stand_and_keeps_what_stands_twice() {
         let text =
             "\u{feff}{ // first\n\t\"ä\": [1.50, -2e3,], /* and */ \"b\": null,\n\"ä\": {\"ü\": \"\\u00fc\\n\"},}";
-        let tree = read(text, FileFormat::Json).unwrap();
+        let tree = parse_text(text, FileFormat::Json).unwrap();
         let mut places = Vec::new();
         for member in tree.members() {
             places.push((member.key.as_str(), member.at.to_string(), member.node.at.to_string()));
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(read(&nested(64), FileFormat::Json).is_ok());
-        assert_eq!(read(&nested(65), FileFormat::Json).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), FileFormat::Json).is_err());
+        assert!(parse_text(&nested(64), FileFormat::Json).is_ok());
+        assert_eq!(parse_text(&nested(65), FileFormat::Json).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(parse_text(&nested(100_000), FileFormat::Json).is_err());
         let wide = |values: usize| format!("[{}]", "0,".repeat(values));
-        assert!(read(&wide(199_999), FileFormat::Json).is_ok());
-        assert_eq!(read(&wide(200_000), FileFormat::Json).unwrap_err().text, "contains more than 200000 values");
+        assert!(parse_text(&wide(199_999), FileFormat::Json).is_ok());
+        assert_eq!(parse_text(&wide(200_000), FileFormat::Json).unwrap_err().text, "contains more than 200000 values");
     }
 }

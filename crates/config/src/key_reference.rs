@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::fields::{BACKOFF, ConfigField, ConfigFieldKind, FILE, MCP, OAUTH, PROVIDER, RULE, SERVER, USER};
 
 /// Returns Markdown tables of all configuration keys, as included in the documentation.
-pub fn reference() -> String {
+pub fn render_key_reference() -> String {
     let mut text = String::new();
     for (heading, fields) in [
         ("A file", FILE),
@@ -27,17 +27,17 @@ fn section(text: &mut String, heading: &str, fields: &[ConfigField]) {
     for field in fields {
         let names: Vec<String> =
             std::iter::once(&field.name).chain(field.also).map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(text, "| {} | {} | {} |", names.join(", "), kind(field.kind), cell(field.about));
+        let _ = writeln!(text, "| {} | {} | {} |", names.join(", "), type_text(field.kind), escape_cell(field.about));
     }
     text.push('\n');
 }
 
-fn kind(kind: ConfigFieldKind) -> String {
+fn type_text(kind: ConfigFieldKind) -> String {
     match kind {
         ConfigFieldKind::Text => "string".to_owned(),
         ConfigFieldKind::Template => "string, expanded".to_owned(),
         ConfigFieldKind::Choice(words) => {
-            words.iter().map(|word| format!("`{}`", cell(word))).collect::<Vec<_>>().join(", ")
+            words.iter().map(|word| format!("`{}`", escape_cell(word))).collect::<Vec<_>>().join(", ")
         }
         ConfigFieldKind::Flag => "`true` or `false`".to_owned(),
         ConfigFieldKind::Count(least) => format!("integer, at least {least}"),
@@ -56,6 +56,6 @@ fn kind(kind: ConfigFieldKind) -> String {
 }
 
 /// Escapes a text for a table cell.
-fn cell(text: &str) -> String {
+fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

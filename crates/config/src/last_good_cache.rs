@@ -9,12 +9,12 @@ pub(crate) struct LastGoodCache(Option<HashMap<PathBuf, Vec<u8>>>);
 
 impl LastGoodCache {
     /// Creates a cache that stores content.
-    pub fn keeping() -> Self {
+    pub fn enabled() -> Self {
         Self(Some(HashMap::new()))
     }
 
     /// Stores the content of a file.
-    pub fn keep(&mut self, file: &Path, bytes: Vec<u8>) {
+    pub fn store(&mut self, file: &Path, bytes: Vec<u8>) {
         if let Some(good) = &mut self.0 {
             good.insert(file.to_owned(), bytes);
         }
@@ -26,7 +26,7 @@ impl LastGoodCache {
     }
 
     /// Returns the last stored content of a file.
-    pub fn last(&self, file: &Path) -> Option<&[u8]> {
+    pub fn get(&self, file: &Path) -> Option<&[u8]> {
         self.0.as_ref()?.get(file).map(Vec::as_slice)
     }
 }

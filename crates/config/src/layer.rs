@@ -59,7 +59,7 @@ impl Layer {
     }
 
     /// Reports whether the layer is a file of the user. Its permission rules must not be lost.
-    pub(crate) fn is_users(self) -> bool {
+    pub(crate) fn is_user_file(self) -> bool {
         matches!(self, Self::Home | Self::User | Self::Flag)
     }
 }
@@ -76,7 +76,7 @@ impl ConfigPaths {
     }
 
     /// Returns the file of a layer that consists of one file.
-    pub fn file_of(&self, layer: Layer) -> Option<PathBuf> {
+    pub fn layer_file(&self, layer: Layer) -> Option<PathBuf> {
         match layer {
             Layer::Home => self.home.as_deref().map(Path::to_owned),
             Layer::User => Some(self.user.clone()),

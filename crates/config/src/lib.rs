@@ -47,16 +47,16 @@ mod validate;
 mod key_reference;
 mod schema;
 
-pub use approvals::file_digests::on_path;
+pub use approvals::file_digests::find_on_path;
 pub use approvals::{
     ApprovalDigest, ApprovalKey, ApprovalSnapshot, ApprovalState, ApprovalStore, ApprovalSubject, ApprovalsError,
 };
-pub use draft::{EntryDraft, describe};
+pub use draft::{EntryDraft, validate_entry};
 pub use entry_references::{ConfigReference, ReferenceTarget};
 pub use entry_site::{EntrySite, StartDirectory};
-pub use expand::{ExpandError, SecretSource, TemplatePart, parts};
-pub use format::{FileFormat, decode, read};
-pub use key_reference::reference;
+pub use expand::{ExpandError, SecretSource, TemplatePart, parse_template};
+pub use format::{FileFormat, decode, parse_text};
+pub use key_reference::render_key_reference;
 pub use layer::{ConfigPaths, Layer};
 pub use load::{Config, LayerStatus, load, read_file};
 pub use location::SourceLocation;
@@ -65,8 +65,8 @@ pub use provider::{
     KNOWN_PROVIDERS, KnownProvider, ProviderEffort, ProviderFormat, ProviderSettings, ResolvedProvider,
 };
 pub use reader::ConfigReader;
-pub use resolve::{ResolveContext, origin_of};
-pub use schema::schema;
+pub use resolve::{ResolveContext, file_origin};
+pub use schema::json_schema;
 pub use secrets::{Keyring, ResolvedSecret, SecretError, SecretOrigin, SecretStore, is_secret_name};
 pub use server_definition::{
     ConfiguredServer, HttpDefinition, OauthDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,

@@ -10,7 +10,7 @@ use wharf_store::{Document, DocumentPrivacy};
 use crate::approval_lookup::ApprovalLookup;
 use crate::entry::EntryContent;
 use crate::file::{FileContent, FileServer, interpret};
-use crate::format::{FileFormat, decode, read};
+use crate::format::{FileFormat, decode, parse_text};
 use crate::last_good_cache::LastGoodCache;
 use crate::location::SourceLocation;
 use crate::tree::TextPosition;
@@ -53,11 +53,11 @@ pub struct LayerStatus {
 
 /// Loads all layers. Blocks.
 pub fn load(places: &ConfigPaths, around: &Environment) -> Config {
-    load_again(places, around, &mut LastGoodCache::default())
+    reload(places, around, &mut LastGoodCache::default())
 }
 
 /// Loads all layers again. For a file that is missing or unreadable, its last good content applies. Blocks.
-pub(crate) fn load_again(places: &ConfigPaths, around: &Environment, memory: &mut LastGoodCache) -> Config {
+pub(crate) fn reload(places: &ConfigPaths, around: &Environment, memory: &mut LastGoodCache) -> Config {
     let mut loading = LayerMerger {
         places,
         standings: ApprovalLookup::new(places, around),
@@ -67,7 +67,7 @@ pub(crate) fn load_again(places: &ConfigPaths, around: &Environment, memory: &mu
     };
     loading.config.settings.rule_file.clone_from(&places.user);
     for source in sources(places) {
-        loading.layer(source, places, memory);
+        loading.merge_layer(source, places, memory);
     }
     loading.finish()
 }
@@ -80,7 +80,7 @@ impl Config {
     }
 
     /// Reports whether both configurations are equal.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         let Self { servers, beside, settings, layers, problems } = self;
         *servers == other.servers
             && *beside == other.beside
@@ -106,8 +106,8 @@ fn sources(places: &ConfigPaths) -> Vec<LayerSource> {
     let file = |layer, file: PathBuf, named| LayerSource { layer, file, named, text: None, no_servers: false };
     let mut all = Vec::new();
     // In the home directory, the project's shared file is the user's own file.
-    let home_is_project = places.home.as_deref().is_some_and(|home| is_same(home, &places.shared_file()));
-    let user_is_project = is_same(&places.user, &places.project_file());
+    let home_is_project = places.home.as_deref().is_some_and(|home| is_same_file(home, &places.shared_file()));
+    let user_is_project = is_same_file(&places.user, &places.project_file());
     if !places.only_flags {
         all.extend(places.home.clone().map(|home| file(Layer::Home, home, false)));
     }
@@ -128,7 +128,7 @@ fn sources(places: &ConfigPaths) -> Vec<LayerSource> {
     all
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
@@ -142,42 +142,42 @@ struct LayerMerger<'a> {
 }
 
 impl LayerMerger<'_> {
-    fn layer(&mut self, source: LayerSource, places: &ConfigPaths, memory: &mut LastGoodCache) {
-        let content = content(&source, places, memory);
+    fn merge_layer(&mut self, source: LayerSource, places: &ConfigPaths, memory: &mut LastGoodCache) {
+        let content = load_content(&source, places, memory);
         let found = !matches!(content, Ok(None));
         self.config.layers.push(LayerStatus { layer: source.layer, file: source.file.clone(), found });
         match content {
-            Ok(Some(content)) => self.lay(content, &source),
+            Ok(Some(content)) => self.merge_content(content, &source),
             Ok(None) => {
-                if let Some(content) = before(&source, memory) {
-                    self.config.problems.push(gone(&source));
-                    self.lay(content, &source);
+                if let Some(content) = last_good_content(&source, memory) {
+                    self.config.problems.push(file_gone_problem(&source));
+                    self.merge_content(content, &source);
                 }
             }
             Err(mut problem) => {
-                let before = before(&source, memory);
+                let before = last_good_content(&source, memory);
                 let is_lost = before.is_none() && problem.code != "missing_file";
-                self.config.settings.unread |= is_lost && source.layer.is_users();
+                self.config.settings.unread |= is_lost && source.layer.is_user_file();
                 problem.text.push_str(if before.is_some() { ", using its last valid content" } else { "" });
                 self.config.problems.push(problem);
-                before.into_iter().for_each(|content| self.lay(content, &source));
+                before.into_iter().for_each(|content| self.merge_content(content, &source));
             }
         }
     }
 
-    fn lay(&mut self, content: FileContent, source: &LayerSource) {
+    fn merge_content(&mut self, content: FileContent, source: &LayerSource) {
         self.config.problems.extend(content.problems);
-        overlay(&mut self.config.settings, content.settings);
+        merge_settings(&mut self.config.settings, content.settings);
         if !source.no_servers {
             for server in content.servers {
-                self.server(server, source);
+                self.merge_server(server, source);
             }
         }
     }
 
-    fn server(&mut self, server: FileServer, source: &LayerSource) {
+    fn merge_server(&mut self, server: FileServer, source: &LayerSource) {
         let described = match server.said {
-            Ok(EntryContent::Off) => return self.switch_off(&server.name, &server.place),
+            Ok(EntryContent::Off) => return self.disable_lower(&server.name, &server.place),
             Ok(EntryContent::Server(mut described)) => {
                 described.site = EntrySite::new(self.places, source.layer, &source.file, &server.name);
                 Ok(*described)
@@ -187,8 +187,8 @@ impl LayerMerger<'_> {
         };
         let is_projects = source.layer.needs_approval();
         let approval = match &described {
-            Ok(described) if is_projects || described.names_project() => {
-                self.standings.of(&source.file, &server.name, described)
+            Ok(described) if is_projects || described.refers_to_project() => {
+                self.standings.status_of(&source.file, &server.name, described)
             }
             Err(_) if is_projects => ServerApproval::Needed,
             _ => ServerApproval::NotNeeded,
@@ -202,7 +202,7 @@ impl LayerMerger<'_> {
             written: server.written,
             described,
         };
-        self.warn_of_likeness(&configured);
+        self.warn_about_similar_name(&configured);
         self.config.problems.extend(configured.described.as_ref().err().into_iter().flatten().cloned());
         let counts = matches!(approval, ServerApproval::NotNeeded | ServerApproval::Approved(_)) && !server.file_is_off;
         match self.by_name.get_mut(&server.name) {
@@ -217,7 +217,7 @@ impl LayerMerger<'_> {
         }
     }
 
-    fn switch_off(&mut self, name: &ServerName, place: &SourceLocation) {
+    fn disable_lower(&mut self, name: &ServerName, place: &SourceLocation) {
         if let Some(lower) = self.by_name.get_mut(name) {
             lower.enabled = false;
             return;
@@ -233,7 +233,7 @@ impl LayerMerger<'_> {
     }
 
     /// Warns about a name that differs from one of another layer only by case.
-    fn warn_of_likeness(&mut self, server: &ConfiguredServer) {
+    fn warn_about_similar_name(&mut self, server: &ConfiguredServer) {
         let spelt = self.spelt.entry(server.name.as_str().to_ascii_lowercase());
         let other = &*spelt.or_insert_with(|| server.name.clone());
         let Some(configured) = self.by_name.get(other).filter(|configured| configured.place.file != server.place.file)
@@ -254,19 +254,19 @@ impl LayerMerger<'_> {
     }
 
     fn finish(mut self) -> Config {
-        self.config.problems.extend(self.standings.problem());
+        self.config.problems.extend(self.standings.take_problem());
         self.config.servers = self.by_name.into_values().collect();
         self.config
     }
 }
 
 /// Returns the last good content of a file.
-fn before(source: &LayerSource, memory: &LastGoodCache) -> Option<FileContent> {
-    memory.last(&source.file).and_then(|bytes| interpreted(source, bytes).ok())
+fn last_good_content(source: &LayerSource, memory: &LastGoodCache) -> Option<FileContent> {
+    memory.get(&source.file).and_then(|bytes| interpret_bytes(source, bytes).ok())
 }
 
 /// Returns the problem for a file that no longer exists. Some editors delete a file for a moment when they save it.
-fn gone(source: &LayerSource) -> ConfigProblem {
+fn file_gone_problem(source: &LayerSource) -> ConfigProblem {
     ConfigProblem {
         code: "file_gone",
         severity: ProblemSeverity::Warning,
@@ -278,28 +278,28 @@ fn gone(source: &LayerSource) -> ConfigProblem {
 }
 
 /// Returns the content of a source, or `None` if it is missing and not required.
-fn content(
+fn load_content(
     source: &LayerSource,
     places: &ConfigPaths,
     memory: &mut LastGoodCache,
 ) -> Result<Option<FileContent>, ConfigProblem> {
     let bytes = match &source.text {
         Some(text) => text.clone().into_bytes(),
-        None => match bytes(source, places)? {
+        None => match read_source_bytes(source, places)? {
             Some(bytes) => bytes,
             None => return Ok(None),
         },
     };
-    let content = interpreted(source, &bytes)?;
-    memory.keep(&source.file, bytes);
+    let content = interpret_bytes(source, &bytes)?;
+    memory.store(&source.file, bytes);
     Ok(Some(content))
 }
 
 /// Parses and interprets the bytes of a source.
-fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, ConfigProblem> {
+fn interpret_bytes(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, ConfigProblem> {
     let file: Arc<Path> = Arc::from(source.file.as_path());
-    let format = if source.layer == Layer::Flag { FileFormat::of(&source.file) } else { FileFormat::Json };
-    let node = decode(bytes).and_then(|text| read(text, format)).map_err(|error| ConfigProblem {
+    let format = if source.layer == Layer::Flag { FileFormat::from_path(&source.file) } else { FileFormat::Json };
+    let node = decode(bytes).and_then(|text| parse_text(text, format)).map_err(|error| ConfigProblem {
         code: "unreadable",
         severity: ProblemSeverity::Error,
         place: Some(SourceLocation { file: Arc::clone(&file), at: error.at }),
@@ -310,14 +310,14 @@ fn interpreted(source: &LayerSource, bytes: &[u8]) -> Result<FileContent, Config
     Ok(interpret(&node, &file, source.layer))
 }
 
-fn bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Option<Vec<u8>>, ConfigProblem> {
+fn read_source_bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Option<Vec<u8>>, ConfigProblem> {
     let file = source.file.as_path();
-    if source.layer.needs_approval() && leads_out(file, &places.project) {
+    if source.layer.needs_approval() && links_outside(file, &places.project) {
         let text = "not read: the link points outside of the project";
-        return Err(unread(file, "leads_out", text).with_fix("replace the link with a file"));
+        return Err(file_problem(file, "leads_out", text).with_fix("replace the link with a file"));
     }
-    match bytes_of(file)? {
-        None if source.named => Err(unread(file, "missing_file", "file not found").with_fix("check the path")),
+    match read_file_bytes(file)? {
+        None if source.named => Err(file_problem(file, "missing_file", "file not found").with_fix("check the path")),
         found => Ok(found),
     }
 }
@@ -328,19 +328,19 @@ fn bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Option<Vec<u8>>, 
 /// # Errors
 /// Returns a [`Problem`] if the file cannot be read or is not UTF-8.
 pub fn read_file(file: &Path) -> Result<Option<String>, ConfigProblem> {
-    let Some(bytes) = bytes_of(file)? else { return Ok(None) };
-    decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| unread(file, "unreadable", &error.text))
+    let Some(bytes) = read_file_bytes(file)? else { return Ok(None) };
+    decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| file_problem(file, "unreadable", &error.text))
 }
 
-fn bytes_of(file: &Path) -> Result<Option<Vec<u8>>, ConfigProblem> {
-    let loaded = Document::at(file, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES).load();
+fn read_file_bytes(file: &Path) -> Result<Option<Vec<u8>>, ConfigProblem> {
+    let loaded = Document::new(file, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES).load();
     loaded.map(|loaded| loaded.map(|loaded| loaded.bytes)).map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        unread(file, "unreadable_file", &format!("{error}{cause}"))
+        file_problem(file, "unreadable_file", &format!("{error}{cause}"))
     })
 }
 
-fn unread(file: &Path, code: &'static str, text: &str) -> ConfigProblem {
+fn file_problem(file: &Path, code: &'static str, text: &str) -> ConfigProblem {
     ConfigProblem {
         code,
         severity: ProblemSeverity::Error,
@@ -352,7 +352,7 @@ fn unread(file: &Path, code: &'static str, text: &str) -> ConfigProblem {
 }
 
 /// Reports whether a project's file resolves to a location outside of the project.
-fn leads_out(file: &Path, project: &Path) -> bool {
+fn links_outside(file: &Path, project: &Path) -> bool {
     match (file.canonicalize(), project.canonicalize()) {
         (Ok(file), Ok(project)) => !file.starts_with(project),
         _ => false,
@@ -360,7 +360,7 @@ fn leads_out(file: &Path, project: &Path) -> bool {
 }
 
 /// Merges the settings of a higher layer into those of the lower ones. Rules are appended.
-fn overlay(lower: &mut GlobalSettings, higher: GlobalSettings) {
+fn merge_settings(lower: &mut GlobalSettings, higher: GlobalSettings) {
     fn put<T>(lower: &mut Option<T>, higher: Option<T>) {
         if higher.is_some() {
             *lower = higher;

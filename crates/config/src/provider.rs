@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use url::Url;
-use wharf_spec::{Secret, ServerName, nearest};
+use wharf_spec::{Secret, ServerName, closest_name};
 
 use crate::entry;
 use crate::expand::{ReferenceSources, expand};
 use crate::fields::PROVIDER;
 use crate::server_definition::SourcedValue;
 use crate::tree::{ConfigMember, ConfigValue, TextPosition};
-use crate::validate::{ValidatedObject, ValidationFault, check, shown};
+use crate::validate::{ValidatedObject, ValidationFault, displayed_key, validate_object};
 use crate::{ConfigProblem, ProblemSeverity, ResolveContext, SourceLocation};
 
 pub use known::{KNOWN_PROVIDERS, KnownProvider, ProviderFormat};
@@ -77,7 +77,7 @@ pub struct ResolvedProvider {
 }
 
 impl ProviderEffort {
-    fn of(word: &str) -> Option<Self> {
+    fn from_name(word: &str) -> Option<Self> {
         match word {
             "low" => Some(Self::Low),
             "medium" => Some(Self::Medium),
@@ -94,24 +94,24 @@ pub(crate) struct ParsedProvider {
 }
 
 /// Parses one member of `providers`.
-pub(crate) fn read(member: &ConfigMember, file: &Arc<Path>, expands: bool) -> ParsedProvider {
+pub(crate) fn parse_provider(member: &ConfigMember, file: &Arc<Path>, expands: bool) -> ParsedProvider {
     let ConfigValue::Map(members) = &member.node.value else {
-        let text = format!("`{}` is {}, not an object", shown(&member.key), member.node.value.kind());
+        let text = format!("`{}` is {}, not an object", displayed_key(&member.key), member.node.value.type_name());
         let fault = ValidationFault::new("wrong_type", member.node.at, text);
         return ParsedProvider { provider: Err(vec![fault]), warnings: Vec::new() };
     };
-    let mut fields = check(members, &[PROVIDER]);
-    let warnings = entry::unknown(&fields, PROVIDER);
+    let mut fields = validate_object(members, &[PROVIDER]);
+    let warnings = entry::unknown_key_faults(&fields, PROVIDER);
     let mut faults = std::mem::take(&mut fields.faults);
-    faults.extend(missing(member, &fields));
-    let provider = if faults.is_empty() { Ok(described(member, &fields, file, expands)) } else { Err(faults) };
+    faults.extend(find_missing_keys(member, &fields));
+    let provider = if faults.is_empty() { Ok(build_settings(member, &fields, file, expands)) } else { Err(faults) };
     ParsedProvider { provider, warnings }
 }
 
 /// Reports an invalid name, and missing keys of a provider that is not built in. A name with a slash could not be
 /// distinguished from a model.
-fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<ValidationFault> {
-    let name = shown(&member.key);
+fn find_missing_keys(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<ValidationFault> {
+    let name = displayed_key(&member.key);
     if ServerName::new(&member.key).is_err() {
         let text = format!("`{name}` is not a valid provider name");
         return vec![
@@ -119,11 +119,11 @@ fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<Validatio
                 .fix("use 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`"),
         ];
     }
-    if KnownProvider::named(&member.key).is_some() {
+    if KnownProvider::from_name(&member.key).is_some() {
         return Vec::new();
     }
     let absent = ["format", "baseUrl"].into_iter().filter(|key| fields.member(key).is_none());
-    let meant = nearest(&member.key, KNOWN_PROVIDERS.iter().map(|known| known.name));
+    let meant = closest_name(&member.key, KNOWN_PROVIDERS.iter().map(|known| known.name));
     let fault = |key: &str| {
         let text = format!("the provider `{name}` is not built in and needs `{key}`");
         let fix = match (key, meant) {
@@ -136,7 +136,12 @@ fn missing(member: &ConfigMember, fields: &ValidatedObject<'_>) -> Vec<Validatio
     absent.map(fault).collect()
 }
 
-fn described(member: &ConfigMember, fields: &ValidatedObject<'_>, file: &Arc<Path>, expands: bool) -> ProviderSettings {
+fn build_settings(
+    member: &ConfigMember,
+    fields: &ValidatedObject<'_>,
+    file: &Arc<Path>,
+    expands: bool,
+) -> ProviderSettings {
     let place = |at: TextPosition| SourceLocation { file: Arc::clone(file), at };
     let text = |key: &str| fields.text(key).map(|(text, at)| SourcedValue { value: text.to_owned(), place: place(at) });
     let hidden = |text: &str, at: TextPosition| SourcedValue { value: Secret::new(text), place: place(at) };
@@ -145,14 +150,14 @@ fn described(member: &ConfigMember, fields: &ValidatedObject<'_>, file: &Arc<Pat
     let word = |key: &str| fields.text(key).map(|(word, _)| word);
     ProviderSettings {
         place: place(member.at),
-        format: word("format").and_then(ProviderFormat::of),
+        format: word("format").and_then(ProviderFormat::from_name),
         base_url: text("baseUrl"),
         api_key: secret("apiKey"),
         headers: fields.map("headers").iter().filter_map(header).collect(),
         model: word("model").map(str::to_owned),
         max_tokens: fields.count("maxTokens").and_then(|count| u32::try_from(count).ok()),
         context_tokens: fields.count("contextTokens"),
-        effort: word("effort").and_then(ProviderEffort::of),
+        effort: word("effort").and_then(ProviderEffort::from_name),
         proxy: secret("proxy"),
         ca: fields
             .texts("ca")
@@ -171,26 +176,31 @@ impl ProviderSettings {
     /// # Errors
     /// Returns a [`Problem`] if a variable or secret is missing, or if the URL is invalid.
     pub fn resolve(&self, with: &ResolveContext<'_>) -> Result<ResolvedProvider, ConfigProblem> {
-        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.hidden(value, with)?)));
+        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.expand_secret(value, with)?)));
         let path = |file: &SourcedValue<String>| {
-            let text = self.fill(&file.value, &file.place, with)?;
+            let text = self.expand_text(&file.value, &file.place, with)?;
             // Provider settings come from the user's own files only, so paths are relative to such a file.
             Ok(file.place.file.parent().unwrap_or(Path::new("/")).join(text))
         };
         Ok(ResolvedProvider {
             base_url: self.base_url.as_ref().map(|url| self.url(url, with)).transpose()?,
-            api_key: self.api_key.as_ref().map(|key| self.hidden(key, with)).transpose()?,
+            api_key: self.api_key.as_ref().map(|key| self.expand_secret(key, with)).transpose()?,
             headers: headers.collect::<Result<_, ConfigProblem>>()?,
-            proxy: self.proxy.as_ref().map(|proxy| self.hidden(proxy, with)).transpose()?,
+            proxy: self.proxy.as_ref().map(|proxy| self.expand_secret(proxy, with)).transpose()?,
             ca: self.ca.iter().map(path).collect::<Result<_, ConfigProblem>>()?,
         })
     }
 
-    fn hidden(&self, text: &SourcedValue<Secret>, with: &ResolveContext<'_>) -> Result<Secret, ConfigProblem> {
-        self.fill(text.value.reveal(), &text.place, with).map(Secret::new)
+    fn expand_secret(&self, text: &SourcedValue<Secret>, with: &ResolveContext<'_>) -> Result<Secret, ConfigProblem> {
+        self.expand_text(text.value.reveal(), &text.place, with).map(Secret::new)
     }
 
-    fn fill(&self, text: &str, place: &SourceLocation, with: &ResolveContext<'_>) -> Result<String, ConfigProblem> {
+    fn expand_text(
+        &self,
+        text: &str,
+        place: &SourceLocation,
+        with: &ResolveContext<'_>,
+    ) -> Result<String, ConfigProblem> {
         if !self.expands {
             return Ok(text.to_owned());
         }
@@ -203,7 +213,7 @@ impl ProviderSettings {
 
     /// Expands and parses the base URL. The error does not include the text, since it may contain a secret.
     fn url(&self, url: &SourcedValue<String>, with: &ResolveContext<'_>) -> Result<Url, ConfigProblem> {
-        let parsed = Url::parse(&self.fill(&url.value, &url.place, with)?).ok();
+        let parsed = Url::parse(&self.expand_text(&url.value, &url.place, with)?).ok();
         let usable = parsed.filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
         usable.ok_or_else(|| {
             let text = "`baseUrl` is not a valid http:// or https:// URL".to_owned();

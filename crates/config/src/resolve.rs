@@ -11,7 +11,7 @@ use wharf_spec::{
     ServerOrigin, ServerSettings, ServerSpec, StdioSpec,
 };
 
-use crate::expand::{ExpandedText, ReferenceSources, SecretSource, TemplatePart, expand, parts};
+use crate::expand::{ExpandedText, ReferenceSources, SecretSource, TemplatePart, expand, parse_template};
 use crate::server_definition::{
     ConfiguredServer, HttpDefinition, ServerApproval, ServerDefinition, SourcedValue, StdioDefinition,
     TransportDefinition,
@@ -44,7 +44,7 @@ impl ConfiguredServer {
     pub fn resolve(&self, with: &ResolveContext<'_>) -> Result<ServerEntry, Vec<ConfigProblem>> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let mut entry = described.resolve(&self.name, with).map_err(|problem| vec![problem])?;
-        entry.settings.admission = self.admission();
+        entry.settings.admission = self.activation();
         entry.settings.origin = self.origin();
         if let ServerApproval::Approved(digest) = self.approval {
             let check = self.launch_check(described, digest, with);
@@ -64,19 +64,19 @@ impl ConfiguredServer {
         with: &ResolveContext<'_>,
     ) -> LaunchCheck {
         let ConfigPaths { project, approvals, .. } = with.places;
-        let key = ApprovalKey::of(project, &self.place.file, self.name.as_str());
-        let (approvals, described, around) = (ApprovalStore::at(approvals), described.clone(), with.around.clone());
+        let key = ApprovalKey::new(project, &self.place.file, self.name.as_str());
+        let (approvals, described, around) = (ApprovalStore::new(approvals), described.clone(), with.around.clone());
         LaunchCheck::new(digest, move |program| approvals.check_launch(&key, &described, &around, program))
     }
 
     /// Returns the origin of the definition. Permissions for the user's own server do not apply to a project's.
     /// Accesses the file system.
     pub fn origin(&self) -> ServerOrigin {
-        if self.layer.needs_approval() { origin_of(&self.place.file) } else { ServerOrigin::User }
+        if self.layer.needs_approval() { file_origin(&self.place.file) } else { ServerOrigin::User }
     }
 
     /// Returns the activation state.
-    pub fn admission(&self) -> ActivationState {
+    pub fn activation(&self) -> ActivationState {
         match self.approval {
             ServerApproval::Needed | ServerApproval::Changed => ActivationState::Unapproved,
             _ if !self.enabled => ActivationState::Disabled,
@@ -86,7 +86,7 @@ impl ConfiguredServer {
 }
 
 /// Returns the origin of servers defined in a file that is not the user's own.
-pub fn origin_of(file: &Path) -> ServerOrigin {
+pub fn file_origin(file: &Path) -> ServerOrigin {
     ServerOrigin::File(file.canonicalize().unwrap_or_else(|_| file.to_owned()).into())
 }
 
@@ -98,10 +98,10 @@ impl ServerDefinition {
             TransportDefinition::Stdio(stdio) => ServerSpec::Stdio(filling.stdio(stdio)?),
             TransportDefinition::Http(http) => ServerSpec::Http(filling.http(http)?),
         };
-        Ok(ServerEntry { name: name.clone(), spec, settings: self.settings(with.settings) })
+        Ok(ServerEntry { name: name.clone(), spec, settings: self.build_settings(with.settings) })
     }
 
-    fn settings(&self, usual: &GlobalSettings) -> ServerSettings {
+    fn build_settings(&self, usual: &GlobalSettings) -> ServerSettings {
         let mut settings = ServerSettings::default();
         settings.lazy = self.lazy;
         settings.trust = self.trust;
@@ -134,7 +134,7 @@ struct EntryResolver<'a> {
 }
 
 impl EntryResolver<'_> {
-    fn fill(&self, template: &SourcedValue<String>) -> Result<ExpandedText, ConfigProblem> {
+    fn expand_template(&self, template: &SourcedValue<String>) -> Result<ExpandedText, ConfigProblem> {
         if !self.expands {
             return Ok(ExpandedText { text: template.value.clone(), taken: Vec::new() });
         }
@@ -144,7 +144,7 @@ impl EntryResolver<'_> {
     }
 
     fn text(&self, template: &SourcedValue<String>) -> Result<String, ConfigProblem> {
-        self.fill(template).map(|expanded| expanded.text)
+        self.expand_template(template).map(|expanded| expanded.text)
     }
 
     fn path(&self, template: &SourcedValue<String>) -> Result<PathBuf, ConfigProblem> {
@@ -190,7 +190,7 @@ impl EntryResolver<'_> {
             ..StdioSpec::default()
         };
         for template in &stdio.args {
-            let ExpandedText { text, taken } = self.fill(template)?;
+            let ExpandedText { text, taken } = self.expand_template(template)?;
             spec.args.push(text.into());
             spec.hidden.extend(taken.into_iter().map(Secret::new));
         }
@@ -209,14 +209,14 @@ impl EntryResolver<'_> {
                 self.problem("env_file", &template.place, text, None)
             })?;
             for (name, value) in found {
-                put(&mut env, &name, value);
+                set_variable(&mut env, &name, value);
             }
         }
         let mut hidden = Vec::new();
         for (name, template) in &stdio.env {
-            let ExpandedText { text, taken } = self.fill(template)?;
-            put(&mut env, name, text);
-            if parts(&template.value).iter().any(|part| matches!(part, TemplatePart::Secret(_))) {
+            let ExpandedText { text, taken } = self.expand_template(template)?;
+            set_variable(&mut env, name, text);
+            if parse_template(&template.value).iter().any(|part| matches!(part, TemplatePart::Secret(_))) {
                 hidden.extend(taken.into_iter().map(Secret::new));
             }
         }
@@ -248,7 +248,7 @@ impl EntryResolver<'_> {
             let fix = "use a URL such as https://example.org/mcp".to_owned();
             self.problem("bad_url", &template.place, text.to_owned(), Some(fix))
         };
-        let ExpandedText { text, taken } = self.fill(template)?;
+        let ExpandedText { text, taken } = self.expand_template(template)?;
         let url = Url::parse(&text).map_err(|_| bad("`url` is not a valid URL"))?;
         match url.scheme() {
             "http" | "https" => Ok((url, taken)),
@@ -257,7 +257,7 @@ impl EntryResolver<'_> {
     }
 }
 
-fn put(env: &mut ServerVariables, name: &str, value: String) {
+fn set_variable(env: &mut ServerVariables, name: &str, value: String) {
     env.retain(|(other, _)| other != name);
     env.push((name.into(), EnvValue::Secret(Secret::new(value))));
 }

@@ -9,7 +9,7 @@ const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]{1,64}$";
 
 /// Returns the JSON Schema (2020-12) of a configuration file, for editors. It is lenient: [`crate::load`] also rejects
 /// everything that it rejects, and it allows unknown keys.
-pub fn schema() -> Value {
+pub fn json_schema() -> Value {
     let mut file = object(&[FILE, USER]);
     let head = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -54,9 +54,9 @@ fn rule() -> Value {
 fn object(tables: &[&[ConfigField]]) -> Map<String, Value> {
     let mut properties = Map::new();
     for field in tables.iter().copied().flatten() {
-        properties.insert(field.name.to_owned(), described(field, field.about.to_owned()));
+        properties.insert(field.name.to_owned(), field_schema(field, field.about.to_owned()));
         for other in field.also {
-            properties.insert((*other).to_owned(), described(field, format!("The same as `{}`.", field.name)));
+            properties.insert((*other).to_owned(), field_schema(field, format!("The same as `{}`.", field.name)));
         }
     }
     let mut object = Map::new();
@@ -66,25 +66,25 @@ fn object(tables: &[&[ConfigField]]) -> Map<String, Value> {
     object
 }
 
-fn described(field: &ConfigField, about: String) -> Value {
-    let mut of_kind = kind(field.kind);
+fn field_schema(field: &ConfigField, about: String) -> Value {
+    let mut of_kind = type_schema(field.kind);
     of_kind.insert("description".to_owned(), about.into());
     of_kind.into()
 }
 
-fn kind(kind: ConfigFieldKind) -> Map<String, Value> {
+fn type_schema(kind: ConfigFieldKind) -> Map<String, Value> {
     let made = match kind {
         ConfigFieldKind::Text | ConfigFieldKind::Template => json!({ "type": "string" }),
         ConfigFieldKind::Choice(words) => json!({ "enum": words }),
         ConfigFieldKind::Flag => json!({ "type": "boolean" }),
-        ConfigFieldKind::Count(least) => whole(least),
-        ConfigFieldKind::Millis => whole(1),
+        ConfigFieldKind::Count(least) => integer_schema(least),
+        ConfigFieldKind::Millis => integer_schema(1),
         ConfigFieldKind::Port => json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
         ConfigFieldKind::Texts | ConfigFieldKind::Templates => {
             json!({ "type": "array", "items": { "type": "string" } })
         }
         ConfigFieldKind::TemplateMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        ConfigFieldKind::MillisMap => json!({ "type": "object", "additionalProperties": whole(1) }),
+        ConfigFieldKind::MillisMap => json!({ "type": "object", "additionalProperties": integer_schema(1) }),
         ConfigFieldKind::OffOr(fields) => json!({ "oneOf": [{ "type": "boolean" }, object(&[fields])] }),
         ConfigFieldKind::Object(fields) => object(&[fields]).into(),
         ConfigFieldKind::Servers => json!({ "$ref": "#/$defs/servers" }),
@@ -98,6 +98,6 @@ fn kind(kind: ConfigFieldKind) -> Map<String, Value> {
     made.as_object().cloned().unwrap_or_default()
 }
 
-fn whole(least: u64) -> Value {
+fn integer_schema(least: u64) -> Value {
     json!({ "type": "integer", "minimum": least, "maximum": u32::MAX })
 }

@@ -56,8 +56,8 @@ pub enum SecretOrigin {
 impl SecretStore {
     /// Creates a store with this file. Uses the keyring if its program is on the search path.
     pub fn new(file: impl Into<PathBuf>, around: Environment) -> Self {
-        let keyring = Keyring::find(&around);
-        Self { command: None, keyring, file: SecretFile::at(file.into()), around }
+        let keyring = Keyring::detect(&around);
+        Self { command: None, keyring, file: SecretFile::new(file.into()), around }
     }
 
     /// Uses this program instead, with the name in place of `{name}` in its arguments. Does not involve a shell.
@@ -78,16 +78,16 @@ impl SecretStore {
     pub fn lookup(&self, name: &str) -> Result<ResolvedSecret, SecretError> {
         check_name(name)?;
         if let Some(command) = &self.command {
-            let value = SecretProgram::of_command(command, name).run(&self.around)?;
+            let value = SecretProgram::from_command(command, name).run(&self.around)?;
             return Ok(ResolvedSecret { value, from: SecretOrigin::Command });
         }
         // The file has a secret only if the keyring rejected it. The keyring may then have an older value.
         if let Some(value) = self.file.lookup(name)? {
-            return Ok(ResolvedSecret { value, from: self.file_place() });
+            return Ok(ResolvedSecret { value, from: self.file_origin() });
         }
         let complaint = match self.keyring.as_ref().map(|keyring| keyring.lookup(name, &self.around)) {
             Some(Ok(value)) => return Ok(ResolvedSecret { value, from: SecretOrigin::Keyring }),
-            Some(Err(error)) => error.complaint(),
+            Some(Err(error)) => error.error_text(),
             None => None,
         };
         Err(SecretError::Unknown { name: name.to_owned(), keyring: complaint })
@@ -96,25 +96,25 @@ impl SecretStore {
     /// Stores a secret in the keyring, or in the file if there is no working keyring. Returns the place.
     pub fn set(&self, name: &str, value: &Secret) -> Result<SecretOrigin, SecretError> {
         check_name(name)?;
-        self.check_own(name)?;
+        self.check_writable(name)?;
         if let Some(keyring) = &self.keyring
             && keyring.set(name, value, &self.around).is_ok()
         {
-            self.file.note(name)?;
+            self.file.record_in_keyring(name)?;
             return Ok(SecretOrigin::Keyring);
         }
         self.file.set(name, value)?;
-        Ok(self.file_place())
+        Ok(self.file_origin())
     }
 
     /// Removes a secret from the keyring and the file. Returns whether it existed. If the keyring fails to remove it,
     /// the file stays unchanged as well.
     pub fn remove(&self, name: &str) -> Result<bool, SecretError> {
         check_name(name)?;
-        self.check_own(name)?;
+        self.check_writable(name)?;
         let was_in_keyring = match self.keyring.as_ref().map(|keyring| keyring.remove(name, &self.around)) {
             // Ignore a failing keyring if the secret was never stored there.
-            Some(Err(error)) if self.file.is_noted(name)? => return Err(error),
+            Some(Err(error)) if self.file.is_in_keyring(name)? => return Err(error),
             Some(removed) => removed.unwrap_or(false),
             None => false,
         };
@@ -131,12 +131,12 @@ impl SecretStore {
         self.file.path()
     }
 
-    fn file_place(&self) -> SecretOrigin {
+    fn file_origin(&self) -> SecretOrigin {
         SecretOrigin::File(self.file.path().to_owned())
     }
 
     /// Rejects changes while a command is set, because a stored secret would never be looked up.
-    fn check_own(&self, name: &str) -> Result<(), SecretError> {
+    fn check_writable(&self, name: &str) -> Result<(), SecretError> {
         match self.command {
             Some(_) => Err(SecretError::Elsewhere { name: name.to_owned() }),
             None => Ok(()),

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use toml_edit::{Array, ArrayOfTables, Document, InlineTable, Item, Key, Table, Value as Parsed};
 
-use crate::format::{NodeBudget, SourceText, fragment};
+use crate::format::{NodeBudget, SourceText, lowercase_fragment};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
 
 /// Parses a text without a byte order mark.
-pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
+pub(crate) fn parse_toml(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let document = Document::parse(source.text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        source.unreadable(offset, fragment(error.message()))
+        source.unreadable(offset, lowercase_fragment(error.message()))
     })?;
     let mut reading = TomlReader { source, budget: NodeBudget::default() };
     Ok(ConfigNode { at: TextPosition::START, value: reading.table(document.as_table(), 1)? })
@@ -26,7 +26,7 @@ impl TomlReader<'_> {
     fn table(&mut self, table: &Table, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut members = Vec::with_capacity(table.len());
         for (name, item) in table {
-            let start = start(table.key(name).and_then(Key::span));
+            let start = span_start(table.key(name).and_then(Key::span));
             members.push(self.member(name, start, |reading| reading.item(item, start, depth + 1))?);
         }
         Ok(ConfigValue::Map(members))
@@ -35,7 +35,7 @@ impl TomlReader<'_> {
     fn inline_table(&mut self, table: &InlineTable, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut members = Vec::with_capacity(table.len());
         for (name, value) in table {
-            let start = start(table.key(name).and_then(Key::span));
+            let start = span_start(table.key(name).and_then(Key::span));
             members.push(self.member(name, start, |reading| reading.value(value, start, depth + 1))?);
         }
         Ok(ConfigValue::Map(members))
@@ -47,7 +47,7 @@ impl TomlReader<'_> {
         start: usize,
         read: impl FnOnce(&mut Self) -> Result<ConfigNode, ParseFailure>,
     ) -> Result<ConfigMember, ParseFailure> {
-        Ok(ConfigMember { key: name.to_owned(), at: self.source.at(start), node: read(self)? })
+        Ok(ConfigMember { key: name.to_owned(), at: self.source.position_at(start), node: read(self)? })
     }
 
     /// Converts the item of the key at this offset. An item without a position gets the position of its key.
@@ -55,32 +55,32 @@ impl TomlReader<'_> {
         let value = match item {
             Item::Value(value) => return self.value(value, key, depth),
             Item::Table(table) => {
-                self.take(key, depth)?;
+                self.charge_node(key, depth)?;
                 self.table(table, depth)?
             }
             Item::ArrayOfTables(tables) => {
-                self.take(key, depth)?;
+                self.charge_node(key, depth)?;
                 self.tables(tables, key, depth)?
             }
             Item::None => ConfigValue::Null,
         };
         let at = item.span().map_or(key, |span| span.start);
-        Ok(ConfigNode { at: self.source.at(at), value })
+        Ok(ConfigNode { at: self.source.position_at(at), value })
     }
 
     fn tables(&mut self, tables: &ArrayOfTables, key: usize, depth: usize) -> Result<ConfigValue, ParseFailure> {
         let mut nodes = Vec::with_capacity(tables.len());
         for table in tables {
             let at = table.span().map_or(key, |span| span.start);
-            self.take(at, depth + 1)?;
-            nodes.push(ConfigNode { at: self.source.at(at), value: self.table(table, depth + 1)? });
+            self.charge_node(at, depth + 1)?;
+            nodes.push(ConfigNode { at: self.source.position_at(at), value: self.table(table, depth + 1)? });
         }
         Ok(ConfigValue::List(nodes))
     }
 
     fn value(&mut self, parsed: &Parsed, key: usize, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let span = parsed.span().unwrap_or(key..key);
-        self.take(span.start, depth)?;
+        self.charge_node(span.start, depth)?;
         let value = match parsed {
             Parsed::String(text) => ConfigValue::Text(text.value().clone()),
             Parsed::Integer(number) => ConfigValue::Number(number.value().to_string()),
@@ -91,7 +91,7 @@ impl TomlReader<'_> {
             Parsed::Array(array) => self.list(array, depth)?,
             Parsed::InlineTable(table) => self.inline_table(table, depth)?,
         };
-        Ok(ConfigNode { at: self.source.at(span.start), value })
+        Ok(ConfigNode { at: self.source.position_at(span.start), value })
     }
 
     fn list(&mut self, array: &Array, depth: usize) -> Result<ConfigValue, ParseFailure> {
@@ -105,19 +105,19 @@ impl TomlReader<'_> {
         ConfigValue::Number(written.trim_start_matches('+').replace('_', ""))
     }
 
-    fn take(&mut self, offset: usize, depth: usize) -> Result<(), ParseFailure> {
-        self.budget.take(depth).map_err(|text| self.source.unreadable(offset, text))
+    fn charge_node(&mut self, offset: usize, depth: usize) -> Result<(), ParseFailure> {
+        self.budget.charge_node(depth).map_err(|text| self.source.unreadable(offset, text))
     }
 }
 
-fn start(span: Option<Range<usize>>) -> usize {
+fn span_start(span: Option<Range<usize>>) -> usize {
     span.map_or(0, |span| span.start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{FileFormat, read};
+    use crate::format::{FileFormat, parse_text};
 
     #[test]
     fn reads_values() {
@@ -133,7 +133,7 @@ mod tests {
             ("'a\\'", ConfigValue::Text("a\\".to_owned())),
             ("\"\"\"\na\\u00fc\"\"\"", ConfigValue::Text("aü".to_owned())),
         ] {
-            let read = read(&format!("x = {text}"), FileFormat::Toml);
+            let read = parse_text(&format!("x = {text}"), FileFormat::Toml);
             let value = read.map(|tree| tree.member("x").unwrap().node.value.clone()).unwrap_or(ConfigValue::Null);
             assert_eq!(value, expected, "{text}");
         }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn knows_where_things_stand() {
         let text = "top = 1\n[servers.'ä']\nargs = [ 'ü', 2]\nenv = {A = 'b'}\ne.f = 1\n[[list]]\nx = 1\n[[list]]\n";
-        let tree = read(text, FileFormat::Toml).unwrap();
+        let tree = parse_text(text, FileFormat::Toml).unwrap();
         assert_eq!(places(&tree), ["top 1:1 1:7", "servers 2:2 2:2", "list 6:3 6:1"]);
         let server = &tree.member("servers").unwrap().node.member("ä").unwrap().node;
         assert_eq!(server.at.to_string(), "2:1");
@@ -163,7 +163,7 @@ mod tests {
             ("[a\n", "1:3: unclosed table, expected `]`"),
             ("ä = yes", "1:1: invalid unquoted key, expected letters, numbers, `-`, `_`"),
         ] {
-            let error = read(text, FileFormat::Toml).unwrap_err();
+            let error = parse_text(text, FileFormat::Toml).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
     }
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| format!("a = {}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(read(&nested(63), FileFormat::Toml).is_ok());
-        assert_eq!(read(&nested(64), FileFormat::Toml).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), FileFormat::Toml).is_err());
-        assert!(read(&format!("{}a = 1", "a.".repeat(100_000)), FileFormat::Toml).is_err());
+        assert!(parse_text(&nested(63), FileFormat::Toml).is_ok());
+        assert_eq!(parse_text(&nested(64), FileFormat::Toml).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(parse_text(&nested(100_000), FileFormat::Toml).is_err());
+        assert!(parse_text(&format!("{}a = 1", "a.".repeat(100_000)), FileFormat::Toml).is_err());
         let wide = format!("a = [{}]", "0,".repeat(200_000));
-        assert_eq!(read(&wide, FileFormat::Toml).unwrap_err().text, "contains more than 200000 values");
+        assert_eq!(parse_text(&wide, FileFormat::Toml).unwrap_err().text, "contains more than 200000 values");
     }
 }

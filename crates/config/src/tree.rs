@@ -71,7 +71,7 @@ impl fmt::Display for TextPosition {
 
 impl ConfigValue {
     /// Returns a name of the type, with an article.
-    pub fn kind(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",

@@ -42,26 +42,29 @@ impl ValidationFault {
 }
 
 /// Validates an object against tables of keys. Members of the wrong type are reported and treated as absent.
-pub(crate) fn check<'a>(members: &'a [ConfigMember], tables: &[&'static [ConfigField]]) -> ValidatedObject<'a> {
+pub(crate) fn validate_object<'a>(
+    members: &'a [ConfigMember],
+    tables: &[&'static [ConfigField]],
+) -> ValidatedObject<'a> {
     let mut checked = ValidatedObject { found: Vec::new(), seen: Vec::new(), unknown: Vec::new(), faults: Vec::new() };
-    let is_known = |key: &str| tables.iter().copied().flatten().any(|field| field.is_called(key));
+    let is_known = |key: &str| tables.iter().copied().flatten().any(|field| field.matches_key(key));
     // Keys that start with `_` are comments and may repeat.
     let others = members.iter().filter(|member| !member.key.starts_with('_') && !is_known(&member.key));
-    checked.faults.extend(duplicates(others, str::to_owned));
+    checked.faults.extend(find_duplicates(others, str::to_owned));
     for member in members {
-        let field = tables.iter().copied().flatten().find(|field| field.is_called(&member.key));
+        let field = tables.iter().copied().flatten().find(|field| field.matches_key(&member.key));
         match field {
             None => checked.unknown.push(member),
-            Some(field) => checked.take(field, member),
+            Some(field) => checked.accept(field, member),
         }
     }
     checked
 }
 
 impl<'a> ValidatedObject<'a> {
-    fn take(&mut self, field: &'static ConfigField, member: &'a ConfigMember) {
+    fn accept(&mut self, field: &'static ConfigField, member: &'a ConfigMember) {
         if let Some((_, first)) = self.seen.iter().find(|(other, _)| other.name == field.name) {
-            self.faults.push(twice(member, first));
+            self.faults.push(duplicate_key_fault(member, first));
             return;
         }
         self.seen.push((field, member));
@@ -69,13 +72,13 @@ impl<'a> ValidatedObject<'a> {
         if member.node.value == ConfigValue::Null {
             return;
         }
-        match misfit(field.kind, &member.node) {
+        match type_mismatch(field.kind, &member.node) {
             None => {
-                self.faults.extend(repeated(field, member));
+                self.faults.extend(duplicate_name_faults(field, member));
                 self.found.push((field, member));
             }
             Some((at, wanted)) => {
-                let text = format!("`{}` must be {wanted}", shown(&member.key));
+                let text = format!("`{}` must be {wanted}", displayed_key(&member.key));
                 self.faults.push(ValidationFault::new("wrong_type", at, text));
             }
         }
@@ -99,7 +102,7 @@ impl<'a> ValidatedObject<'a> {
     }
 
     pub fn count(&self, name: &str) -> Option<u64> {
-        number(&self.member(name)?.node)
+        parse_integer(&self.member(name)?.node)
     }
 
     pub fn millis(&self, name: &str) -> Option<Duration> {
@@ -122,24 +125,24 @@ impl<'a> ValidatedObject<'a> {
     }
 }
 
-fn twice(member: &ConfigMember, first: &ConfigMember) -> ValidationFault {
-    let (key, other) = (shown(&member.key), shown(&first.key));
+fn duplicate_key_fault(member: &ConfigMember, first: &ConfigMember) -> ValidationFault {
+    let (key, other) = (displayed_key(&member.key), displayed_key(&first.key));
     let text = format!("`{key}` on line {} duplicates `{other}` on line {}", member.at.line, first.at.line);
     ValidationFault::new("duplicate_key", member.at, text).fix("remove one of them")
 }
 
 /// Reports duplicate names in a map of user-defined names. Header names are compared case-insensitively.
-fn repeated(field: &ConfigField, member: &ConfigMember) -> Vec<ValidationFault> {
+fn duplicate_name_faults(field: &ConfigField, member: &ConfigMember) -> Vec<ValidationFault> {
     let spelling = if field.name == "headers" { str::to_ascii_lowercase } else { str::to_owned };
     match field.kind {
         ConfigFieldKind::TemplateMap | ConfigFieldKind::MillisMap | ConfigFieldKind::Objects(_) => {
-            duplicates(member.node.members(), spelling)
+            find_duplicates(member.node.members(), spelling)
         }
         _ => Vec::new(),
     }
 }
 
-fn duplicates<'a>(
+fn find_duplicates<'a>(
     members: impl IntoIterator<Item = &'a ConfigMember>,
     spelling: fn(&str) -> String,
 ) -> Vec<ValidationFault> {
@@ -147,7 +150,7 @@ fn duplicates<'a>(
     let mut faults = Vec::new();
     for member in members {
         match firsts.entry(spelling(&member.key)) {
-            Entry::Occupied(first) => faults.push(twice(member, first.get())),
+            Entry::Occupied(first) => faults.push(duplicate_key_fault(member, first.get())),
             Entry::Vacant(free) => drop(free.insert(member)),
         }
     }
@@ -155,7 +158,7 @@ fn duplicates<'a>(
 }
 
 /// Returns the value as an integer, if it is one.
-pub(crate) fn number(node: &ConfigNode) -> Option<u64> {
+pub(crate) fn parse_integer(node: &ConfigNode) -> Option<u64> {
     match &node.value {
         ConfigValue::Number(text) => text.parse().ok(),
         _ => None,
@@ -163,14 +166,15 @@ pub(crate) fn number(node: &ConfigNode) -> Option<u64> {
 }
 
 /// Returns the position of a type mismatch and a description of the expected type.
-fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, String)> {
-    let wanted = |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, not {}", node.value.kind())));
+fn type_mismatch(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, String)> {
+    let wanted =
+        |fits: bool, wanted: &str| (!fits).then(|| (node.at, format!("{wanted}, not {}", node.value.type_name())));
     match kind {
         ConfigFieldKind::Text | ConfigFieldKind::Template => wanted(node.text().is_some(), "a string"),
         ConfigFieldKind::Flag => wanted(matches!(node.value, ConfigValue::Bool(_)), "true or false"),
-        ConfigFieldKind::Count(least) => whole(node, least..=u32::MAX.into()),
-        ConfigFieldKind::Millis => whole(node, 1..=u32::MAX.into()),
-        ConfigFieldKind::Port => whole(node, 1..=u16::MAX.into()),
+        ConfigFieldKind::Count(least) => integer_mismatch(node, least..=u32::MAX.into()),
+        ConfigFieldKind::Millis => integer_mismatch(node, 1..=u32::MAX.into()),
+        ConfigFieldKind::Port => integer_mismatch(node, 1..=u16::MAX.into()),
         ConfigFieldKind::Choice(words) => {
             let fits = node.text().is_some_and(|text| words.contains(&text));
             (!fits).then(|| {
@@ -183,18 +187,21 @@ fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, Str
         ConfigFieldKind::Texts | ConfigFieldKind::Templates | ConfigFieldKind::Rules => {
             let ConfigValue::List(items) = &node.value else { return wanted(false, "a list") };
             let odd = items.iter().find(|item| !matches!(kind, ConfigFieldKind::Rules) && item.text().is_none())?;
-            Some((odd.at, format!("a list of strings, but it contains {}", odd.value.kind())))
+            Some((odd.at, format!("a list of strings, but it contains {}", odd.value.type_name())))
         }
         ConfigFieldKind::TemplateMap => {
             let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             let odd = members.iter().find(|member| member.node.text().is_none())?;
-            Some((odd.node.at, format!("an object of strings, but `{}` is {}", shown(&odd.key), odd.node.value.kind())))
+            Some((
+                odd.node.at,
+                format!("an object of strings, but `{}` is {}", displayed_key(&odd.key), odd.node.value.type_name()),
+            ))
         }
         ConfigFieldKind::MillisMap => {
             let ConfigValue::Map(members) = &node.value else { return wanted(false, "an object") };
             members
                 .iter()
-                .find_map(|member| whole(&member.node, 1..=u32::MAX.into()))
+                .find_map(|member| integer_mismatch(&member.node, 1..=u32::MAX.into()))
                 .map(|(at, _)| (at, "an object of milliseconds by name".to_owned()))
         }
         ConfigFieldKind::OffOr(_) => {
@@ -209,14 +216,14 @@ fn misfit(kind: ConfigFieldKind, node: &ConfigNode) -> Option<(TextPosition, Str
     }
 }
 
-fn whole(node: &ConfigNode, range: RangeInclusive<u64>) -> Option<(TextPosition, String)> {
-    match number(node) {
+fn integer_mismatch(node: &ConfigNode, range: RangeInclusive<u64>) -> Option<(TextPosition, String)> {
+    match parse_integer(node) {
         Some(number) if range.contains(&number) => None,
         _ => Some((node.at, format!("a whole number from {} to {}", range.start(), range.end()))),
     }
 }
 
 /// Escapes and shortens a key for display.
-pub(crate) fn shown(key: &str) -> String {
-    UntrustedText::new(key).shortened(80).to_string()
+pub(crate) fn displayed_key(key: &str) -> String {
+    UntrustedText::new(key).truncate(80).to_string()
 }

@@ -46,14 +46,14 @@ impl ConfigWatcher {
     /// Loads the configuration and starts to watch. Blocks while loading.
     pub fn new(reader: ConfigReader) -> Self {
         // Read the stamps first, so that a change during loading is detected on the next poll.
-        let seen = stamps(&reader.files());
+        let seen = read_stamps(&reader.files());
         let current = Arc::new(reader.read());
         Self { reader, every: POLL_INTERVAL, settled: SETTLE_TIME, seen, current }
     }
 
     /// Sets the polling interval and the time without changes after which a change takes effect.
     #[must_use]
-    pub fn paced(mut self, every: Duration, settled: Duration) -> Self {
+    pub fn with_intervals(mut self, every: Duration, settled: Duration) -> Self {
         (self.every, self.settled) = (every, settled);
         self
     }
@@ -68,13 +68,13 @@ impl ConfigWatcher {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub async fn next(&mut self) -> Arc<Config> {
+    pub async fn next_change(&mut self) -> Arc<Config> {
         loop {
             sleep(self.every).await;
-            let stamps = look(&self.reader).await;
+            let stamps = poll_stamps(&self.reader).await;
             if stamps != self.seen {
-                let stamps = self.at_rest(stamps).await;
-                if self.read(stamps).await {
+                let stamps = self.wait_until_stable(stamps).await;
+                if self.reload(stamps).await {
                     return Arc::clone(&self.current);
                 }
             }
@@ -82,11 +82,11 @@ impl ConfigWatcher {
     }
 
     /// Waits until the files stop changing, and returns their stamps.
-    async fn at_rest(&self, mut stamps: Vec<Option<FileStamp>>) -> Vec<Option<FileStamp>> {
+    async fn wait_until_stable(&self, mut stamps: Vec<Option<FileStamp>>) -> Vec<Option<FileStamp>> {
         let until = Instant::now() + self.settled * MAX_SETTLE_ROUNDS;
         while Instant::now() < until {
             sleep(self.settled).await;
-            let now = look(&self.reader).await;
+            let now = poll_stamps(&self.reader).await;
             if now == stamps {
                 break;
             }
@@ -96,12 +96,12 @@ impl ConfigWatcher {
     }
 
     /// Reloads the configuration. Returns whether it differs.
-    async fn read(&mut self, stamps: Vec<Option<FileStamp>>) -> bool {
+    async fn reload(&mut self, stamps: Vec<Option<FileStamp>>) -> bool {
         let reader = self.reader.clone();
         // If the blocking task fails, the next poll retries.
         let Ok(config) = tokio::task::spawn_blocking(move || reader.read()).await else { return false };
         self.seen = stamps;
-        if config.is_same(&self.current) {
+        if config.has_same_content(&self.current) {
             return false;
         }
         self.current = Arc::new(config);
@@ -109,18 +109,18 @@ impl ConfigWatcher {
     }
 }
 
-async fn look(reader: &ConfigReader) -> Vec<Option<FileStamp>> {
+async fn poll_stamps(reader: &ConfigReader) -> Vec<Option<FileStamp>> {
     let files = reader.files();
     // If the blocking task fails, the files are treated as missing until the next poll.
-    tokio::task::spawn_blocking(move || stamps(&files)).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || read_stamps(&files)).await.unwrap_or_default()
 }
 
-fn stamps(files: &[PathBuf]) -> Vec<Option<FileStamp>> {
-    files.iter().map(|file| file.metadata().ok().map(|metadata| FileStamp::of(&metadata))).collect()
+fn read_stamps(files: &[PathBuf]) -> Vec<Option<FileStamp>> {
+    files.iter().map(|file| file.metadata().ok().map(|metadata| FileStamp::from_metadata(&metadata))).collect()
 }
 
 impl FileStamp {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -152,9 +152,9 @@ mod tests {
             (r#"{"mcpServers": {"one": {"command": "b"}}}"#, true),
         ] {
             write(text);
-            let stamps = stamps(&watch.reader.files());
+            let stamps = read_stamps(&watch.reader.files());
             assert_ne!(stamps, watch.seen, "{text} was not noticed");
-            assert_eq!(watch.read(stamps).await, changes, "{text}");
+            assert_eq!(watch.reload(stamps).await, changes, "{text}");
             assert_eq!(watch.config().servers.len(), 1);
         }
     }

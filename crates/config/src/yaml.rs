@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
-use crate::format::{NodeBudget, SourceText, fragment};
+use crate::format::{NodeBudget, SourceText, lowercase_fragment};
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
 
 /// Maximum bytes that anchors and aliases may add to a file.
 const MAX_ALIAS_BYTES: usize = 1 << 20;
 
 /// Parses a text without a byte order mark. An empty text is null.
-pub(crate) fn read(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
+pub(crate) fn parse_yaml(source: &SourceText<'_>) -> Result<ConfigNode, ParseFailure> {
     let parser = Parser::new_from_str(source.text);
     let mut reading =
         YamlReader { source, parser, budget: NodeBudget::default(), anchors: HashMap::new(), room: MAX_ALIAS_BYTES };
@@ -46,15 +46,15 @@ impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), ParseFailure> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(self.unreadable(*error.marker(), fragment(&error.info()))),
+            Some(Err(error)) => Err(self.unreadable(*error.marker(), lowercase_fragment(&error.info()))),
             None => Ok((Event::StreamEnd, Span::default())),
         }
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
-        self.budget.take(depth).map_err(|text| self.unreadable(span.start, text))?;
+        self.budget.charge_node(depth).map_err(|text| self.unreadable(span.start, text))?;
         let (value, anchor) = match event {
-            Event::Alias(id) => return self.expanded(id, span, depth),
+            Event::Alias(id) => return self.resolve_alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag, span)?, anchor),
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag, "seq", span)?;
@@ -68,7 +68,7 @@ impl<'a> YamlReader<'a> {
         };
         let node = ConfigNode { at: position(span.start), value };
         if anchor != 0 {
-            self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
+            self.charge_copy(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
@@ -112,7 +112,7 @@ impl<'a> YamlReader<'a> {
                 }
                 Ok(key)
             }
-            Event::Alias(id) => match self.expanded(id, span, 1)?.value {
+            Event::Alias(id) => match self.resolve_alias(id, span, 1)?.value {
                 ConfigValue::Text(text) => Ok(text),
                 _ => Err(self.unreadable(span.start, "a key must be a string")),
             },
@@ -121,31 +121,31 @@ impl<'a> YamlReader<'a> {
     }
 
     /// Returns the value of an alias, with the alias's position.
-    fn expanded(&mut self, id: usize, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
+    fn resolve_alias(&mut self, id: usize, span: Span, depth: usize) -> Result<ConfigNode, ParseFailure> {
         let Some(node) = self.anchors.remove(&id) else {
             return Err(self.unreadable(span.start, "an alias refers to its own anchor"));
         };
-        self.charge(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
+        self.charge_copy(&node, depth).map_err(|text| self.unreadable(span.start, text))?;
         let expanded = ConfigNode { at: position(span.start), value: node.value.clone() };
         self.anchors.insert(id, node);
         Ok(expanded)
     }
 
     /// Charges the limits for a copy of an anchored value.
-    fn charge(&mut self, node: &ConfigNode, depth: usize) -> Result<(), String> {
-        self.budget.take(depth)?;
+    fn charge_copy(&mut self, node: &ConfigNode, depth: usize) -> Result<(), String> {
+        self.budget.charge_node(depth)?;
         match &node.value {
-            ConfigValue::List(nodes) => nodes.iter().try_for_each(|node| self.charge(node, depth + 1)),
+            ConfigValue::List(nodes) => nodes.iter().try_for_each(|node| self.charge_copy(node, depth + 1)),
             ConfigValue::Map(members) => members.iter().try_for_each(|member| {
-                self.spend(member.key.len())?;
-                self.charge(&member.node, depth + 1)
+                self.charge_bytes(member.key.len())?;
+                self.charge_copy(&member.node, depth + 1)
             }),
-            ConfigValue::Text(text) | ConfigValue::Number(text) => self.spend(text.len()),
+            ConfigValue::Text(text) | ConfigValue::Number(text) => self.charge_bytes(text.len()),
             ConfigValue::Null | ConfigValue::Bool(_) => Ok(()),
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), String> {
         let room = self.room.checked_sub(bytes);
         self.room = room.ok_or_else(|| format!("aliases expand to more than {MAX_ALIAS_BYTES} bytes"))?;
         Ok(())
@@ -160,9 +160,9 @@ impl<'a> YamlReader<'a> {
     ) -> Result<ConfigValue, ParseFailure> {
         let core = tag.as_deref().map(Tag::core_suffix);
         match core {
-            None if style == ScalarStyle::Plain => Ok(plain(&text)),
+            None if style == ScalarStyle::Plain => Ok(parse_plain_scalar(&text)),
             None | Some(Some("str")) => Ok(ConfigValue::Text(text.into_owned())),
-            Some(Some("null" | "bool" | "int" | "float")) => Ok(plain(&text)),
+            Some(Some("null" | "bool" | "int" | "float")) => Ok(parse_plain_scalar(&text)),
             Some(_) => Err(self.unknown_tag(span)),
         }
     }
@@ -190,17 +190,17 @@ fn position(marker: Marker) -> TextPosition {
 }
 
 /// Returns the value of a plain scalar (YAML 1.2.2, section 10.3.2).
-fn plain(text: &str) -> ConfigValue {
+fn parse_plain_scalar(text: &str) -> ConfigValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => ConfigValue::Null,
         "true" | "True" | "TRUE" => ConfigValue::Bool(true),
         "false" | "False" | "FALSE" => ConfigValue::Bool(false),
-        _ => number(text).map_or_else(|| ConfigValue::Text(text.to_owned()), ConfigValue::Number),
+        _ => parse_number(text).map_or_else(|| ConfigValue::Text(text.to_owned()), ConfigValue::Number),
     }
 }
 
 /// Converts a number of the core schema to JSON syntax. Infinity and NaN are not numbers in JSON and stay strings.
-fn number(text: &str) -> Option<String> {
+fn parse_number(text: &str) -> Option<String> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
             let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
@@ -234,14 +234,14 @@ fn is_exponent(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{FileFormat, read};
+    use crate::format::{FileFormat, parse_text};
 
     #[test]
     fn reads_scalars_of_the_core_schema() {
         let texts =
             ["no", "on", "yes", "off", "1_000", "12:30", ".inf", ".nan", "-", "1.2.3", "0x", "0xg", "0x+1", "1e", "."];
         for text in texts {
-            assert_eq!(plain(text), ConfigValue::Text(text.to_owned()));
+            assert_eq!(parse_plain_scalar(text), ConfigValue::Text(text.to_owned()));
         }
         for (text, expected) in [
             ("12", "12"),
@@ -254,7 +254,7 @@ mod tests {
             ("1.", "1.0"),
             ("-1.50e+3", "-1.50e+3"),
         ] {
-            assert_eq!(plain(text), ConfigValue::Number(expected.to_owned()), "{text}");
+            assert_eq!(parse_plain_scalar(text), ConfigValue::Number(expected.to_owned()), "{text}");
         }
         for (text, expected) in [
             ("~", ConfigValue::Null),
@@ -266,14 +266,14 @@ mod tests {
             ("|\n  a\n  b\n", ConfigValue::Text("a\nb\n".to_owned())),
             ("", ConfigValue::Null),
         ] {
-            assert_eq!(read(text, FileFormat::Yaml).unwrap().value, expected, "{text}");
+            assert_eq!(parse_text(text, FileFormat::Yaml).unwrap().value, expected, "{text}");
         }
     }
 
     #[test]
     fn knows_where_things_stand_and_keeps_what_stands_twice() {
         let text = "# first\nä:\n  - 1 # one\n  - {ü: x, y: no}\nb: \"é\"\nä:\n";
-        let tree = read(text, FileFormat::Yaml).unwrap();
+        let tree = parse_text(text, FileFormat::Yaml).unwrap();
         let places: Vec<_> = tree.members().iter().map(|m| format!("{} {} {}", m.key, m.at, m.node.at)).collect();
         assert_eq!(places, ["ä 2:1 3:3", "b 5:1 5:4", "ä 6:1 6:2"]);
         let ConfigValue::List(nodes) = &tree.members()[0].node.value else { panic!("no list") };
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_alias_is_what_it_stands_for() {
-        let tree = read("a: &x {b: 1}\nc: *x\n", FileFormat::Yaml).unwrap();
+        let tree = parse_text("a: &x {b: 1}\nc: *x\n", FileFormat::Yaml).unwrap();
         assert_eq!(tree.member("c").unwrap().node.value, tree.member("a").unwrap().node.value);
         assert_eq!(tree.member("c").unwrap().node.at.to_string(), "2:4");
     }
@@ -299,30 +299,30 @@ mod tests {
             ("a\n---\nb", "2:1: contains more than one document"),
             ("a: *nobody", "1:4: while parsing node, found unknown anchor"),
         ] {
-            let error = read(text, FileFormat::Yaml).unwrap_err();
+            let error = parse_text(text, FileFormat::Yaml).unwrap_err();
             assert_eq!(format!("{}: {error}", error.at), expected, "{text}");
         }
         for text in ["a: [", "a:\n\t- b", "{a", "'a"] {
-            assert!(read(text, FileFormat::Yaml).is_err(), "{text}");
+            assert!(parse_text(text, FileFormat::Yaml).is_err(), "{text}");
         }
     }
 
     #[test]
     fn is_bounded() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(read(&nested(64), FileFormat::Yaml).is_ok());
-        assert_eq!(read(&nested(65), FileFormat::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
-        assert!(read(&nested(100_000), FileFormat::Yaml).is_err());
+        assert!(parse_text(&nested(64), FileFormat::Yaml).is_ok());
+        assert_eq!(parse_text(&nested(65), FileFormat::Yaml).unwrap_err().text, "is nested more than 64 levels deep");
+        assert!(parse_text(&nested(100_000), FileFormat::Yaml).is_err());
         assert_eq!(
-            read(&"- 0\n".repeat(200_000), FileFormat::Yaml).unwrap_err().text,
+            parse_text(&"- 0\n".repeat(200_000), FileFormat::Yaml).unwrap_err().text,
             "contains more than 200000 values"
         );
         let mut laughs = "a0: &a0 x\n".to_owned();
         for n in 1..60 {
             laughs += &format!("a{n}: &a{n} [*a{0},*a{0},*a{0},*a{0}]\n", n - 1);
         }
-        assert_eq!(read(&laughs, FileFormat::Yaml).unwrap_err().text, "contains more than 200000 values");
+        assert_eq!(parse_text(&laughs, FileFormat::Yaml).unwrap_err().text, "contains more than 200000 values");
         let long = format!("a: &a {}\nb: [{}]", "x".repeat(10_000), "*a, ".repeat(1000));
-        assert!(read(&long, FileFormat::Yaml).unwrap_err().text.contains("expand to more than"));
+        assert!(parse_text(&long, FileFormat::Yaml).unwrap_err().text.contains("expand to more than"));
     }
 }

@@ -36,7 +36,7 @@ fn edit(file: &ConfigFile, server: &str) -> Result<ConfigChange, EditError> {
 }
 
 fn edit_at(path: &Path) -> Result<ConfigChange, EditError> {
-    edit(&ConfigFile::of_user(path), "b")
+    edit(&ConfigFile::for_user(path), "b")
 }
 
 /// What came of an edit, in a few words.
@@ -64,7 +64,7 @@ fn entry() {
     let path = Path::new(path);
     let outcome = match what {
         "user" => edit_at(path),
-        "project" => edit(&ConfigFile::of_project(path, path.parent().unwrap()), "b"),
+        "project" => edit(&ConfigFile::for_project(path, path.parent().unwrap()), "b"),
         _ => panic!("{what}"),
     };
     println!("outcome={}", told(outcome));
@@ -208,7 +208,7 @@ fn c01_c02_c19_what_is_not_understood_is_named_and_not_touched() {
 #[test]
 fn nothing_is_made_where_nothing_changes() {
     let scratch = Scratch::new();
-    let gone = |path| ConfigFile::of_user(path).edit(|text| remove_server(text, &ServerName::new("b").unwrap()));
+    let gone = |path| ConfigFile::for_user(path).edit(|text| remove_server(text, &ServerName::new("b").unwrap()));
     assert_eq!(gone(scratch.path("new/config.json")).unwrap(), ConfigChange::NotThere);
     assert_eq!(gone(scratch.path("config.json")).unwrap(), ConfigChange::NotThere);
     scratch.check_untouched();
@@ -220,7 +220,7 @@ fn c08_of_two_edits_at_once_none_is_lost() {
     let path = scratch.path("config.json");
     thread::scope(|scope| {
         for server in ["b", "c", "d", "e"] {
-            let file = ConfigFile::of_user(&path);
+            let file = ConfigFile::for_user(&path);
             scope.spawn(move || assert_eq!(edit(&file, server).unwrap(), ConfigChange::Added));
         }
     });
@@ -233,7 +233,7 @@ fn c09_an_editor_that_saves_in_between_is_not_overwritten() {
     let scratch = Scratch::new();
     let path = scratch.path("config.json");
     let mut calls = 0;
-    let change = ConfigFile::of_user(&path).edit(|text| {
+    let change = ConfigFile::for_user(&path).edit(|text| {
         calls += 1;
         if calls == 1 {
             fs::write(&path, OLD.replace("mine", "saved meanwhile")).unwrap();
@@ -314,7 +314,7 @@ fn c14_a_projects_file_is_not_edited_outside_of_the_project() {
         ("in.json", false),
         ("new/config.json", false),
     ] {
-        let outcome = edit(&ConfigFile::of_project(project.join(name), &project), "b");
+        let outcome = edit(&ConfigFile::for_project(project.join(name), &project), "b");
         assert_eq!(matches!(outcome, Err(EditError::Outside { .. })), is_outside, "{name}: {outcome:?}");
     }
     assert_eq!(

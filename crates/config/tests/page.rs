@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use wharf_config::{ConfigPaths, FileFormat, load, read, reference, schema};
+use wharf_config::{ConfigPaths, FileFormat, json_schema, load, parse_text, render_key_reference};
 use wharf_spec::Environment;
 
 const BEGIN: &str = "<!-- keys: begin -->\n";
@@ -24,7 +24,7 @@ fn the_page_lists_every_key() {
     let page = std::fs::read_to_string(page_path()).unwrap();
     let (before, rest) = page.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
-    let expected = format!("{before}{BEGIN}\n{}{END}{after}", reference());
+    let expected = format!("{before}{BEGIN}\n{}{END}{after}", render_key_reference());
     if std::env::var_os(REWRITE).is_some() {
         std::fs::write(page_path(), &expected).unwrap();
         return;
@@ -71,7 +71,7 @@ fn every_example_is_read_without_a_word() {
 
 #[test]
 fn the_schema_takes_the_examples_and_refuses_mistakes() {
-    let schema = schema();
+    let schema = json_schema();
     for (format, text) in examples() {
         assert_eq!(misfit(&schema, &schema, &value(&text, format)), None, "{text}");
     }
@@ -105,7 +105,7 @@ fn value(text: &str, format: FileFormat) -> Value {
             Tree::Map(members) => members.iter().map(|member| (member.key.clone(), plain(&member.node))).collect(),
         }
     }
-    plain(&read(text, format).unwrap())
+    plain(&parse_text(text, format).unwrap())
 }
 
 /// Where a value does not fit a schema, of those words that ours uses. Within `oneOf`, the deepest place is told.

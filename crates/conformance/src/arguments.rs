@@ -15,19 +15,19 @@ const MAX_VALUE_DEPTH: usize = 8;
 pub fn arguments_for(schema: Option<&RawJson>) -> ExerciseResult<RawJson> {
     let Some(schema) = schema else { return Ok(RawJson::empty_object()) };
     let schema: Value = schema.decode(&JsonLimits::default()).map_err(|error: JsonDecodeError| error.to_string())?;
-    Ok(RawJson::of(&object(&schema, &schema, MAX_VALUE_DEPTH))?)
+    Ok(RawJson::from_value(&generate_object(&schema, &schema, MAX_VALUE_DEPTH))?)
 }
 
-fn object(schema: &Value, whole: &Value, depth: usize) -> Value {
+fn generate_object(schema: &Value, whole: &Value, depth: usize) -> Value {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let properties = required.iter().filter_map(Value::as_str).map(|name| {
         let property = &schema["properties"][name];
-        (name.to_owned(), value(property, whole, depth))
+        (name.to_owned(), generate_value(property, whole, depth))
     });
     properties.collect::<Map<_, _>>().into()
 }
 
-fn value(schema: &Value, whole: &Value, depth: usize) -> Value {
+fn generate_value(schema: &Value, whole: &Value, depth: usize) -> Value {
     let Some(deeper) = depth.checked_sub(1) else { return Value::Null };
     let given = [&schema["const"], &schema["default"], &schema["enum"][0], &schema["examples"][0]];
     if let Some(given) = given.into_iter().find(|given| !given.is_null()) {
@@ -35,20 +35,20 @@ fn value(schema: &Value, whole: &Value, depth: usize) -> Value {
     }
     let target = schema["$ref"].as_str().and_then(|reference| whole.pointer(reference.strip_prefix('#')?));
     if let Some(target) = target {
-        return value(target, whole, deeper);
+        return generate_value(target, whole, deeper);
     }
     match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
-        Some("object") => object(schema, whole, deeper),
+        Some("object") => generate_object(schema, whole, deeper),
         Some("array") => Value::Array(Vec::new()),
         Some("boolean") => true.into(),
-        Some("integer" | "number") => number(schema),
+        Some("integer" | "number") => generate_number(schema),
         Some("null") => Value::Null,
         _ => "wharf".into(),
     }
 }
 
 /// Returns the schema's minimum, or 1.
-fn number(schema: &Value) -> Value {
+fn generate_number(schema: &Value) -> Value {
     let least = &schema["minimum"];
     if least.is_number() { least.clone() } else { 1.into() }
 }
@@ -60,7 +60,7 @@ mod tests {
     #[track_caller]
     fn check(schema: &str, expected: &str) {
         let schema = RawJson::parse(schema.to_owned()).unwrap();
-        assert_eq!(arguments_for(Some(&schema)).unwrap().get(), expected);
+        assert_eq!(arguments_for(Some(&schema)).unwrap().as_str(), expected);
     }
 
     #[test]

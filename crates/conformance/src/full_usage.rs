@@ -8,7 +8,7 @@ use crate::ExerciseResult;
 use crate::arguments::arguments_for;
 
 /// Calls all tools, reads all resources and expands all prompts. Stops at the first failure.
-pub async fn everything(connection: &Connection) -> ExerciseResult {
+pub async fn use_everything(connection: &Connection) -> ExerciseResult {
     connection.ping(CallOptions::default()).await?;
     let offered = &connection.facts().capabilities;
     if offered.tools {
@@ -24,11 +24,11 @@ pub async fn everything(connection: &Connection) -> ExerciseResult {
 }
 
 /// Calls a tool. A tool result marked as error is a failure.
-pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> ExerciseResult {
+pub async fn call_tool(connection: &Connection, name: &str, arguments: &RawJson) -> ExerciseResult {
     let result = connection.call_tool(name, arguments, CallOptions::default()).await;
-    let result = result.map_err(|error| format!("tool {}: {error}", shown(name)))?;
+    let result = result.map_err(|error| format!("tool {}: {error}", quote(name)))?;
     if result.is_error {
-        return Err(format!("tool {} failed: {}", shown(name), shown(result.raw.get())).into());
+        return Err(format!("tool {} failed: {}", quote(name), quote(result.raw.as_str())).into());
     }
     Ok(())
 }
@@ -36,7 +36,7 @@ pub async fn call(connection: &Connection, name: &str, arguments: &RawJson) -> E
 async fn call_tools(connection: &Connection) -> ExerciseResult {
     for ToolDefinition { name, input_schema, .. } in connection.list_tools().await?.items {
         let arguments = arguments_for(input_schema.as_ref())?;
-        call(connection, &name, &arguments).await?;
+        call_tool(connection, &name, &arguments).await?;
     }
     Ok(())
 }
@@ -44,7 +44,7 @@ async fn call_tools(connection: &Connection) -> ExerciseResult {
 async fn read_resources(connection: &Connection) -> ExerciseResult {
     for resource in connection.list_resources().await?.items {
         let read = connection.read_resource(&resource.uri, CallOptions::default()).await;
-        read.map_err(|error| format!("resource {}: {error}", shown(&resource.uri)))?;
+        read.map_err(|error| format!("resource {}: {error}", quote(&resource.uri)))?;
     }
     connection.list_templates().await?;
     Ok(())
@@ -54,11 +54,11 @@ async fn expand_prompts(connection: &Connection) -> ExerciseResult {
     for PromptDefinition { name, arguments, .. } in connection.list_prompts().await?.items {
         let arguments: Vec<_> = arguments.into_iter().map(|argument| (argument.name, "wharf".to_owned())).collect();
         let expanded = connection.get_prompt(&name, &arguments, CallOptions::default()).await;
-        expanded.map_err(|error| format!("prompt {}: {error}", shown(&name)))?;
+        expanded.map_err(|error| format!("prompt {}: {error}", quote(&name)))?;
     }
     Ok(())
 }
 
-fn shown(text: &str) -> String {
-    format!("`{}`", UntrustedText::new(text).shortened(200))
+fn quote(text: &str) -> String {
+    format!("`{}`", UntrustedText::new(text).truncate(200))
 }

@@ -20,16 +20,16 @@ use crate::{ExerciseResult, login_page};
 const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Creates an account for the suite's server that logs in without a person.
-pub fn account(server: &Url, scenario: &str, context: Option<&str>) -> ExerciseResult<Account> {
+pub fn new_account(server: &Url, scenario: &str, context: Option<&str>) -> ExerciseResult<Account> {
     let key = AccountKey { server: "suite".to_owned(), account: String::new() };
     let mut options = AccountOptions::new(key, server.clone(), Arc::new(MemoryVault::default()));
-    options.settings = settings(scenario, context)?;
+    options.settings = auth_settings(scenario, context)?;
     options.visitor = Some(Arc::new(LoopbackBrowser::new(&options.settings, Arc::new(HeadlessBrowser))));
     Ok(Account::new(options))
 }
 
 /// Calls every tool and expects one of the calls to be refused as not authorized.
-pub async fn be_refused(connection: &Connection) -> ExerciseResult {
+pub async fn expect_insufficient_login(connection: &Connection) -> ExerciseResult {
     for tool in connection.list_tools().await?.items {
         let arguments = arguments_for(tool.input_schema.as_ref())?;
         if let Err(error) = connection.call_tool(&tool.name, &arguments, CallOptions::default()).await {
@@ -40,7 +40,7 @@ pub async fn be_refused(connection: &Connection) -> ExerciseResult {
 }
 
 /// Returns `Ok` if connecting failed as not authorized, and an error for any other cause.
-pub fn is_refusal(error: &(dyn Error + 'static)) -> ExerciseResult {
+pub fn expect_login_refusal(error: &(dyn Error + 'static)) -> ExerciseResult {
     let cause = error.downcast_ref::<ConnectError>().map(|error| &error.cause);
     match cause.is_some_and(|cause| cause.not_authorized().is_some()) {
         true => Ok(()),
@@ -61,16 +61,16 @@ struct LoginContext {
     valid_jwt: Option<Secret>,
 }
 
-fn settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSettings> {
+fn auth_settings(scenario: &str, context: Option<&str>) -> ExerciseResult<AuthSettings> {
     let given: LoginContext = context.map(serde_json::from_str).transpose()?.unwrap_or_default();
-    let grant = grant(scenario, &given)?;
+    let grant = scenario_grant(scenario, &given)?;
     let LoginContext { client_id, client_secret, .. } = given;
     let client_metadata_url = Some(CLIENT_METADATA_URL.to_owned());
     Ok(AuthSettings { client_id, client_secret, client_metadata_url, grant, ..AuthSettings::default() })
 }
 
 /// Returns the grant that a scenario requires, as a server's configuration would specify it.
-fn grant(scenario: &str, given: &LoginContext) -> ExerciseResult<TokenGrant> {
+fn scenario_grant(scenario: &str, given: &LoginContext) -> ExerciseResult<TokenGrant> {
     let missing = |what: &str| format!("missing in MCP_CONFORMANCE_CONTEXT: {what}");
     Ok(match scenario {
         "auth/client-credentials-basic" => TokenGrant::ClientSecret,
@@ -98,8 +98,8 @@ impl PageOpener for HeadlessBrowser {
     fn open(&self, page: &LoginPage) -> AuthFuture<Result<(), VisitError>> {
         let url = page.url.clone();
         Box::pin(async move {
-            let sent_to = login_page::sent_to(&url).await.map_err(VisitError::NotPossible)?;
-            tokio::spawn(async move { login_page::sent_to(&sent_to).await });
+            let sent_to = login_page::fetch_redirect(&url).await.map_err(VisitError::NotPossible)?;
+            tokio::spawn(async move { login_page::fetch_redirect(&sent_to).await });
             Ok(())
         })
     }
@@ -112,10 +112,13 @@ mod tests {
     #[test]
     fn what_is_given_along_becomes_settings() {
         let context = r#"{"name":"auth/pre-registration","client_id":"me","client_secret":"hush"}"#;
-        let known = settings("auth/pre-registration", Some(context)).unwrap();
+        let known = auth_settings("auth/pre-registration", Some(context)).unwrap();
         assert_eq!((known.client_id.as_deref(), known.grant), (Some("me"), TokenGrant::Person));
-        assert_eq!(settings("auth/client-credentials-basic", Some(context)).unwrap().grant, TokenGrant::ClientSecret);
-        assert!(settings("auth/client-credentials-jwt", Some(context)).is_err(), "there is no key");
-        assert_eq!(settings("auth/metadata-default", None).unwrap().client_id, None);
+        assert_eq!(
+            auth_settings("auth/client-credentials-basic", Some(context)).unwrap().grant,
+            TokenGrant::ClientSecret
+        );
+        assert!(auth_settings("auth/client-credentials-jwt", Some(context)).is_err(), "there is no key");
+        assert_eq!(auth_settings("auth/metadata-default", None).unwrap().client_id, None);
     }
 }

@@ -8,7 +8,7 @@ use url::Url;
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
 /// Requests a page and returns its redirect target, or the page's own address if it does not redirect.
-pub async fn sent_to(address: &str) -> Result<String, String> {
+pub async fn fetch_redirect(address: &str) -> Result<String, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(80));
     let mut stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
@@ -17,10 +17,10 @@ pub async fn sent_to(address: &str) -> Result<String, String> {
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let mut answer = Vec::new();
     stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut answer).await.map_err(|error| error.to_string())?;
-    Ok(location(&String::from_utf8_lossy(&answer)).unwrap_or(address).to_owned())
+    Ok(location_header(&String::from_utf8_lossy(&answer)).unwrap_or(address).to_owned())
 }
 
-fn location(answer: &str) -> Option<&str> {
+fn location_header(answer: &str) -> Option<&str> {
     let (head, _) = answer.split_once("\r\n\r\n")?;
     let headers = head.lines().filter_map(|line| line.split_once(':'));
     headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("location")).map(|(_, value)| value.trim())
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn a_page_says_where_it_sends_visitors() {
         let answer = "HTTP/1.1 302 Found\r\nDate: x\r\nlocation: http://127.0.0.1:1/back?code=1\r\n\r\n";
-        assert_eq!(location(answer), Some("http://127.0.0.1:1/back?code=1"));
-        assert_eq!(location("HTTP/1.1 200 OK\r\nDate: x\r\n\r\nlocation: y"), None);
+        assert_eq!(location_header(answer), Some("http://127.0.0.1:1/back?code=1"));
+        assert_eq!(location_header("HTTP/1.1 200 OK\r\nDate: x\r\n\r\nlocation: y"), None);
     }
 }

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match Scenario::from_environment().and_then(|scenario| run(&scenario)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&*error);
+            print_error(&*error);
             ExitCode::FAILURE
         }
     }
@@ -44,18 +44,18 @@ fn main() -> ExitCode {
 fn run(scenario: &Scenario) -> ExerciseResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let within = tokio::time::timeout(SCENARIO_TIMEOUT, play(scenario)).await;
+        let within = tokio::time::timeout(SCENARIO_TIMEOUT, run_scenario(scenario)).await;
         within.unwrap_or_else(|_| Err(format!("timed out after {} seconds", SCENARIO_TIMEOUT.as_secs()).into()))
     })
 }
 
 /// Connects, performs the exercise, and closes the connection even if the exercise failed.
-async fn play(scenario: &Scenario) -> ExerciseResult {
+async fn run_scenario(scenario: &Scenario) -> ExerciseResult {
     let connection = match connect(scenario).await {
-        Err(error) if scenario.exercise == Exercise::BeRefused => return login::is_refusal(&*error),
+        Err(error) if scenario.exercise == Exercise::BeRefused => return login::expect_login_refusal(&*error),
         connected => connected?,
     };
-    let outcome = scenario.exercise.perform(&connection, scenario).await;
+    let outcome = scenario.exercise.run(&connection, scenario).await;
     connection.close().await;
     outcome
 }
@@ -63,15 +63,15 @@ async fn play(scenario: &Scenario) -> ExerciseResult {
 async fn connect(scenario: &Scenario) -> ExerciseResult<Connection> {
     let mut options = ConnectOptions::default();
     options.name = "suite".to_owned();
-    options.services = services::all();
-    if scenario.is_protected() {
-        let account = login::account(&scenario.server, &scenario.name, scenario.context.as_deref())?;
+    options.services = services::all_services();
+    if scenario.requires_login() {
+        let account = login::new_account(&scenario.server, &scenario.name, scenario.context.as_deref())?;
         options.authorizer = Some(Arc::new(account));
     }
     Ok(connect_http(&HttpSpec::new(scenario.server.clone()), options).await?)
 }
 
 /// Prints the error to stderr, which the suite shows. A closed stderr is ignored.
-fn complain(error: &dyn Error) {
+fn print_error(error: &dyn Error) {
     let _ = writeln!(std::io::stderr(), "wharf-conformance-client: {error}");
 }

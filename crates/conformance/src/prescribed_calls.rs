@@ -23,13 +23,13 @@ struct PrescribedCall<'a> {
 
 /// Makes the prescribed calls in order, without listing tools first. The client decides by itself whether to look up a
 /// tool's schema before the call.
-pub async fn given_calls(connection: &Connection, context: Option<&str>) -> ExerciseResult {
+pub async fn make_prescribed_calls(connection: &Connection, context: Option<&str>) -> ExerciseResult {
     let context = context.ok_or("MCP_CONFORMANCE_CONTEXT is missing")?;
     let CallsContext { tool_calls } =
         serde_json::from_str(context).map_err(|error| format!("invalid MCP_CONFORMANCE_CONTEXT: {error}"))?;
     for PrescribedCall { name, arguments } in tool_calls {
         let arguments = RawJson::parse(arguments.get().to_owned())?;
-        full_usage::call(connection, &name, &arguments).await?;
+        full_usage::call_tool(connection, &name, &arguments).await?;
     }
     Ok(())
 }

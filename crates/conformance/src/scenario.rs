@@ -74,7 +74,7 @@ impl Scenario {
     pub fn from_environment() -> ExerciseResult<Self> {
         let name = std::env::var("MCP_CONFORMANCE_SCENARIO");
         let name = name.map_err(|error| format!("MCP_CONFORMANCE_SCENARIO: {error}"))?;
-        let exercise = Exercise::of(&name)?;
+        let exercise = Exercise::for_scenario(&name)?;
         let server = std::env::args().skip(1).last().ok_or("missing argument: server URL")?;
         let server = Url::parse(&server).map_err(|error| format!("invalid server URL `{server}`: {error}"))?;
         Ok(Self { name, exercise, server, context: std::env::var("MCP_CONFORMANCE_CONTEXT").ok() })
@@ -83,13 +83,13 @@ impl Scenario {
 
 impl Scenario {
     /// Reports whether the server requires a login.
-    pub fn is_protected(&self) -> bool {
+    pub fn requires_login(&self) -> bool {
         self.name.starts_with(LOGIN_PREFIX)
     }
 }
 
 impl Exercise {
-    fn of(scenario: &str) -> ExerciseResult<Self> {
+    fn for_scenario(scenario: &str) -> ExerciseResult<Self> {
         if scenario.starts_with(LOGIN_PREFIX) {
             return Ok(if REFUSED_LOGINS.contains(&scenario) { Self::BeRefused } else { Self::Tour });
         }
@@ -99,15 +99,15 @@ impl Exercise {
     }
 
     /// Performs the exercise. Dropping the future cancels the request in flight.
-    pub async fn perform(self, connection: &Connection, scenario: &Scenario) -> ExerciseResult {
+    pub async fn run(self, connection: &Connection, scenario: &Scenario) -> ExerciseResult {
         match self {
-            Self::Tour => full_usage::everything(connection).await,
-            Self::GivenCalls => prescribed_calls::given_calls(connection, scenario.context.as_deref()).await,
-            Self::ReadSchemas => schema::read_all(connection).await,
-            Self::EchoSchema => schema::echo(connection).await,
-            Self::ListSkills => skills::list(connection).await,
-            Self::RefuseSkill => skills::refuse(connection).await,
-            Self::BeRefused => login::be_refused(connection).await,
+            Self::Tour => full_usage::use_everything(connection).await,
+            Self::GivenCalls => prescribed_calls::make_prescribed_calls(connection, scenario.context.as_deref()).await,
+            Self::ReadSchemas => schema::decode_schemas(connection).await,
+            Self::EchoSchema => schema::echo_schema(connection).await,
+            Self::ListSkills => skills::list_skills(connection).await,
+            Self::RefuseSkill => skills::expect_mismatches(connection).await,
+            Self::BeRefused => login::expect_insufficient_login(connection).await,
         }
     }
 }
@@ -125,14 +125,14 @@ mod tests {
             ("auth/iss-normalized", Exercise::BeRefused),
             ("sep-2640-client-verify-size", Exercise::RefuseSkill),
         ] {
-            assert_eq!(Exercise::of(name).unwrap(), expected, "{name}");
+            assert_eq!(Exercise::for_scenario(name).unwrap(), expected, "{name}");
         }
     }
 
     #[test]
     fn what_cannot_be_played_says_why() {
         for name in ["tools_call_", ""] {
-            let error = Exercise::of(name).unwrap_err();
+            let error = Exercise::for_scenario(name).unwrap_err();
             assert_eq!(error.to_string(), format!("unknown scenario `{name}`"));
         }
     }

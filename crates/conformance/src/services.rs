@@ -4,7 +4,7 @@ use wharf_client::{BoxedFuture, ClientServices, Elicitor, RootsSource, Sampler, 
 use wharf_wire::{Elicitation, ElicitationResponse, RawJson, Root, SamplingRequest};
 
 /// Returns all services, so that the client declares each capability to the suite.
-pub fn all() -> ClientServices {
+pub fn all_services() -> ClientServices {
     ClientServices::default().elicitation(AcceptingElicitor).sampling(FixedSampler).roots(SingleRoot).skills()
 }
 
@@ -32,7 +32,9 @@ impl Sampler for FixedSampler {
             "model": "parrot",
             "stopReason": "endTurn",
         });
-        Box::pin(std::future::ready(RawJson::of(&message).map_err(|error| SamplingError::Failed(error.to_string()))))
+        Box::pin(std::future::ready(
+            RawJson::from_value(&message).map_err(|error| SamplingError::Failed(error.to_string())),
+        ))
     }
 }
 

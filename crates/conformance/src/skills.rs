@@ -6,13 +6,13 @@ use wharf_wire::Skill;
 use crate::ExerciseResult;
 
 /// Lists the skills without reading any.
-pub async fn list(connection: &Connection) -> ExerciseResult {
-    listed(connection).await.map(drop)
+pub async fn list_skills(connection: &Connection) -> ExerciseResult {
+    fetch_skills(connection).await.map(drop)
 }
 
 /// Loads each skill and expects every load to fail with a mismatch.
-pub async fn refuse(connection: &Connection) -> ExerciseResult {
-    for skill in listed(connection).await? {
+pub async fn expect_mismatches(connection: &Connection) -> ExerciseResult {
+    for skill in fetch_skills(connection).await? {
         match connection.load_skill(&skill).await {
             Err(error) if error.is_mismatch() => {}
             Err(error) => return Err(error.into()),
@@ -22,7 +22,7 @@ pub async fn refuse(connection: &Connection) -> ExerciseResult {
     Ok(())
 }
 
-async fn listed(connection: &Connection) -> ExerciseResult<Vec<Skill>> {
+async fn fetch_skills(connection: &Connection) -> ExerciseResult<Vec<Skill>> {
     let listing = connection.list_skills().await?;
     if let Some(withheld) = listing.withheld.first() {
         return Err(format!("skill withheld: {}", withheld.reason).into());

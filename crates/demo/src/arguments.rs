@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// # Errors
 ///
 /// Returns one sentence that names the argument.
-pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
+pub fn check_arguments(schema: &Value, arguments: &Map<String, Value>) -> Result<(), String> {
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
     for name in schema["required"].as_array().into_iter().flatten() {
@@ -23,7 +23,7 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Strin
         match properties.get(name) {
             Some(property) => check_value(name, property, value)?,
             None if schema["additionalProperties"] == false => {
-                return Err(unknown(name, properties));
+                return Err(unknown_argument(name, properties));
             }
             None => {}
         }
@@ -62,7 +62,7 @@ fn check_value(name: &str, property: &Value, value: &Value) -> Result<(), String
     }
 }
 
-fn unknown(name: &str, properties: &Map<String, Value>) -> String {
+fn unknown_argument(name: &str, properties: &Map<String, Value>) -> String {
     let known: Vec<_> = properties.keys().map(|name| format!("`{name}`")).collect();
     if known.is_empty() {
         format!("There is no argument `{name}`; this tool takes none.")
@@ -88,7 +88,7 @@ mod tests {
             "required": ["text"],
             "additionalProperties": false,
         });
-        let found = super::check(&schema, arguments.as_object().unwrap());
+        let found = super::check_arguments(&schema, arguments.as_object().unwrap());
         assert_eq!(found.err().unwrap_or_default(), expected, "{arguments}");
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::message::locked;
+use super::message::lock_unpoisoned;
 
 /// Wakes one waiting thread.
 #[derive(Default)]
@@ -25,20 +25,20 @@ struct SignalState {
 
 impl CallSignal {
     /// Ends every wait, now and later.
-    pub fn ring(&self) {
-        locked(&self.state).rung = true;
+    pub fn cancel(&self) {
+        lock_unpoisoned(&self.state).rung = true;
         self.changed.notify_all();
     }
 
     /// Delivers the answer that the thread waits for under `key`.
     pub fn deliver(&self, key: &str, answer: Value) {
-        locked(&self.state).answers.insert(key.to_owned(), answer);
+        lock_unpoisoned(&self.state).answers.insert(key.to_owned(), answer);
         self.changed.notify_all();
     }
 
     /// Waits for the answer `key` without a time limit. Returns `None` if the alarm rings first.
-    pub fn fetch(&self, key: &str) -> Option<Value> {
-        let mut state = locked(&self.state);
+    pub fn wait_for_answer(&self, key: &str) -> Option<Value> {
+        let mut state = lock_unpoisoned(&self.state);
         loop {
             if state.rung {
                 return None;
@@ -51,8 +51,8 @@ impl CallSignal {
     }
 
     /// Waits until `due` has passed since `started`. Returns whether the alarm rang before.
-    pub fn rings_before(&self, started: Instant, due: Duration) -> bool {
-        let mut state = locked(&self.state);
+    pub fn is_cancelled_within(&self, started: Instant, due: Duration) -> bool {
+        let mut state = lock_unpoisoned(&self.state);
         loop {
             let left = due.saturating_sub(started.elapsed());
             if state.rung || left.is_zero() {

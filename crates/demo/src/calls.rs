@@ -10,7 +10,7 @@ use std::thread;
 use serde_json::Value;
 
 use super::call_signal::CallSignal;
-use super::message::{Outbox, locked};
+use super::message::{Outbox, lock_unpoisoned};
 
 /// Maximum number of concurrent calls. Each needs a thread.
 const MAX_CALLS: usize = 256;
@@ -25,7 +25,7 @@ type CallTable = HashMap<String, Arc<CallSignal>>;
 
 impl RunningCalls {
     pub fn is_running(&self, id: &Value) -> bool {
-        locked(&self.running).contains_key(&id.to_string())
+        lock_unpoisoned(&self.running).contains_key(&id.to_string())
     }
 
     /// Starts the call `id`.
@@ -44,7 +44,7 @@ impl RunningCalls {
         let key = id.to_string();
         let alarm = Arc::<CallSignal>::default();
         {
-            let mut running = locked(&self.running);
+            let mut running = lock_unpoisoned(&self.running);
             if running.len() >= MAX_CALLS {
                 return Err(format!("{MAX_CALLS} calls are waiting already; try again later."));
             }
@@ -53,13 +53,13 @@ impl RunningCalls {
         let (running, out, name) = (Arc::clone(&self.running), Arc::clone(out), key.clone());
         let carry_out = move || {
             let reply = work(&alarm);
-            if let (true, Some(reply)) = (is_taken_out(&running, &name, &alarm), reply) {
+            if let (true, Some(reply)) = (remove_own(&running, &name, &alarm), reply) {
                 out.send(reply);
             }
         };
         let thread = thread::Builder::new().name("demo-call".to_owned());
         if let Err(error) = thread.spawn(carry_out) {
-            locked(&self.running).remove(&key);
+            lock_unpoisoned(&self.running).remove(&key);
             return Err(format!("No thread could be started: {error}."));
         }
         Ok(())
@@ -67,22 +67,22 @@ impl RunningCalls {
 
     /// Cancels the call `id` if it is running. The call stops immediately and is never answered.
     pub fn cancel(&self, id: &Value) {
-        if let Some(alarm) = locked(&self.running).remove(&id.to_string()) {
-            alarm.ring();
+        if let Some(alarm) = lock_unpoisoned(&self.running).remove(&id.to_string()) {
+            alarm.cancel();
         }
     }
 
     /// Cancels all calls.
     pub fn cancel_all(&self) {
-        for (_, alarm) in locked(&self.running).drain() {
-            alarm.ring();
+        for (_, alarm) in lock_unpoisoned(&self.running).drain() {
+            alarm.cancel();
         }
     }
 }
 
 /// Removes a call from the table and returns whether it was still there.
-fn is_taken_out(running: &Mutex<CallTable>, key: &str, alarm: &Arc<CallSignal>) -> bool {
-    let mut running = locked(running);
+fn remove_own(running: &Mutex<CallTable>, key: &str, alarm: &Arc<CallSignal>) -> bool {
+    let mut running = lock_unpoisoned(running);
     // A later call may have reused the id of a cancelled one.
     let is_ours = running.get(key).is_some_and(|entry| Arc::ptr_eq(entry, alarm));
     is_ours && running.remove(key).is_some()

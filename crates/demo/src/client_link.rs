@@ -32,7 +32,7 @@ pub trait CallContext {
     /// Waits and reports progress to the client.
     fn wait(&mut self, wait: SteppedWait) -> Result<(), CallStop>;
 
-    fn tell(&self, notification: Value);
+    fn notify(&self, notification: Value);
 }
 
 impl dyn CallContext + '_ {
@@ -65,11 +65,11 @@ pub struct SteppedWait {
 
 impl SteppedWait {
     /// Waits. Calls `after` with the number of each finished step.
-    pub fn pass(self, alarm: &CallSignal, mut after: impl FnMut(u32)) -> Result<(), CallStop> {
+    pub fn run(self, alarm: &CallSignal, mut after: impl FnMut(u32)) -> Result<(), CallStop> {
         let started = Instant::now();
         for step in 1..=self.steps {
             let due = self.duration.mul_f64(f64::from(step) / f64::from(self.steps));
-            if alarm.rings_before(started, due) {
+            if alarm.is_cancelled_within(started, due) {
                 return Err(CallStop::Withdrawn);
             }
             after(step);
@@ -87,13 +87,13 @@ pub struct ProgressReporter {
 
 impl ProgressReporter {
     /// Returns the progress that `params` request.
-    pub fn wanted(params: &Map<String, Value>, revision: DemoRevision) -> Option<Self> {
+    pub fn from_params(params: &Map<String, Value>, revision: DemoRevision) -> Option<Self> {
         let token = params.get("_meta")?.get("progressToken")?;
         // A token has the same types as an id. Ignore others, since progress is optional.
         is_request_id(token).then(|| Self { token: token.clone(), with_message: revision.has_progress_messages() })
     }
 
-    pub fn after(&self, step: u32, steps: u32) -> Value {
+    pub fn notification(&self, step: u32, steps: u32) -> Value {
         let mut params = json!({"progressToken": self.token, "progress": step, "total": steps});
         if self.with_message {
             params["message"] = format!("step {step} of {steps}").into();
@@ -114,9 +114,9 @@ pub struct RequestLine {
 
 impl RequestLine {
     pub fn wait(&self, wait: SteppedWait) -> Result<(), CallStop> {
-        wait.pass(&self.alarm, |step| {
+        wait.run(&self.alarm, |step| {
             if let Some(progress) = &self.progress {
-                self.out.send(progress.after(step, wait.steps));
+                self.out.send(progress.notification(step, wait.steps));
             }
         })
     }
@@ -163,7 +163,7 @@ impl CallContext for LiveContext {
         self.line.wait(wait)
     }
 
-    fn tell(&self, notification: Value) {
+    fn notify(&self, notification: Value) {
         self.line.out.send(notification);
     }
 }

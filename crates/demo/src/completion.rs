@@ -24,7 +24,7 @@ pub fn complete(params: &Map<String, Value>, revision: DemoRevision, view: Harbo
     let context = context.filter(|_| revision.has_completion_context()).unwrap_or(&none);
     let candidates = match text("ref", "type")? {
         "ref/prompt" => prompts::suggestions(part("ref", "name"), argument, context, view)?,
-        "ref/resource" => variables(text("ref", "uri")?, argument, context)?,
+        "ref/resource" => template_values(text("ref", "uri")?, argument, context)?,
         other => {
             let complaint = format!("unknown reference type `{other}`");
             return Err(RpcError::invalid_params(complaint));
@@ -35,7 +35,11 @@ pub fn complete(params: &Map<String, Value>, revision: DemoRevision, view: Harbo
     Ok(json!({"completion": {"total": values.len(), "values": values, "hasMore": false}}))
 }
 
-fn variables(template: &str, argument: &str, context: &Map<String, Value>) -> Result<Vec<&'static str>, RpcError> {
+fn template_values(
+    template: &str,
+    argument: &str,
+    context: &Map<String, Value>,
+) -> Result<Vec<&'static str>, RpcError> {
     let is_chosen = |side: &str| context.get("side").is_none_or(|chosen| chosen == side);
     let berths = resources::BERTHS.into_iter().map(|(berth, _)| berth);
     let mut values: Vec<_> = match (template, argument) {

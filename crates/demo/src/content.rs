@@ -45,7 +45,7 @@ pub fn link(revision: DemoRevision, resource: &Value) -> Value {
 }
 
 /// Embeds the contents of a resource.
-pub fn embedded(contents: &Value) -> Value {
+pub fn embed_resource(contents: &Value) -> Value {
     json!({"type": "resource", "resource": contents})
 }
 

@@ -8,7 +8,7 @@ use super::port::LOG_URI;
 use super::questions::{ClientNeed, ServerQuestion};
 use super::revision::DemoRevision;
 use super::rounds::nonce;
-use super::tools::{plain, structured};
+use super::tools::{structured_result, text_result};
 
 /// `book_berth`: asks with a form that has a field of every type.
 pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
@@ -36,7 +36,7 @@ pub fn book_berth(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<
         (Some("cancel"), _) => "No berth was booked: the form was cancelled.".to_owned(),
         _ => return Err(CallStop::Failed(format!("This answers no form: {answer}"))),
     };
-    Ok(structured(&report, text, revision))
+    Ok(structured_result(&report, text, revision))
 }
 
 fn berth_fields(revision: DemoRevision) -> Value {
@@ -99,12 +99,12 @@ pub fn open_harbour_page(_: &Map<String, Value>, talk: &mut dyn CallContext) -> 
     }
     let answer = talk.ask_one(ServerQuestion { key: "page".to_owned(), need: ClientNeed::Url, params: Some(page) })?;
     if answer["action"] != "accept" {
-        return Ok(plain("The harbour page was not opened."));
+        return Ok(text_result("The harbour page was not opened."));
     }
     if !is_stateless {
-        talk.tell(page_is_done(&id));
+        talk.notify(page_completed(&id));
     }
-    Ok(plain(PAPERS_IN_ORDER))
+    Ok(text_result(PAPERS_IN_ORDER))
 }
 
 pub const PAPERS_IN_ORDER: &str = "The papers are in order.";
@@ -121,7 +121,7 @@ pub fn harbour_page() -> Value {
 }
 
 /// Returns the notification that the page is completed (2025-11-25 client/elicitation, "Completion Notifications").
-pub fn page_is_done(id: &Value) -> Value {
+pub fn page_completed(id: &Value) -> Value {
     let params = json!({"elicitationId": id});
     json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params})
 }
@@ -139,7 +139,7 @@ pub fn many_questions(given: &Map<String, Value>, talk: &mut dyn CallContext) ->
         }
     }
     let said: Vec<_> = answers.iter().map(|answer| answer["content"]["answer"].to_string()).collect();
-    Ok(plain(&format!("Asked in {rounds} rounds, and heard {}.", said.join(", "))))
+    Ok(text_result(&format!("Asked in {rounds} rounds, and heard {}.", said.join(", "))))
 }
 
 /// Returns a form without a mode, which is equivalent to one with the mode `form`.

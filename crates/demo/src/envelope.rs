@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::message::{MISSING_CAPABILITY, RpcError};
 use super::questions::ClientNeed;
 use super::revision::DemoRevision;
-use super::tools::failure;
+use super::tools::error_result;
 
 /// Adds the common members to results of one revision.
 #[derive(Clone)]
@@ -18,11 +18,11 @@ pub struct ResultEnvelope {
 impl ResultEnvelope {
     /// Wraps a complete result.
     pub fn complete(&self, result: Value) -> Value {
-        self.typed("complete", result)
+        self.with_type("complete", result)
     }
 
     /// Adds the members that every result of a stateless revision has (2026-07-28 basic, "Results").
-    pub fn typed(&self, result_type: &str, mut result: Value) -> Value {
+    pub fn with_type(&self, result_type: &str, mut result: Value) -> Value {
         if self.revision.is_stateless() {
             result["resultType"] = result_type.into();
             result["_meta"]["io.modelcontextprotocol/serverInfo"] = self.introduction.clone();
@@ -34,12 +34,12 @@ impl ResultEnvelope {
     ///
     /// In a handshake revision this is a tool result, because capabilities are declared only once. In a stateless
     /// revision it is an error, because the client can declare more and call again.
-    pub fn lacking(&self, need: ClientNeed) -> Result<Value, RpcError> {
+    pub fn missing_capability_reply(&self, need: ClientNeed) -> Result<Value, RpcError> {
         let needed = need.as_capabilities();
         if self.revision.is_stateless() {
             return Err(missing_capability(&needed));
         }
-        Ok(self.complete(failure(&format!("This tool needs a client that declares {needed}."))))
+        Ok(self.complete(error_result(&format!("This tool needs a client that declares {needed}."))))
     }
 }
 

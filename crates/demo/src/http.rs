@@ -34,7 +34,7 @@ use super::stdio::environment;
 use refusal::HttpRefusal;
 use sessions::SessionTable;
 
-pub use address::parse as parse_address;
+pub use address::parse_loopback_address as parse_address;
 
 /// Maximum size of a request body.
 const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -84,9 +84,9 @@ pub async fn serve_http(
     };
     let routes = routes
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn(request_filter::only_bounded))
-        .layer(from_fn_with_state(address, request_filter::only_own_pages));
-    let tides = site.turn_tides()?;
+        .layer(from_fn(request_filter::reject_large_bodies))
+        .layer(from_fn_with_state(address, request_filter::reject_foreign_origins));
+    let tides = site.spawn_tide_changes()?;
     announce(&format!("http://{address}{path}"));
     let served = tokio::select! {
         // Set TCP_NODELAY, so that small events are not delayed.
@@ -121,18 +121,18 @@ impl HttpSite {
     }
 
     /// Starts the periodic changes for stateless requests. They stop when the returned server is closed.
-    fn turn_tides(&self) -> io::Result<Option<Arc<DemoServer>>> {
+    fn spawn_tide_changes(&self) -> io::Result<Option<Arc<DemoServer>>> {
         let Some(server) = self.root.for_request(HeaderParams::new()) else { return Ok(None) };
         let server = Arc::new(server);
-        turn_tides(&server, Arc::new(NullOutbox))?;
+        spawn_tide_changes(&server, Arc::new(NullOutbox))?;
         Ok(Some(server))
     }
 }
 
 /// Starts the periodic changes of `server`, if its options ask for them, and sends the notifications to `out`.
-fn turn_tides(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Result<()> {
+fn spawn_tide_changes(server: &Arc<DemoServer>, out: Arc<dyn Outbox>) -> io::Result<()> {
     let server = Arc::clone(server);
-    thread::Builder::new().name("demo-tide".to_owned()).spawn(move || server.turn_tides(&*out))?;
+    thread::Builder::new().name("demo-tide".to_owned()).spawn(move || server.run_tide_changes(&*out))?;
     Ok(())
 }
 

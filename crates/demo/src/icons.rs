@@ -6,7 +6,7 @@ use super::content::LOGO_PNG;
 use super::revision::DemoRevision;
 
 /// Adds the anchor icon to `thing`, as data and by URL, if `revision` has icons.
-pub fn add(thing: &mut Value, revision: DemoRevision) {
+pub fn add_icons(thing: &mut Value, revision: DemoRevision) {
     if revision.has_icons() {
         thing["icons"] = json!([
             {"src": format!("data:image/png;base64,{LOGO_PNG}"), "mimeType": "image/png", "sizes": ["16x16"]},

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
-use super::message::{RpcError, locked};
+use super::message::{RpcError, lock_unpoisoned};
 use super::revision::DemoRevision;
 
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
@@ -29,7 +29,7 @@ impl Default for LogSettings {
 impl LogSettings {
     /// Answers `logging/setLevel`.
     pub fn set_level(&self, params: &Map<String, Value>) -> Result<Value, RpcError> {
-        *locked(&self.level) = rank(params.get("level"))?;
+        *lock_unpoisoned(&self.level) = rank(params.get("level"))?;
         Ok(json!({}))
     }
 
@@ -39,7 +39,7 @@ impl LogSettings {
     pub fn wants(&self, level: &str, params: &Map<String, Value>, revision: DemoRevision) -> Result<bool, RpcError> {
         let severity = rank(Some(&level.into()))?;
         if !revision.is_stateless() {
-            return Ok(severity >= *locked(&self.level));
+            return Ok(severity >= *lock_unpoisoned(&self.level));
         }
         match params.get("_meta").and_then(|meta| meta.get(LOG_LEVEL_KEY)) {
             Some(wanted) => Ok(severity >= rank(Some(wanted))?),
@@ -49,7 +49,7 @@ impl LogSettings {
 }
 
 /// Returns the notification of a log message.
-pub fn entry(level: &str, message: &str) -> Value {
+pub fn log_notification(level: &str, message: &str) -> Value {
     let params = json!({"level": level, "logger": "harbour", "data": {"message": message}});
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::client_link::{CallContext, CallStop, SteppedWait};
 use super::questions::{ClientNeed, ServerQuestion};
-use super::tools::{plain, structured};
+use super::tools::{structured_result, text_result};
 
 /// `unload_ship`: unloads one container after the other, optionally after a signature.
 pub fn unload_ship(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
@@ -23,7 +23,7 @@ pub fn unload_ship(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Re
     let duration = Duration::from_secs_f64(interval_ms / 1000.0 * f64::from(containers));
     talk.wait(SteppedWait { duration, steps: containers })?;
     let text = format!("Unloaded {containers} containers, signed for by {}.", signature["content"]["name"]);
-    Ok(structured(&json!({"unloaded": containers}), text, talk.revision()))
+    Ok(structured_result(&json!({"unloaded": containers}), text, talk.revision()))
 }
 
 fn signature() -> ServerQuestion {
@@ -38,5 +38,5 @@ fn signature() -> ServerQuestion {
 /// `survey_hull`: waits in three short steps.
 pub fn survey_hull(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<Value, CallStop> {
     talk.wait(SteppedWait { duration: Duration::from_millis(150), steps: 3 })?;
-    Ok(plain("The hull is sound."))
+    Ok(text_result("The hull is sound."))
 }

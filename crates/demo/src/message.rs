@@ -22,7 +22,7 @@ pub trait Outbox: Send + Sync {
     fn send(&self, message: Value);
 
     /// Returns the outbox for messages that are unrelated to the exchange or outlive it. `None` by default.
-    fn aside(&self) -> Option<Arc<dyn Outbox>> {
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
         None
     }
 }
@@ -159,18 +159,18 @@ impl Outbox for BatchOutbox {
         if message.get("method").is_some() {
             self.out.send(message);
         } else {
-            locked(&self.replies).push(message);
+            lock_unpoisoned(&self.replies).push(message);
         }
     }
 
-    fn aside(&self) -> Option<Arc<dyn Outbox>> {
-        self.out.aside()
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
+        self.out.session_outbox()
     }
 }
 
 impl Drop for BatchOutbox {
     fn drop(&mut self) {
-        let replies = std::mem::take(&mut *locked(&self.replies));
+        let replies = std::mem::take(&mut *lock_unpoisoned(&self.replies));
         if !replies.is_empty() {
             self.out.send(Value::Array(replies));
         }
@@ -178,7 +178,7 @@ impl Drop for BatchOutbox {
 }
 
 /// Locks a mutex, ignoring poisoning: no panic leaves partial changes behind.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

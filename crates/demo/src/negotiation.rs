@@ -8,7 +8,9 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 
-use super::message::{INVALID_REQUEST, IncomingRequest, METHOD_NOT_FOUND, RpcError, UNSUPPORTED_VERSION, locked};
+use super::message::{
+    INVALID_REQUEST, IncomingRequest, METHOD_NOT_FOUND, RpcError, UNSUPPORTED_VERSION, lock_unpoisoned,
+};
 use super::revision::DemoRevision;
 
 pub const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -31,21 +33,21 @@ impl RevisionNegotiation {
     }
 
     /// Creates the negotiation of a single stateless request.
-    pub fn stateless(&self) -> Option<Self> {
+    pub fn for_request(&self) -> Option<Self> {
         let revision = self.pinned.unwrap_or(DemoRevision::LATEST);
         let agreed = revision.is_stateless().then_some(revision);
         agreed.map(|_| Self { pinned: self.pinned, is_session: false, agreed: Mutex::new(agreed) })
     }
 
     /// Creates the negotiation of a session that begins with `initialize`.
-    pub fn handshake(&self) -> Option<Self> {
+    pub fn for_session(&self) -> Option<Self> {
         let is_spoken = !self.pinned.is_some_and(DemoRevision::is_stateless);
         is_spoken.then(|| Self { pinned: self.pinned, is_session: true, agreed: Mutex::default() })
     }
 
     /// Returns the negotiated revision, if there is one yet.
-    pub fn agreed(&self) -> Option<DemoRevision> {
-        *locked(&self.agreed)
+    pub fn negotiated(&self) -> Option<DemoRevision> {
+        *lock_unpoisoned(&self.agreed)
     }
 
     /// Returns the supported revisions, newest first, regardless of the negotiated one.
@@ -62,7 +64,7 @@ impl RevisionNegotiation {
     ///
     /// Fails if the request is not valid on this connection.
     pub fn admit(&self, request: &IncomingRequest) -> Result<DemoRevision, RpcError> {
-        let mut agreed = locked(&self.agreed);
+        let mut agreed = lock_unpoisoned(&self.agreed);
         let revision = match (*agreed, self.pinned) {
             (Some(revision), _) if revision.is_stateless() => self.admit_stateless(request)?,
             (Some(revision), _) => self.admit_to_session(revision, request)?,
@@ -92,13 +94,13 @@ impl RevisionNegotiation {
             let requested = request.params.get("protocolVersion").and_then(Value::as_str);
             return Err(self.unsupported(requested.unwrap_or_default()));
         }
-        let requested = declared_version(request).ok_or_else(|| missing(PROTOCOL_VERSION_KEY))?;
+        let requested = declared_version(request).ok_or_else(|| missing_key(PROTOCOL_VERSION_KEY))?;
         // Check the version first: another version may require other keys.
         let revision = DemoRevision::parse(requested)
             .filter(|revision| revision.is_stateless())
             .ok_or_else(|| self.unsupported(requested))?;
         if !meta(&request.params).is_some_and(|meta| meta.get(CLIENT_CAPABILITIES_KEY).is_some_and(Value::is_object)) {
-            return Err(missing(CLIENT_CAPABILITIES_KEY));
+            return Err(missing_key(CLIENT_CAPABILITIES_KEY));
         }
         Ok(revision)
     }
@@ -141,7 +143,7 @@ fn before_initialize(request: &IncomingRequest) -> RpcError {
     RpcError::new(INVALID_REQUEST, "the first request must be `initialize`")
 }
 
-fn missing(key: &str) -> RpcError {
+fn missing_key(key: &str) -> RpcError {
     RpcError::invalid_params(format!(
         "`params._meta` must have `{key}`, unless the connection begins with `initialize`"
     ))

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::message::locked;
+use super::message::lock_unpoisoned;
 
 pub const TIDE_URI: &str = "harbour://tide";
 pub const BUOY_URI: &str = "harbour://buoy";
@@ -50,12 +50,12 @@ pub enum HarbourEvent {
 
 impl HarbourState {
     pub fn view(&self) -> HarbourView {
-        *locked(&self.view)
+        *lock_unpoisoned(&self.view)
     }
 
     /// Applies a change. Returns the text to reply with, and the event if the state changed.
     pub fn apply(&self, change: HarbourChange) -> (String, Option<HarbourEvent>) {
-        let mut view = locked(&self.view);
+        let mut view = lock_unpoisoned(&self.view);
         let (is_new, done, event) = match change {
             HarbourChange::RaiseTide => {
                 view.tide += 10;
@@ -80,11 +80,11 @@ impl HarbourState {
 
     /// Records that the user has visited the page.
     pub fn grant_papers(&self) {
-        *locked(&self.has_papers) = true;
+        *lock_unpoisoned(&self.has_papers) = true;
     }
 
     /// Consumes the papers. Returns whether there were any.
     pub fn take_papers(&self) -> bool {
-        std::mem::take(&mut *locked(&self.has_papers))
+        std::mem::take(&mut *lock_unpoisoned(&self.has_papers))
     }
 }

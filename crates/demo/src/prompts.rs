@@ -113,13 +113,13 @@ const PILOT_PROMPT: DemoPrompt = DemoPrompt {
 /// The prompt that is listed only after `learn_shanty`.
 const SHANTY: &str = "shanty";
 
-fn known(view: HarbourView) -> impl Iterator<Item = &'static DemoPrompt> {
+fn listed_prompts(view: HarbourView) -> impl Iterator<Item = &'static DemoPrompt> {
     PROMPTS.iter().filter(move |prompt| view.has_shanty || prompt.name != SHANTY)
 }
 
 pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     let asking = revision.is_stateless().then_some(&PILOT_PROMPT);
-    known(view).chain(asking).map(|prompt| define(prompt, revision)).collect()
+    listed_prompts(view).chain(asking).map(|prompt| define(prompt, revision)).collect()
 }
 
 fn define(prompt: &DemoPrompt, revision: DemoRevision) -> Value {
@@ -150,7 +150,7 @@ fn define(prompt: &DemoPrompt, revision: DemoRevision) -> Value {
 /// # Errors
 ///
 /// Fails with invalid params for an unknown prompt or argument.
-pub fn fill_in(params: &Map<String, Value>, view: HarbourView) -> Result<Value, RpcError> {
+pub fn expand(params: &Map<String, Value>, view: HarbourView) -> Result<Value, RpcError> {
     let prompt = find(params.get("name"), view)?;
     let none = Map::new();
     let given = match params.get("arguments") {
@@ -158,7 +158,7 @@ pub fn fill_in(params: &Map<String, Value>, view: HarbourView) -> Result<Value, 
         Some(Value::Object(given)) => given,
         Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
-    check(prompt, given)?;
+    check_arguments(prompt, given)?;
     let argument = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = match prompt.name {
         "welcome" => {
@@ -209,12 +209,12 @@ pub fn suggestions(
 
 fn find(name: Option<&Value>, view: HarbourView) -> Result<&'static DemoPrompt, RpcError> {
     let name = name.and_then(Value::as_str).ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
-    known(view)
+    listed_prompts(view)
         .find(|prompt| prompt.name == name)
         .ok_or_else(|| RpcError::invalid_params(format!("unknown prompt `{name}`")))
 }
 
-fn check(prompt: &DemoPrompt, given: &Map<String, Value>) -> Result<(), RpcError> {
+fn check_arguments(prompt: &DemoPrompt, given: &Map<String, Value>) -> Result<(), RpcError> {
     let required = prompt.arguments.iter().filter(|argument| argument.is_required);
     for DemoPromptArgument { name, .. } in required {
         if !given.contains_key(*name) {
@@ -247,7 +247,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, arguments: Value, expected: &str) {
         let params = json!({"name": name, "arguments": arguments});
-        let found = match super::fill_in(params.as_object().unwrap(), HarbourView::default()) {
+        let found = match super::expand(params.as_object().unwrap(), HarbourView::default()) {
             Ok(result) => result["messages"][0]["content"]["text"].to_string(),
             Err(error) => error.message,
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::call_signal::CallSignal;
-use super::message::{Outbox, locked};
+use super::message::{Outbox, lock_unpoisoned};
 
 /// A client capability that a question requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,12 +90,12 @@ impl PendingQuestions {
     /// Returns `None` if the alarm rings first. The request is then cancelled.
     pub fn ask(&self, mut request: Value, alarm: &Arc<CallSignal>, out: &dyn Outbox) -> Option<Value> {
         let id = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed) + 1);
-        locked(&self.waiting).insert(id.clone(), Arc::clone(alarm));
+        lock_unpoisoned(&self.waiting).insert(id.clone(), Arc::clone(alarm));
         request["jsonrpc"] = "2.0".into();
         request["id"] = id.as_str().into();
         out.send(request);
-        let response = alarm.fetch(&id);
-        if locked(&self.waiting).remove(&id).is_some() && response.is_none() {
+        let response = alarm.wait_for_answer(&id);
+        if lock_unpoisoned(&self.waiting).remove(&id).is_some() && response.is_none() {
             let params = json!({"requestId": id, "reason": "the call that asked has ended"});
             out.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
         }
@@ -105,7 +105,7 @@ impl PendingQuestions {
     /// Delivers a response to the waiting thread. Ignores unknown ids.
     pub fn answer(&self, id: &Value, response: Value) {
         let Some(id) = id.as_str() else { return };
-        if let Some(alarm) = locked(&self.waiting).remove(id) {
+        if let Some(alarm) = lock_unpoisoned(&self.waiting).remove(id) {
             alarm.deliver(id, response);
         }
     }

@@ -50,7 +50,7 @@ pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     }
     let define = |(uri, name, title, description, mime_type)| {
         let resource = json!({"uri": uri, "name": name, "description": description, "mimeType": mime_type});
-        titled(resource, title, revision)
+        with_title(resource, title, revision)
     };
     resources.into_iter().map(define).collect()
 }
@@ -62,12 +62,12 @@ pub fn templates(revision: DemoRevision) -> Vec<Value> {
     ];
     let define = |(uri, name, title, description)| {
         let template = json!({"uriTemplate": uri, "name": name, "description": description, "mimeType": "text/plain"});
-        titled(template, title, revision)
+        with_title(template, title, revision)
     };
     templates.map(define).into()
 }
 
-fn titled(mut definition: Value, title: &str, revision: DemoRevision) -> Value {
+fn with_title(mut definition: Value, title: &str, revision: DemoRevision) -> Value {
     if revision.has_titles() {
         definition["title"] = title.into();
     }
@@ -102,7 +102,7 @@ pub fn read(uri: &str, revision: DemoRevision, view: HarbourView) -> Result<Reso
             Some(file) => (file, 3_600_000),
             None => {
                 let berth = berth_of(uri).ok_or_else(|| not_found(uri, revision))?;
-                (plain(uri, &occupant_of(&berth)), 60_000)
+                (plain(uri, &berth_text(&berth)), 60_000)
             }
         },
     };
@@ -134,7 +134,7 @@ pub fn split_berth(berth: &str) -> Option<(&str, &str)> {
     berth.split_once('-')
 }
 
-fn occupant_of(berth: &str) -> String {
+fn berth_text(berth: &str) -> String {
     match BERTHS.iter().find(|(name, _)| *name == berth) {
         Some((_, ship)) => format!("At berth {berth} lies {ship}."),
         None => format!("Berth {berth} is free."),

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::client_link::{CallContext, CallStop, RequestLine, SteppedWait, check_needs};
-use super::message::{RpcError, locked};
+use super::message::{RpcError, lock_unpoisoned};
 use super::questions::ServerQuestion;
 use super::revision::DemoRevision;
 
@@ -67,7 +67,7 @@ impl ParkedCalls {
     }
 
     fn take(&self, state: &Value) -> Result<ParkedCall, RpcError> {
-        let mut parked = locked(&self.parked);
+        let mut parked = lock_unpoisoned(&self.parked);
         let place = parked.iter().position(|parked| *state == parked.state);
         place
             .and_then(|place| parked.remove(place))
@@ -76,14 +76,14 @@ impl ParkedCalls {
 
     /// Parks a conversation and returns the result for the client to continue with.
     pub fn park(&self, conversation: RoundState, questions: &[ServerQuestion]) -> Value {
-        let state = fresh_state();
+        let state = random_state();
         let mut result = json!({"requestState": state});
         if !questions.is_empty() {
             let requests = questions.iter().map(|question| (question.key.clone(), question.to_request()));
             result["inputRequests"] = requests.collect::<Map<_, _>>().into();
         }
         let asked = questions.iter().map(|question| question.key.clone()).collect();
-        let mut parked = locked(&self.parked);
+        let mut parked = lock_unpoisoned(&self.parked);
         if parked.len() >= MAX_PARKED {
             parked.pop_front();
         }
@@ -98,7 +98,7 @@ pub fn nonce() -> u64 {
 }
 
 /// Returns a state that only survives if strings are not parsed, trimmed or normalised.
-fn fresh_state() -> String {
+fn random_state() -> String {
     let nonce = nonce();
     // The accent is written in two ways, and the escapes are literal text.
     format!(" {{\"nonce\":\"{nonce:016x}\"}} \\u0041\\n\\\\ \u{e9}e\u{301} 港 ⚓\u{2028}\t%2B+/= ")
@@ -146,7 +146,7 @@ impl CallContext for RoundReplay {
         self.line.wait(wait)
     }
 
-    fn tell(&self, notification: Value) {
+    fn notify(&self, notification: Value) {
         self.line.out.send(notification);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::client_link::{CallContext, CallStop};
 use super::questions::{ClientNeed, ServerQuestion};
-use super::tools::{plain, structured};
+use super::tools::{structured_result, text_result};
 
 /// Maximum number of turns, after which the model must answer without the tool.
 const MAX_TURNS: usize = 3;
@@ -15,12 +15,12 @@ pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Resu
     let with_tools = given.get("tools") == Some(&Value::Bool(true));
     let mut messages = vec![json!({"role": "user", "content": {"type": "text", "text": question}})];
     for turn in 1..=MAX_TURNS {
-        let answer = talk.ask_one(turn_of_model(turn, &messages, with_tools))?;
+        let answer = talk.ask_one(model_turn(turn, &messages, with_tools))?;
         let uses = tool_uses(&answer["content"]);
         if uses.is_empty() {
             let text =
                 text_of(&answer["content"]).ok_or_else(|| CallStop::Failed("The model gave no text.".to_owned()))?;
-            return Ok(structured(&json!({"text": text, "model": answer["model"]}), text, talk.revision()));
+            return Ok(structured_result(&json!({"text": text, "model": answer["model"]}), text, talk.revision()));
         }
         messages.push(json!({"role": "assistant", "content": answer["content"]}));
         messages.push(json!({"role": "user", "content": uses.into_iter().map(tide_table).collect::<Vec<_>>()}));
@@ -28,7 +28,7 @@ pub fn ask_model(given: &Map<String, Value>, talk: &mut dyn CallContext) -> Resu
     Err(CallStop::Failed(format!("After {MAX_TURNS} turns the model still has not answered.")))
 }
 
-fn turn_of_model(turn: usize, messages: &[Value], with_tools: bool) -> ServerQuestion {
+fn model_turn(turn: usize, messages: &[Value], with_tools: bool) -> ServerQuestion {
     let mut params = json!({
         "messages": messages,
         "systemPrompt": "You are a harbour master of few words.",
@@ -71,5 +71,5 @@ pub fn show_roots(_: &Map<String, Value>, talk: &mut dyn CallContext) -> Result<
     let answer = talk.ask_one(ServerQuestion { key: "roots".to_owned(), need: ClientNeed::Roots, params: None })?;
     let roots = answer["roots"].as_array().ok_or_else(|| CallStop::Failed(format!("These are no roots: {answer}")))?;
     let lines: Vec<_> = roots.iter().map(|root| root["uri"].as_str().unwrap_or("(no URI)")).collect();
-    Ok(plain(&if lines.is_empty() { "(no roots)".to_owned() } else { lines.join("\n") }))
+    Ok(text_result(&if lines.is_empty() { "(no roots)".to_owned() } else { lines.join("\n") }))
 }

@@ -20,7 +20,7 @@ use super::calls::RunningCalls;
 use super::logging::LogSettings;
 use super::message::{
     BatchOutbox, INVALID_REQUEST, IncomingMessage, IncomingRequest, METHOD_NOT_FOUND, Outbox, PARSE_ERROR, RpcError,
-    classify, locked, result_reply,
+    classify, lock_unpoisoned, result_reply,
 };
 use super::negotiation::{CLIENT_CAPABILITIES_KEY, RevisionNegotiation};
 use super::pages::page;
@@ -101,7 +101,7 @@ impl DemoServer {
     pub fn handle_incoming(&self, incoming: IncomingMessage, out: &Arc<dyn Outbox>) {
         match incoming {
             IncomingMessage::Request(request) => self.handle_request(request, out),
-            IncomingMessage::Notification { method, params } => self.notice(&method, &params),
+            IncomingMessage::Notification { method, params } => self.handle_notification(&method, &params),
             IncomingMessage::Response { id, response } => self.questions.answer(&id, response),
             IncomingMessage::Ignored => {}
         }
@@ -117,31 +117,31 @@ impl DemoServer {
     }
 
     /// Returns the negotiated revision, if there is one yet.
-    pub fn agreed(&self) -> Option<DemoRevision> {
-        self.negotiation.agreed()
+    pub fn negotiated(&self) -> Option<DemoRevision> {
+        self.negotiation.negotiated()
     }
 
     /// Returns the input schema of the tool `name` in the negotiated revision.
     pub fn input_schema(&self, name: &str) -> Option<Value> {
-        let tools = tools::definitions(self.agreed()?, self.port.view());
+        let tools = tools::definitions(self.negotiated()?, self.port.view());
         tools.into_iter().find(|tool| tool["name"] == name).map(|mut tool| tool["inputSchema"].take())
     }
 
     /// Cancels all calls and listens of this connection without replies.
-    pub fn withdraw(&self) {
+    pub fn cancel_pending(&self) {
         self.calls.cancel_all();
         self.subscriptions.cancel_all(self.connection);
     }
 
     /// Cancels all calls, tasks and listens without replies, and stops the periodic changes.
     pub fn close(&self) {
-        self.withdraw();
+        self.cancel_pending();
         self.tasks.close();
-        self.closing.ring();
+        self.closing.cancel();
     }
 
     fn handle_batch(&self, batch: Vec<Value>, out: &Arc<dyn Outbox>) {
-        let has_batches = self.negotiation.agreed().is_some_and(DemoRevision::has_batches);
+        let has_batches = self.negotiation.negotiated().is_some_and(DemoRevision::has_batches);
         let refusal = match (has_batches, batch.is_empty()) {
             // 2025-03-26 basic/lifecycle: `initialize` must not be part of a batch, so it came before.
             (false, _) => "batches need a connection initialized at 2025-03-26",
@@ -161,7 +161,7 @@ impl DemoServer {
         out.send(RpcError::new(INVALID_REQUEST, refusal).reply(Value::Null));
     }
 
-    fn notice(&self, method: &str, params: &Map<String, Value>) {
+    fn handle_notification(&self, method: &str, params: &Map<String, Value>) {
         if method == "notifications/cancelled"
             && let Some(id) = params.get("requestId")
         {
@@ -193,11 +193,11 @@ impl DemoServer {
         let RequestExchange { request, revision, .. } = exchange;
         let result = match request.method.as_str() {
             "tools/call" => return self.call_tool(exchange),
-            "prompts/get" if asks(request, "name", prompts::PILOT, revision) => {
-                return self.play_round(exchange, Box::new(elicitation::pilot_prompt));
+            "prompts/get" if names_asking_item(request, "name", prompts::PILOT, revision) => {
+                return self.run_round(exchange, Box::new(elicitation::pilot_prompt));
             }
-            "resources/read" if asks(request, "uri", LOG_URI, revision) => {
-                return self.play_round(exchange, Box::new(elicitation::harbour_log));
+            "resources/read" if names_asking_item(request, "uri", LOG_URI, revision) => {
+                return self.run_round(exchange, Box::new(elicitation::harbour_log));
             }
             "subscriptions/listen" if revision.is_stateless() => return self.listen(exchange),
             "tasks/result" if revision.has_core_tasks() => return self.task_result(exchange),
@@ -206,7 +206,7 @@ impl DemoServer {
                 let reading = resources::read(resources::uri_of(&request.params)?, revision, self.port.view())?;
                 cacheable(reading.result, reading.ttl_ms, revision)
             }
-            "prompts/get" => prompts::fill_in(&request.params, self.port.view())?,
+            "prompts/get" => prompts::expand(&request.params, self.port.view())?,
             "completion/complete" => completion::complete(&request.params, revision, self.port.view())?,
             _ if revision.is_stateless() => self.answer_stateless(request, revision)?,
             _ => self.answer_in_session(request, revision)?,
@@ -231,7 +231,7 @@ impl DemoServer {
         let params = &request.params;
         match request.method.as_str() {
             "initialize" => {
-                *locked(&self.capabilities) = params.get("capabilities").cloned().unwrap_or_default();
+                *lock_unpoisoned(&self.capabilities) = params.get("capabilities").cloned().unwrap_or_default();
                 Ok(self.initialize(revision))
             }
             "ping" => Ok(json!({})),
@@ -267,7 +267,7 @@ impl DemoServer {
         let has_resource = |uri: &str| resources::read(uri, revision, self.port.view()).is_ok();
         let declares_tasks = self.declares_tasks(request, revision);
         let has_task = |id: &str| declares_tasks && self.tasks.has(id);
-        let filter = ListenFilter::honoured(&request.params, has_resource, has_task)?;
+        let filter = ListenFilter::from_params(&request.params, has_resource, has_task)?;
         self.subscriptions.listen(self.connection, &request.id, filter, out)?;
         Ok(None)
     }
@@ -275,14 +275,14 @@ impl DemoServer {
     /// Returns the client capabilities, as declared in this request or in `initialize`.
     fn capabilities_of_client(&self, request: &IncomingRequest, revision: DemoRevision) -> Value {
         if !revision.is_stateless() {
-            return locked(&self.capabilities).clone();
+            return lock_unpoisoned(&self.capabilities).clone();
         }
         request.params.get("_meta").map(|meta| meta[CLIENT_CAPABILITIES_KEY].clone()).unwrap_or_default()
     }
 }
 
 /// Reports whether a request names the prompt, or the resource, that asks before it answers.
-fn asks(request: &IncomingRequest, field: &str, name: &str, revision: DemoRevision) -> bool {
+fn names_asking_item(request: &IncomingRequest, field: &str, name: &str, revision: DemoRevision) -> bool {
     revision.is_stateless() && request.params.get(field).is_some_and(|named| named == name)
 }
 

@@ -4,14 +4,14 @@
 pub fn hex_digest(bytes: &[u8]) -> String {
     let mut state = square_roots();
     let constants = cube_roots();
-    for block in padded(bytes).chunks_exact(64) {
+    for block in pad_message(bytes).chunks_exact(64) {
         compress(&mut state, block, &constants);
     }
     state.iter().map(|word| format!("{word:08x}")).collect()
 }
 
 /// Pads the message with a one bit, zeros and the length in bits to whole blocks.
-fn padded(bytes: &[u8]) -> Vec<u8> {
+fn pad_message(bytes: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
     while padded.len() % 64 != 56 {
@@ -55,26 +55,26 @@ fn schedule(block: &[u8]) -> [u32; 64] {
 
 /// Returns the first 32 fractional bits of the square roots of the first eight primes.
 fn square_roots() -> [u32; 8] {
-    fractions(2)
+    root_fractions(2)
 }
 
 /// Returns the first 32 fractional bits of the cube roots of the first 64 primes.
 fn cube_roots() -> [u32; 64] {
-    fractions(3)
+    root_fractions(3)
 }
 
 /// Returns the first 32 fractional bits of the roots of the first primes.
-fn fractions<const COUNT: usize>(degree: u32) -> [u32; COUNT] {
+fn root_fractions<const COUNT: usize>(degree: u32) -> [u32; COUNT] {
     let mut primes = (2_u128..).filter(|number| (2..*number).all(|divisor| number % divisor != 0));
     std::array::from_fn(|_| {
         let prime = primes.next().expect("there is always another prime");
         // The root of prime * 2^(32 * degree) is the root of the prime with 32 fractional bits.
-        root(prime << (32 * degree), degree) as u32
+        integer_root(prime << (32 * degree), degree) as u32
     })
 }
 
 /// Returns the largest integer root. The root has less than 37 bits here.
-fn root(number: u128, degree: u32) -> u128 {
+fn integer_root(number: u128, degree: u32) -> u128 {
     (0..37).rev().fold(0, |root, bit| {
         let larger = root | 1 << bit;
         if larger.pow(degree) <= number { larger } else { root }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::message::{INVALID_REQUEST, Outbox, RpcError, locked};
+use super::message::{INVALID_REQUEST, Outbox, RpcError, lock_unpoisoned};
 use super::server::{DemoServer, DemoServerOptions};
 
 /// Maximum length of a line. Longer lines are skipped and rejected.
@@ -45,8 +45,8 @@ pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + 
     let lines = Arc::new(LineOutbox::new(output));
     let out: Arc<dyn Outbox> = Arc::clone(&lines) as _;
     let ended = std::thread::scope(|scope| {
-        scope.spawn(|| server.turn_tides(&*out));
-        let ended = answer(server, input, &lines, &out);
+        scope.spawn(|| server.run_tide_changes(&*out));
+        let ended = answer_lines(server, input, &lines, &out);
         server.close();
         ended
     });
@@ -58,7 +58,7 @@ pub fn serve(server: &DemoServer, input: &mut dyn BufRead, output: impl Write + 
 }
 
 /// Answers line by line until the input ends or the output fails.
-fn answer<W: Write>(
+fn answer_lines<W: Write>(
     server: &DemoServer,
     input: &mut dyn BufRead,
     lines: &LineOutbox<W>,
@@ -93,17 +93,17 @@ impl<W: Write> LineOutbox<W> {
     }
 
     fn take_error(&self) -> Option<io::Error> {
-        locked(&self.error).take()
+        lock_unpoisoned(&self.error).take()
     }
 }
 
 impl<W: Write + Send> Outbox for LineOutbox<W> {
     fn send(&self, message: Value) {
         let line = format!("{message}\n");
-        let mut output = locked(&self.output);
+        let mut output = lock_unpoisoned(&self.output);
         let written = output.write_all(line.as_bytes()).and_then(|()| output.flush());
         if let Err(error) = written {
-            locked(&self.error).get_or_insert(error);
+            lock_unpoisoned(&self.error).get_or_insert(error);
         }
     }
 }

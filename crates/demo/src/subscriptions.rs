@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
-use super::message::{INTERNAL_ERROR, Outbox, RpcError, locked};
+use super::message::{INTERNAL_ERROR, Outbox, RpcError, lock_unpoisoned};
 use super::port::HarbourEvent;
 
 const SUBSCRIPTION_ID_KEY: &str = "io.modelcontextprotocol/subscriptionId";
@@ -58,7 +58,7 @@ impl DemoSubscriptions {
     ///
     /// Fails if there are too many subscriptions.
     pub fn subscribe(&self, uri: &str) -> Result<Value, RpcError> {
-        let mut uris = locked(&self.uris);
+        let mut uris = lock_unpoisoned(&self.uris);
         if uris.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
@@ -68,7 +68,7 @@ impl DemoSubscriptions {
 
     /// Answers `resources/unsubscribe`. Succeeds without a subscription, too.
     pub fn unsubscribe(&self, uri: &str) -> Value {
-        locked(&self.uris).remove(uri);
+        lock_unpoisoned(&self.uris).remove(uri);
         json!({})
     }
 
@@ -84,7 +84,7 @@ impl DemoSubscriptions {
         filter: ListenFilter,
         out: &Arc<dyn Outbox>,
     ) -> Result<(), RpcError> {
-        let mut listens = locked(&self.listens);
+        let mut listens = lock_unpoisoned(&self.listens);
         if listens.len() >= MAX_SUBSCRIPTIONS {
             return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
         }
@@ -96,22 +96,22 @@ impl DemoSubscriptions {
     }
 
     pub fn is_listening(&self, connection: u64, id: &Value) -> bool {
-        locked(&self.listens).iter().any(|listen| listen.is(connection, id))
+        lock_unpoisoned(&self.listens).iter().any(|listen| listen.matches(connection, id))
     }
 
     /// Ends the listen `id`, if it exists, without a message, as the client asked for it.
     pub fn cancel(&self, connection: u64, id: &Value) {
-        locked(&self.listens).retain(|listen| !listen.is(connection, id));
+        lock_unpoisoned(&self.listens).retain(|listen| !listen.matches(connection, id));
     }
 
     /// Ends all listens of a connection without a message.
     pub fn cancel_all(&self, connection: u64) {
-        locked(&self.listens).retain(|listen| listen.connection != connection);
+        lock_unpoisoned(&self.listens).retain(|listen| listen.connection != connection);
     }
 
     /// Ends all listens and returns their number. `result` is the result of each, without its `_meta`.
     pub fn end_all(&self, ending: ListenEnding, result: &Value) -> usize {
-        let ended = std::mem::take(&mut *locked(&self.listens));
+        let ended = std::mem::take(&mut *lock_unpoisoned(&self.listens));
         for listen in &ended {
             listen.end(ending, result.clone());
         }
@@ -119,10 +119,10 @@ impl DemoSubscriptions {
     }
 
     /// Notifies a handshake client of an event, if it is a list change or a subscribed resource.
-    pub fn announce_unasked(&self, event: HarbourEvent, out: &dyn Outbox) {
-        let (method, params) = wording(event);
+    pub fn notify_session(&self, event: HarbourEvent, out: &dyn Outbox) {
+        let (method, params) = notification_of(event);
         let is_wanted = match event {
-            HarbourEvent::ResourceUpdated(uri) => locked(&self.uris).contains(uri),
+            HarbourEvent::ResourceUpdated(uri) => lock_unpoisoned(&self.uris).contains(uri),
             _ => true,
         };
         if is_wanted {
@@ -131,10 +131,10 @@ impl DemoSubscriptions {
     }
 
     /// Notifies all listens that requested an event.
-    pub fn announce(&self, event: HarbourEvent) {
-        let (method, params) = wording(event);
+    pub fn notify_listens(&self, event: HarbourEvent) {
+        let (method, params) = notification_of(event);
         // Hold the lock, so that no notification follows the end of a listen.
-        for listen in &*locked(&self.listens) {
+        for listen in &*lock_unpoisoned(&self.listens) {
             let is_wanted = match event {
                 HarbourEvent::ResourceUpdated(uri) => listen.filter.uris.iter().any(|wanted| wanted == uri),
                 _ => listen.filter.lists.contains(method),
@@ -146,8 +146,8 @@ impl DemoSubscriptions {
     }
 
     /// Notifies all listens that requested the task in `detail`.
-    pub fn announce_task(&self, detail: &Value) {
-        for listen in &*locked(&self.listens) {
+    pub fn notify_task(&self, detail: &Value) {
+        for listen in &*lock_unpoisoned(&self.listens) {
             if listen.filter.task_ids.iter().any(|id| detail["taskId"] == **id) {
                 listen.send("notifications/tasks", detail.clone());
             }
@@ -156,7 +156,7 @@ impl DemoSubscriptions {
 }
 
 impl OpenListen {
-    fn is(&self, connection: u64, id: &Value) -> bool {
+    fn matches(&self, connection: u64, id: &Value) -> bool {
         self.connection == connection && self.id == *id
     }
 
@@ -181,7 +181,7 @@ impl OpenListen {
     }
 }
 
-fn wording(event: HarbourEvent) -> (&'static str, Value) {
+fn notification_of(event: HarbourEvent) -> (&'static str, Value) {
     match event {
         HarbourEvent::ToolsChanged => ("notifications/tools/list_changed", json!({})),
         HarbourEvent::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
@@ -203,7 +203,7 @@ impl ListenFilter {
     /// # Errors
     ///
     /// Fails with invalid params if `notifications` is not an object.
-    pub fn honoured(
+    pub fn from_params(
         params: &Map<String, Value>,
         has_resource: impl Fn(&str) -> bool,
         has_task: impl Fn(&str) -> bool,
@@ -212,7 +212,8 @@ impl ListenFilter {
             return Err(RpcError::invalid_params("`notifications` must be an object"));
         };
         let is_wanted = |name: &str| wanted.get(name) == Some(&Value::Bool(true));
-        let lists = LISTS.into_iter().filter(|(name, _)| is_wanted(name)).map(|(_, event)| wording(event).0).collect();
+        let lists =
+            LISTS.into_iter().filter(|(name, _)| is_wanted(name)).map(|(_, event)| notification_of(event).0).collect();
         let known = |name: &str, has: &dyn Fn(&str) -> bool| -> Vec<String> {
             let named = wanted.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             named.filter(|name| has(name)).take(MAX_SUBSCRIPTIONS).map(str::to_owned).collect()
@@ -221,7 +222,7 @@ impl ListenFilter {
     }
 
     fn to_json(&self) -> Value {
-        let lists = LISTS.into_iter().filter(|(_, event)| self.lists.contains(wording(*event).0));
+        let lists = LISTS.into_iter().filter(|(_, event)| self.lists.contains(notification_of(*event).0));
         let mut json: Map<_, _> = lists.map(|(name, _)| (name.to_owned(), true.into())).collect();
         for (name, named) in [("resourceSubscriptions", &self.uris), ("taskIds", &self.task_ids)] {
             if !named.is_empty() {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::call_signal::CallSignal;
 use super::client_link::{CallContext, CallStop};
-use super::message::{INTERNAL_ERROR, RpcError, locked};
+use super::message::{INTERNAL_ERROR, RpcError, lock_unpoisoned};
 use super::resources::timestamp;
 use super::rounds::nonce;
 
@@ -76,12 +76,12 @@ impl TaskTable {
     /// Returns a sentence if too many tasks are running.
     pub fn create(&self, ttl_ms: Option<u64>) -> Result<Arc<DemoTask>, String> {
         let task = Arc::new(DemoTask::new(ttl_ms.unwrap_or(DEFAULT_TTL_MS)));
-        self.remember(&task)?;
+        self.insert(&task)?;
         Ok(task)
     }
 
-    fn remember(&self, task: &Arc<DemoTask>) -> Result<(), String> {
-        let mut all = locked(&self.all);
+    fn insert(&self, task: &Arc<DemoTask>) -> Result<(), String> {
+        let mut all = lock_unpoisoned(&self.all);
         all.retain(|known| !(known.has_ended() && known.born.elapsed() > Duration::from_millis(known.ttl_ms)));
         if all.len() >= MAX_TASKS {
             let oldest = all.iter().position(|known| known.has_ended());
@@ -99,32 +99,32 @@ impl TaskTable {
     pub fn find(&self, params: &Map<String, Value>) -> Result<Arc<DemoTask>, RpcError> {
         let id = params.get("taskId").and_then(Value::as_str);
         let id = id.ok_or_else(|| RpcError::invalid_params("`taskId` must be a string"))?;
-        let found = locked(&self.all).iter().find(|task| task.id == id).cloned();
+        let found = lock_unpoisoned(&self.all).iter().find(|task| task.id == id).cloned();
         found.ok_or_else(|| RpcError::invalid_params(format!("unknown task `{id}`")))
     }
 
     pub fn has(&self, id: &str) -> bool {
-        locked(&self.all).iter().any(|task| task.id == id)
+        lock_unpoisoned(&self.all).iter().any(|task| task.id == id)
     }
 
     /// Returns all tasks in the format of 2025-11-25.
     pub fn list(&self) -> Vec<Value> {
-        locked(&self.all).iter().map(|task| wire::handshake(task)).collect()
+        lock_unpoisoned(&self.all).iter().map(|task| wire::handshake_task(task)).collect()
     }
 
     /// Cancels all tasks.
     pub fn close(&self) {
-        for task in locked(&self.all).drain(..) {
+        for task in lock_unpoisoned(&self.all).drain(..) {
             task.cancel();
         }
     }
 }
 
 /// Starts a task on its own thread.
-pub fn begin(task: Arc<DemoTask>, play: TaskWork, crew: TaskServices) {
+pub fn start_task(task: Arc<DemoTask>, play: TaskWork, crew: TaskServices) {
     let worker = Arc::clone(&task);
     let thread = thread::Builder::new().name("demo-task".to_owned());
-    if let Err(error) = thread.spawn(move || run::carry_out(play, crew, worker)) {
+    if let Err(error) = thread.spawn(move || run::run_task(play, crew, worker)) {
         let error = RpcError::new(INTERNAL_ERROR, format!("no thread could be started: {error}"));
         task.enter(DemoTaskPhase::Failed(error.to_json()), "The work never began.");
     }
@@ -153,13 +153,13 @@ impl DemoTask {
     /// Cancels the task. Returns whether it was still running.
     pub fn cancel(&self) -> bool {
         let is_first = self.enter(DemoTaskPhase::Cancelled, "The work was called off.");
-        self.alarm.ring();
+        self.alarm.cancel();
         is_first
     }
 
     /// Delivers answers to the task. Ignores answers without an open question.
     pub fn answer(&self, given: &Map<String, Value>) {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         if let DemoTaskPhase::InputRequired(open) = &mut state.phase {
             for (key, answer) in given {
                 if open.remove(key).is_some() {
@@ -170,24 +170,24 @@ impl DemoTask {
     }
 
     /// Waits until the task ends or `watcher` rings. Returns whether the task ended.
-    pub fn ends_before(&self, watcher: &Arc<CallSignal>) -> bool {
+    pub fn wait_for_end(&self, watcher: &Arc<CallSignal>) -> bool {
         {
-            let mut state = locked(&self.state);
+            let mut state = lock_unpoisoned(&self.state);
             if state.phase.is_end() {
                 return true;
             }
             state.watchers.push(Arc::clone(watcher));
         }
-        watcher.fetch(ENDED).is_some()
+        watcher.wait_for_answer(ENDED).is_some()
     }
 
     fn has_ended(&self) -> bool {
-        locked(&self.state).phase.is_end()
+        lock_unpoisoned(&self.state).phase.is_end()
     }
 
     /// Changes the phase, unless the task has ended. Returns whether it changed.
     fn enter(&self, phase: DemoTaskPhase, message: &str) -> bool {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         if state.phase.is_end() {
             return false;
         }

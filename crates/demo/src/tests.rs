@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::message::{Outbox, locked};
+use super::message::{Outbox, lock_unpoisoned};
 use super::revision::DemoRevision;
 use super::server::{DemoServer, DemoServerOptions};
 
@@ -23,7 +23,7 @@ struct ChannelOutbox(Mutex<Sender<Value>>);
 impl Outbox for ChannelOutbox {
     fn send(&self, message: Value) {
         // The test may have stopped receiving.
-        let _ = locked(&self.0).send(message);
+        let _ = lock_unpoisoned(&self.0).send(message);
     }
 }
 
@@ -51,7 +51,7 @@ impl DemoServerHarness {
     }
 
     /// Creates a server with a negotiated `revision`.
-    fn settled(revision: &str) -> Self {
+    fn negotiated(revision: &str) -> Self {
         let harness = Self::new(None);
         if revision != MODERN {
             harness.request("initialize", json!({"protocolVersion": revision}));
@@ -84,7 +84,7 @@ impl DemoServerHarness {
     }
 
     /// Sends a request, with `_meta` in the stateless revision only.
-    fn ask(&self, revision: &str, method: &str, mut params: Value) -> Value {
+    fn request_in(&self, revision: &str, method: &str, mut params: Value) -> Value {
         if revision == MODERN {
             params["_meta"] = modern_meta();
         }
@@ -188,9 +188,9 @@ fn modern_results_are_complete_and_say_how_long_they_last() {
         ("prompts/get", json!({"name": "welcome", "arguments": {"name": "Ada"}}), false),
         ("tools/call", json!({"name": "fail"}), false),
     ];
-    let harness = DemoServerHarness::settled(MODERN);
+    let harness = DemoServerHarness::negotiated(MODERN);
     for (method, params, is_cacheable) in table {
-        let result = harness.ask(MODERN, method, params)["result"].take();
+        let result = harness.request_in(MODERN, method, params)["result"].take();
         assert_eq!(result["resultType"], "complete", "{method}");
         let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
         assert_eq!(server["name"], "demo", "{method}");
@@ -202,7 +202,7 @@ fn modern_results_are_complete_and_say_how_long_they_last() {
 #[test]
 fn failures_have_the_codes_of_their_revision() {
     for revision in revisions() {
-        let harness = DemoServerHarness::settled(revision);
+        let harness = DemoServerHarness::negotiated(revision);
         let not_found = if revision == MODERN { -32602 } else { -32002 };
         let table = [
             ("tools/call", json!({"name": "nothing"}), -32602),
@@ -213,10 +213,10 @@ fn failures_have_the_codes_of_their_revision() {
             ("nothing/at/all", json!({}), -32601),
         ];
         for (method, params, code) in table {
-            let reply = harness.ask(revision, method, params);
+            let reply = harness.request_in(revision, method, params);
             assert_eq!(reply["error"]["code"], code, "{revision} {method}");
         }
-        let reply = harness.ask(revision, "tools/call", json!({"name": "echo"}));
+        let reply = harness.request_in(revision, "tools/call", json!({"name": "echo"}));
         assert_eq!(reply["result"]["isError"], true);
         let text = &reply["result"]["content"][0]["text"];
         assert_eq!(*text, "The argument `text` is missing.");
@@ -247,7 +247,7 @@ fn messages_that_are_none_are_refused_and_notifications_never_answered() {
 #[test]
 fn slow_calls_report_progress_in_the_words_of_their_revision() {
     for revision in revisions() {
-        let harness = DemoServerHarness::settled(revision);
+        let harness = DemoServerHarness::negotiated(revision);
         let mut meta = if revision == MODERN { modern_meta() } else { json!({}) };
         meta["progressToken"] = "t".into();
         let arguments = json!({"seconds": 0.01, "steps": 2});
@@ -267,7 +267,7 @@ fn slow_calls_report_progress_in_the_words_of_their_revision() {
 
 #[test]
 fn a_cancelled_call_stops_at_once_and_is_not_answered() {
-    let harness = DemoServerHarness::settled("2025-11-25");
+    let harness = DemoServerHarness::negotiated("2025-11-25");
     let params = json!({"name": "slow", "arguments": {"seconds": 600}});
     let slow = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
     let cancel = |id: Value| {
@@ -305,7 +305,7 @@ fn batches_are_answered_together_in_the_one_revision_that_has_them() {
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 4}},
     ]);
     for revision in HANDSHAKES {
-        let harness = DemoServerHarness::settled(revision);
+        let harness = DemoServerHarness::negotiated(revision);
         harness.send(&batch);
         let reply = harness.receive();
         if revision == "2025-03-26" {
@@ -323,11 +323,11 @@ fn batches_are_answered_together_in_the_one_revision_that_has_them() {
 #[test]
 fn tools_come_in_pages() {
     for revision in revisions() {
-        let harness = DemoServerHarness::settled(revision);
-        let first = harness.ask(revision, "tools/list", json!({}))["result"].take();
+        let harness = DemoServerHarness::negotiated(revision);
+        let first = harness.request_in(revision, "tools/list", json!({}))["result"].take();
         assert_eq!(first["tools"].as_array().unwrap().len(), 15);
         let cursor = json!({"cursor": first["nextCursor"]});
-        let second = harness.ask(revision, "tools/list", cursor)["result"].take();
+        let second = harness.request_in(revision, "tools/list", cursor)["result"].take();
         assert!(!second["tools"].as_array().unwrap().is_empty());
         assert!(second.get("nextCursor").is_none());
     }

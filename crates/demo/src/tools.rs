@@ -58,7 +58,7 @@ pub enum DemoTaskSupport {
 
 impl DemoTaskSupport {
     /// Returns the task support of the tool `name`.
-    pub fn of(name: &str) -> Self {
+    pub fn of_tool(name: &str) -> Self {
         match name {
             "unload_ship" => Self::Optional,
             "survey_hull" => Self::Required,
@@ -96,8 +96,8 @@ pub fn call(params: &Map<String, Value>, around: &ToolInputs<'_>) -> Result<Demo
         Some(Value::Object(given)) => given,
         Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
-    if let Err(complaint) = arguments::check(&tool["inputSchema"], given) {
-        return Ok(DemoToolOutcome::Answer(failure(&complaint)));
+    if let Err(complaint) = arguments::check_arguments(&tool["inputSchema"], given) {
+        return Ok(DemoToolOutcome::Answer(error_result(&complaint)));
     }
     Ok(run(name, given, around))
 }
@@ -106,18 +106,18 @@ pub fn call(params: &Map<String, Value>, around: &ToolInputs<'_>) -> Result<Demo
 fn run(name: &str, given: &Map<String, Value>, around: &ToolInputs<'_>) -> DemoToolOutcome {
     let revision = around.revision;
     let answer = match name {
-        "echo" => plain(given["text"].as_str().unwrap_or_default()),
+        "echo" => text_result(given["text"].as_str().unwrap_or_default()),
         "add" => add(&given["a"], &given["b"], revision),
-        "fail" => failure("This tool always fails; that is what it is for."),
+        "fail" => error_result("This tool always fails; that is what it is for."),
         "slow" => return slow(given),
         "json_response" => {
             let value = json!({"received": given, "count": given.len()});
-            structured(&value, value.to_string(), revision)
+            structured_result(&value, value.to_string(), revision)
         }
-        "picture" => blocks(vec![content::logo()]),
+        "picture" => content_result(vec![content::logo()]),
         "mixed" => mixed(revision),
-        "environment" => plain(&listed(around.environment)),
-        "crane" => plain("Up it goes."),
+        "environment" => text_result(&environment_text(around.environment)),
+        "crane" => text_result("Up it goes."),
         "clear_customs" => clear_customs(given, around.mirrored),
         _ => return run_with_effect(name, given),
     };
@@ -171,9 +171,9 @@ fn add(a: &Value, b: &Value, revision: DemoRevision) -> Value {
     };
     // JSON has no infinity.
     if sum.is_null() {
-        return failure("The sum is too large for a number.");
+        return error_result("The sum is too large for a number.");
     }
-    structured(&json!({"sum": sum}), sum.to_string(), revision)
+    structured_result(&json!({"sum": sum}), sum.to_string(), revision)
 }
 
 fn slow(given: &Map<String, Value>) -> DemoToolOutcome {
@@ -182,7 +182,7 @@ fn slow(given: &Map<String, Value>) -> DemoToolOutcome {
     let plural = if steps == 1 { "" } else { "s" };
     DemoToolOutcome::Wait {
         wait: SteppedWait { duration: Duration::from_secs_f64(seconds), steps },
-        answer: plain(&format!("Waited {seconds} s in {steps} step{plural}.")),
+        answer: text_result(&format!("Waited {seconds} s in {steps} step{plural}.")),
     }
 }
 
@@ -190,12 +190,12 @@ fn mixed(revision: DemoRevision) -> Value {
     let mut caption = content::text("One block of every kind.");
     caption["annotations"] = json!({"audience": ["user"], "priority": 0.8});
     let greeting = resources::definitions(revision, HarbourView::default()).swap_remove(0);
-    blocks(vec![
+    content_result(vec![
         caption,
         content::logo(),
         content::horn(revision),
         content::link(revision, &greeting),
-        content::embedded(&resources::greeting()),
+        content::embed_resource(&resources::greeting()),
     ])
 }
 
@@ -205,30 +205,30 @@ fn clear_customs(given: &Map<String, Value>, mirrored: &[(String, String)]) -> V
         Some((_, value)) => format!("the header Mcp-Param-Region said {}", Value::from(value.as_str())),
         None => "there was no header".to_owned(),
     };
-    plain(&format!("Cleared for {}; {seen}.", given["region"]))
+    text_result(&format!("Cleared for {}; {seen}.", given["region"]))
 }
 
-fn listed(environment: &[String]) -> String {
+fn environment_text(environment: &[String]) -> String {
     if environment.is_empty() { "(no environment variables)".to_owned() } else { environment.join("\n") }
 }
 
-fn blocks(content: Vec<Value>) -> Value {
+fn content_result(content: Vec<Value>) -> Value {
     json!({"content": content, "isError": false})
 }
 
 /// Returns a text result.
-pub fn plain(text: &str) -> Value {
-    blocks(vec![content::text(text)])
+pub fn text_result(text: &str) -> Value {
+    content_result(vec![content::text(text)])
 }
 
 /// Returns an error result.
-pub fn failure(text: &str) -> Value {
+pub fn error_result(text: &str) -> Value {
     json!({"content": [content::text(text)], "isError": true})
 }
 
 /// Returns structured content with its text. Older revisions get only the text.
-pub fn structured(value: &Value, text: String, revision: DemoRevision) -> Value {
-    let mut result = blocks(vec![content::text(text)]);
+pub fn structured_result(value: &Value, text: String, revision: DemoRevision) -> Value {
+    let mut result = content_result(vec![content::text(text)]);
     if revision.has_structured_content() {
         result["structuredContent"] = value.clone();
     }
@@ -305,7 +305,7 @@ mod tests {
                 assert_eq!(has("annotations"), revision.has_tool_annotations(), "{name}");
                 assert!(revision.has_structured_content() || !has("outputSchema"), "{name}");
                 assert!(revision.has_icons() || !has("icons"), "{name}");
-                let is_task = DemoTaskSupport::of(name) != DemoTaskSupport::Forbidden;
+                let is_task = DemoTaskSupport::of_tool(name) != DemoTaskSupport::Forbidden;
                 assert_eq!(has("execution"), revision.has_core_tasks() && is_task, "{name}");
             }
         }

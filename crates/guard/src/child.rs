@@ -27,7 +27,7 @@ impl ChildProcess {
             Ok(Err(rustix::io::Errno::NOSYS)) => Ok(Self { child: Some(child), watched: None, mark }),
             Ok(Err(error)) => {
                 let _ = child.kill();
-                orphans::leave(child, mark);
+                orphans::reap_later(child, mark);
                 Err(error.into())
             }
             Err(error) => Err(error),
@@ -55,12 +55,12 @@ impl ChildProcess {
     }
 
     /// Kills the child and every process with its mark. Blocks.
-    pub fn end(mut self) {
+    pub fn kill_tree(mut self) {
         self.signal(Signal::KILL);
         let mark = self.mark.take();
         self.wait();
         if let Some(mark) = mark {
-            mark.kill_bearers();
+            mark.kill_marked();
         }
     }
 
@@ -85,7 +85,7 @@ impl ChildProcess {
                 },
                 Ok(Some(status)) => {
                     self.child = None;
-                    return how_it_ended(status);
+                    return exit_from_status(status);
                 }
                 Err(_) => break,
             }
@@ -94,7 +94,7 @@ impl ChildProcess {
     }
 }
 
-fn how_it_ended(status: std::process::ExitStatus) -> ProcessExit {
+fn exit_from_status(status: std::process::ExitStatus) -> ProcessExit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => ProcessExit::Code(code),
@@ -106,7 +106,7 @@ fn how_it_ended(status: std::process::ExitStatus) -> ProcessExit {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {
-            orphans::leave(child, self.mark.take());
+            orphans::reap_later(child, self.mark.take());
         }
     }
 }

@@ -25,8 +25,8 @@ pub(super) fn run() -> ! {
     sys::close_inherited();
     // The guard holds its server's secrets. It works without this setting.
     let _ = memory::protect_memory();
-    std::process::exit(match GuardProcess::begin() {
-        Ok(keeper) => keeper.keep(),
+    std::process::exit(match GuardProcess::start_server() {
+        Ok(keeper) => keeper.supervise(),
         Err(_) => 127,
     })
 }
@@ -49,28 +49,28 @@ enum WakeReason {
 }
 
 impl GuardProcess {
-    fn begin() -> io::Result<Self> {
+    fn start_server() -> io::Result<Self> {
         let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let children = sys::block_signals()?;
         // A server may stop its guard and kill the host. The death of the host then resumes the guard, which cleans up.
         let _ = set_parent_process_death_signal(Some(Signal::CONT));
-        let (errand, streams) = receive(&control)?;
-        ProcessMark::new(&errand.mark).put_on();
-        let server = match start(&errand, streams) {
+        let (errand, streams) = receive_start_request(&control)?;
+        ProcessMark::new(&errand.mark).apply();
+        let server = match spawn_server(&errand, streams) {
             Ok(server) => server,
             Err(error) => {
-                tell(&control, GuardReport::Failed(error.raw_os_error().unwrap_or(0)));
+                send_report(&control, GuardReport::Failed(error.raw_os_error().unwrap_or(0)));
                 return Err(error);
             }
         };
-        tell(&control, GuardReport::Started(server.as_raw_nonzero().get()));
+        send_report(&control, GuardReport::Started(server.as_raw_nonzero().get()));
         Ok(Self { control, children, server, grace: errand.grace, exit: None })
     }
 
     /// Waits for the server's exit or an order from the host, then ends all processes. Returns the server's status.
-    fn keep(mut self) -> i32 {
+    fn supervise(mut self) -> i32 {
         let gently = loop {
             if self.exit.is_some() {
                 // Processes the server left running end with it.
@@ -105,7 +105,7 @@ impl GuardProcess {
             // A process adopted after its parent ended has not been signalled yet.
             let adopted = children.iter().filter(|child| !told.contains(child));
             for signal in [Signal::TERM, Signal::CONT] {
-                self.tell_apart(adopted.clone().copied(), signal);
+                self.signal_outside_group(adopted.clone().copied(), signal);
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || children.is_empty() {
@@ -123,16 +123,16 @@ impl GuardProcess {
     fn terminate(&self) -> Vec<Pid> {
         let children = sweep::children_of(rustix::process::getpid());
         let _ = kill_process_group(self.server, Signal::TERM);
-        self.tell_apart(children.iter().copied(), Signal::TERM);
+        self.signal_outside_group(children.iter().copied(), Signal::TERM);
         // A stopped process does not handle SIGTERM before it continues.
         let _ = kill_process_group(self.server, Signal::CONT);
-        self.tell_apart(children.iter().copied(), Signal::CONT);
+        self.signal_outside_group(children.iter().copied(), Signal::CONT);
         children
     }
 
     /// Signals the children outside the server's group. The others would get the signal twice, and some programs treat
     /// a second SIGTERM as a request to quit at once.
-    fn tell_apart(&self, children: impl Iterator<Item = Pid>, signal: Signal) {
+    fn signal_outside_group(&self, children: impl Iterator<Item = Pid>, signal: Signal) {
         for child in children.filter(|&child| getpgid(Some(child)) != Ok(self.server)) {
             let _ = kill_process(child, signal);
         }
@@ -146,7 +146,7 @@ impl GuardProcess {
                 let _ = kill_process(child, Signal::KILL);
             }
             match wait(WaitOptions::empty()) {
-                Ok(Some((pid, status))) => self.ended(pid, status),
+                Ok(Some((pid, status))) => self.record_exit(pid, status),
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
             }
@@ -155,11 +155,11 @@ impl GuardProcess {
 
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            self.ended(pid, status);
+            self.record_exit(pid, status);
         }
     }
 
-    fn ended(&mut self, pid: Pid, status: rustix::process::WaitStatus) {
+    fn record_exit(&mut self, pid: Pid, status: rustix::process::WaitStatus) {
         if pid != self.server || self.exit.is_some() {
             return;
         }
@@ -169,7 +169,7 @@ impl GuardProcess {
             (None, None) => ProcessExit::Unknown,
         };
         self.exit = Some(exit);
-        tell(&self.control, GuardReport::Ended(exit));
+        send_report(&self.control, GuardReport::Ended(exit));
     }
 
     fn wait(&mut self, at_most: Option<Duration>) -> WakeReason {
@@ -185,7 +185,7 @@ impl GuardProcess {
             let _ = rustix::io::read(&self.children, &mut information);
         }
         if host_gone_already {
-            return self.order_without_waiting().map_or(WakeReason::Children, WakeReason::Order);
+            return self.try_read_order().map_or(WakeReason::Children, WakeReason::Order);
         }
         if !spoken {
             return WakeReason::Children;
@@ -198,7 +198,7 @@ impl GuardProcess {
         }
     }
 
-    fn order_without_waiting(&self) -> Option<u8> {
+    fn try_read_order(&self) -> Option<u8> {
         let mut order = [0];
         match rustix::net::recv(&self.control, &mut order[..], RecvFlags::DONTWAIT) {
             Ok((1, _)) => Some(order[0]),
@@ -207,13 +207,13 @@ impl GuardProcess {
     }
 }
 
-fn tell(control: &UnixStream, report: GuardReport) {
+fn send_report(control: &UnixStream, report: GuardReport) {
     // The host may be gone. SIGPIPE is blocked, so that is only an error, which is ignored.
     let _ = io::Write::write_all(&mut &*control, &report.encode());
 }
 
 /// Reads the start request and the three streams attached to it.
-fn receive(control: &UnixStream) -> io::Result<(StartRequest, [OwnedFd; 3])> {
+fn receive_start_request(control: &UnixStream) -> io::Result<(StartRequest, [OwnedFd; 3])> {
     let mut length = [0; 4];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
@@ -230,8 +230,8 @@ fn receive(control: &UnixStream) -> io::Result<(StartRequest, [OwnedFd; 3])> {
     Ok((errand, streams))
 }
 
-fn start(errand: &StartRequest, streams: [OwnedFd; 3]) -> io::Result<Pid> {
-    let mut command = command(errand, streams);
+fn spawn_server(errand: &StartRequest, streams: [OwnedFd; 3]) -> io::Result<Pid> {
+    let mut command = server_command(errand, streams);
     sys::die_with_parent(&mut command);
     let child = command.spawn()?;
     pid_of(&child)
@@ -243,7 +243,7 @@ pub(super) fn pid_of(child: &std::process::Child) -> io::Result<Pid> {
 }
 
 /// Creates the command that runs a server: its own process group, only its own environment, three descriptors.
-pub(super) fn command(errand: &StartRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
+pub(super) fn server_command(errand: &StartRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Command {
     let mut command = Command::new(&errand.program);
     command
         .args(&errand.args)
@@ -255,6 +255,6 @@ pub(super) fn command(errand: &StartRequest, [stdin, stdout, stderr]: [OwnedFd; 
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr))
         .process_group(0);
-    sys::start_clean(&mut command);
+    sys::reset_fds_and_signals(&mut command);
     command
 }

@@ -72,7 +72,7 @@ pub async fn launch(errand: StartRequest, guard: GuardProgram) -> Result<(Launch
         Ok(started) => started?,
         Err(error) => return Err(LaunchError::Around(io::Error::other(error))),
     };
-    Ok((started.watch(grace).map_err(LaunchError::Around)?, streams))
+    Ok((started.spawn_watcher(grace).map_err(LaunchError::Around)?, streams))
 }
 
 /// A server that has just been started and has no watcher yet.
@@ -85,7 +85,7 @@ struct UnwatchedServer {
 
 fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServer, ServerStreams), LaunchError> {
     let around = LaunchError::Around;
-    let (theirs, streams) = pipes().map_err(around)?;
+    let (theirs, streams) = create_pipes().map_err(around)?;
     let (control, guards_end) = UnixStream::pair().map_err(around)?;
     let mut command = Command::new(program);
     command
@@ -99,7 +99,7 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
     let mark = Some(ProcessMark::new(&errand.mark));
     let child = ChildProcess::new(command.spawn().map_err(around)?, mark).map_err(around)?;
     drop(command);
-    match instruct(&control, errand, theirs) {
+    match send_start_request(&control, errand, theirs) {
         Ok(pid) => Ok((UnwatchedServer { pid, child, control: Some(control) }, streams)),
         Err(error) => {
             drop(control);
@@ -107,7 +107,7 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
                 // The guard has reported the failure and ends at once; it has no children.
                 LaunchError::Server(_) => child.wait(),
                 // A server that already runs may have stopped or killed its guard.
-                LaunchError::Around(_) => child.end(),
+                LaunchError::Around(_) => child.kill_tree(),
             }
             Err(error)
         }
@@ -115,9 +115,13 @@ fn start_guarded(errand: &StartRequest, program: &Path) -> Result<(UnwatchedServ
 }
 
 /// Sends the start request to the guard and waits for the outcome.
-fn instruct(mut control: &UnixStream, errand: &StartRequest, theirs: [OwnedFd; 3]) -> Result<Pid, LaunchError> {
+fn send_start_request(
+    mut control: &UnixStream,
+    errand: &StartRequest,
+    theirs: [OwnedFd; 3],
+) -> Result<Pid, LaunchError> {
     let around = LaunchError::Around;
-    hand_over(control, errand, &theirs).map_err(around)?;
+    send_with_streams(control, errand, &theirs).map_err(around)?;
     drop(theirs);
     control.set_read_timeout(Some(GUARD_START_TIMEOUT)).map_err(around)?;
     let mut report = [0; REPORT_BYTES];
@@ -130,15 +134,15 @@ fn instruct(mut control: &UnixStream, errand: &StartRequest, theirs: [OwnedFd; 3
 }
 
 fn start_grouped(errand: &StartRequest) -> Result<(UnwatchedServer, ServerStreams), LaunchError> {
-    let (theirs, streams) = pipes().map_err(LaunchError::Around)?;
-    let child = guard_main::command(errand, theirs).spawn().map_err(LaunchError::Server)?;
+    let (theirs, streams) = create_pipes().map_err(LaunchError::Around)?;
+    let child = guard_main::server_command(errand, theirs).spawn().map_err(LaunchError::Server)?;
     let pid = guard_main::pid_of(&child).map_err(LaunchError::Around)?;
     let child = ChildProcess::new(child, None).map_err(LaunchError::Around)?;
     Ok((UnwatchedServer { pid, child, control: None }, streams))
 }
 
 /// Creates the pipes: the server's ends and the host's ends.
-fn pipes() -> io::Result<([OwnedFd; 3], ServerStreams)> {
+fn create_pipes() -> io::Result<([OwnedFd; 3], ServerStreams)> {
     let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -152,7 +156,7 @@ fn pipes() -> io::Result<([OwnedFd; 3], ServerStreams)> {
     Ok(([their_stdin, their_stdout, their_stderr], ServerStreams { stdin, stdout, stderr }))
 }
 
-fn hand_over(mut control: &UnixStream, errand: &StartRequest, streams: &[OwnedFd; 3]) -> io::Result<()> {
+fn send_with_streams(mut control: &UnixStream, errand: &StartRequest, streams: &[OwnedFd; 3]) -> io::Result<()> {
     let letter = errand.encode();
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
@@ -163,12 +167,12 @@ fn hand_over(mut control: &UnixStream, errand: &StartRequest, streams: &[OwnedFd
 }
 
 impl UnwatchedServer {
-    fn watch(self, grace: Duration) -> io::Result<LaunchedServer> {
+    fn spawn_watcher(self, grace: Duration) -> io::Result<LaunchedServer> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
         let pid = self.pid.as_raw_nonzero().get();
         let ended = match &self.child.watched {
-            Some(watched) => Some(sys::watched(watched.try_clone()?, Interest::READABLE)?),
+            Some(watched) => Some(sys::register_fd(watched.try_clone()?, Interest::READABLE)?),
             None => None,
         };
         let (containment, watcher) = match self.control {
@@ -204,7 +208,7 @@ impl LaunchedServer {
     }
 
     /// Ends the server and waits until all of its processes have ended.
-    pub async fn gone(self) {
+    pub async fn wait_until_gone(self) {
         drop(self.orders);
         let _ = self.watcher.await;
     }
@@ -232,7 +236,7 @@ impl GuardWatcher {
                     Ok(count) => filled += count,
                 },
                 order = inbox.recv(), if deadline.is_none() => {
-                    deadline = self.pass_on(order);
+                    deadline = self.forward_order(order);
                 }
                 _ = check.tick() => self.child.resume_if_stopped(),
                 () = sleep_until(deadline) => {
@@ -252,7 +256,7 @@ impl GuardWatcher {
         // A guard that was killed could not clean up. Its server died with it, by the parent-death signal. Processes
         // that the server had started are found by their mark.
         if let Some(mark) = self.child.mark.take().filter(|_| !matches!(guard, ProcessExit::Code(_))) {
-            let _ = tokio::task::spawn_blocking(move || mark.kill_bearers()).await;
+            let _ = tokio::task::spawn_blocking(move || mark.kill_marked()).await;
         }
         if exit.borrow().is_none() {
             exit.send_replace(Some(ProcessExit::Unknown));
@@ -261,7 +265,7 @@ impl GuardWatcher {
 
     /// Forwards an order, or closes the socket if there will be no more orders; then returns the deadline for the guard
     /// to end. SIGCONT follows in both cases, because the server may have stopped its guard.
-    fn pass_on(&mut self, order: Option<u8>) -> Option<Instant> {
+    fn forward_order(&mut self, order: Option<u8>) -> Option<Instant> {
         let deadline = match order {
             Some(order) => {
                 let _ = self.control.try_write(&[order]);

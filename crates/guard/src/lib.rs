@@ -26,21 +26,21 @@ pub use allocator::return_large_memory;
 pub use launcher::{LaunchError, LaunchedServer, ServerStreams, launch};
 pub use memory::protect_memory;
 pub use protocol::StartRequest;
-pub use sys::watched;
+pub use sys::register_fd;
 
 /// Process name of a guard.
 const GUARD_NAME: &str = "wharf-guard";
 /// Its only argument. Without it, a program that happens to have the name is not a guard.
 const GUARD_ARGUMENT: &str = "--control-on-stdin";
 
-/// Set by [`run_if_asked`]: only then can this program be executed again as a guard.
+/// Set by [`run_guard_if_requested`]: only then can this program be executed again as a guard.
 static GUARD_AVAILABLE: AtomicBool = AtomicBool::new(false);
 
 /// Becomes a guard if this process was started as one, and returns otherwise.
 ///
 /// Call it first in `main`, before threads and runtimes are started. A program that never calls it gets
 /// [`Containment::Group`].
-pub fn run_if_asked() {
+pub fn run_guard_if_requested() {
     let mut arguments = std::env::args_os();
     let name = arguments.next();
     let argument = arguments.next();
@@ -53,10 +53,10 @@ pub fn run_if_asked() {
 /// The program that serves as guard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GuardProgram {
-    /// This program, if it called [`run_if_asked`]; otherwise no guard.
+    /// This program, if it called [`run_guard_if_requested`]; otherwise no guard.
     #[default]
     ThisProgram,
-    /// Another program that calls [`run_if_asked`].
+    /// Another program that calls [`run_guard_if_requested`].
     At(PathBuf),
     /// No guard: the server only gets its own process group.
     None,

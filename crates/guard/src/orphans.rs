@@ -12,14 +12,14 @@ use super::sweep::ProcessMark;
 /// was killed, the processes with its mark are killed.
 ///
 /// Without a runtime only a thread can wait. The thread lives as long as the guard's grace period. This is rare.
-pub(super) fn leave(mut child: Child, mark: Option<ProcessMark>) {
+pub(super) fn reap_later(mut child: Child, mark: Option<ProcessMark>) {
     if matches!(child.try_wait(), Ok(None)) {
         // If the thread cannot be started, the entry stays until this process ends.
-        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || reap(child, mark));
+        let _ = std::thread::Builder::new().name("wharf-reaper".to_owned()).spawn(move || reap_blocking(child, mark));
     }
 }
 
-fn reap(mut child: Child, mark: Option<ProcessMark>) {
+fn reap_blocking(mut child: Child, mark: Option<ProcessMark>) {
     let seen = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
     if let Ok(pid) = pid_of(&child) {
         while let Ok(Some(status)) = waitid(WaitId::Pid(pid), seen)
@@ -30,6 +30,6 @@ fn reap(mut child: Child, mark: Option<ProcessMark>) {
     }
     let is_killed = child.wait().is_ok_and(|status| status.signal().is_some());
     if let Some(mark) = mark.filter(|_| is_killed) {
-        mark.kill_bearers();
+        mark.kill_marked();
     }
 }

@@ -37,17 +37,17 @@ impl StartRequest {
         let mut body = Vec::new();
         let grace = u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX);
         body.extend_from_slice(&grace.to_le_bytes());
-        put(&mut body, self.cwd.as_bytes());
-        put(&mut body, self.mark.as_bytes());
-        put(&mut body, self.program.as_bytes());
+        put_bytes(&mut body, self.cwd.as_bytes());
+        put_bytes(&mut body, self.mark.as_bytes());
+        put_bytes(&mut body, self.program.as_bytes());
         put_count(&mut body, self.args.len());
         for argument in &self.args {
-            put(&mut body, argument.as_bytes());
+            put_bytes(&mut body, argument.as_bytes());
         }
         put_count(&mut body, self.env.len());
         for (name, value) in &self.env {
-            put(&mut body, name.as_bytes());
-            put(&mut body, value.as_bytes());
+            put_bytes(&mut body, name.as_bytes());
+            put_bytes(&mut body, value.as_bytes());
         }
         let mut letter = Vec::with_capacity(body.len() + 4);
         put_count(&mut letter, body.len());
@@ -69,13 +69,13 @@ impl StartRequest {
     fn decode(mut body: &[u8]) -> Option<Self> {
         let from = &mut body;
         let grace = Duration::from_millis(take_count(from)? as u64);
-        let cwd = take(from)?;
-        let mark = take(from)?.into_string().ok()?;
-        let program = take(from)?;
+        let cwd = take_bytes(from)?;
+        let mark = take_bytes(from)?.into_string().ok()?;
+        let program = take_bytes(from)?;
         let count = take_count(from)?;
-        let args = (0..count).map(|_| take(from)).collect::<Option<_>>()?;
+        let args = (0..count).map(|_| take_bytes(from)).collect::<Option<_>>()?;
         let count = take_count(from)?;
-        let env = (0..count).map(|_| Some((take(from)?, take(from)?))).collect::<Option<_>>()?;
+        let env = (0..count).map(|_| Some((take_bytes(from)?, take_bytes(from)?))).collect::<Option<_>>()?;
         Some(Self { program, args, env, cwd, grace, mark })
     }
 }
@@ -84,7 +84,7 @@ fn put_count(body: &mut Vec<u8>, count: usize) {
     body.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-fn put(body: &mut Vec<u8>, bytes: &[u8]) {
+fn put_bytes(body: &mut Vec<u8>, bytes: &[u8]) {
     put_count(body, bytes.len());
     body.extend_from_slice(bytes);
 }
@@ -95,7 +95,7 @@ fn take_count(from: &mut &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(*count) as usize)
 }
 
-fn take(from: &mut &[u8]) -> Option<OsString> {
+fn take_bytes(from: &mut &[u8]) -> Option<OsString> {
     let length = take_count(from)?;
     let (bytes, rest) = from.split_at_checked(length)?;
     *from = rest;

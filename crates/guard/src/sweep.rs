@@ -43,7 +43,7 @@ impl ProcessMark {
     }
 
     /// Sets the limit for this process and its descendants. Only for a guard.
-    pub fn put_on(&self) {
+    pub fn apply(&self) {
         if self.limit.is_some() {
             // If this is refused, the variable alone is the mark.
             let _ = setrlimit(Resource::Locks, Rlimit { current: self.limit, maximum: self.limit });
@@ -53,10 +53,10 @@ impl ProcessMark {
     /// Kills every process with the mark. Blocks. For the rare case that a guard could not clean up.
     ///
     /// Searches again until none is left, because a process that is just forking may be missed.
-    pub fn kill_bearers(&self) {
+    pub fn kill_marked(&self) {
         let until = Instant::now() + SWEEP_TIMEOUT;
         loop {
-            let bearers = processes().filter(|&process| process != getpid() && self.is_borne_by(process));
+            let bearers = processes().filter(|&process| process != getpid() && self.marks(process));
             let killed = bearers.filter(|&process| kill_process(process, Signal::KILL).is_ok()).count();
             if killed == 0 || Instant::now() > until {
                 return;
@@ -67,7 +67,7 @@ impl ProcessMark {
     }
 
     /// Reports whether a process has the mark. Zombies have no environment, and their limits are ignored.
-    fn is_borne_by(&self, process: Pid) -> bool {
+    fn marks(&self, process: Pid) -> bool {
         let id = process.as_raw_nonzero();
         let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == self.variable)
@@ -80,7 +80,7 @@ impl ProcessMark {
 pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
     let id = parent.as_raw_nonzero();
     match std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")) {
-        Ok(list) => list.split_whitespace().filter_map(pid).collect(),
+        Ok(list) => list.split_whitespace().filter_map(parse_pid).collect(),
         Err(_) => processes().filter(|&process| parent_of(process) == Some(parent)).collect(),
     }
 }
@@ -93,25 +93,25 @@ fn limit_of(process: Pid) -> Option<u64> {
 
 fn processes() -> impl Iterator<Item = Pid> {
     let entries = std::fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| pid(entry.file_name().to_str()?))
+    entries.filter_map(|entry| parse_pid(entry.file_name().to_str()?))
 }
 
 fn parent_of(process: Pid) -> Option<Pid> {
-    stat(process)?.split_whitespace().nth(1).and_then(pid)
+    read_stat(process)?.split_whitespace().nth(1).and_then(parse_pid)
 }
 
 fn is_zombie(process: Pid) -> bool {
-    stat(process).is_none_or(|stat| stat.trim_start().starts_with(['Z', 'X']))
+    read_stat(process).is_none_or(|stat| stat.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Returns the stat line of a process, starting at its state.
-fn stat(process: Pid) -> Option<String> {
+fn read_stat(process: Pid) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).ok()?;
     // The name in parentheses may contain anything, including parentheses. The fields after the last one are regular.
     stat.rsplit_once(')').map(|(_, rest)| rest.to_owned())
 }
 
-fn pid(text: &str) -> Option<Pid> {
+fn parse_pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok()?)
 }
 

@@ -23,7 +23,7 @@ pub(super) fn close_inherited() {
 
 /// Blocks every signal that would end or stop this process, and returns a signalfd for SIGCHLD.
 ///
-/// Blocked, not ignored, because the mask is easily cleared for the server: [`start_clean`] does so.
+/// Blocked, not ignored, because the mask is easily cleared for the server: [`reset_fds_and_signals`] does so.
 pub(super) fn block_signals() -> io::Result<OwnedFd> {
     const BLOCKED: [libc::c_int; 11] = [
         libc::SIGHUP,
@@ -63,7 +63,7 @@ pub(super) fn block_signals() -> io::Result<OwnedFd> {
 
 /// Makes the child start with only descriptors 0, 1 and 2 and with no signal blocked. The standard library would pass
 /// on this process's mask.
-pub(super) fn start_clean(command: &mut Command) {
+pub(super) fn reset_fds_and_signals(command: &mut Command) {
     // SAFETY: the closure runs between fork and exec and makes only async-signal-safe calls, on its own set. It sets
     // close-on-exec instead of closing, so that the standard library's own error pipe works until exec.
     unsafe {
@@ -91,7 +91,7 @@ pub(super) fn die_with_parent(command: &mut Command) {
 }
 
 /// Registers a descriptor with the runtime's reactor. Must be called within a runtime.
-pub fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn register_fd(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd names the same open descriptor until it is dropped, which AsyncFd does after deregistering it.
     // It is never taken out, since all uses go through shared references.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)

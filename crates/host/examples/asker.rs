@@ -18,7 +18,7 @@ impl Asker for Terminal {
             Ask::Permission(question, reply) => {
                 // Whatever comes from a server or a model is shown escaped, and whole.
                 println!("{} wants to call {}", question.caller, question.id);
-                println!("  with {}", UntrustedText::new(question.arguments.get()));
+                println!("  with {}", UntrustedText::new(question.arguments.as_str()));
                 println!("  because {}", question.reason);
                 if let Some(changed) = &question.changed {
                     println!("  which is not what was approved:\n{changed}");
@@ -45,13 +45,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .tool("ring", "Rings the bell.", serde_json::json!({}), |_| async { Ok(ToolReply::text("ding")) })
     };
     let host = Host::builder().local(ServerName::new("bell")?, bell).asker(Arc::new(Terminal)).start().await?;
-    host.settled().await;
+    host.wait_until_settled().await;
     match host
         .registry()
         .call("mcp__bell__ring", ToolInvocation::new(RawJson::empty_object(), ToolCaller::agent()))
         .await
     {
-        Ok(outcome) => println!("{}", UntrustedText::new(outcome.text()).block()),
+        Ok(outcome) => println!("{}", UntrustedText::new(outcome.text()).multiline()),
         Err(failure) => println!("{failure}"),
     }
     host.close().await;

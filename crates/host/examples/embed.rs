@@ -14,7 +14,7 @@ use wharf::{CallOptions, Host, RawJson};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // First of all: this program, executed again, guards the processes of its servers.
-    wharf::guard::run_if_asked();
+    wharf::guard::run_guard_if_requested();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(embed())
 }
@@ -28,23 +28,23 @@ async fn embed() -> Result<(), Box<dyn std::error::Error>> {
     let rule = Rule::new("mcp__demo__echo", RuleAction::Allow);
     let origin = RuleOrigin { place: "embed.rs".to_owned(), standing: RuleAuthority::User };
     let host = Host::builder()
-        .surroundings(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
+        .environment(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
         .servers([ServerEntry::new(server, ServerSpec::Stdio(spec))])
         .rules([SourcedRule { rule, origin }])
         .start()
         .await?;
 
-    host.settled().await;
+    host.wait_until_settled().await;
     for status in host.status() {
         println!("{} is {}", status.name, status.state);
     }
-    for tool in host.catalog().offered() {
+    for tool in host.catalog().visible_tools() {
         println!("  {}", UntrustedText::new(&*tool.description.shown));
     }
     let echo = host.resolve("mcp__demo__echo")?;
     let reply = host.call(&echo, &RawJson::parse(r#"{"text":"Ahoy!"}"#)?, CallOptions::default()).await?;
     // Whatever a server says is shown escaped.
-    println!("{}", UntrustedText::new(reply.text()?).block());
+    println!("{}", UntrustedText::new(reply.text()?).multiline());
 
     host.close().await;
     Ok(())

@@ -17,12 +17,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .local(ServerName::new("tides")?, tides)
         .start()
         .await?;
-    host.settled().await;
+    host.wait_until_settled().await;
 
     let arguments = RawJson::parse(r#"{"port":"Bremen"}"#)?;
     let outcome =
         host.registry().call("mcp__tides__next_high", ToolInvocation::new(arguments, ToolCaller::agent())).await?;
-    println!("{}", UntrustedText::new(outcome.text()).block());
+    println!("{}", UntrustedText::new(outcome.text()).multiline());
 
     host.close().await;
     Ok(())
@@ -39,6 +39,6 @@ async fn next_high(call: ToolCall) -> Result<ToolReply, String> {
     struct Arguments {
         port: String,
     }
-    let Arguments { port } = serde_json::from_str(call.arguments.get()).map_err(|error| error.to_string())?;
+    let Arguments { port } = serde_json::from_str(call.arguments.as_str()).map_err(|error| error.to_string())?;
     Ok(ToolReply::text(format!("high water at {port}: 14:32")))
 }

@@ -13,7 +13,7 @@ use wharf::spec::{Environment, ServerEntry, ServerName, ServerSpec, StdioSpec, U
 use wharf::{Event, EventDelivery, Host};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    wharf::guard::run_if_asked();
+    wharf::guard::run_guard_if_requested();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(watch())
 }
@@ -28,9 +28,9 @@ async fn watch() -> Result<(), Box<dyn std::error::Error>> {
 
     // Heard from the start: nothing that happens before the first `next` is missed.
     let (host, mut events) = Host::builder()
-        .surroundings(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
+        .environment(Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir()? })
         .servers([good.clone(), bad])
-        .start_heard()
+        .start_with_events()
         .await?;
     let teller = tokio::spawn(async move {
         while let Some(heard) = events.next().await {
@@ -41,7 +41,7 @@ async fn watch() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
 
-    host.settled().await;
+    host.wait_until_settled().await;
     let changes = host.set_servers(vec![good]).await;
     println!("{} stayed, {} went", changes.unchanged.len(), changes.removed.len());
     host.close().await; // Ends the events as well.

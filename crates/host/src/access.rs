@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use wharf_json::{RawJson, members};
+use wharf_json::{RawJson, object_members};
 use wharf_tools::{
     CallRefusal, CallSubject, CallerConsent, GateDecision, GatedCall, PermissionRequirement, RefusalReason, ToolCaller,
     ToolDescription, ToolRisk,
@@ -19,7 +19,7 @@ use crate::context::HostContext;
 use crate::error::HostError;
 use crate::polling::PermissionSource;
 use crate::server::Server;
-use crate::uri_template::fits_any;
+use crate::uri_template::matches_any;
 
 /// Tool names under which permission rules refer to resources and prompts.
 pub(crate) const READ_RESOURCE_TOOL: &str = "ReadMcpResource";
@@ -76,12 +76,12 @@ impl ServerAccess<'_> {
 impl HostContext {
     /// Returns the refusal if a rule denies everything a server offers.
     pub fn denial_of(&self, server: &Server) -> Option<CallRefusal> {
-        let rule = self.rules.denial(&server.name, &server.origin())?;
+        let rule = self.rules.denial_rule(&server.name, &server.origin())?;
         Some(CallRefusal::new(RefusalReason::Denied { rule: format!("rule {rule}") }))
     }
 
     /// Returns an error if a rule denies everything the server offers.
-    pub fn refuse_denied(&self, server: &Server) -> Result<(), HostError> {
+    pub fn check_not_denied(&self, server: &Server) -> Result<(), HostError> {
         self.denial_of(server).map_or(Ok(()), |refusal| Err(HostError::Refused(refusal)))
     }
 
@@ -111,7 +111,7 @@ impl HostContext {
     ) -> Result<PermittedAccess, HostError> {
         // A denied server is not started just to read its lists. A caller that named the URI itself has given consent.
         let decided = access.caller.consent == CallerConsent::Given || self.denial_of(access.server).is_some();
-        let need = match decided || self.lists(access.server, uri, timeout).await? {
+        let need = match decided || self.is_uri_listed(access.server, uri, timeout).await? {
             true => RequiredPermission::Nothing,
             false => RequiredPermission::Permission(Some(UNLISTED_URI_REASON)),
         };
@@ -130,23 +130,23 @@ impl HostContext {
             "resources/read" => READ_RESOURCE_TOOL,
             "resources/subscribe" => SUBSCRIBE_RESOURCE_TOOL,
             "resources/list" | "resources/templates/list" | "prompts/list" | "prompts/get" | "completion/complete" => {
-                return self.refuse_denied(server);
+                return self.check_not_denied(server);
             }
             _ => return Ok(()),
         };
         let bounds = &self.options.limits.bounds;
-        let members = params.and_then(|params| members(params, bounds).ok()).unwrap_or_default();
+        let members = params.and_then(|params| object_members(params, bounds).ok()).unwrap_or_default();
         let uri = members.iter().find(|(key, _)| key == "uri").and_then(|(_, uri)| uri.decode(bounds).ok());
         let uri: String = uri.unwrap_or_default();
-        let arguments = arguments(server, &uri);
+        let arguments = rule_arguments(server, &uri);
         let access = ServerAccess { tool, server, arguments: &arguments, caller: &options.caller };
         self.permit_uri(access, &uri, options.call.timeout).await.map(|_| ())
     }
 
     /// Reports whether the server lists the URI or a template that matches it.
-    async fn lists(&self, server: &Server, uri: &str, timeout: Option<Duration>) -> Result<bool, HostError> {
+    async fn is_uri_listed(&self, server: &Server, uri: &str, timeout: Option<Duration>) -> Result<bool, HostError> {
         // The server has no resources: the connection refuses the request before sending anything.
-        if server.passage().is_some_and(|passage| !passage.connection.facts().capabilities.resources) {
+        if server.live_connection().is_some_and(|passage| !passage.connection.facts().capabilities.resources) {
             return Ok(true);
         }
         let is_known = |section: &&Arc<Section>| {
@@ -155,18 +155,18 @@ impl HostContext {
         let known = self.shelf.peek().section(server.name.as_str()).filter(is_known).cloned();
         let section = match known {
             Some(section) => Some(section),
-            None => self.await_lists(server, timeout).await?.section(server.name.as_str()).cloned(),
+            None => self.wait_for_lists(server, timeout).await?.section(server.name.as_str()).cloned(),
         };
         Ok(section.is_some_and(|section| is_listed(&section, uri)))
     }
 }
 
 /// Returns the arguments that permission rules match for a request made without a tool call.
-pub(crate) fn arguments(server: &Server, uri: &str) -> RawJson {
-    RawJson::known(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
+pub(crate) fn rule_arguments(server: &Server, uri: &str) -> RawJson {
+    RawJson::new_unchecked(json!({ "server": server.name.as_str(), "uri": uri }).to_string())
 }
 
 fn is_listed(section: &Section, uri: &str) -> bool {
     section.resources.iter().any(|resource| resource.uri == uri)
-        || fits_any(uri, section.templates.iter().map(|template| template.uri_template.as_str()))
+        || matches_any(uri, section.templates.iter().map(|template| template.uri_template.as_str()))
 }

@@ -37,10 +37,10 @@ pub trait ServerAccount: Authorizer + 'static {
 
     /// Returns a fingerprint of the current login, or `None` when logged out. A login made by another process changes
     /// it.
-    fn mark(&self) -> BoxedFuture<Option<u64>>;
+    fn login_fingerprint(&self) -> BoxedFuture<Option<u64>>;
 
     /// Returns the account's status for display, or `None` if the implementation does not report one.
-    fn standing(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
+    fn status(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
         Box::pin(async { Ok(None) })
     }
 
@@ -61,17 +61,17 @@ impl ServerAccount for Account {
         Box::pin(async move { Account::log_out(&account).await.map(|logout| logout.was_kept) })
     }
 
-    fn mark(&self) -> BoxedFuture<Option<u64>> {
+    fn login_fingerprint(&self) -> BoxedFuture<Option<u64>> {
         let account = self.clone();
         Box::pin(async move {
-            let kept = Account::standing(&account).await.ok()?.kept?;
-            kept.tokens.map(|tokens| digest(&kept.issuer, tokens.access.reveal()))
+            let kept = Account::status(&account).await.ok()?.kept?;
+            kept.tokens.map(|tokens| token_fingerprint(&kept.issuer, tokens.access.reveal()))
         })
     }
 
-    fn standing(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
+    fn status(&self) -> BoxedFuture<Result<Option<AccountStatus>, LoginError>> {
         let account = self.clone();
-        Box::pin(async move { Account::standing(&account).await.map(Some) })
+        Box::pin(async move { Account::status(&account).await.map(Some) })
     }
 
     fn finish(&self) -> BoxedFuture<()> {
@@ -81,7 +81,7 @@ impl ServerAccount for Account {
 }
 
 /// Returns a fingerprint of an issuer and a token.
-fn digest(issuer: &str, token: &str) -> u64 {
+fn token_fingerprint(issuer: &str, token: &str) -> u64 {
     let digest = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(token).finalize();
     digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -119,33 +119,33 @@ impl Drop for ScopePrompt {
 
 impl LoginState {
     /// Allows login prompts again.
-    pub fn may_ask(&self) {
+    pub fn allow_prompts(&self) {
         self.quiet.store(false, Ordering::Release);
     }
 
-    pub fn is_quiet(&self) -> bool {
+    pub fn are_prompts_suppressed(&self) -> bool {
         self.quiet.load(Ordering::Acquire)
     }
 
     /// Returns the fingerprint of the login that the last connection attempt started with.
-    pub fn mark(&self) -> Option<u64> {
+    pub fn login_fingerprint(&self) -> Option<u64> {
         *self.mark.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reports whether another login may be tried immediately, and uses up that permission. The second time in a row
     /// the caller has to wait first: each attempt may refresh the login, so a server that rejects every login would be
     /// dialled in an endless loop.
-    pub fn may_hurry(&self) -> bool {
+    pub fn take_immediate_retry(&self) -> bool {
         !self.has_hurried.swap(true, Ordering::AcqRel)
     }
 
     /// Allows an immediate retry again, because the caller is about to wait.
-    pub fn takes_time(&self) {
+    pub fn reset_immediate_retry(&self) {
         self.has_hurried.store(false, Ordering::Release);
     }
 
     /// Takes one slot of the additional-scope prompt limit. Returns false if none is free.
-    fn takes_step(&self) -> bool {
+    fn take_scope_prompt(&self) -> bool {
         let now = Instant::now();
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.retain(|at| now.duration_since(*at) < SCOPE_PROMPT_WINDOW);
@@ -159,19 +159,19 @@ impl LoginState {
 
 impl Server {
     /// Begins an additional-scope prompt. Returns `None` if one is open already or the limit is reached.
-    pub fn step(self: &Arc<Self>) -> Option<ScopePrompt> {
+    pub fn begin_scope_prompt(self: &Arc<Self>) -> Option<ScopePrompt> {
         if self.membership.is_stepping.swap(true, Ordering::AcqRel) {
             return None;
         }
         let step = ScopePrompt(Arc::clone(self));
-        self.membership.takes_step().then_some(step)
+        self.membership.take_scope_prompt().then_some(step)
     }
 
     /// Records the login that a connection attempt starts with. A login made during the attempt has another
     /// fingerprint.
-    pub async fn note_login(&self, context: &HostContext) {
+    pub async fn record_login(&self, context: &HostContext) {
         let Some(account) = self.account(context) else { return };
-        let mark = account.mark().await;
+        let mark = account.login_fingerprint().await;
         *self.membership.mark.lock().unwrap_or_else(PoisonError::into_inner) = mark;
     }
 
@@ -184,14 +184,14 @@ impl Server {
     pub fn account(&self, context: &HostContext) -> Option<&Arc<dyn ServerAccount>> {
         let make = || {
             let spec = self.reach.http()?;
-            let accounts = context.options.accounts.as_ref().filter(|_| !says_who_asks(spec))?;
+            let accounts = context.options.accounts.as_ref().filter(|_| !has_own_credentials(spec))?;
             accounts(&self.name, spec)
         };
         self.membership.account.get_or_init(make).as_ref()
     }
 
     /// Sets the server's account as the authorizer of a connection.
-    pub fn introduce(&self, context: &HostContext, options: &mut ConnectOptions) {
+    pub fn set_authorizer(&self, context: &HostContext, options: &mut ConnectOptions) {
         let Some(account) = self.account(context) else { return };
         options.authorizer = Some(Arc::clone(account) as Arc<dyn Authorizer>);
         // Cached private results must not be shared between logins.
@@ -200,14 +200,14 @@ impl Server {
     }
 
     /// Records a change of login or a logout, and clears the result cache.
-    pub fn changed_hands(&self) {
+    pub fn on_login_changed(&self) {
         self.membership.logins.fetch_add(1, Ordering::AcqRel);
         self.results.clear();
     }
 }
 
 /// Reports whether the server's own settings carry credentials. Such a server has no account.
-fn says_who_asks(spec: &HttpSpec) -> bool {
+fn has_own_credentials(spec: &HttpSpec) -> bool {
     let named = |name: &str| name.eq_ignore_ascii_case("authorization");
     let by_header = spec.headers.iter().any(|(name, _)| named(name));
     by_header || !spec.url.username().is_empty() || spec.url.password().is_some()
@@ -225,15 +225,15 @@ impl Host {
     ///
     /// Dropping the future cancels the login.
     pub async fn log_in(&self, server: &str, visitor: Arc<dyn LoginBrowser>) -> Result<(), HostError> {
-        let (server, account) = self.member(server)?;
-        server.membership.may_ask();
-        let turn = server.membership.turns.by_hand().await;
+        let (server, account) = self.server_with_account(server)?;
+        server.membership.allow_prompts();
+        let turn = server.membership.turns.begin_manual().await;
         let logged_in = account.log_in(visitor).await;
         drop(turn);
         logged_in.map_err(|error| HostError::Login { server: server.name.clone(), error })?;
-        server.changed_hands();
-        self.context().crier.tell(Event::LoggedIn { server: server.name.clone() });
-        self.meet_anew(&server).await;
+        server.on_login_changed();
+        self.context().crier.publish(Event::LoggedIn { server: server.name.clone() });
+        self.reconnect_after_login(&server).await;
         Ok(())
     }
 
@@ -243,14 +243,14 @@ impl Host {
     ///
     /// Returns an error if the server is unknown, has no account, or the logout fails.
     pub async fn log_out(&self, server: &str) -> Result<bool, HostError> {
-        let (server, account) = self.member(server)?;
+        let (server, account) = self.server_with_account(server)?;
         server.membership.quiet.store(true, Ordering::Release);
-        let turn = server.membership.turns.by_hand().await;
+        let turn = server.membership.turns.begin_manual().await;
         let logged_out = account.log_out().await;
         drop(turn);
         let there_was = logged_out.map_err(|error| HostError::Login { server: server.name.clone(), error })?;
-        server.changed_hands();
-        self.meet_anew(&server).await;
+        server.on_login_changed();
+        self.reconnect_after_login(&server).await;
         Ok(there_was)
     }
 
@@ -259,37 +259,40 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, has no account, or the status cannot be read.
-    pub async fn account(&self, server: &str) -> Result<Option<AccountStatus>, HostError> {
-        let (server, account) = self.member(server)?;
-        account.standing().await.map_err(|error| HostError::Login { server: server.name.clone(), error })
+    pub async fn account_status(&self, server: &str) -> Result<Option<AccountStatus>, HostError> {
+        let (server, account) = self.server_with_account(server)?;
+        account.status().await.map_err(|error| HostError::Login { server: server.name.clone(), error })
     }
 
-    fn member(&self, server: &str) -> Result<(Arc<Server>, Arc<dyn ServerAccount>), HostError> {
+    fn server_with_account(&self, server: &str) -> Result<(Arc<Server>, Arc<dyn ServerAccount>), HostError> {
         let server = self.context().server(server)?;
         let Some(account) = server.account(self.context()).map(Arc::clone) else {
-            return Err(HostError::NoAccount { server: server.name.clone(), because: because(&server.reach) });
+            return Err(HostError::NoAccount {
+                server: server.name.clone(),
+                because: no_account_reason(&server.reach),
+            });
         };
         Ok((server, account))
     }
 
     /// Reconnects a server after its login has changed. A server at rest stays at rest.
-    async fn meet_anew(&self, server: &Server) {
+    async fn reconnect_after_login(&self, server: &Server) {
         let state = server.standing.borrow().state;
         let command = match state {
             ServerState::Disabled | ServerState::Unapproved | ServerState::Idle | ServerState::Disconnected => return,
             ServerState::Ready | ServerState::Connecting => SupervisorCommand::Reconnect,
             ServerState::AuthRequired | ServerState::Reconnecting | ServerState::Failed => SupervisorCommand::Connect,
         };
-        let number = server.command(command);
-        server.has_obeyed(number).await;
+        let number = server.send_command(command);
+        server.wait_for_command(number).await;
     }
 }
 
 /// Returns the reason for a server having no account, if it is known.
-fn because(reach: &ServerEndpoint) -> Option<String> {
+fn no_account_reason(reach: &ServerEndpoint) -> Option<String> {
     match reach {
         ServerEndpoint::Spec(spec) => match &**spec {
-            ServerSpec::Http(spec) if says_who_asks(spec) => {
+            ServerSpec::Http(spec) if has_own_credentials(spec) => {
                 Some("its settings already contain credentials".to_owned())
             }
             ServerSpec::Http(_) => None,

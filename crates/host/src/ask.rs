@@ -137,7 +137,7 @@ pub trait Asker: Send + Sync {
     }
 
     /// Reports whether servers may request model completions. If not, the sampling capability is not declared.
-    fn samples(&self) -> bool {
+    fn supports_sampling(&self) -> bool {
         false
     }
 }
@@ -196,19 +196,19 @@ impl<T> AskReply<T> {
     }
 
     /// Reports whether the receiver still waits for the answer.
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         !self.0.is_closed()
     }
 
     /// Resolves once the receiver has been dropped, so that the question can be removed from the screen.
-    pub async fn withdrawn(&mut self) {
+    pub async fn wait_withdrawn(&mut self) {
         self.0.closed().await;
     }
 }
 
 /// Asks a question and waits for the answer. Returns `None` if the reply is dropped. Dropping the future withdraws the
 /// question.
-pub(crate) async fn put<T>(asker: &dyn Asker, ask: impl FnOnce(AskReply<T>) -> Ask) -> Option<T> {
+pub(crate) async fn ask_and_wait<T>(asker: &dyn Asker, ask: impl FnOnce(AskReply<T>) -> Ask) -> Option<T> {
     let (reply, answer) = AskReply::pair();
     asker.ask(ask(reply));
     answer.await.ok()

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use wharf_client::CallError;
-use wharf_json::{JsonLimits, RawJson, members};
+use wharf_json::{JsonLimits, RawJson, object_members};
 use wharf_spec::{ToolId, UntrustedText};
 use wharf_store::{Journal, JournalOpenError, JournalOptions};
 use wharf_tools::ToolCaller;
@@ -93,7 +93,7 @@ struct ArgumentSummary {
 }
 
 /// Returns the path of the log in a state directory.
-pub(crate) fn path(state: &Path) -> PathBuf {
+pub(crate) fn log_path(state: &Path) -> PathBuf {
     state.join("audit.jsonl")
 }
 
@@ -108,23 +108,23 @@ impl AuditLog {
         // A dedicated thread, because it lives as long as the host and a runtime waits for its blocking threads on
         // shutdown.
         let writer = std::thread::Builder::new().name("wharf-audit".to_owned());
-        writer.spawn(move || write(&journal, waiting, &counted, &crier))?;
+        writer.spawn(move || run_writer(&journal, waiting, &counted, &crier))?;
         Ok(Self { entries, lost, key })
     }
 
     /// Records a permission decision.
-    pub fn decided(
+    pub fn record_decision(
         &self,
         tool: (Option<&str>, &str),
         arguments: &RawJson,
         caller: &ToolCaller,
         (verdict, reason): (&'static str, &str),
     ) {
-        self.note(tool, arguments, caller, AuditEvent::Decision { verdict, reason: reason.to_owned() });
+        self.record(tool, arguments, caller, AuditEvent::Decision { verdict, reason: reason.to_owned() });
     }
 
     /// Records the end of a call.
-    pub fn called(
+    pub fn record_call(
         &self,
         tool: &ToolId,
         arguments: &RawJson,
@@ -136,14 +136,14 @@ impl AuditLog {
         let error = match ended {
             AuditedCallOutcome::Answered => None,
             AuditedCallOutcome::ToolFailed => Some("the tool returned an error".to_owned()),
-            AuditedCallOutcome::Failed(error) => Some(told(error)),
+            AuditedCallOutcome::Failed(error) => Some(describe_error(error)),
             AuditedCallOutcome::Withdrawn => Some("cancelled by the caller (may have executed)".to_owned()),
         };
         let tool = (Some(tool.server.as_str()), &*tool.tool);
-        self.note(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
+        self.record(tool, arguments, caller, AuditEvent::Call { success, duration_ms, error });
     }
 
-    fn note(&self, (server, tool): (Option<&str>, &str), arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
+    fn record(&self, (server, tool): (Option<&str>, &str), arguments: &RawJson, caller: &ToolCaller, what: AuditEvent) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let entry = AuditEntry {
             schema: 2,
@@ -151,8 +151,8 @@ impl AuditLog {
             what,
             caller: caller.name.to_string(),
             server: server.map(str::to_owned),
-            tool: UntrustedText::new(tool).shortened(200).to_string(),
-            arguments: shape(arguments, &self.key),
+            tool: UntrustedText::new(tool).truncate(200).to_string(),
+            arguments: summarize_arguments(arguments, &self.key),
         };
         if self.entries.try_send(AuditTask::Write(Box::new(entry))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -170,18 +170,18 @@ impl AuditLog {
 }
 
 /// Formats an error for the log. Servers often repeat their input in an error, so only the code of a refusal is logged.
-fn told(error: &HostError) -> String {
+fn describe_error(error: &HostError) -> String {
     match error {
         HostError::Call { error: CallError::Refused(refused), .. } => {
             format!("refused by the server (code {})", refused.code)
         }
-        other => UntrustedText::new(other.to_string()).shortened(500).to_string(),
+        other => UntrustedText::new(other.to_string()).truncate(500).to_string(),
     }
 }
 
-fn shape(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
-    let names = members(arguments, &JsonLimits::default()).unwrap_or_default();
-    let shown = |name: &str| UntrustedText::new(name).shortened(MAX_ARGUMENT_NAME_CHARS).to_string();
+fn summarize_arguments(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
+    let names = object_members(arguments, &JsonLimits::default()).unwrap_or_default();
+    let shown = |name: &str| UntrustedText::new(name).truncate(MAX_ARGUMENT_NAME_CHARS).to_string();
     ArgumentSummary {
         names: names.iter().take(MAX_ARGUMENT_NAMES).map(|(name, _)| shown(name)).collect(),
         bytes: arguments.as_bytes().len(),
@@ -190,7 +190,7 @@ fn shape(arguments: &RawJson, key: &AuditKey) -> ArgumentSummary {
 }
 
 /// Writes entries until all senders have been dropped.
-fn write(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, crier: &EventBus) {
+fn run_writer(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &AtomicU64, crier: &EventBus) {
     let mut failing = false;
     while let Some(task) = waiting.blocking_recv() {
         let written = match task {
@@ -204,12 +204,12 @@ fn write(journal: &Journal, mut waiting: mpsc::Receiver<AuditTask>, lost: &Atomi
         };
         let dropped = lost.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            crier.tell(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
+            crier.publish(Event::AuditFailed { text: format!("{dropped} audit entries were lost (queue full)") });
             let _ = journal.append(&serde_json::json!({ "schema": 2, "event": "lost", "entries": dropped }));
         }
         if let (Err(text), false) = (&written, failing) {
             tracing::error!("writing the audit log failed: {text}");
-            crier.tell(Event::AuditFailed { text: text.clone() });
+            crier.publish(Event::AuditFailed { text: text.clone() });
         }
         failing = written.is_err();
     }

@@ -101,7 +101,7 @@ impl HostBuilder {
 
     /// Sets the behaviour for calls that the rules require a prompt for.
     #[must_use]
-    pub fn when_asked(mut self, when_asked: PromptPolicy) -> Self {
+    pub fn prompt_policy(mut self, when_asked: PromptPolicy) -> Self {
         self.when_asked = when_asked;
         self
     }
@@ -130,7 +130,7 @@ impl HostBuilder {
 
     /// Sets the environment and working directory in which servers are started.
     #[must_use]
-    pub fn surroundings(mut self, surroundings: Environment) -> Self {
+    pub fn environment(mut self, surroundings: Environment) -> Self {
         self.options.surroundings = surroundings;
         self
     }
@@ -151,7 +151,7 @@ impl HostBuilder {
 
     /// Sets the naming style of tools.
     #[must_use]
-    pub fn names(mut self, style: NameStyle) -> Self {
+    pub fn name_style(mut self, style: NameStyle) -> Self {
         self.options.names = style;
         self
     }
@@ -194,14 +194,14 @@ impl HostBuilder {
     /// Sets the connect options of each server by name, instead of surroundings, limits, guard and tap. Services remain
     /// the host's.
     #[must_use]
-    pub fn connecting(mut self, prepare: impl Fn(&str) -> ConnectOptions + Send + Sync + 'static) -> Self {
+    pub fn connect_options(mut self, prepare: impl Fn(&str) -> ConnectOptions + Send + Sync + 'static) -> Self {
         self.options.prepare = Some(Arc::new(prepare));
         self
     }
 
     /// Sets the lists that the host requests from its servers.
     #[must_use]
-    pub fn attention(mut self, attention: ListingMode) -> Self {
+    pub fn listing_mode(mut self, attention: ListingMode) -> Self {
         self.options.attention = attention;
         self
     }
@@ -222,14 +222,14 @@ impl HostBuilder {
     /// Sets the browser for login pages, which is opened after the asker's consent. Without a visitor or without an
     /// asker, a server that requires a login waits for [`Host::log_in`] or for a login by another process.
     #[must_use]
-    pub fn visitor(self, visitor: Arc<dyn LoginBrowser>) -> Self {
-        self.visitors(move |_, _| Arc::clone(&visitor))
+    pub fn browser(self, visitor: Arc<dyn LoginBrowser>) -> Self {
+        self.browser_factory(move |_, _| Arc::clone(&visitor))
     }
 
     /// Sets a factory of login browsers, called for each login, because a server's settings may specify the redirect
     /// address.
     #[must_use]
-    pub fn visitors(
+    pub fn browser_factory(
         mut self,
         make: impl Fn(&ServerName, &HttpSpec) -> Arc<dyn LoginBrowser> + Send + Sync + 'static,
     ) -> Self {
@@ -237,14 +237,14 @@ impl HostBuilder {
         self
     }
 
-    /// Starts the host. All servers begin to connect concurrently; [`Host::settled`] waits for them.
+    /// Starts the host. All servers begin to connect concurrently; [`Host::wait_until_settled`] waits for them.
     ///
     /// # Errors
     ///
     /// Returns an error if two servers have the same name, a user's rule is unreadable, or the state directory cannot
     /// be used.
     pub async fn start(self) -> Result<Host, StartError> {
-        let (host, servers) = self.make().await?;
+        let (host, servers) = self.build().await?;
         add_all(&host, servers).await;
         Ok(host)
     }
@@ -254,16 +254,16 @@ impl HostBuilder {
     /// # Errors
     ///
     /// Returns the same errors as [`HostBuilder::start`].
-    pub async fn start_heard(self) -> Result<(Host, EventReceiver), StartError> {
-        let (host, servers) = self.make().await?;
+    pub async fn start_with_events(self) -> Result<(Host, EventReceiver), StartError> {
+        let (host, servers) = self.build().await?;
         let events = host.events();
         add_all(&host, servers).await;
         Ok((host, events))
     }
 
-    async fn make(mut self) -> Result<(Host, Vec<(ServerName, Told)>), StartError> {
+    async fn build(mut self) -> Result<(Host, Vec<(ServerName, Told)>), StartError> {
         let (entries, local) = (std::mem::take(&mut self.servers), std::mem::take(&mut self.local));
-        let (wanted, twice) = server_set::told(entries);
+        let (wanted, twice) = server_set::configs_by_name(entries);
         if let Some((name, _)) = twice.into_iter().next() {
             return Err(StartError::Twice(name));
         }
@@ -278,13 +278,13 @@ impl HostBuilder {
             // Builds the inspector's tables before the first list arrives.
             tokio::task::spawn_blocking(wharf_inspect::prepare);
         }
-        Ok((Host::over(self.context().await?), all))
+        Ok((Host::from_context(self.build_context().await?), all))
     }
 
-    async fn context(mut self) -> Result<Arc<HostContext>, StartError> {
+    async fn build_context(mut self) -> Result<Arc<HostContext>, StartError> {
         let crier = Arc::new(EventBus::new());
         let logs = self.state_dir.as_deref().filter(|_| self.options.process_log.is_none());
-        let logs = logs.map(|state| Arc::new(ServerLogs::beneath(state)));
+        let logs = logs.map(|state| Arc::new(ServerLogs::in_state_dir(state)));
         if let Some(logs) = &logs {
             self.options.process_log = Some(Arc::clone(logs) as Arc<dyn ProcessLog>);
         }
@@ -343,9 +343,9 @@ impl HostBuilder {
                 large: LowPriorityThread::default(),
             }
         });
-        rules.serve(&context);
+        rules.set_context(&context);
         // Set exactly once, here.
-        let services = self.services.unwrap_or_else(|| crate::services::services(&context));
+        let services = self.services.unwrap_or_else(|| crate::services::build_services(&context));
         let _ = context.services.set(services);
         crate::management::register(&context);
         Ok(context)
@@ -354,6 +354,6 @@ impl HostBuilder {
 
 async fn add_all(host: &Host, servers: Vec<(ServerName, Told)>) {
     for (name, told) in servers {
-        host.add(name, told).await;
+        host.add_server(name, told).await;
     }
 }

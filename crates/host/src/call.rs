@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_client::{CallError, RawResult, ResultKind};
-use wharf_json::{RawJson, members};
+use wharf_json::{RawJson, object_members};
 use wharf_spec::{ServerName, ToolId, UntrustedText};
-use wharf_tools::{CallRefusal, GateDecision, GatedCall, RefusalReason, ToolCaller, ToolOutcome, nearest};
+use wharf_tools::{CallRefusal, GateDecision, GatedCall, RefusalReason, ToolCaller, ToolOutcome, closest_name};
 use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
 use crate::audit::AuditedCallOutcome;
@@ -52,7 +52,7 @@ impl CallOptions {
     }
 
     /// Returns the connection's options with this timeout.
-    fn within(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
+    fn with_timeout(&self, timeout: Option<Duration>) -> wharf_client::CallOptions {
         let mut options = self.call.clone();
         options.timeout = timeout;
         options
@@ -81,7 +81,7 @@ impl ToolResponse {
     ///
     /// Returns an error if the result is malformed or too complex.
     pub fn result(&self) -> Result<ToolResult, JsonDecodeError> {
-        ToolResult::view(self.answer.result.clone(), &self.bounds)
+        ToolResult::from_raw(self.answer.result.clone(), &self.bounds)
     }
 
     /// Returns the result as a generic tool outcome, with all content types.
@@ -90,7 +90,7 @@ impl ToolResponse {
     ///
     /// Returns an error if the result is malformed or too complex.
     pub fn outcome(&self) -> Result<ToolOutcome, JsonDecodeError> {
-        Ok(results::outcome(&self.result()?))
+        Ok(results::to_outcome(&self.result()?))
     }
 
     /// Returns the text of the result, with one line for each part that is not text.
@@ -114,26 +114,26 @@ impl HostContext {
         options: CallOptions,
     ) -> Result<ToolResponse, HostError> {
         let seen = self.shelf.peek().version();
-        let tool = self.permitted(id, arguments, &options).await?;
-        match self.call_seen(&tool, arguments, &options, seen).await {
+        let tool = self.find_permitted_tool(id, arguments, &options).await?;
+        match self.call_found(&tool, arguments, &options, seen).await {
             // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
-                let tool = self.permitted(id, arguments, &options).await?;
-                self.call_passed(&tool, arguments, &options).await
+                let tool = self.find_permitted_tool(id, arguments, &options).await?;
+                self.call_permitted(&tool, arguments, &options).await
             }
             outcome => outcome,
         }
     }
 
     /// Finds a tool and checks the call with the gate.
-    pub async fn permitted(
+    pub async fn find_permitted_tool(
         &self,
         id: &ToolId,
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Arc<CatalogTool>, HostError> {
         let tool = self.find_tool(id, options.call.timeout).await?;
-        self.pass(&tool, arguments, &options.caller).await?;
+        self.check_gate(&tool, arguments, &options.caller).await?;
         Ok(tool)
     }
 
@@ -142,7 +142,7 @@ impl HostContext {
         let known = self.shelf.peek().tool(id).map(Arc::clone);
         let tool = match known {
             Some(tool) => tool,
-            None => self.await_tool(id, timeout).await?,
+            None => self.wait_for_tool(id, timeout).await?,
         };
         match tool.quarantine() {
             Some(reason) => {
@@ -154,13 +154,13 @@ impl HostContext {
     }
 
     /// Waits for a tool that is not in the catalog yet, because its server has not been listed or is being replaced.
-    async fn await_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
+    async fn wait_for_tool(&self, id: &ToolId, timeout: Option<Duration>) -> Result<Arc<CatalogTool>, HostError> {
         let mut server = self.server(id.server.as_str())?;
         loop {
-            let listed = self.await_tools(&server, timeout).await;
-            let found =
-                listed.and_then(|catalog| catalog.tool(id).map(Arc::clone).ok_or_else(|| unknown_tool(&catalog, id)));
-            match self.successor(&server, &found) {
+            let listed = self.wait_for_tools(&server, timeout).await;
+            let found = listed
+                .and_then(|catalog| catalog.tool(id).map(Arc::clone).ok_or_else(|| unknown_tool_error(&catalog, id)));
+            match self.replacement_of(&server, &found) {
                 Some(other) => server = other,
                 None => return found,
             }
@@ -168,40 +168,42 @@ impl HostContext {
     }
 
     /// Returns the catalog once the server's tools are in it.
-    async fn await_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
-        let patience = self.patience(server, timeout);
-        let learned = server.travel(patience, |passage| async move { server.learned(&passage, patience).await });
+    async fn wait_for_tools(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
+        let patience = self.call_deadline(server, timeout);
+        let learned =
+            server.with_connection(patience, |passage| async move { server.wait_for_tools(&passage, patience).await });
         learned.await?;
         Ok(self.shelf.catalog())
     }
 
     /// Returns the catalog once all of the server's lists are in it.
-    pub async fn await_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
-        let patience = self.patience(server, timeout);
-        let learned = server.travel(patience, |passage| async move { server.learned_all(&passage, patience).await });
+    pub async fn wait_for_lists(&self, server: &Server, timeout: Option<Duration>) -> Result<Arc<Catalog>, HostError> {
+        let patience = self.call_deadline(server, timeout);
+        let learned = server
+            .with_connection(patience, |passage| async move { server.wait_for_all_lists(&passage, patience).await });
         learned.await?;
         Ok(self.shelf.catalog())
     }
 
     /// Returns the deadline of a call to this server.
-    pub fn patience(&self, server: &Server, timeout: Option<Duration>) -> CallDeadline {
-        CallDeadline::of(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
+    pub fn call_deadline(&self, server: &Server, timeout: Option<Duration>) -> CallDeadline {
+        CallDeadline::after(timeout.or_else(|| server.kept.load().settings.timeout).unwrap_or(self.options.limits.call))
     }
 
     /// Returns the deadline of a wait for a server that may have to be started first.
-    pub fn patience_at_start(&self, server: &Server) -> CallDeadline {
+    pub fn startup_deadline(&self, server: &Server) -> CallDeadline {
         let settings = &server.kept.load().settings;
         let limits = &self.options.limits;
         let time = settings.startup_timeout.unwrap_or(limits.startup) + settings.timeout.unwrap_or(limits.call);
-        CallDeadline::of(time)
+        CallDeadline::after(time)
     }
 
-    async fn pass(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
+    async fn check_gate(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
         let refusal = match self.gate.check(GatedCall { caller, tool: &tool.description, arguments }) {
             GateDecision::Pass => return Ok(()),
             GateDecision::Refuse(refusal) => refusal,
             GateDecision::Ask(answer) => match answer.await {
-                Ok(()) => return self.still_the_same(tool),
+                Ok(()) => return self.check_unchanged(tool),
                 Err(refusal) => refusal,
             },
         };
@@ -209,18 +211,18 @@ impl HostContext {
     }
 
     /// Makes a call that has passed the gate.
-    pub async fn call_passed(
+    pub async fn call_permitted(
         &self,
         tool: &Arc<CatalogTool>,
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<ToolResponse, HostError> {
-        self.call_seen(tool, arguments, options, 0).await
+        self.call_found(tool, arguments, options, 0).await
     }
 
     /// Makes a call of a tool that was found in catalog version `seen`. While that version is current, the tool is
     /// unchanged.
-    async fn call_seen(
+    async fn call_found(
         &self,
         tool: &CatalogTool,
         arguments: &RawJson,
@@ -228,65 +230,65 @@ impl HostContext {
         seen: u64,
     ) -> Result<ToolResponse, HostError> {
         let mut server = self.server(tool.id.server.as_str())?;
-        let question = ResultCacheKey::of(&server, tool, arguments, options);
+        let question = ResultCacheKey::from_call(&server, tool, arguments, options);
         let began = Instant::now();
         let mut record = CallRecord { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
-        if let Some(result) = question.as_ref().and_then(|question| server.results.find(question)) {
-            record.end(&AuditedCallOutcome::Answered);
+        if let Some(result) = question.as_ref().and_then(|question| server.results.get(question)) {
+            record.finish(&AuditedCallOutcome::Answered);
             return Ok(self.reply(tool, RawResult { result, kind: ResultKind::Complete }));
         }
         let going = OutgoingCall { tool, arguments, options, seen, began };
-        let mut outcome = self.go(&server, going).await;
+        let mut outcome = self.send_call(&server, going).await;
         // The server may have been replaced during the wait. In that case the call has not been sent.
-        while let Some(other) = self.successor(&server, &outcome) {
+        while let Some(other) = self.replacement_of(&server, &outcome) {
             server = other;
-            outcome = self.go_anew(&server, going).await;
+            outcome = self.send_to_replacement(&server, going).await;
         }
         let ended = match &outcome {
-            Ok(answer) if results::says_error(&answer.result) => AuditedCallOutcome::ToolFailed,
+            Ok(answer) if results::is_marked_error(&answer.result) => AuditedCallOutcome::ToolFailed,
             Ok(_) => AuditedCallOutcome::Answered,
             Err(error) => AuditedCallOutcome::Failed(error),
         };
-        let took = record.end(&ended);
+        let took = record.finish(&ended);
         let success = matches!(ended, AuditedCallOutcome::Answered);
         server.stats.record(&tool.id.tool, took, success);
         let answer = outcome?;
         if let (true, Some(question)) = (success, question) {
-            question.keep(&server, &answer);
+            question.cache_result(&server, &answer);
         }
         Ok(self.reply(tool, answer))
     }
 
     /// Sends the call to the server's replacement, which may be trusted less.
-    async fn go_anew(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
-        self.pass_anew(server, going.tool, going.arguments, going.options).await?;
-        self.go(server, OutgoingCall { seen: 0, ..going }).await
+    async fn send_to_replacement(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
+        self.check_gate_again(server, going.tool, going.arguments, going.options).await?;
+        self.send_call(server, OutgoingCall { seen: 0, ..going }).await
     }
 
     /// Checks a call with the gate again, for a server that replaced the original one.
-    pub async fn pass_anew(
+    pub async fn check_gate_again(
         &self,
         server: &Server,
         tool: &CatalogTool,
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<(), HostError> {
-        self.await_tools(server, options.call.timeout).await?;
-        self.still_the_same(tool)?;
-        self.pass(tool, arguments, &options.caller).await
+        self.wait_for_tools(server, options.call.timeout).await?;
+        self.check_unchanged(tool)?;
+        self.check_gate(tool, arguments, &options.caller).await
     }
 
-    async fn go(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
+    async fn send_call(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
         let OutgoingCall { tool, arguments, options, seen, began } = going;
         let timeout = options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = CallDeadline::since(began, timeout.unwrap_or(self.options.limits.call));
-        let called = server.carry(patience, |passage| {
-            let client_options = options.within(timeout);
+        let called = server.call_with_retry(patience, |passage| {
+            let client_options = options.with_timeout(timeout);
             async move {
-                server.learned(&passage, patience).await?;
-                self.still_used(server, tool, seen)?;
+                server.wait_for_tools(&passage, patience).await?;
+                self.check_still_enabled(server, tool, seen)?;
                 let called = passage.connection.call_tool_raw(&tool.id.tool, arguments, client_options).await;
-                called.map_err(|error| server.failed(error))
+                called.map_err(|error| server.call_error(error))
             }
         });
         called.await
@@ -295,18 +297,18 @@ impl HostContext {
     /// Checks that a tool is unchanged and still enabled. While the call waited for the server or for a free slot, the
     /// server may have changed its definition and the settings may have excluded it. A tool seen in the current catalog
     /// version is unchanged.
-    pub fn still_used(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
+    pub fn check_still_enabled(&self, server: &Server, tool: &CatalogTool, seen: u64) -> Result<(), HostError> {
         if self.shelf.peek().version() != seen {
-            self.still_the_same(tool)?;
+            self.check_unchanged(tool)?;
         }
         if !server.kept.load().filter.admits(&tool.id.tool) {
-            return Err(unknown_tool(&self.shelf.catalog(), &tool.id));
+            return Err(unknown_tool_error(&self.shelf.catalog(), &tool.id));
         }
         Ok(())
     }
 
     /// Returns the replacement of a server that could not be called, if there is one.
-    pub fn successor<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
+    pub fn replacement_of<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
         use HostError::{Closed, Unavailable, UnknownTool};
         if !matches!(outcome, Err(Unavailable { .. } | UnknownTool { .. } | Closed)) {
             return None;
@@ -328,13 +330,14 @@ impl HostContext {
         let mut server = self.server(server.as_str())?;
         loop {
             self.permit_request(&server, method, params, &options).await?;
-            let client_options = options.within(options.call.timeout.or_else(|| server.kept.load().settings.timeout));
-            let asked = server.ask(self.patience(&server, options.call.timeout), |connection| {
+            let client_options =
+                options.with_timeout(options.call.timeout.or_else(|| server.kept.load().settings.timeout));
+            let asked = server.request_with_retry(self.call_deadline(&server, options.call.timeout), |connection| {
                 let options = client_options.clone();
                 async move { connection.request(method, params, options).await }
             });
             let outcome = asked.await;
-            match self.successor(&server, &outcome) {
+            match self.replacement_of(&server, &outcome) {
                 Some(other) => server = other,
                 None => return outcome,
             }
@@ -350,7 +353,7 @@ impl HostContext {
         let bounds = &self.options.limits.bounds;
         let invalid = |why: String| HostError::Call { server: server.clone(), error: CallError::Invalid(why) };
         let params = params.ok_or_else(|| invalid("`tools/call` requires the tool's `name`".to_owned()))?;
-        let members = members(params, bounds).map_err(|error| invalid(error.to_string()))?;
+        let members = object_members(params, bounds).map_err(|error| invalid(error.to_string()))?;
         let member = |wanted: &str| members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
         let name: Option<String> = member("name").and_then(|name| name.decode(bounds).ok());
         let name = name.ok_or_else(|| invalid("`tools/call` requires the tool's `name`".to_owned()))?;
@@ -358,7 +361,7 @@ impl HostContext {
         if let Some((odd, _)) = members.iter().find(|(key, _)| !known.contains(&&**key)) {
             return Err(invalid(format!(
                 "`tools/call` does not accept the parameter `{}`",
-                UntrustedText::new(&**odd).shortened(60)
+                UntrustedText::new(&**odd).truncate(60)
             )));
         }
         options.call.meta = options.call.meta.or_else(|| member("_meta"));
@@ -368,29 +371,29 @@ impl HostContext {
 
     /// Checks that a tool's definition has not changed since it was permitted. A changed definition is a different
     /// tool.
-    pub fn still_the_same(&self, tool: &CatalogTool) -> Result<(), HostError> {
+    pub fn check_unchanged(&self, tool: &CatalogTool) -> Result<(), HostError> {
         let catalog = self.shelf.peek();
         match catalog.tool(&tool.id) {
             Some(now) if now.fingerprint == tool.fingerprint => Ok(()),
             Some(_) => Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale))),
-            None => Err(unknown_tool(&catalog, &tool.id)),
+            None => Err(unknown_tool_error(&catalog, &tool.id)),
         }
     }
 
     /// Publishes and audits the end of a call.
-    pub fn tell_called(
+    pub fn report_call_end(
         &self,
         tool: &ToolId,
         arguments: &RawJson,
         caller: &ToolCaller,
         how: (&AuditedCallOutcome<'_>, Duration),
     ) {
-        if self.crier.is_heard() {
+        if self.crier.has_receivers() {
             let success = matches!(how.0, AuditedCallOutcome::Answered);
-            self.crier.tell(Event::Called { tool: tool.clone(), duration: how.1, success });
+            self.crier.publish(Event::Called { tool: tool.clone(), duration: how.1, success });
         }
         if let Some(audit) = &self.audit {
-            audit.called(tool, arguments, caller, how);
+            audit.record_call(tool, arguments, caller, how);
         }
     }
 
@@ -421,24 +424,24 @@ struct CallRecord<'a> {
 }
 
 impl CallRecord<'_> {
-    fn end(&mut self, ended: &AuditedCallOutcome<'_>) -> Duration {
+    fn finish(&mut self, ended: &AuditedCallOutcome<'_>) -> Duration {
         let Some(began) = self.began.take() else { return Duration::ZERO };
         let took = began.elapsed();
-        self.context.tell_called(&self.tool.id, self.arguments, self.caller, (ended, took));
+        self.context.report_call_end(&self.tool.id, self.arguments, self.caller, (ended, took));
         took
     }
 }
 
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
-        self.end(&AuditedCallOutcome::Withdrawn);
+        self.finish(&AuditedCallOutcome::Withdrawn);
     }
 }
 
-fn unknown_tool(catalog: &Catalog, id: &ToolId) -> HostError {
+fn unknown_tool_error(catalog: &Catalog, id: &ToolId) -> HostError {
     let section = catalog.section(id.server.as_str());
     let names = section.iter().flat_map(|section| section.tools.iter().map(|tool| &*tool.id.tool));
-    let meant = nearest(&id.tool, names).map(str::to_owned);
-    let because = section.and_then(|section| section.why_not(&id.tool));
+    let meant = closest_name(&id.tool, names).map(str::to_owned);
+    let because = section.and_then(|section| section.explain_missing(&id.tool));
     HostError::UnknownTool { server: id.server.clone(), tool: id.tool.to_string(), nearest: meant, because }
 }

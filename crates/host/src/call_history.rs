@@ -47,20 +47,21 @@ pub fn past_calls(state: &Path, since: SystemTime) -> io::Result<PastCalls> {
     let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     let mut counts: BTreeMap<(Option<String>, String), (CallCounter, u64)> = BTreeMap::new();
     let mut strange = 0;
-    let unread = wharf_store::entries(&audit::path(state), |entry| match serde_json::from_str::<AuditLine>(entry) {
-        Ok(AuditLine::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
-            let known = counts.len() < MAX_COUNTED_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
-            let key = if known { (server, tool) } else { (None, "…".to_owned()) };
-            let (count, last) = counts.entry(key).or_default();
-            count.record(Duration::from_millis(duration_ms), success);
-            *last = at_ms.max(*last);
-        }
-        Ok(_) => {}
-        Err(_) => strange += 1,
-    })?;
+    let unread =
+        wharf_store::for_each_entry(&audit::log_path(state), |entry| match serde_json::from_str::<AuditLine>(entry) {
+            Ok(AuditLine::Call { at_ms, success, duration_ms, server, tool }) if at_ms >= since => {
+                let known = counts.len() < MAX_COUNTED_TOOLS || counts.contains_key(&(server.clone(), tool.clone()));
+                let key = if known { (server, tool) } else { (None, "…".to_owned()) };
+                let (count, last) = counts.entry(key).or_default();
+                count.record(Duration::from_millis(duration_ms), success);
+                *last = at_ms.max(*last);
+            }
+            Ok(_) => {}
+            Err(_) => strange += 1,
+        })?;
     let told = |((server, tool), (count, last)): ((Option<String>, String), (CallCounter, u64))| PastToolCalls {
         server,
-        stats: count.read(&tool),
+        stats: count.snapshot(&tool),
         last: UNIX_EPOCH + Duration::from_millis(last),
     };
     Ok(PastCalls { tools: counts.into_iter().map(told).collect(), unread: unread + strange })
@@ -85,7 +86,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let state = state.path().canonicalize().unwrap();
         assert_eq!(past_calls(&state, UNIX_EPOCH).unwrap(), PastCalls::default());
-        let journal = Journal::open(&audit::path(&state), JournalOptions::default()).unwrap();
+        let journal = Journal::open(&audit::log_path(&state), JournalOptions::default()).unwrap();
         let call = |at: u64, server: &str, tool: &str, success: bool, duration: u64| {
             let entry = serde_json::json!({"schema": 1, "at_ms": at, "event": "call", "success": success,
                 "duration_ms": duration, "error": null, "caller": "x", "server": server, "tool": tool, "arguments": {}});

@@ -22,7 +22,7 @@ use crate::server::Server;
 /// Permission for one call on the server's connection, for requests that the host does not support itself, such as
 /// tasks.
 ///
-/// It counts as a call until [`CallPermit::ended`]. Dropping it before that records the call as withdrawn.
+/// It counts as a call until [`CallPermit::finish`]. Dropping it before that records the call as withdrawn.
 pub struct CallPermit {
     context: Arc<HostContext>,
     server: Arc<Server>,
@@ -46,16 +46,18 @@ struct PermitRequest<'a> {
 }
 
 impl CallPermit {
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         context: &Arc<HostContext>,
         id: &ToolId,
         arguments: &RawJson,
         options: &CallOptions,
     ) -> Result<Self, HostError> {
         let wanted = PermitRequest { context, arguments, options };
-        match wanted.ask(id).await {
+        match wanted.obtain(id).await {
             // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
-            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => wanted.ask(id).await,
+            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
+                wanted.obtain(id).await
+            }
             outcome => outcome,
         }
     }
@@ -71,21 +73,21 @@ impl CallPermit {
     }
 
     /// Records the end of the call.
-    pub fn ended(mut self, outcome: Result<&ToolResult, &CallError>) {
+    pub fn finish(mut self, outcome: Result<&ToolResult, &CallError>) {
         match outcome {
-            Ok(result) if result.is_error => self.note(&AuditedCallOutcome::ToolFailed),
-            Ok(_) => self.note(&AuditedCallOutcome::Answered),
+            Ok(result) if result.is_error => self.record(&AuditedCallOutcome::ToolFailed),
+            Ok(_) => self.record(&AuditedCallOutcome::Answered),
             Err(error) => {
-                let error = self.server.failed(error.clone());
-                self.note(&AuditedCallOutcome::Failed(&error));
+                let error = self.server.call_error(error.clone());
+                self.record(&AuditedCallOutcome::Failed(&error));
             }
         }
     }
 
-    fn note(&mut self, ended: &AuditedCallOutcome<'_>) {
+    fn record(&mut self, ended: &AuditedCallOutcome<'_>) {
         let took = self.began.elapsed();
         self.is_over = true;
-        self.context.tell_called(&self.tool.id, &self.arguments, &self.caller, (ended, took));
+        self.context.report_call_end(&self.tool.id, &self.arguments, &self.caller, (ended, took));
         if !matches!(ended, AuditedCallOutcome::Withdrawn) {
             self.server.stats.record(&self.tool.id.tool, took, matches!(ended, AuditedCallOutcome::Answered));
         }
@@ -93,32 +95,32 @@ impl CallPermit {
 }
 
 impl PermitRequest<'_> {
-    async fn ask(self, id: &ToolId) -> Result<CallPermit, HostError> {
-        let tool = self.context.permitted(id, self.arguments, self.options).await?;
+    async fn obtain(self, id: &ToolId) -> Result<CallPermit, HostError> {
+        let tool = self.context.find_permitted_tool(id, self.arguments, self.options).await?;
         let mut server = self.context.server(id.server.as_str())?;
         let began = Instant::now();
-        let mut outcome = self.enter(&server, &tool, began).await;
+        let mut outcome = self.wait_and_permit(&server, &tool, began).await;
         // The server may have been replaced during the wait.
-        while let Some(other) = self.context.successor(&server, &outcome) {
+        while let Some(other) = self.context.replacement_of(&server, &outcome) {
             server = other;
-            outcome = self.enter_anew(&server, &tool, began).await;
+            outcome = self.enter_replacement(&server, &tool, began).await;
         }
         outcome
     }
 
     /// Requests the permit from the server's replacement, which may be trusted less.
-    async fn enter_anew(
+    async fn enter_replacement(
         self,
         server: &Arc<Server>,
         tool: &Arc<CatalogTool>,
         began: Instant,
     ) -> Result<CallPermit, HostError> {
-        self.context.pass_anew(server, tool, self.arguments, self.options).await?;
-        self.enter(server, tool, began).await
+        self.context.check_gate_again(server, tool, self.arguments, self.options).await?;
+        self.wait_and_permit(server, tool, began).await
     }
 
     /// Waits for a free slot and for the server, as a call does.
-    async fn enter(
+    async fn wait_and_permit(
         self,
         server: &Arc<Server>,
         tool: &Arc<CatalogTool>,
@@ -126,26 +128,26 @@ impl PermitRequest<'_> {
     ) -> Result<CallPermit, HostError> {
         let timeout = self.options.call.timeout.or_else(|| server.kept.load().timeout(&tool.id.tool));
         let patience = CallDeadline::since(began, timeout.unwrap_or(self.context.options.limits.call));
-        let turn = server.turn(patience).await?;
+        let turn = server.acquire_slot(patience).await?;
         // Counts as a use during the wait, so that the server is not stopped as idle.
-        let entered = server.travel(patience, |passage| async move {
-            server.learned(&passage, patience).await?;
-            self.context.still_used(server, tool, 0)?;
-            Ok(self.permit(server, tool, passage.connection, timeout))
+        let entered = server.with_connection(patience, |passage| async move {
+            server.wait_for_tools(&passage, patience).await?;
+            self.context.check_still_enabled(server, tool, 0)?;
+            Ok(self.build_permit(server, tool, passage.connection, timeout))
         });
         let mut permit = entered.await?;
         permit._turn = turn;
         Ok(permit)
     }
 
-    fn permit(
+    fn build_permit(
         self,
         server: &Arc<Server>,
         tool: &Arc<CatalogTool>,
         connection: Connection,
         timeout: Option<Duration>,
     ) -> CallPermit {
-        server.usage.enter();
+        server.usage.begin_call();
         CallPermit {
             context: Arc::clone(self.context),
             server: Arc::clone(server),
@@ -164,8 +166,8 @@ impl PermitRequest<'_> {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         if !self.is_over {
-            self.note(&AuditedCallOutcome::Withdrawn);
+            self.record(&AuditedCallOutcome::Withdrawn);
         }
-        self.server.usage.leave();
+        self.server.usage.end_call();
     }
 }

@@ -62,7 +62,7 @@ impl CatalogPublisher {
     }
 
     /// Returns the section published by this server, ignoring that of an earlier server of the same name.
-    pub fn section_of(&self, server: &Server) -> Option<Arc<Section>> {
+    pub fn own_section(&self, server: &Server) -> Option<Arc<Section>> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let is_own = owners.get(&server.name) == Some(&server.generation);
         is_own.then(|| self.catalog.load().section(server.name.as_str()).map(Arc::clone)).flatten()
@@ -72,9 +72,9 @@ impl CatalogPublisher {
     ///
     /// A server that is removed changes its state first and is unpublished afterwards, so that none of its sections can
     /// remain. A cached section never replaces a live one.
-    pub fn put(&self, server: &Server, epoch: u64, section: Section) -> PublishOutcome {
+    pub fn publish(&self, server: &Server, epoch: u64, section: Section) -> PublishOutcome {
         let section = Arc::new(section);
-        let tools: Vec<Arc<dyn Tool>> = section.offered().map(|tool| (self.adapt)(tool)).collect();
+        let tools: Vec<Arc<dyn Tool>> = section.visible_tools().map(|tool| (self.adapt)(tool)).collect();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let newer = owners.get(&server.name).is_some_and(|owner| *owner > server.generation);
         let may = !newer && {
@@ -86,7 +86,7 @@ impl CatalogPublisher {
             return PublishOutcome::Refused;
         }
         let before = self.catalog.load().section(server.name.as_str()).map(Arc::clone);
-        let same = before.is_some_and(|before| before.is_same(&section));
+        let same = before.is_some_and(|before| before.has_same_content(&section));
         owners.insert(server.name.clone(), server.generation);
         self.catalog.store(Arc::new(self.catalog.load().with(section)));
         self.registry.replace_provider(server.name.as_str(), tools);
@@ -95,7 +95,7 @@ impl CatalogPublisher {
     }
 
     /// Removes a server's section. Returns whether there was one.
-    pub fn withdraw(&self, server: &Server) -> bool {
+    pub fn unpublish(&self, server: &Server) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.get(&server.name) != Some(&server.generation) {
             return false;
@@ -125,12 +125,12 @@ mod tests {
             server.resource("a:b", "b", "text/plain", || async { Ok("there".to_owned()) })
         };
         let host = Host::builder().local(name.clone(), make).start().await.unwrap();
-        host.settled().await;
+        host.wait_until_settled().await;
         let (context, first) = (host.context(), host.context().server("one").unwrap());
-        assert_eq!(context.shelf.section_of(&first).unwrap().resources.len(), 1);
+        assert_eq!(context.shelf.own_section(&first).unwrap().resources.len(), 1);
         let reach = ServerEndpoint::Local(Arc::new(|| Err("never".to_owned())));
-        let second = host.begin(name, Told { reach, settings: ServerSettings::default(), by_hand: None }).await;
-        assert!(context.shelf.section_of(&second).is_none());
+        let second = host.start_server(name, Told { reach, settings: ServerSettings::default(), by_hand: None }).await;
+        assert!(context.shelf.own_section(&second).is_none());
         host.close().await;
     }
 }

@@ -12,7 +12,7 @@ use wharf_client::{
     ClientServices, ConnectOptions, GuardProgram, Limits, LowPriorityThread, ProcessLog, Tap, TransportCache,
 };
 use wharf_spec::{Environment, ServerName};
-use wharf_tools::{Gate, nearest};
+use wharf_tools::{Gate, closest_name};
 use wharf_wire::Root;
 
 use crate::account::AccountFactory;
@@ -99,7 +99,7 @@ impl HostContext {
         if self.is_closing() {
             return Err(HostError::Closed);
         }
-        let meant = nearest(name, servers.keys().map(ServerName::as_str)).map(str::to_owned);
+        let meant = closest_name(name, servers.keys().map(ServerName::as_str)).map(str::to_owned);
         Err(HostError::UnknownServer { name: name.to_owned(), nearest: meant })
     }
 
@@ -107,7 +107,7 @@ impl HostContext {
     pub fn connect_options(&self, server: &Server) -> ConnectOptions {
         let mut options = match &self.options.prepare {
             Some(prepare) => prepare(server.name.as_str()),
-            None => self.plain_options(),
+            None => self.default_connect_options(),
         };
         // All servers of a host share its budgets, even with custom options.
         options.limits.held_in_all = self.options.limits.held_in_all.clone();
@@ -115,11 +115,11 @@ impl HostContext {
         options.name = server.name.as_str().to_owned();
         options.services = self.services.get().cloned().unwrap_or_default();
         options.verdicts = Some(Arc::clone(&self.verdicts));
-        server.introduce(self, &mut options);
+        server.set_authorizer(self, &mut options);
         options
     }
 
-    fn plain_options(&self) -> ConnectOptions {
+    fn default_connect_options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
         options.surroundings = self.options.surroundings.clone();
         options.limits = self.options.limits.clone();
@@ -133,7 +133,11 @@ impl HostContext {
     /// `None` if the work panics or the runtime is shutting down.
     ///
     /// Dropping the future does not stop the work; its result is discarded.
-    pub async fn work<T: Send + 'static>(&self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub async fn run_sized<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         if bytes < LARGE_TEXT_BYTES { Some(work()) } else { self.large.run(work).await }
     }
 
@@ -149,10 +153,10 @@ impl HostContext {
     }
 
     /// Sets the servers. The rules learn about them before they can be called.
-    pub fn take_servers(&self, servers: HashMap<ServerName, Arc<Server>>) {
+    pub fn publish_servers(&self, servers: HashMap<ServerName, Arc<Server>>) {
         let mut names: Vec<ServerName> = servers.keys().cloned().collect();
         names.sort();
-        self.rules.servers_changed(names);
+        self.rules.set_servers(names);
         self.servers.store(Arc::new(servers));
     }
 
@@ -162,47 +166,48 @@ impl HostContext {
     }
 
     /// Publishes a change of a server's state.
-    pub fn tell_state(&self, server: &Server, standing: &ServerSnapshot) {
+    pub fn publish_state(&self, server: &Server, standing: &ServerSnapshot) {
         let trouble = standing.trouble.clone().filter(|_| standing.state != ServerState::Ready);
         match (&trouble, standing.state) {
             // Listeners receive the event; a warning in the log would repeat it.
-            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.crier.is_heard() => {
+            (Some(trouble), ServerState::Failed | ServerState::AuthRequired) if !self.crier.has_receivers() => {
                 tracing::warn!(target: "wharf::state", server = %server.name, state = %standing.state, "{trouble}");
             }
             (Some(trouble), _) => tracing::info!(server = %server.name, state = %standing.state, "{trouble}"),
             (None, _) => tracing::info!(server = %server.name, state = %standing.state),
         }
-        self.crier.tell(Event::State { server: server.name.clone(), state: standing.state, trouble });
+        self.crier.publish(Event::State { server: server.name.clone(), state: standing.state, trouble });
     }
 
     /// Publishes the change of a resource, as an event and as a note to the agent.
-    pub fn tell_updated(&self, server: &Server, uri: String) {
-        if !server.watched.concerns(&uri) || self.denial_of(server).is_some() {
+    pub fn report_updated(&self, server: &Server, uri: String) {
+        if !server.watched.covers(&uri) || self.denial_of(server).is_some() {
             return;
         }
-        self.tell_note(server.name.as_str(), &format!("the resource {} has changed", shown(&uri)));
-        self.crier.tell(Event::ResourceUpdated { server: server.name.clone(), uri });
+        self.push_note(server.name.as_str(), &format!("the resource {} has changed", display_uri(&uri)));
+        self.crier.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
     }
 
     /// Publishes that resources may have changed while the subscription was interrupted.
-    pub fn tell_perhaps_updated(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
-        for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
-            let note = format!("the resource {} may have changed while the subscription was interrupted", shown(&uri));
-            self.tell_note(server.name.as_str(), &note);
-            self.crier.tell(Event::ResourceUpdated { server: server.name.clone(), uri });
+    pub fn report_possibly_updated(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
+        for uri in uris.into_iter().filter(|uri| server.watched.covers(uri)) {
+            let note =
+                format!("the resource {} may have changed while the subscription was interrupted", display_uri(&uri));
+            self.push_note(server.name.as_str(), &note);
+            self.crier.publish(Event::ResourceUpdated { server: server.name.clone(), uri });
         }
     }
 
     /// Notifies the agent of subscribed resources that the server no longer reports.
-    pub fn tell_unwatched(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
-        for uri in uris.into_iter().filter(|uri| server.watched.concerns(uri)) {
-            let note = format!("the server no longer reports changes of the resource {}", shown(&uri));
-            self.tell_note(server.name.as_str(), &note);
+    pub fn report_unsubscribed(&self, server: &Server, uris: impl IntoIterator<Item = String>) {
+        for uri in uris.into_iter().filter(|uri| server.watched.covers(uri)) {
+            let note = format!("the server no longer reports changes of the resource {}", display_uri(&uri));
+            self.push_note(server.name.as_str(), &note);
         }
     }
 
     /// Queues a note about a server for the agent's next request to a model. A closing host queues nothing.
-    pub fn tell_note(&self, server: &str, text: &str) {
+    pub fn push_note(&self, server: &str, text: &str) {
         if !self.is_closing() {
             self.shelf.registry().notes().push(server, text);
         }
@@ -229,6 +234,6 @@ impl HostContext {
     }
 }
 
-fn shown(uri: &str) -> wharf_spec::EscapedText<'_> {
-    wharf_spec::EscapedText::line(uri, 500)
+fn display_uri(uri: &str) -> wharf_spec::EscapedText<'_> {
+    wharf_spec::EscapedText::single_line(uri, 500)
 }

@@ -16,7 +16,7 @@ use crate::supervise::ServerState;
 #[non_exhaustive]
 pub enum HostError {
     /// The server does not exist.
-    #[error("no server `{}`{}", UntrustedText::new(.name.as_str()).shortened(100), SuggestionSuffix(.nearest))]
+    #[error("no server `{}`{}", UntrustedText::new(.name.as_str()).truncate(100), SuggestionSuffix(.nearest))]
     UnknownServer {
         /// The requested name.
         name: String,
@@ -24,7 +24,7 @@ pub enum HostError {
         nearest: Option<String>,
     },
     /// The server does not have this tool, or it is filtered out.
-    #[error("server `{server}` has no tool `{}`{}{}", UntrustedText::new(.tool.as_str()).shortened(200), SuggestionSuffix(.nearest), ParenthesizedReason(.because))]
+    #[error("server `{server}` has no tool `{}`{}{}", UntrustedText::new(.tool.as_str()).truncate(200), SuggestionSuffix(.nearest), ParenthesizedReason(.because))]
     UnknownTool {
         /// The server.
         server: ServerName,
@@ -110,7 +110,7 @@ impl HostError {
         match self {
             Self::Unavailable { state, .. } => *state == ServerState::AuthRequired,
             Self::Call { error, .. } => error.needs_login(),
-            Self::Login { error, .. } => error.needs_person(),
+            Self::Login { error, .. } => error.needs_user(),
             _ => false,
         }
     }
@@ -153,7 +153,7 @@ struct SuggestionSuffix<'a>(&'a Option<String>);
 impl std::fmt::Display for SuggestionSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(nearest) => write!(f, "; did you mean `{}`?", UntrustedText::new(nearest.as_str()).shortened(200)),
+            Some(nearest) => write!(f, "; did you mean `{}`?", UntrustedText::new(nearest.as_str()).truncate(200)),
             None => Ok(()),
         }
     }

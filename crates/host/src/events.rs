@@ -151,47 +151,47 @@ impl EventBus {
         Self(ArcSwapOption::from_pointee(broadcast::channel(EVENT_BUFFER_CAPACITY).0))
     }
 
-    pub fn listen(&self) -> EventReceiver {
+    pub fn subscribe(&self) -> EventReceiver {
         let listener = self.0.load().as_ref().map(|teller| teller.subscribe());
         // After the end: a channel that is closed already.
         EventReceiver(listener.unwrap_or_else(|| broadcast::channel(1).1))
     }
 
     /// Reports whether there are receivers.
-    pub fn is_heard(&self) -> bool {
+    pub fn has_receivers(&self) -> bool {
         self.0.load().as_ref().is_some_and(|teller| teller.receiver_count() > 0)
     }
 
     /// Publishes an event. Server content is copied and truncated: events are buffered, and a slice would keep the
     /// whole message in memory.
-    pub fn tell(&self, event: Event) {
+    pub fn publish(&self, event: Event) {
         if let Some(teller) = self.0.load().as_ref().filter(|teller| teller.receiver_count() > 0) {
             // Fails if the last receiver has just been dropped.
-            let _ = teller.send(Told { at: SystemTime::now(), event: bounded(event) });
+            let _ = teller.send(Told { at: SystemTime::now(), event: truncate_event(event) });
         }
     }
 
     /// Closes the channel. Receivers get `None` after the buffered events.
-    pub fn end(&self) {
+    pub fn close(&self) {
         self.0.store(None);
     }
 }
 
-fn bounded(mut event: Event) -> Event {
+fn truncate_event(mut event: Event) -> Event {
     match &mut event {
         Event::Progress { progress, .. } => {
-            progress.token = copied(&progress.token, MAX_FREQUENT_EVENT_BYTES);
+            progress.token = copy_bounded(&progress.token, MAX_FREQUENT_EVENT_BYTES);
             progress.message.iter_mut().for_each(|message| shorten(message, MAX_FREQUENT_EVENT_BYTES));
         }
         Event::Log { message, .. } => {
-            message.data = copied(&message.data, MAX_FREQUENT_EVENT_BYTES);
+            message.data = copy_bounded(&message.data, MAX_FREQUENT_EVENT_BYTES);
             message.logger.iter_mut().for_each(|logger| shorten(logger, MAX_FREQUENT_EVENT_BYTES));
         }
         Event::ResourceUpdated { uri, .. } => shorten(uri, MAX_EVENT_BYTES),
         Event::Polled { target, outcome, .. } => {
             shorten(target, MAX_EVENT_BYTES);
             match outcome {
-                Ok(result) => *result = copied(result, MAX_EVENT_BYTES),
+                Ok(result) => *result = copy_bounded(result, MAX_EVENT_BYTES),
                 Err(why) => shorten(why, MAX_EVENT_BYTES),
             }
         }
@@ -209,13 +209,13 @@ fn shorten(text: &mut String, most: usize) {
 }
 
 /// Copies a value, or the beginning of its text, into its own memory.
-fn copied(value: &RawJson, most: usize) -> RawJson {
-    let text = value.get();
+fn copy_bounded(value: &RawJson, most: usize) -> RawJson {
+    let text = value.as_str();
     if text.len() <= most {
-        return RawJson::known(text.to_owned());
+        return RawJson::new_unchecked(text.to_owned());
     }
     let beginning = format!("{}…", &text[..text.floor_char_boundary(most)]);
-    RawJson::of(&beginning).unwrap_or_else(|_| RawJson::known("null"))
+    RawJson::from_value(&beginning).unwrap_or_else(|_| RawJson::new_unchecked("null"))
 }
 
 #[cfg(test)]
@@ -223,10 +223,10 @@ mod tests {
     use super::*;
     use wharf_wire::LogLevel;
 
-    async fn told(event: Event) -> Event {
+    async fn publish_and_receive(event: Event) -> Event {
         let crier = EventBus::new();
-        let mut events = crier.listen();
-        crier.tell(event);
+        let mut events = crier.subscribe();
+        crier.publish(event);
         let Some(EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
         told.event
     }
@@ -236,20 +236,24 @@ mod tests {
         let server = ServerName::new("one").unwrap();
         for (length, whole) in [(10, true), (1 << 20, false)] {
             let text = "ü".repeat(length);
-            let data = RawJson::of(&text).unwrap();
+            let data = RawJson::from_value(&text).unwrap();
             let message = LogMessage { level: LogLevel::Info, logger: Some(text.clone()), data: data.clone() };
-            let Event::Log { message, .. } = told(Event::Log { server: server.clone(), message }).await else {
+            let Event::Log { message, .. } = publish_and_receive(Event::Log { server: server.clone(), message }).await
+            else {
                 panic!("another event")
             };
             assert_eq!((message.data == data, message.logger == Some(text.clone())), (whole, whole));
             let most = MAX_FREQUENT_EVENT_BYTES + 100;
             assert!(message.data.as_bytes().len() < most && message.logger.unwrap().len() < most);
             assert_ne!(message.data.as_bytes().as_ptr(), data.as_bytes().as_ptr());
-            let updated = told(Event::ResourceUpdated { server: server.clone(), uri: text.clone() }).await;
+            let updated =
+                publish_and_receive(Event::ResourceUpdated { server: server.clone(), uri: text.clone() }).await;
             assert!(matches!(updated, Event::ResourceUpdated { uri, .. } if (uri == text) == whole));
             let (subscription, target) = ("poll-1".to_owned(), "t".to_owned());
             let polled = Event::Polled { subscription, server: server.clone(), target, outcome: Ok(data.clone()) };
-            assert!(matches!(told(polled).await, Event::Polled { outcome: Ok(it), .. } if (it == data) == whole));
+            assert!(
+                matches!(publish_and_receive(polled).await, Event::Polled { outcome: Ok(it), .. } if (it == data) == whole)
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use wharf_json::RawJson;
 use wharf_policy::{
     CallDecision, DecisionReason, Grant, GrantLifetime, GrantScope, GrantSet, PermissionEvaluator, PinSet, Policy,
-    Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, difference,
+    Rule, RuleAction, RuleProblem, RuleWriteError, SourcedRule, diff_definitions,
 };
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ToolId};
 use wharf_tools::{
@@ -16,7 +16,7 @@ use wharf_tools::{
     ToolDescription, ToolRisk,
 };
 
-use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, put};
+use crate::ask::{Ask, Asker, PermissionAnswer, PermissionAsk, ask_and_wait};
 use crate::context::HostContext;
 use crate::events::Event;
 
@@ -81,7 +81,7 @@ struct PendingAttempt {
 
 impl GateState {
     /// Removes the grants of a server.
-    fn forget(&mut self, server: &ServerName) {
+    fn forget_grants(&mut self, server: &ServerName) {
         self.grants.forget(server);
         self.own_grants.retain(|(_, about), _| about.as_ref().is_none_or(|(_, other)| other != server));
     }
@@ -112,24 +112,24 @@ impl RuleGate {
     }
 
     /// Sets the host that the gate belongs to.
-    pub fn serve(&self, context: &Arc<HostContext>) {
+    pub fn set_context(&self, context: &Arc<HostContext>) {
         // Set exactly once, when the host is built.
         let _ = self.context.set(Arc::downgrade(context));
     }
 
     /// Sets the servers and recompiles the rules, whose meaning may depend on them.
-    pub fn servers_changed(&self, servers: Vec<ServerName>) {
+    pub fn set_servers(&self, servers: Vec<ServerName>) {
         let mut state = self.state();
         let policy = Arc::new(Policy::compile(state.rules.clone(), &servers));
         for gone in state.servers.iter().filter(|server| !servers.contains(server)).cloned().collect::<Vec<_>>() {
-            state.forget(&gone);
+            state.forget_grants(&gone);
         }
         state.policy = policy;
         state.servers = servers;
     }
 
     /// Sets the rules. If a user's rule is unreadable, keeps the old rules and returns the problem.
-    pub fn rules_changed(&self, rules: Vec<SourcedRule>) -> Result<(), RuleProblem> {
+    pub fn set_rules(&self, rules: Vec<SourcedRule>) -> Result<(), RuleProblem> {
         let mut state = self.state();
         let policy = Policy::compile(rules.clone(), &state.servers);
         if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
@@ -137,20 +137,20 @@ impl RuleGate {
         }
         (state.rules, state.policy) = (rules, Arc::new(policy));
         // They are part of the rules now, or have been removed from them.
-        state.grants.forget_always();
+        state.grants.forget_permanent();
         state.own_grants.retain(|_, lifetime| *lifetime != GrantLifetime::Always);
         Ok(())
     }
 
     /// Removes the grants of a server, because another one has taken its name.
-    pub fn forget(&self, server: &ServerName) {
-        self.state().forget(server);
+    pub fn forget_grants(&self, server: &ServerName) {
+        self.state().forget_grants(server);
     }
 
     /// Returns the rule that denies everything a server offers.
-    pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
+    pub fn denial_rule(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
         let policy = Arc::clone(&self.state().policy);
-        policy.denial(server, origin)
+        policy.server_denial(server, origin)
     }
 
     /// Returns the problems of the rules.
@@ -171,46 +171,52 @@ impl RuleGate {
         self.context.get()?.upgrade()
     }
 
-    fn judge(&self, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
+    fn evaluate(&self, tool: &ToolDescription, arguments: &RawJson) -> CallDecision {
         let Some(origin) = &tool.origin else {
             let risk = match (tool.permission, tool.risk) {
                 (PermissionRequirement::NotNeeded, ToolRisk::Low) => wharf_policy::RiskLevel::Low,
                 _ => wharf_policy::RiskLevel::High,
             };
-            let own = self.own_tool(tool);
+            let own = self.host_tool_key(tool);
             let attempt = match &own.1 {
                 Some((origin, server)) => {
-                    wharf_policy::CallAttempt::access((server, origin), &tool.name, arguments, risk)
+                    wharf_policy::CallAttempt::server_access((server, origin), &tool.name, arguments, risk)
                 }
-                None => wharf_policy::CallAttempt::plain(&tool.name, arguments, risk),
+                None => wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, risk),
             };
-            let judgement = self.judged(&attempt, None);
-            return self.granted(&own, judgement);
+            let judgement = self.evaluate_attempt(&attempt, None);
+            return self.apply_host_tool_grant(&own, judgement);
         };
         let context = self.context();
         let servers = context.as_ref().map(|context| context.servers.load());
         let known = servers.as_ref().and_then(|servers| servers.get_key_value(&*origin.provider));
         match known {
             Some((name, server)) => {
-                let mut attempt = wharf_policy::CallAttempt::mcp(name, &origin.name, arguments);
+                let mut attempt = wharf_policy::CallAttempt::server_tool(name, &origin.name, arguments);
                 let kept = server.kept.load();
                 (attempt.trust, attempt.origin) = (kept.settings.trust, &kept.settings.origin);
-                self.judged(&attempt, Some(&origin.fingerprint))
+                self.evaluate_attempt(&attempt, Some(&origin.fingerprint))
             }
             // A tool of another provider, which no server rule covers.
-            None => self
-                .judged(&wharf_policy::CallAttempt::plain(&tool.name, arguments, wharf_policy::RiskLevel::High), None),
+            None => self.evaluate_attempt(
+                &wharf_policy::CallAttempt::builtin_tool(&tool.name, arguments, wharf_policy::RiskLevel::High),
+                None,
+            ),
         }
     }
 
-    fn judged(&self, attempt: &wharf_policy::CallAttempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
+    fn evaluate_attempt(
+        &self,
+        attempt: &wharf_policy::CallAttempt<'_>,
+        definition: Option<&Fingerprint>,
+    ) -> CallDecision {
         let GateState { policy, grants, pins, .. } = &mut *self.state();
         // No grant of this gate expires, so any time is valid.
-        PermissionEvaluator { policy, grants, pins, now: self.began }.judge(attempt, definition)
+        PermissionEvaluator { policy, grants, pins, now: self.began }.evaluate(attempt, definition)
     }
 
     /// Applies an earlier answer about a tool that belongs to no server. It replaces a prompt and nothing else.
-    fn granted(&self, tool: &HostToolKey, judgement: CallDecision) -> CallDecision {
+    fn apply_host_tool_grant(&self, tool: &HostToolKey, judgement: CallDecision) -> CallDecision {
         match (judgement, self.state().own_grants.get(tool)) {
             (CallDecision::Ask { .. }, Some(lifetime)) => {
                 CallDecision::Allow { why: DecisionReason::Grant(*lifetime), first_seen: false }
@@ -220,24 +226,24 @@ impl RuleGate {
     }
 
     /// Records that this definition was called with consent.
-    fn pin(&self, tool: &ToolDescription) {
-        let Some((id, fingerprint)) = identity(tool) else { return };
+    fn pin_definition(&self, tool: &ToolDescription) {
+        let Some((id, fingerprint)) = tool_identity(tool) else { return };
         let Some(context) = self.context() else { return };
         let shelf = context.shelf.peek();
         // The catalog may hold a newer definition, which has not been approved.
         let definition = shelf.tool(&id).filter(|tool| tool.fingerprint == fingerprint);
         let Some(definition) = definition.map(|tool| tool.definition.raw.clone()) else { return };
         let Ok(server) = context.server(id.server.as_str()) else { return };
-        let approved = self.state().pins.approve((server.origin(), id), fingerprint, definition.get());
+        let approved = self.state().pins.approve((server.origin(), id), fingerprint, definition.as_str());
         match approved {
-            Ok(()) => context.keep_pins(),
+            Ok(()) => context.save_pins(),
             Err(full) => tracing::warn!("{full}"),
         }
     }
 
     /// Decides without a prompt, if possible.
     fn decide(&self, caller: &ToolCaller, tool: &Arc<ToolDescription>, arguments: &RawJson) -> RuleDecision {
-        match self.judge(tool, arguments) {
+        match self.evaluate(tool, arguments) {
             CallDecision::Allow { .. } | CallDecision::Ask { .. }
                 if tool.permission == PermissionRequirement::Deferred =>
             {
@@ -245,21 +251,21 @@ impl RuleGate {
             }
             CallDecision::Allow { why, first_seen } => {
                 if first_seen {
-                    self.pin(tool);
+                    self.pin_definition(tool);
                 }
-                self.note(caller, tool, arguments, "allow", &why);
+                self.record_decision(caller, tool, arguments, "allow", &why);
                 RuleDecision::Yes
             }
             CallDecision::Deny { why } => {
-                self.note(caller, tool, arguments, "deny", &why);
+                self.record_decision(caller, tool, arguments, "deny", &why);
                 RuleDecision::No(CallRefusal::new(RefusalReason::Denied { rule: why.to_string() }))
             }
-            CallDecision::Ask { why, changed } => match self.consent(caller, changed.as_deref()) {
+            CallDecision::Ask { why, changed } => match self.prompt_waiver(caller, changed.as_deref()) {
                 Some(reason) => {
                     if changed.is_none() {
-                        self.pin(tool);
+                        self.pin_definition(tool);
                     }
-                    self.note(caller, tool, arguments, "allow", &reason);
+                    self.record_decision(caller, tool, arguments, "allow", &reason);
                     RuleDecision::Yes
                 }
                 None => RuleDecision::Ask { why, changed },
@@ -270,7 +276,7 @@ impl RuleGate {
     /// Returns the reason for skipping a prompt, if there is one. A changed definition may be called with the caller's
     /// own consent, which does not approve it. [`PromptPolicy::Allow`] does not cover it, because a different definition
     /// was approved.
-    fn consent(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
+    fn prompt_waiver(&self, caller: &ToolCaller, changed: Option<&str>) -> Option<&'static str> {
         match (caller.consent, self.when_asked, changed) {
             (CallerConsent::Given, ..) => Some("the caller gave consent"),
             (CallerConsent::Ask, PromptPolicy::Allow, None) => Some("prompts are disabled and count as allowed"),
@@ -279,12 +285,12 @@ impl RuleGate {
     }
 
     /// Returns the refusal of a call that requires a prompt, for a host without an asker.
-    fn nobody(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
+    fn no_asker_refusal(&self, tool: &ToolDescription, changed: Option<&str>) -> CallRefusal {
         if changed.is_some() {
             let hint = "review the change and approve it at a prompt";
             return CallRefusal::new(RefusalReason::DefinitionChanged).with_hint(hint);
         }
-        let rule = self.rule_for(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
+        let rule = self.allow_rule(tool).ok().and_then(|rule| serde_json::to_string(&rule).ok()).unwrap_or_default();
         let refusal = CallRefusal::new(RefusalReason::NobodyToAsk { rule });
         match tool.about.as_ref().and_then(|about| about.reason) {
             Some(reason) => refusal.with_hint(reason),
@@ -293,7 +299,7 @@ impl RuleGate {
     }
 
     /// Returns a tool that belongs to no server, with the server that this call concerns.
-    fn own_tool(&self, tool: &ToolDescription) -> HostToolKey {
+    fn host_tool_key(&self, tool: &ToolDescription) -> HostToolKey {
         let server = tool.about.as_ref().and_then(|about| ServerName::new(&about.provider).ok());
         (Arc::clone(&tool.name), server.map(|server| (self.origin_of(&server), server)))
     }
@@ -305,38 +311,38 @@ impl RuleGate {
     }
 
     /// Returns the rule that allows a tool with any arguments.
-    fn rule_for(&self, tool: &ToolDescription) -> Result<Rule, RuleWriteError> {
-        match identity(tool) {
+    fn allow_rule(&self, tool: &ToolDescription) -> Result<Rule, RuleWriteError> {
+        match tool_identity(tool) {
             Some((id, _)) => {
-                let rule = Rule::naming(&id, RuleAction::Allow, &self.state().servers)?;
-                rule.of_origin(&self.origin_of(&id.server))
+                let rule = Rule::for_tool(&id, RuleAction::Allow, &self.state().servers)?;
+                rule.with_origin(&self.origin_of(&id.server))
             }
-            None => match self.own_tool(tool).1 {
+            None => match self.host_tool_key(tool).1 {
                 None => Ok(Rule::new(&*tool.name, RuleAction::Allow)),
                 Some((origin, server)) => {
                     let pattern = Some(format!("server={server}"));
-                    Rule { pattern, ..Rule::new(&*tool.name, RuleAction::Allow) }.of_origin(&origin)
+                    Rule { pattern, ..Rule::new(&*tool.name, RuleAction::Allow) }.with_origin(&origin)
                 }
             },
         }
     }
 
     /// Prompts the person, unless the answer to another prompt has settled the question. Ends with the host.
-    async fn ask(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
-        let Some(context) = self.context() else { return Err(no(None)) };
+    async fn prompt(self: Arc<Self>, pending: PendingAttempt) -> Result<(), CallRefusal> {
+        let Some(context) = self.context() else { return Err(declined_refusal(None)) };
         let (time, mut closing) = (context.options.limits.ask, context.closing.subscribe());
         drop(context);
         tokio::select! {
-            answer = self.ask_in_turn(pending, time) => answer,
-            _ = closing.wait_for(|closing| *closing) => Err(unanswered("the host is closed")),
+            answer = self.prompt_exclusively(pending, time) => answer,
+            _ = closing.wait_for(|closing| *closing) => Err(unanswered_refusal("the host is closed")),
         }
     }
 
     /// Prompts the person once no other prompt is open. The timeout starts when the prompt is shown.
-    async fn ask_in_turn(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
+    async fn prompt_exclusively(&self, pending: PendingAttempt, time: Duration) -> Result<(), CallRefusal> {
         let PendingAttempt { caller, tool, arguments } = pending;
         let _desk = self.desk.acquire().await;
-        if !self.is_on_shelf(&tool) {
+        if !self.is_current_definition(&tool) {
             return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
         let (why, changed) = match self.decide(&caller, &tool, &arguments) {
@@ -344,31 +350,39 @@ impl RuleGate {
             RuleDecision::No(refusal) => return Err(refusal),
             RuleDecision::Ask { why, changed } => (why, changed),
         };
-        let Some(asker) = &self.asker else { return Err(self.nobody(&tool, changed.as_deref())) };
-        let asked_about = self.standing_of(&tool);
-        let ask = self.question(&caller, &tool, &arguments, &why, changed.as_deref());
+        let Some(asker) = &self.asker else { return Err(self.no_asker_refusal(&tool, changed.as_deref())) };
+        let asked_about = self.server_version(&tool);
+        let ask = self.permission_ask(&caller, &tool, &arguments, &why, changed.as_deref());
         let answer = match ask {
-            Some(ask) => tokio::time::timeout(time, put(&**asker, |reply| Ask::Permission(ask, reply))).await,
+            Some(ask) => tokio::time::timeout(time, ask_and_wait(&**asker, |reply| Ask::Permission(ask, reply))).await,
             None => Ok(None),
         };
-        let lifetime =
-            answer.map_err(|_| unanswered("permission prompt timed out")).and_then(agreed).inspect_err(|_| {
-                self.note(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
-            })?;
-        if !self.is_on_shelf(&tool) || !same(asked_about, self.standing_of(&tool)) {
-            self.note(&caller, &tool, &arguments, "deny", &"the server was replaced or reconnected during the prompt");
+        let lifetime = answer
+            .map_err(|_| unanswered_refusal("permission prompt timed out"))
+            .and_then(grant_lifetime)
+            .inspect_err(|_| {
+            self.record_decision(&caller, &tool, &arguments, "deny", &"declined or not answered at the prompt")
+        })?;
+        if !self.is_current_definition(&tool) || !is_same_server(asked_about, self.server_version(&tool)) {
+            self.record_decision(
+                &caller,
+                &tool,
+                &arguments,
+                "deny",
+                &"the server was replaced or reconnected during the prompt",
+            );
             return Err(CallRefusal::new(RefusalReason::ApprovalStale));
         }
         match (lifetime, changed) {
             // Allows this call only: the next one is prompted for with the same difference.
             (GrantLifetime::Once, Some(_)) => {}
-            (lifetime, _) => self.remember(&tool, lifetime),
+            (lifetime, _) => self.record_grant(&tool, lifetime),
         }
-        self.note(&caller, &tool, &arguments, "allow", &"approved at the prompt");
+        self.record_decision(&caller, &tool, &arguments, "allow", &"approved at the prompt");
         Ok(())
     }
 
-    fn question(
+    fn permission_ask(
         &self,
         caller: &ToolCaller,
         tool: &Arc<ToolDescription>,
@@ -376,15 +390,15 @@ impl RuleGate {
         why: &DecisionReason,
         before: Option<&str>,
     ) -> Option<PermissionAsk> {
-        let id = match identity(tool) {
+        let id = match tool_identity(tool) {
             Some((id, _)) => id,
             None => ToolId::new(&server_of(tool).or_else(|| ServerName::new("wharf").ok())?, &*tool.name),
         };
         let context = self.context()?;
-        context.crier.tell(Event::Asked { server: id.server.clone(), kind: "permission" });
+        context.crier.publish(Event::Asked { server: id.server.clone(), kind: "permission" });
         let after = context.shelf.peek().tool(&id).map(|tool| tool.definition.raw.clone());
-        let changed = before.zip(after).map(|(before, after)| difference(before, after.get()).to_string());
-        let always = self.rule_for(tool);
+        let changed = before.zip(after).map(|(before, after)| diff_definitions(before, after.as_str()).to_string());
+        let always = self.allow_rule(tool);
         let (tool, arguments, caller) = (Arc::clone(tool), arguments.clone(), Arc::clone(&caller.name));
         let reason = match (why, tool.about.as_ref().and_then(|about| about.reason)) {
             (DecisionReason::Default, Some(reason)) => reason.to_owned(),
@@ -395,35 +409,35 @@ impl RuleGate {
 
     /// Reports whether the server currently offers exactly this definition. Always true for tools that belong to no
     /// server.
-    fn is_on_shelf(&self, tool: &ToolDescription) -> bool {
-        let Some((id, fingerprint)) = identity(tool) else { return true };
+    fn is_current_definition(&self, tool: &ToolDescription) -> bool {
+        let Some((id, fingerprint)) = tool_identity(tool) else { return true };
         let Some(context) = self.context() else { return false };
         let catalog = context.shelf.peek();
         catalog.tool(&id).is_some_and(|tool| tool.fingerprint == fingerprint)
     }
 
     /// Returns the current generation and epoch of a tool's server, to which an answer applies.
-    fn standing_of(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
+    fn server_version(&self, tool: &ToolDescription) -> Option<(u64, Option<u64>)> {
         let server = self.context()?.server(server_of(tool)?.as_str()).ok()?;
-        Some((server.generation, server.passage().map(|passage| passage.epoch)))
+        Some((server.generation, server.live_connection().map(|passage| passage.epoch)))
     }
 
-    fn remember(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
-        self.pin(tool);
+    fn record_grant(&self, tool: &ToolDescription, lifetime: GrantLifetime) {
+        self.pin_definition(tool);
         if lifetime == GrantLifetime::Once {
             return;
         }
-        let rule = (lifetime == GrantLifetime::Always).then(|| self.rule_for(tool));
+        let rule = (lifetime == GrantLifetime::Always).then(|| self.allow_rule(tool));
         // A grant that cannot become a rule lasts until the host stops.
         let lifetime = if let Some(Err(_)) = rule { GrantLifetime::Session } else { lifetime };
-        match identity(tool) {
+        match tool_identity(tool) {
             Some((tool, definition)) => {
                 let origin = self.origin_of(&tool.server);
                 let grant = Grant { tool, origin, arguments: GrantScope::Any, lifetime, definition, until: None };
                 self.state().grants.add(grant);
             }
             None => {
-                let own = self.own_tool(tool);
+                let own = self.host_tool_key(tool);
                 self.state().own_grants.insert(own, lifetime);
             }
         }
@@ -434,7 +448,7 @@ impl RuleGate {
         }
     }
 
-    fn note(
+    fn record_decision(
         &self,
         caller: &ToolCaller,
         tool: &ToolDescription,
@@ -450,32 +464,32 @@ impl RuleGate {
         let provider = tool.origin.as_ref().map(|origin| &*origin.provider);
         let server = provider.or(tool.about.as_ref().map(|about| &*about.provider));
         let name = tool.origin.as_ref().map_or(&*tool.name, |origin| &*origin.name);
-        audit.decided((server, name), arguments, caller, (verdict, &why.to_string()));
+        audit.record_decision((server, name), arguments, caller, (verdict, &why.to_string()));
     }
 }
 
 /// Converts an answer to the lifetime of the grant, or to a refusal.
-fn agreed(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, CallRefusal> {
+fn grant_lifetime(answer: Option<PermissionAnswer>) -> Result<GrantLifetime, CallRefusal> {
     match answer {
         Some(PermissionAnswer::Once) => Ok(GrantLifetime::Once),
         Some(PermissionAnswer::Session) => Ok(GrantLifetime::Session),
         Some(PermissionAnswer::Always) => Ok(GrantLifetime::Always),
-        Some(PermissionAnswer::NoBecause(why)) => Err(no(Some(why))),
-        Some(PermissionAnswer::No) | None => Err(no(None)),
+        Some(PermissionAnswer::NoBecause(why)) => Err(declined_refusal(Some(why))),
+        Some(PermissionAnswer::No) | None => Err(declined_refusal(None)),
     }
 }
 
-fn unanswered(why: &str) -> CallRefusal {
+fn unanswered_refusal(why: &str) -> CallRefusal {
     CallRefusal::new(RefusalReason::Other(why.to_owned()))
 }
 
-fn no(because: Option<String>) -> CallRefusal {
+fn declined_refusal(because: Option<String>) -> CallRefusal {
     CallRefusal::new(RefusalReason::SaidNo { because })
 }
 
 /// Reports whether the server is the one that the prompt was about. Connecting or disconnecting in the meantime makes
 /// no difference.
-fn same(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> bool {
+fn is_same_server(asked: Option<(u64, Option<u64>)>, now: Option<(u64, Option<u64>)>) -> bool {
     match (asked, now) {
         (None, None) => true,
         (Some((asked, before)), Some((server, after))) => {
@@ -497,7 +511,7 @@ fn server_of(tool: &ToolDescription) -> Option<ServerName> {
     ServerName::new(provider.or(tool.about.as_ref().map(|about| &about.provider))?).ok()
 }
 
-fn identity(tool: &ToolDescription) -> Option<(ToolId, Fingerprint)> {
+fn tool_identity(tool: &ToolDescription) -> Option<(ToolId, Fingerprint)> {
     let origin = tool.origin.as_ref()?;
     Some((ToolId::new(&server_of(tool)?, Arc::clone(&origin.name)), origin.fingerprint))
 }
@@ -512,13 +526,13 @@ impl Gate for SharedGate {
             RuleDecision::Yes => GateDecision::Pass,
             RuleDecision::No(refusal) => GateDecision::Refuse(refusal),
             RuleDecision::Ask { changed, .. } if self.0.asker.is_none() => {
-                let refusal = self.0.nobody(tool, changed.as_deref());
-                self.0.note(caller, tool, arguments, "deny", &"denied: no asker to prompt");
+                let refusal = self.0.no_asker_refusal(tool, changed.as_deref());
+                self.0.record_decision(caller, tool, arguments, "deny", &"denied: no asker to prompt");
                 GateDecision::Refuse(refusal)
             }
             RuleDecision::Ask { .. } => {
                 let (caller, tool, arguments) = (caller.clone(), Arc::clone(tool), arguments.clone());
-                GateDecision::Ask(Box::pin(Arc::clone(&self.0).ask(PendingAttempt { caller, tool, arguments })))
+                GateDecision::Ask(Box::pin(Arc::clone(&self.0).prompt(PendingAttempt { caller, tool, arguments })))
             }
         }
     }

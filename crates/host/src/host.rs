@@ -27,9 +27,9 @@ use crate::resource_subscriptions::ResourceSubscriptions;
 use crate::server::{EffectiveSettings, Server, Told};
 use crate::server_set::{self, ServerSetChanges};
 use crate::stats::{ServerStats, ToolStats};
-use crate::status::{ServerStatus, status};
+use crate::status::{ServerStatus, server_status};
 use crate::supervise::{
-    ClosingConnections, ServerSnapshot, Supervisor, SupervisorCommand, SupervisorTask, moment, supervise,
+    ClosingConnections, ServerSnapshot, Supervisor, SupervisorCommand, SupervisorTask, current_time, supervise,
 };
 use crate::usage::ServerUsage;
 
@@ -69,7 +69,7 @@ impl Host {
         HostBuilder::default()
     }
 
-    pub(crate) fn over(context: Arc<HostContext>) -> Self {
+    pub(crate) fn from_context(context: Arc<HostContext>) -> Self {
         Self { owner: Arc::new(TaskOwner { context, tasks: Mutex::default() }) }
     }
 
@@ -130,7 +130,7 @@ impl Host {
         arguments: &RawJson,
         options: CallOptions,
     ) -> Result<CallPermit, HostError> {
-        CallPermit::ask(self.context(), tool, arguments, &options).await
+        CallPermit::request(self.context(), tool, arguments, &options).await
     }
 
     /// Checks the reading of a resource with the gate, for an embedder that reads it on the server's connection itself.
@@ -143,7 +143,7 @@ impl Host {
     pub async fn permit_read(&self, server: &ServerName, uri: &str, caller: &ToolCaller) -> Result<(), HostError> {
         let context = self.context();
         let server = context.server(server.as_str())?;
-        let arguments = access::arguments(&server, uri);
+        let arguments = access::rule_arguments(&server, uri);
         let access = ServerAccess { tool: access::READ_RESOURCE_TOOL, server: &server, arguments: &arguments, caller };
         context.permit_uri(access, uri, None).await.map(|_| ())
     }
@@ -186,7 +186,7 @@ impl Host {
     /// Returns the status of all servers, sorted by name.
     pub fn status(&self) -> Vec<ServerStatus> {
         let servers = self.context().servers.load();
-        let mut all: Vec<ServerStatus> = servers.values().map(|server| status(self.context(), server)).collect();
+        let mut all: Vec<ServerStatus> = servers.values().map(|server| server_status(self.context(), server)).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
@@ -197,7 +197,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown.
     pub fn status_of(&self, server: &str) -> Result<ServerStatus, HostError> {
-        Ok(status(self.context(), &*self.context().server(server)?))
+        Ok(server_status(self.context(), &*self.context().server(server)?))
     }
 
     /// Returns the call statistics of a server's tools.
@@ -206,7 +206,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown.
     pub fn stats_of(&self, server: &str) -> Result<Vec<ToolStats>, HostError> {
-        Ok(self.context().server(server)?.stats.read())
+        Ok(self.context().server(server)?.stats.snapshot())
     }
 
     /// Returns the problems of the rules: rules that can never match, and rules that could mean two servers.
@@ -220,7 +220,7 @@ impl Host {
     ///
     /// Returns the problem of a user's rule that is unreadable. The old rules stay in effect then.
     pub fn set_rules(&self, rules: Vec<wharf_policy::SourcedRule>) -> Result<(), wharf_policy::RuleProblem> {
-        self.context().rules.rules_changed(rules)
+        self.context().rules.set_rules(rules)
     }
 
     /// Releases a tool from quarantine, for exactly the definition that the person has seen.
@@ -244,13 +244,13 @@ impl Host {
             return Err(HostError::Refused(CallRefusal::new(RefusalReason::ApprovalStale)));
         }
         context.release((server.origin(), tool.clone()), seen);
-        context.filter_anew(&server).await;
+        context.republish(&server).await;
         Ok(())
     }
 
     /// Returns the events from now on.
     pub fn events(&self) -> EventReceiver {
-        self.context().crier.listen()
+        self.context().crier.subscribe()
     }
 
     /// Returns the connection of a ready server, for requests that the host does not support itself. Does not wait.
@@ -260,15 +260,15 @@ impl Host {
     /// Returns an error if the server is unknown or not ready.
     pub fn connection(&self, server: &str) -> Result<Connection, HostError> {
         let server = self.context().server(server)?;
-        let passage = server.passage();
-        passage.map(|passage| passage.connection).ok_or_else(|| server.unavailable(&server.standing.borrow()))
+        let passage = server.live_connection();
+        passage.map(|passage| passage.connection).ok_or_else(|| server.unavailable_error(&server.standing.borrow()))
     }
 
     /// Waits until every server has reached a settled state and the lists of the ready ones have been read.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         let servers = self.context().servers.load_full();
         for server in servers.values() {
-            server.settled().await;
+            server.wait_until_settled().await;
         }
     }
 
@@ -278,13 +278,13 @@ impl Host {
     /// # Errors
     ///
     /// Returns an error if the server is unknown, unavailable or not ready in time.
-    pub async fn ready(&self, server: &str) -> Result<Connection, HostError> {
+    pub async fn wait_until_ready(&self, server: &str) -> Result<Connection, HostError> {
         let context = self.context();
         let server = context.server(server)?;
-        let patience = context.patience_at_start(&server);
-        let learned = server.travel(patience, |passage| {
+        let patience = context.startup_deadline(&server);
+        let learned = server.with_connection(patience, |passage| {
             let server = Arc::clone(&server);
-            async move { server.learned(&passage, patience).await.map(|()| passage.connection) }
+            async move { server.wait_for_tools(&passage, patience).await.map(|()| passage.connection) }
         });
         learned.await
     }
@@ -295,7 +295,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn connect(&self, server: &str) -> Result<(), HostError> {
-        self.bring_up(server, SupervisorCommand::Connect).await
+        self.connect_with(server, SupervisorCommand::Connect).await
     }
 
     /// Disconnects a server and connects it again.
@@ -304,15 +304,15 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not ready after the attempt.
     pub async fn reconnect(&self, server: &str) -> Result<(), HostError> {
-        self.bring_up(server, SupervisorCommand::Reconnect).await
+        self.connect_with(server, SupervisorCommand::Reconnect).await
     }
 
-    async fn bring_up(&self, server: &str, command: SupervisorCommand) -> Result<(), HostError> {
+    async fn connect_with(&self, server: &str, command: SupervisorCommand) -> Result<(), HostError> {
         let server = self.context().server(server)?;
-        server.membership.may_ask();
-        let number = server.command(command);
-        server.has_obeyed(number).await;
-        server.attempted().await
+        server.membership.allow_prompts();
+        let number = server.send_command(command);
+        server.wait_for_command(number).await;
+        server.wait_for_attempt().await
     }
 
     /// Disconnects a server until it is connected explicitly. Calls to it fail from now on.
@@ -322,8 +322,8 @@ impl Host {
     /// Returns an error if the server is unknown.
     pub async fn disconnect(&self, server: &str) -> Result<(), HostError> {
         let server = self.context().server(server)?;
-        let number = server.command(SupervisorCommand::Disconnect);
-        server.has_obeyed(number).await;
+        let number = server.send_command(SupervisorCommand::Disconnect);
+        server.wait_for_command(number).await;
         Ok(())
     }
 
@@ -333,7 +333,7 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not approved.
     pub async fn enable(&self, server: &str) -> Result<(), HostError> {
-        self.admit(server, wharf_spec::ActivationState::Enabled).await
+        self.set_admission(server, wharf_spec::ActivationState::Enabled).await
     }
 
     /// Disables a server until the host stops or [`Host::set_servers`] changes its setting.
@@ -342,20 +342,20 @@ impl Host {
     ///
     /// Returns an error if the server is unknown or not approved.
     pub async fn disable(&self, server: &str) -> Result<(), HostError> {
-        self.admit(server, wharf_spec::ActivationState::Disabled).await
+        self.set_admission(server, wharf_spec::ActivationState::Disabled).await
     }
 
-    async fn admit(&self, server: &str, admission: wharf_spec::ActivationState) -> Result<(), HostError> {
+    async fn set_admission(&self, server: &str, admission: wharf_spec::ActivationState) -> Result<(), HostError> {
         let context = self.context();
         let changing = context.changing.acquire().await;
         let server = context.server(server)?;
         if server.kept.load().settings.admission == wharf_spec::ActivationState::Unapproved {
-            return Err(server.unavailable(&server.standing.borrow()));
+            return Err(server.unavailable_error(&server.standing.borrow()));
         }
-        let number = server.admit(admission);
+        let number = server.override_admission(admission);
         drop(changing);
-        server.has_obeyed(number).await;
-        context.filter_anew(&server).await;
+        server.wait_for_command(number).await;
+        context.republish(&server).await;
         Ok(())
     }
 
@@ -366,11 +366,11 @@ impl Host {
     ///
     /// Dropping the future does not cancel the change.
     pub async fn set_servers(&self, servers: Vec<ServerEntry>) -> ServerSetChanges {
-        let (wanted, errors) = server_set::told(servers);
+        let (wanted, errors) = server_set::configs_by_name(servers);
         let host = self.clone();
         // A separate task, so that the change cannot be dropped halfway: a server that has been started must be in the
         // set.
-        let changed = tokio::spawn(async move { server_set::change(&host, wanted).await }).await;
+        let changed = tokio::spawn(async move { server_set::change_servers(&host, wanted).await }).await;
         let mut changes = changed.unwrap_or_else(|broken| {
             tracing::error!("internal error: changing the set of servers failed: {broken}");
             ServerSetChanges::default()
@@ -380,22 +380,22 @@ impl Host {
     }
 
     /// Adds a server. The name must be free, and the set of servers must not be changed concurrently.
-    pub(crate) async fn add(&self, name: ServerName, told: Told) {
-        let server = self.begin(name, told).await;
+    pub(crate) async fn add_server(&self, name: ServerName, told: Told) {
+        let server = self.start_server(name, told).await;
         let context = self.context();
         let mut servers = HashMap::clone(&context.servers.load());
         servers.insert(server.name.clone(), server);
-        context.take_servers(servers);
+        context.publish_servers(servers);
     }
 
     /// Creates a server and starts its supervisor.
-    pub(crate) async fn begin(&self, name: ServerName, told: Told) -> Arc<Server> {
+    pub(crate) async fn start_server(&self, name: ServerName, told: Told) -> Arc<Server> {
         let context = Arc::clone(self.context());
         let (words, inbox) = mpsc::unbounded_channel();
         let kept = EffectiveSettings::new(told.settings, told.by_hand);
         let seed = u64::from(context.jitter(Duration::from_secs(1)).subsec_nanos()) + 1;
-        let supervisor = Supervisor::new(kept.keeping(), seed, moment());
-        let (standing, published) = watch::channel(ServerSnapshot::of(&supervisor));
+        let supervisor = Supervisor::new(kept.supervision_policy(), seed, current_time());
+        let (standing, published) = watch::channel(ServerSnapshot::from_supervisor(&supervisor));
         let server = Arc::new(Server {
             name,
             generation: context.generations.fetch_add(1, Ordering::Relaxed) + 1,
@@ -415,7 +415,7 @@ impl Host {
             watched: ResourceSubscriptions::new(),
             membership: LoginState::default(),
         });
-        context.recall(&server).await;
+        context.publish_cached(&server).await;
         let mut keeper = SupervisorTask {
             context,
             server: Arc::clone(&server),
@@ -445,17 +445,17 @@ impl Host {
         let limits = &context.options.limits;
         let deadline = Instant::now() + limits.stop_grace + limits.term_grace + CLOSE_MARGIN;
         context.closing.send_replace(true);
-        let mut accounts = self.dismiss();
+        let mut accounts = self.leave_all();
         let mut background = std::mem::take(&mut *context.background.lock().unwrap_or_else(PoisonError::into_inner));
         background.abort_all();
         // Servers that are being added are stopped as well; none can be added afterwards.
         let _none_added = tokio::time::timeout_at(deadline, context.changing.acquire()).await;
-        accounts.extend(self.dismiss());
+        accounts.extend(self.leave_all());
         let mut tasks = std::mem::take(&mut *self.owner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, tasks.join_next()).await {}
         tasks.abort_all();
         while let Ok(Some(_)) = tokio::time::timeout_at(deadline, background.join_next()).await {}
-        finish(accounts).await;
+        finish_accounts(accounts).await;
         let written = async {
             if let Some(audit) = &context.audit {
                 audit.flush().await;
@@ -470,11 +470,11 @@ impl Host {
         if tokio::time::timeout_at(deadline.max(Instant::now() + CLOSE_MARGIN), written).await.is_err() {
             tracing::error!("saving state timed out on close");
         }
-        context.crier.end();
+        context.crier.close();
     }
 
     /// Tells every server to leave. Returns their accounts.
-    fn dismiss(&self) -> Vec<Arc<dyn ServerAccount>> {
+    fn leave_all(&self) -> Vec<Arc<dyn ServerAccount>> {
         let servers = self.context().servers.swap(Arc::default());
         servers.values().for_each(|server| server.leave());
         servers.values().filter_map(|server| server.known_account().map(Arc::clone)).collect()
@@ -482,7 +482,7 @@ impl Host {
 }
 
 /// Waits for uninterruptible operations of all accounts concurrently.
-async fn finish(accounts: Vec<Arc<dyn ServerAccount>>) {
+async fn finish_accounts(accounts: Vec<Arc<dyn ServerAccount>>) {
     let mut all: JoinSet<()> = accounts.iter().map(|account| account.finish()).collect();
     let finished = async { while all.join_next().await.is_some() {} };
     if tokio::time::timeout(ACCOUNT_FINISH_TIMEOUT, finished).await.is_err() {

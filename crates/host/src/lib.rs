@@ -5,7 +5,7 @@
 //! [`Host::catalog`] returns an immutable snapshot of all tools, resources and prompts. [`Host::events`] reports state
 //! changes and calls.
 //!
-//! An embedding program calls [`guard::run_if_asked`] first in `main`, so that no server process outlives it.
+//! An embedding program calls [`guard::run_guard_if_requested`] first in `main`, so that no server process outlives it.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -48,7 +48,7 @@ impl DirtyLists {
     const ALL: Self = Self { tools: true, resources: true, prompts: true };
 
     /// Keeps only the lists that the server's capabilities include.
-    fn among(self, offered: &ServerCapabilities) -> Self {
+    fn restrict_to(self, offered: &ServerCapabilities) -> Self {
         Self {
             tools: self.tools && offered.tools,
             resources: self.resources && offered.resources,
@@ -81,65 +81,65 @@ struct ServerLister {
 }
 
 /// Lists a server's offer and keeps it current until the future is dropped.
-pub(crate) async fn attend(context: Arc<HostContext>, server: Arc<Server>, connection: Connection, epoch: u64) {
+pub(crate) async fn run_lister(context: Arc<HostContext>, server: Arc<Server>, connection: Connection, epoch: u64) {
     let (lists, stale) = (FetchedLists::default(), DirtyLists::ALL);
     let mut attendant =
         ServerLister { context, server, connection, epoch, lists, stale, looked: Instant::now(), bytes: 0 };
     match attendant.context.options.attention {
-        ListingMode::Full => attendant.watch().await,
-        ListingMode::ToolsOnce => attendant.look_once().await,
+        ListingMode::Full => attendant.run().await,
+        ListingMode::ToolsOnce => attendant.list_tools_once().await,
     }
 }
 
 impl ServerLister {
     /// Subscribes to the server and refreshes its lists. Subscribes again when the requested resources change.
-    async fn watch(&mut self) {
+    async fn run(&mut self) {
         let connection = self.connection.clone();
-        let mut wanted = self.server.watched.wanted();
+        let mut wanted = self.server.watched.requested_changes();
         // Resources confirmed on an earlier connection may have changed since.
-        let mut unheard = self.server.watched.agreed();
-        let (mut version, first) = interest(&mut wanted);
+        let mut unheard = self.server.watched.confirmed_uris();
+        let (mut version, first) = current_interest(&mut wanted);
         // Concurrent: a change between the list and the subscription would be missed.
-        let (opened, ()) = tokio::join!(connection.subscribe(first), self.look());
-        let mut subscription = self.opened(opened);
+        let (opened, ()) = tokio::join!(connection.subscribe(first), self.refresh());
+        let mut subscription = self.accept_subscription(opened);
         loop {
             // The server has not declined the subscription: the connection is gone, and the next one subscribes again.
             if connection.is_gone() {
                 return;
             }
-            let agreed = subscription.as_ref().map(|subscription| subscription.honoured().uris.clone());
+            let agreed = subscription.as_ref().map(|subscription| subscription.confirmed_interest().uris.clone());
             let agreed = agreed.unwrap_or_default();
-            self.resume(std::mem::take(&mut unheard), &agreed);
-            self.server.watched.agree(version, agreed);
-            self.listen(&mut subscription, &mut wanted).await;
-            let (next_version, next) = interest(&mut wanted);
+            self.report_interrupted(std::mem::take(&mut unheard), &agreed);
+            self.server.watched.confirm(version, agreed);
+            self.handle_notifications(&mut subscription, &mut wanted).await;
+            let (next_version, next) = current_interest(&mut wanted);
             let opened = connection.subscribe(next).await;
-            let before = std::mem::replace(&mut subscription, self.opened(opened));
+            let before = std::mem::replace(&mut subscription, self.accept_subscription(opened));
             version = next_version;
-            self.take_rest(before);
+            self.drain_subscription(before);
         }
     }
 
     /// Lists the server's tools once.
-    async fn look_once(&mut self) {
+    async fn list_tools_once(&mut self) {
         self.stale = DirtyLists { tools: true, ..DirtyLists::default() };
-        self.look().await;
+        self.refresh().await;
     }
 
     /// Reports the resources of an earlier subscription as possibly updated or as no longer watched.
-    fn resume(&self, unheard: Vec<String>, agreed: &[String]) {
+    fn report_interrupted(&self, unheard: Vec<String>, agreed: &[String]) {
         let (back, lost) = unheard.into_iter().partition::<Vec<_>, _>(|uri| agreed.contains(uri));
-        self.context.tell_perhaps_updated(&self.server, back);
-        self.context.tell_unwatched(&self.server, lost);
+        self.context.report_possibly_updated(&self.server, back);
+        self.context.report_unsubscribed(&self.server, lost);
     }
 
-    fn opened(&self, opened: Result<Subscription, CallError>) -> Option<Subscription> {
+    fn accept_subscription(&self, opened: Result<Subscription, CallError>) -> Option<Subscription> {
         match opened {
             Ok(subscription) => Some(subscription),
             // The server sends no notifications; the lists' TTL has to suffice.
             Err(CallError::Unsupported(_)) => None,
             Err(error) => {
-                self.server.turned_away(self.epoch, &error);
+                self.server.report_rejected(self.epoch, &error);
                 self.warn(format!("subscribing to changes failed: {error}"));
                 None
             }
@@ -147,30 +147,30 @@ impl ServerLister {
     }
 
     /// Handles notifications and refreshes lists until the requested resources change.
-    async fn listen(
+    async fn handle_notifications(
         &mut self,
         subscription: &mut Option<Subscription>,
         wanted: &mut watch::Receiver<RequestedResources>,
     ) {
         loop {
             tokio::select! {
-                news = next_news(subscription) => match news {
-                    Ok(news) => self.note(news),
+                news = next_notification(subscription) => match news {
+                    Ok(news) => self.on_notification(news),
                     Err(error) => {
                         *subscription = None;
-                        self.lose_watch(&error);
+                        self.on_subscription_lost(&error);
                     }
                 },
                 // Fails only if the server itself is dropped, and then this task ends as well.
                 _ = wanted.changed() => return,
-                () = self.server.anew.notified() => self.put_on_shelf().await,
-                () = tokio::time::sleep_until(self.due()) => self.look().await,
+                () = self.server.anew.notified() => self.publish_all().await,
+                () = tokio::time::sleep_until(self.next_refresh()) => self.refresh().await,
             }
         }
     }
 
     /// Handles the notifications still queued in a replaced subscription.
-    fn take_rest(&mut self, subscription: Option<Subscription>) {
+    fn drain_subscription(&mut self, subscription: Option<Subscription>) {
         let Some(mut subscription) = subscription else { return };
         let mut rest = Vec::new();
         {
@@ -179,25 +179,25 @@ impl ServerLister {
                 rest.push(news);
             }
         }
-        rest.into_iter().for_each(|news| self.note(news));
+        rest.into_iter().for_each(|news| self.on_notification(news));
     }
 
-    fn note(&mut self, news: News) {
+    fn on_notification(&mut self, news: News) {
         match news {
             News::Tools => self.stale.tools = true,
             News::Prompts => self.stale.prompts = true,
             News::Resources => self.stale.resources = true,
-            News::Resource(uri) => self.context.tell_updated(&self.server, uri),
+            News::Resource(uri) => self.context.report_updated(&self.server, uri),
             News::Resumed => {
                 self.stale = DirtyLists::ALL;
-                self.context.tell_perhaps_updated(&self.server, self.server.watched.agreed());
+                self.context.report_possibly_updated(&self.server, self.server.watched.confirmed_uris());
             }
             _ => {}
         }
     }
 
     /// Returns the time of the next refresh: soon after a change notification, otherwise when a TTL expires.
-    fn due(&self) -> Instant {
+    fn next_refresh(&self) -> Instant {
         if self.stale != DirtyLists::default() {
             let seconds = (self.bytes / BYTES_PER_SECOND) as u64;
             return self.looked
@@ -217,33 +217,33 @@ impl ServerLister {
     }
 
     /// Lists everything that may have changed and publishes it.
-    async fn look(&mut self) {
+    async fn refresh(&mut self) {
         let stale = std::mem::take(&mut self.stale);
         let stale = if stale == DirtyLists::default() { DirtyLists::ALL } else { stale };
-        let stale = stale.among(&self.connection.facts().capabilities);
+        let stale = stale.restrict_to(&self.connection.facts().capabilities);
         self.lists.failed.clear();
         self.bytes = 0;
         let connection = self.connection.clone();
         if stale.tools {
             let listed = connection.list_tools().await;
             if let Err(error) = &listed {
-                self.server.turned_away(self.epoch, error);
+                self.server.report_rejected(self.epoch, error);
             }
-            self.bytes += self.weigh(&listed, |tool| &tool.raw);
-            Self::take(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
+            self.bytes += self.list_cost(&listed, |tool| &tool.raw);
+            Self::store_list(&mut self.lists.tools, &mut self.lists.failed, ListName::Tools, listed);
         }
         // Calls wait for the tools: publish them before listing anything else.
         self.looked = Instant::now();
         if stale.resources || stale.prompts {
-            self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
-            self.reached(&self.server.listed);
-            self.look_further(&connection, stale).await;
+            self.context.publish_lists(&self.server, self.epoch, &self.lists, &self.connection).await;
+            self.raise_epoch(&self.server.listed);
+            self.refresh_rest(&connection, stale).await;
         }
-        self.put_on_shelf().await;
-        self.failures_told();
+        self.publish_all().await;
+        self.report_failures();
     }
 
-    async fn look_further(&mut self, connection: &Connection, stale: DirtyLists) {
+    async fn refresh_rest(&mut self, connection: &Connection, stale: DirtyLists) {
         let DirtyLists { resources, prompts, .. } = stale;
         let listed = async { if resources { Some(connection.list_resources().await) } else { None } };
         let templates = async { if resources { Some(connection.list_templates().await) } else { None } };
@@ -254,18 +254,18 @@ impl ServerLister {
             Err(error) if error.is_refusal() => Ok(Listing { items: Vec::new(), withheld: Vec::new(), ttl: None }),
             listed => listed,
         });
-        self.bytes += listed.as_ref().map_or(0, |listed| self.weigh(listed, |resource| &resource.raw));
-        self.bytes += templates.as_ref().map_or(0, |listed| self.weigh(listed, |template| &template.raw));
-        self.bytes += prompts.as_ref().map_or(0, |listed| self.weigh(listed, |prompt| &prompt.raw));
+        self.bytes += listed.as_ref().map_or(0, |listed| self.list_cost(listed, |resource| &resource.raw));
+        self.bytes += templates.as_ref().map_or(0, |listed| self.list_cost(listed, |template| &template.raw));
+        self.bytes += prompts.as_ref().map_or(0, |listed| self.list_cost(listed, |prompt| &prompt.raw));
         let FetchedLists { resources: kept, templates: kept_templates, prompts: kept_prompts, failed, .. } =
             &mut self.lists;
-        listed.into_iter().for_each(|listed| Self::take(kept, failed, ListName::Resources, listed));
-        templates.into_iter().for_each(|listed| Self::take(kept_templates, failed, ListName::Templates, listed));
-        prompts.into_iter().for_each(|listed| Self::take(kept_prompts, failed, ListName::Prompts, listed));
+        listed.into_iter().for_each(|listed| Self::store_list(kept, failed, ListName::Resources, listed));
+        templates.into_iter().for_each(|listed| Self::store_list(kept_templates, failed, ListName::Templates, listed));
+        prompts.into_iter().for_each(|listed| Self::store_list(kept_prompts, failed, ListName::Prompts, listed));
     }
 
     /// Returns the number of bytes that a list cost.
-    fn weigh<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &RawJson) -> usize {
+    fn list_cost<T>(&self, listed: &Result<Listing<T>, CallError>, raw: impl Fn(&T) -> &RawJson) -> usize {
         match listed {
             Ok(listing) => listing.items.iter().map(|item| raw(item).as_bytes().len()).sum(),
             Err(CallError::Listing { .. } | CallError::TooLarge { .. } | CallError::Discarded(_)) => {
@@ -276,7 +276,7 @@ impl ServerLister {
     }
 
     /// Stores a list that was read, or records the error and keeps the previous list.
-    fn take<T>(
+    fn store_list<T>(
         kept: &mut Option<Listing<T>>,
         failed: &mut Vec<(ListName, String)>,
         what: ListName,
@@ -288,22 +288,22 @@ impl ServerLister {
         }
     }
 
-    fn failures_told(&self) {
+    fn report_failures(&self) {
         for (what, why) in &self.lists.failed {
             self.warn(format!("listing its {what} failed: {why}"));
         }
     }
 
     /// Publishes all lists and saves them for the next start.
-    async fn put_on_shelf(&self) {
-        self.context.shelve(&self.server, self.epoch, &self.lists, &self.connection).await;
-        self.context.keep_listed(&self.server, &self.lists, &self.connection);
-        self.reached(&self.server.listed);
-        self.reached(&self.server.listed_all);
+    async fn publish_all(&self) {
+        self.context.publish_lists(&self.server, self.epoch, &self.lists, &self.connection).await;
+        self.context.cache_lists(&self.server, &self.lists, &self.connection);
+        self.raise_epoch(&self.server.listed);
+        self.raise_epoch(&self.server.listed_all);
     }
 
     /// Raises the watched epoch to this connection's. A late lister never lowers it.
-    fn reached(&self, mark: &watch::Sender<u64>) {
+    fn raise_epoch(&self, mark: &watch::Sender<u64>) {
         mark.send_if_modified(|reached| {
             let newer = *reached < self.epoch;
             *reached = self.epoch.max(*reached);
@@ -312,11 +312,11 @@ impl ServerLister {
     }
 
     /// Reports that the server ended its subscription. If the connection is gone, the next one subscribes again.
-    fn lose_watch(&self, error: &CallError) {
-        self.server.turned_away(self.epoch, error);
+    fn on_subscription_lost(&self, error: &CallError) {
+        self.server.report_rejected(self.epoch, error);
         if !self.connection.is_gone() {
             self.warn(format!("its subscription ended: {error}"));
-            self.context.tell_unwatched(&self.server, self.server.watched.agreed());
+            self.context.report_unsubscribed(&self.server, self.server.watched.confirmed_uris());
         }
     }
 
@@ -325,19 +325,19 @@ impl ServerLister {
             return;
         }
         tracing::warn!(server = %self.server.name, "{text}");
-        self.context.crier.tell(Event::Warning { server: self.server.name.clone(), text });
+        self.context.crier.publish(Event::Warning { server: self.server.name.clone(), text });
     }
 }
 
 /// Returns the resources to watch and the version of that set.
-fn interest(wanted: &mut watch::Receiver<RequestedResources>) -> (u64, Interest) {
+fn current_interest(wanted: &mut watch::Receiver<RequestedResources>) -> (u64, Interest) {
     let wanted = wanted.borrow_and_update();
     let uris = wanted.uris.keys().cloned().collect();
     (wanted.version, Interest { tools: true, prompts: true, resources: true, uris, ..Interest::default() })
 }
 
 /// Returns the next notification. Pends forever without a subscription.
-async fn next_news(subscription: &mut Option<Subscription>) -> Result<News, CallError> {
+async fn next_notification(subscription: &mut Option<Subscription>) -> Result<News, CallError> {
     match subscription {
         Some(subscription) => subscription.next().await,
         None => pending().await,

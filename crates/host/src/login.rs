@@ -12,7 +12,7 @@ use wharf_client::{BoxedFuture, CallError, NotAuthorized};
 use wharf_spec::{HttpSpec, ServerName};
 
 use crate::account::ServerAccount;
-use crate::ask::{Ask, Asker, ConsentAnswer, LoginAsk, put};
+use crate::ask::{Ask, Asker, ConsentAnswer, LoginAsk, ask_and_wait};
 use crate::context::HostContext;
 use crate::events::Event;
 use crate::server::Server;
@@ -52,63 +52,65 @@ impl Drop for PromptMarker {
 impl HostContext {
     /// Starts the login flow of a server that requires a login. It prompts if possible, waits for a login and then
     /// connects the server.
-    pub fn see_to_login(self: &Arc<Self>, server: &Arc<Server>, standing: &ServerSnapshot) -> Option<LoginFlow> {
+    pub fn start_login_flow(self: &Arc<Self>, server: &Arc<Server>, standing: &ServerSnapshot) -> Option<LoginFlow> {
         let account = Arc::clone(server.account(self)?);
-        let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_person);
-        let visitor = self.asking_visitor(server).filter(|_| person_helps && !server.membership.is_quiet());
+        let person_helps = standing.trouble.as_ref()?.not_authorized().is_some_and(NotAuthorized::needs_user);
+        let visitor = self
+            .consent_prompting_browser(server)
+            .filter(|_| person_helps && !server.membership.are_prompts_suppressed());
         let asks = Arc::new(AtomicBool::new(visitor.is_some()));
         let question = visitor.map(|visitor| (visitor, PromptMarker(Arc::clone(&asks))));
         let (context, server) = (Arc::downgrade(self), Arc::clone(server));
         let task = tokio::spawn(async move {
-            let mark = account.mark().await;
-            let is_another = mark.is_some() && mark != server.membership.mark();
-            if is_another && server.membership.may_hurry() {
+            let mark = account.login_fingerprint().await;
+            let is_another = mark.is_some() && mark != server.membership.login_fingerprint();
+            if is_another && server.membership.take_immediate_retry() {
                 drop(question);
             } else {
-                server.membership.takes_time();
+                server.membership.reset_immediate_retry();
                 wait_for_login(&context, &server, &*account, (mark, question)).await;
             }
-            server.changed_hands();
-            server.command(SupervisorCommand::Connect);
+            server.on_login_changed();
+            server.send_command(SupervisorCommand::Connect);
         });
         Some(LoginFlow { _task: AbortOnDrop::new(task), asks })
     }
 
     /// Prompts for additional scope after a call was rejected for lack of it. The call itself has failed.
-    pub fn see_to_scope(self: &Arc<Self>, server: &Arc<Server>, error: &CallError) {
-        let asks = error.needs_scope().is_some() && !server.membership.is_quiet();
+    pub fn prompt_for_scope(self: &Arc<Self>, server: &Arc<Server>, error: &CallError) {
+        let asks = error.needs_scope().is_some() && !server.membership.are_prompts_suppressed();
         let (Some(account), true) = (server.account(self).map(Arc::clone), asks) else { return };
-        let Some(visitor) = self.asking_visitor(server) else { return };
-        let Some(step) = server.step() else { return };
+        let Some(visitor) = self.consent_prompting_browser(server) else { return };
+        let Some(step) = server.begin_scope_prompt() else { return };
         let (context, server) = (Arc::downgrade(self), Arc::clone(server));
         self.spawn(async move {
-            let outcome = server.membership.turns.asked(account.log_in(visitor)).await;
+            let outcome = server.membership.turns.run_prompted(account.log_in(visitor)).await;
             drop(step);
             let (Some(outcome), Some(context)) = (outcome, context.upgrade()) else { return };
             if outcome.is_ok() {
-                server.changed_hands();
+                server.on_login_changed();
             }
-            context.tell_login(&server, outcome.err().as_ref());
+            context.report_login(&server, outcome.err().as_ref());
         });
     }
 
     /// Returns a browser that asks for consent before it opens a page.
-    fn asking_visitor(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn LoginBrowser>> {
+    fn consent_prompting_browser(self: &Arc<Self>, server: &Server) -> Option<Arc<dyn LoginBrowser>> {
         let (make, asker) = (self.options.visitors.as_ref()?, self.asker.clone()?);
         let visitor = make(&server.name, server.reach.http()?);
         let person = LoginPrompter { asker, context: Arc::downgrade(self), server: server.name.clone() };
         Some(Arc::new(ConsentPromptingBrowser { visitor, person }))
     }
 
-    fn tell_login(&self, server: &Server, error: Option<&LoginError>) {
+    fn report_login(&self, server: &Server, error: Option<&LoginError>) {
         let server = server.name.clone();
         match error {
-            None => self.crier.tell(Event::LoggedIn { server }),
+            None => self.crier.publish(Event::LoggedIn { server }),
             // The person declined, and needs no notification of that.
             Some(LoginError::Visit(VisitError::Declined) | LoginError::Denied(None)) => {}
             Some(error) => {
                 tracing::warn!(%server, "login failed: {error}");
-                self.crier.tell(Event::Warning { server, text: format!("login failed: {error}") });
+                self.crier.publish(Event::Warning { server, text: format!("login failed: {error}") });
             }
         }
     }
@@ -124,17 +126,17 @@ async fn wait_for_login(
     account: &dyn ServerAccount,
     (mark, question): (Option<u64>, Option<LoginQuestion>),
 ) {
-    let mut asked = Box::pin(asked(context, server, account, question));
+    let mut asked = Box::pin(wait_for_prompted_login(context, server, account, question));
     tokio::select! {
         biased;
         () = &mut asked => {}
         // It may be the prompted login itself, which is about to return.
-        () = logged_in_elsewhere(account, mark) => drop(tokio::time::timeout(LOGIN_POLL_INTERVAL, asked).await),
+        () = wait_for_other_login(account, mark) => drop(tokio::time::timeout(LOGIN_POLL_INTERVAL, asked).await),
     }
 }
 
 /// Waits for the prompted login. Pends forever if there is no prompt or the login fails.
-async fn asked(
+async fn wait_for_prompted_login(
     context: &Weak<HostContext>,
     server: &Server,
     account: &dyn ServerAccount,
@@ -147,9 +149,9 @@ async fn asked(
             let _asks = asks;
             login.await
         };
-        let outcome = server.membership.turns.asked(login).await;
+        let outcome = server.membership.turns.run_prompted(login).await;
         if let (Some(outcome), Some(context)) = (&outcome, context.upgrade()) {
-            context.tell_login(server, outcome.as_ref().err());
+            context.report_login(server, outcome.as_ref().err());
         }
         if matches!(outcome, Some(Ok(()))) {
             return;
@@ -159,10 +161,10 @@ async fn asked(
 }
 
 /// Waits until the account has a login other than the first one.
-async fn logged_in_elsewhere(account: &dyn ServerAccount, first: Option<u64>) {
+async fn wait_for_other_login(account: &dyn ServerAccount, first: Option<u64>) {
     loop {
         tokio::time::sleep(LOGIN_POLL_INTERVAL).await;
-        let now = account.mark().await;
+        let now = account.login_fingerprint().await;
         if now.is_some() && now != first {
             return;
         }
@@ -196,8 +198,8 @@ impl LoginBrowser for ConsentPromptingBrowser {
         })
     }
 
-    fn wants_device(&self) -> bool {
-        self.visitor.wants_device()
+    fn prefers_device_code(&self) -> bool {
+        self.visitor.prefers_device_code()
     }
 }
 
@@ -206,11 +208,11 @@ impl BrowserVisit for ConsentPromptingVisit {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         let Self { visit, person } = *self;
         Box::pin(async move {
-            match tokio::time::timeout(LOGIN_PROMPT_TIMEOUT, person.agrees(&page)).await {
-                Ok(ConsentAnswer::Given) => visit.go(page).await,
+            match tokio::time::timeout(LOGIN_PROMPT_TIMEOUT, person.ask_consent(&page)).await {
+                Ok(ConsentAnswer::Given) => visit.open_and_wait(page).await,
                 Ok(ConsentAnswer::Refused) => Err(VisitError::Declined),
                 Err(_) => Err(VisitError::TooLate(LOGIN_PROMPT_TIMEOUT.as_secs())),
             }
@@ -224,14 +226,14 @@ impl BrowserVisit for ConsentPromptingVisit {
 
 impl LoginPrompter {
     /// Asks for consent to open the page. Dropping the future withdraws the question.
-    async fn agrees(&self, page: &LoginPage) -> ConsentAnswer {
+    async fn ask_consent(&self, page: &LoginPage) -> ConsentAnswer {
         let Self { asker, context, server } = self;
         if let Some(context) = context.upgrade() {
-            context.crier.tell(Event::Asked { server: server.clone(), kind: "login" });
+            context.crier.publish(Event::Asked { server: server.clone(), kind: "login" });
         }
         let (url, issuer, scope) = (page.url.clone(), page.issuer.clone(), page.scope.clone());
         let ask = LoginAsk { server: server.clone(), url, issuer, scope };
-        put(&**asker, |reply| Ask::Login(ask, reply)).await.unwrap_or(ConsentAnswer::Refused)
+        ask_and_wait(&**asker, |reply| Ask::Login(ask, reply)).await.unwrap_or(ConsentAnswer::Refused)
     }
 }
 
@@ -258,7 +260,7 @@ mod tests {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
+        fn open_and_wait(self: Box<Self>, _page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
             panic!("nobody has said yes")
         }
     }
@@ -270,8 +272,8 @@ mod tests {
             LoginPrompter { asker: asker.clone(), context: Weak::new(), server: ServerName::new("one").unwrap() };
         let visit = Box::new(ConsentPromptingVisit { visit: Box::new(UnopenedVisit), person });
         let page = LoginPage::new("https://login.example/authorize", "https://login.example", "state");
-        assert_eq!(visit.go(page).await.unwrap_err(), VisitError::TooLate(300));
+        assert_eq!(visit.open_and_wait(page).await.unwrap_err(), VisitError::TooLate(300));
         let asked = asker.0.lock().unwrap();
-        assert!(matches!(&asked[..], [Ask::Login(_, reply)] if !reply.is_wanted()));
+        assert!(matches!(&asked[..], [Ask::Login(_, reply)] if !reply.is_awaited()));
     }
 }

@@ -16,16 +16,16 @@ pub(crate) struct LoginTurn(watch::Sender<usize>);
 
 impl LoginLock {
     /// Begins a manual login or logout. Returns once all prompted logins have been cancelled.
-    pub async fn by_hand(&self) -> LoginTurn {
-        let turn = LoginTurn::among(&self.by_hand);
+    pub async fn begin_manual(&self) -> LoginTurn {
+        let turn = LoginTurn::enter(&self.by_hand);
         // Fails only if the sender is dropped, and then no prompted login is in progress.
         let _ = self.asked.subscribe().wait_for(|count| *count == 0).await;
         turn
     }
 
     /// Runs a prompted login. Returns `None` if a manual login is in progress or begins, which drops the future.
-    pub async fn asked<T>(&self, login: impl Future<Output = T>) -> Option<T> {
-        let _turn = LoginTurn::among(&self.asked);
+    pub async fn run_prompted<T>(&self, login: impl Future<Output = T>) -> Option<T> {
+        let _turn = LoginTurn::enter(&self.asked);
         // Dropped before the turn ends.
         let login = pin!(login);
         let mut by_hand = self.by_hand.subscribe();
@@ -38,7 +38,7 @@ impl LoginLock {
 }
 
 impl LoginTurn {
-    fn among(count: &watch::Sender<usize>) -> Self {
+    fn enter(count: &watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(count.clone())
     }
@@ -70,15 +70,15 @@ mod tests {
                     let _held = held;
                     pending::<()>().await;
                 };
-                turns.asked(login).await
+                turns.run_prompted(login).await
             }
         });
         tokio::task::yield_now().await;
-        let turn = turns.by_hand().await;
+        let turn = turns.begin_manual().await;
         assert!(given_up.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
         assert_eq!(asked.await.unwrap(), None);
-        assert_eq!(turns.asked(async { 1 }).await, None, "not while it is under way either");
+        assert_eq!(turns.run_prompted(async { 1 }).await, None, "not while it is under way either");
         drop(turn);
-        assert_eq!(turns.asked(async { 1 }).await, Some(1));
+        assert_eq!(turns.run_prompted(async { 1 }).await, Some(1));
     }
 }

@@ -73,7 +73,7 @@ enum LogTask {
 
 impl ServerLogs {
     /// Creates the log files of a state directory.
-    pub fn beneath(state: &Path) -> Self {
+    pub fn in_state_dir(state: &Path) -> Self {
         Self { folder: state.join("logs"), lines: OnceLock::new(), tallies: Arc::default() }
     }
 
@@ -96,8 +96,9 @@ impl ServerLogs {
     }
 
     fn push(&self, server: &str, line: String) {
-        let lines = self.lines.get_or_init(|| start(LogWriter::new(self.folder.clone(), Arc::clone(&self.tallies))));
-        if self.tallies.admits(server) {
+        let lines =
+            self.lines.get_or_init(|| start_writer(LogWriter::new(self.folder.clone(), Arc::clone(&self.tallies))));
+        if self.tallies.try_enqueue(server) {
             // Fails only if the writer thread could not be started.
             let _ = lines.send(LogTask::Write { server: server.to_owned(), line });
         }
@@ -105,14 +106,14 @@ impl ServerLogs {
 }
 
 impl ProcessLog for ServerLogs {
-    fn note(&self, server: &str, at: SystemTime, note: ProcessNote<'_>) {
+    fn record(&self, server: &str, at: SystemTime, note: ProcessNote<'_>) {
         let (voice, text) = match note {
             ProcessNote::Wrote(line) => {
                 (LogSource::Server, line[..line.floor_char_boundary(MAX_LINE_BYTES)].to_owned())
             }
             of_process => (LogSource::Wharf, of_process.to_string()),
         };
-        let text = EscapedText::line(&text, usize::MAX).to_string();
+        let text = EscapedText::single_line(&text, usize::MAX).to_string();
         let line = LogLine { time: &Timestamp(at).to_string(), voice, text: &text }.to_string();
         self.push(server, line);
     }
@@ -120,8 +121,8 @@ impl ProcessLog for ServerLogs {
 
 impl LineCounters {
     /// Reports whether another line of a server may be queued. Counts it as queued or as lost.
-    fn admits(&self, server: &str) -> bool {
-        let mut tallies = self.locked();
+    fn try_enqueue(&self, server: &str) -> bool {
+        let mut tallies = self.lock();
         let tally = tallies.entry(server.to_owned()).or_default();
         let admitted = tally.waiting < MAX_QUEUED_LINES;
         if admitted {
@@ -133,24 +134,24 @@ impl LineCounters {
     }
 
     /// Records that a queued line was taken. Returns the number of lost lines.
-    fn taken(&self, server: &str) -> u64 {
-        self.change(server, |tally| {
+    fn dequeue(&self, server: &str) -> u64 {
+        self.update(server, |tally| {
             tally.waiting = tally.waiting.saturating_sub(1);
             tally.lost
         })
     }
 
-    fn lose(&self, server: &str) {
-        self.change(server, |tally| tally.lost += 1);
+    fn count_lost(&self, server: &str) {
+        self.update(server, |tally| tally.lost += 1);
     }
 
     /// Records that lost lines have been reported.
-    fn told(&self, server: &str, lost: u64) {
-        self.change(server, |tally| tally.lost = tally.lost.saturating_sub(lost));
+    fn mark_reported(&self, server: &str, lost: u64) {
+        self.update(server, |tally| tally.lost = tally.lost.saturating_sub(lost));
     }
 
-    fn change<T>(&self, server: &str, change: impl FnOnce(&mut LineCounter) -> T) -> T {
-        let mut tallies = self.locked();
+    fn update<T>(&self, server: &str, change: impl FnOnce(&mut LineCounter) -> T) -> T {
+        let mut tallies = self.lock();
         let tally = tallies.entry(server.to_owned()).or_default();
         let changed = change(tally);
         if *tally == LineCounter::default() {
@@ -159,7 +160,7 @@ impl LineCounters {
         changed
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, LineCounter>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, LineCounter>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,7 +184,7 @@ impl fmt::Display for LogLine<'_> {
 
 impl<'a> LogLine<'a> {
     /// Parses a line of a log file. Returns `None` if it is malformed.
-    pub fn read(line: &'a str) -> Option<Self> {
+    pub fn parse(line: &'a str) -> Option<Self> {
         let (time, rest) = line.split_once(' ')?;
         let (mark, text) = rest.split_once(' ')?;
         let voice = match mark {
@@ -198,7 +199,7 @@ impl<'a> LogLine<'a> {
 }
 
 /// Starts the writer thread. It ends when the senders are dropped.
-fn start(writer: LogWriter) -> mpsc::UnboundedSender<LogTask> {
+fn start_writer(writer: LogWriter) -> mpsc::UnboundedSender<LogTask> {
     let (sender, tasks) = mpsc::unbounded_channel();
     let thread = std::thread::Builder::new().name("wharf-logs".to_owned());
     // A dedicated thread, because a runtime waits for its blocking threads on shutdown.
@@ -237,14 +238,14 @@ impl LogWriter {
     }
 
     fn write(&mut self, server: &str, line: &str, now: Instant) {
-        let lost = self.tallies.taken(server);
+        let lost = self.tallies.dequeue(server);
         self.open(server, now);
-        let Some(LogFileSlot::Open(file)) = self.files.get_mut(server) else { return self.tallies.lose(server) };
-        if lost > 0 && file.append(&loss(lost)).is_ok() {
-            self.tallies.told(server, lost);
+        let Some(LogFileSlot::Open(file)) = self.files.get_mut(server) else { return self.tallies.count_lost(server) };
+        if lost > 0 && file.append(&loss_line(lost)).is_ok() {
+            self.tallies.mark_reported(server, lost);
         }
         if file.append(line).is_err() {
-            self.tallies.lose(server);
+            self.tallies.count_lost(server);
         }
     }
 
@@ -272,7 +273,7 @@ impl LogWriter {
     }
 }
 
-fn loss(lost: u64) -> String {
+fn loss_line(lost: u64) -> String {
     let text = if lost == 1 { "1 log line was lost".to_owned() } else { format!("{lost} log lines were lost") };
     LogLine { time: &Timestamp(SystemTime::now()).to_string(), voice: LogSource::Wharf, text: &text }.to_string()
 }
@@ -286,7 +287,7 @@ mod tests {
     #[tokio::test]
     async fn what_happens_to_a_server_is_written_line_by_line() {
         let state = tempfile::tempdir().unwrap();
-        let logs = ServerLogs::beneath(state.path());
+        let logs = ServerLogs::in_state_dir(state.path());
         logs.flush().await;
         assert!(!logs.folder().exists(), "nothing to write, nothing made");
         let at = UNIX_EPOCH + Duration::from_millis(1_785_196_799_999);
@@ -295,7 +296,7 @@ mod tests {
             ProcessNote::Wrote("  boom: \u{1b}[31mred\rline"),
             ProcessNote::Ended(ProcessExit::Code(3)),
         ] {
-            logs.note("../Ünsafe", at, note);
+            logs.record("../Ünsafe", at, note);
         }
         logs.flush().await;
         let text = std::fs::read_to_string(logs.folder().join("____nsafe.log")).unwrap();
@@ -303,7 +304,7 @@ mod tests {
         let expected =
             format!("{time} - started pid 7\n{time} |   boom: \\u{{1b}}[31mred\\rline\n{time} - exited with code 3\n");
         assert_eq!(text, expected);
-        let read: Vec<_> = text.lines().map(|line| LogLine::read(line).unwrap()).collect();
+        let read: Vec<_> = text.lines().map(|line| LogLine::parse(line).unwrap()).collect();
         assert_eq!(read[1], LogLine { time, voice: LogSource::Server, text: "  boom: \\u{1b}[31mred\\rline" });
     }
 
@@ -311,41 +312,41 @@ mod tests {
     async fn what_cannot_be_written_is_lost_and_nothing_else() {
         let state = tempfile::tempdir().unwrap();
         std::fs::write(state.path().join("logs"), "no directory").unwrap();
-        let logs = ServerLogs::beneath(state.path());
+        let logs = ServerLogs::in_state_dir(state.path());
         for _ in 0..10 * MAX_QUEUED_LINES {
-            logs.note("a", UNIX_EPOCH, ProcessNote::Wrote(&"x".repeat(100)));
+            logs.record("a", UNIX_EPOCH, ProcessNote::Wrote(&"x".repeat(100)));
         }
         logs.flush().await;
         assert_eq!(std::fs::read_to_string(state.path().join("logs")).unwrap(), "no directory");
     }
 
     /// Returns the texts of a log file without the times.
-    fn said(logs: &Path, server: &str) -> Vec<String> {
+    fn read_texts(logs: &Path, server: &str) -> Vec<String> {
         let text = std::fs::read_to_string(logs.join(log_file_name(server))).unwrap();
-        text.lines().map(|line| LogLine::read(line).unwrap().text.to_owned()).collect()
+        text.lines().map(|line| LogLine::parse(line).unwrap().text.to_owned()).collect()
     }
 
     #[test]
     fn a_server_that_floods_loses_its_own_lines_and_its_own_file_says_so() {
         let state = tempfile::tempdir().unwrap();
-        let logs = ServerLogs::beneath(state.path());
+        let logs = ServerLogs::in_state_dir(state.path());
         let (sender, tasks) = mpsc::unbounded_channel();
         // No writer runs yet, as with a slow disk.
         logs.lines.set(sender).unwrap();
-        let note = |server: &str, text: &str| logs.note(server, UNIX_EPOCH, ProcessNote::Wrote(text));
+        let note = |server: &str, text: &str| logs.record(server, UNIX_EPOCH, ProcessNote::Wrote(text));
         note("calm", "before");
         (0..5 * MAX_QUEUED_LINES).for_each(|number| note("flood", &number.to_string()));
         note("calm", "after");
         let (folder, tallies) = (logs.folder().to_owned(), Arc::clone(&logs.tallies));
         drop(logs);
         LogWriter::new(folder.clone(), Arc::clone(&tallies)).run(tasks);
-        assert_eq!(said(&folder, "calm"), ["before", "after"]);
-        let flood = said(&folder, "flood");
+        assert_eq!(read_texts(&folder, "calm"), ["before", "after"]);
+        let flood = read_texts(&folder, "flood");
         assert_eq!(
             (flood.len(), flood[0].clone()),
             (MAX_QUEUED_LINES + 1, format!("{} log lines were lost", 4 * MAX_QUEUED_LINES))
         );
-        assert!(tallies.locked().is_empty(), "everything is told");
+        assert!(tallies.lock().is_empty(), "everything is told");
     }
 
     #[test]
@@ -356,23 +357,23 @@ mod tests {
         let mut writer = LogWriter::new(folder.clone(), Arc::default());
         let began = Instant::now();
         let mut write = |after: Duration, text: &str| {
-            assert!(writer.tallies.admits("a"));
+            assert!(writer.tallies.try_enqueue("a"));
             let line = LogLine { time: "2026-07-27T23:59:59.999Z", voice: LogSource::Server, text }.to_string();
             writer.write("a", &line, began + after);
-            writer.tallies.locked().get("a").map_or(0, |tally| tally.lost)
+            writer.tallies.lock().get("a").map_or(0, |tally| tally.lost)
         };
         assert_eq!(write(Duration::ZERO, "one"), 1);
         std::fs::remove_file(&folder).unwrap();
         assert_eq!(write(REOPEN_DELAY / 2, "two"), 2);
         assert!(!folder.exists());
         assert_eq!(write(REOPEN_DELAY, "three"), 0);
-        assert_eq!(said(&folder, "a"), ["2 log lines were lost", "three"]);
+        assert_eq!(read_texts(&folder, "a"), ["2 log lines were lost", "three"]);
     }
 
     #[test]
     fn what_is_no_line_is_none() {
         for text in ["", "x", "2026-07-27T23:59:59.999Z", "2026-07-27T23:59:59.999Z ? x", "not-a-time | x"] {
-            assert_eq!(LogLine::read(text), None, "{text}");
+            assert_eq!(LogLine::parse(text), None, "{text}");
         }
     }
 }

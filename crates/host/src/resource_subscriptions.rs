@@ -34,7 +34,7 @@ impl ResourceSubscriptions {
 
     /// Subscribes to a resource. Returns the version of the request that includes it, or `None` if the limit is
     /// reached.
-    pub fn add(&self, uri: &str) -> Option<u64> {
+    pub fn subscribe(&self, uri: &str) -> Option<u64> {
         let mut version = None;
         self.wanted.send_if_modified(|wanted| {
             let known = wanted.uris.get(uri).copied().unwrap_or(0);
@@ -50,7 +50,7 @@ impl ResourceSubscriptions {
     }
 
     /// Ends one subscription to a resource.
-    pub fn remove(&self, uri: &str) {
+    pub fn unsubscribe(&self, uri: &str) {
         self.wanted.send_if_modified(|wanted| {
             let Some(count) = wanted.uris.get_mut(uri) else { return false };
             *count -= 1;
@@ -69,27 +69,27 @@ impl ResourceSubscriptions {
     }
 
     /// Reports whether the URI or one of its parents is subscribed.
-    pub fn concerns(&self, uri: &str) -> bool {
+    pub fn covers(&self, uri: &str) -> bool {
         let below = |of: &str| uri.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         self.wanted.borrow().uris.keys().any(|wanted| below(wanted) || below(wanted.trim_end_matches('/')))
     }
 
-    pub fn wanted(&self) -> watch::Receiver<RequestedResources> {
+    pub fn requested_changes(&self) -> watch::Receiver<RequestedResources> {
         self.wanted.subscribe()
     }
 
     /// Records the resources that the server confirmed for a version.
-    pub fn agree(&self, version: u64, uris: Vec<String>) {
+    pub fn confirm(&self, version: u64, uris: Vec<String>) {
         self.agreed.send_replace(ConfirmedResources { version, uris });
     }
 
     /// Returns the resources that the server confirmed last, on this or an earlier connection.
-    pub fn agreed(&self) -> Vec<String> {
+    pub fn confirmed_uris(&self) -> Vec<String> {
         self.agreed.borrow().uris.clone()
     }
 
     /// Waits until the server has answered this version. Reports whether it confirmed the resource.
-    pub async fn is_agreed(&self, version: u64, uri: &str) -> bool {
+    pub async fn wait_confirmed(&self, version: u64, uri: &str) -> bool {
         let mut agreed = self.agreed.subscribe();
         let found = agreed.wait_for(|agreed| agreed.version >= version).await;
         found.is_ok_and(|agreed| agreed.uris.iter().any(|one| one == uri))
@@ -103,21 +103,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_resource_is_watched_until_the_last_one_leaves() {
         let watched = ResourceSubscriptions::new();
-        let first = watched.add("a:x").unwrap();
-        assert_eq!(watched.add("a:x"), Some(first), "the second one changes nothing");
-        watched.remove("a:x");
-        assert!(watched.concerns("a:x") && watched.concerns("a:x/y") && !watched.concerns("a:xy"));
-        watched.agree(first, vec!["a:x".to_owned()]);
-        assert!(watched.is_agreed(first, "a:x").await && !watched.is_agreed(first, "a:y").await);
-        watched.remove("a:x");
-        watched.remove("a:x");
+        let first = watched.subscribe("a:x").unwrap();
+        assert_eq!(watched.subscribe("a:x"), Some(first), "the second one changes nothing");
+        watched.unsubscribe("a:x");
+        assert!(watched.covers("a:x") && watched.covers("a:x/y") && !watched.covers("a:xy"));
+        watched.confirm(first, vec!["a:x".to_owned()]);
+        assert!(watched.wait_confirmed(first, "a:x").await && !watched.wait_confirmed(first, "a:y").await);
+        watched.unsubscribe("a:x");
+        watched.unsubscribe("a:x");
         assert_eq!(watched.len(), 0);
     }
 
     #[test]
     fn too_many_are_refused() {
         let watched = ResourceSubscriptions::new();
-        assert!((0..MAX_SUBSCRIBED_RESOURCES).all(|n| watched.add(&n.to_string()).is_some()));
-        assert!(watched.add("one more").is_none() && watched.add("0").is_some());
+        assert!((0..MAX_SUBSCRIBED_RESOURCES).all(|n| watched.subscribe(&n.to_string()).is_some()));
+        assert!(watched.subscribe("one more").is_none() && watched.subscribe("0").is_some());
     }
 }

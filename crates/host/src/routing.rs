@@ -40,7 +40,7 @@ pub(crate) struct RetryState {
 
 impl RetryState {
     /// Records that the connection of this epoch broke before the call was delivered. Returns whether to retry.
-    pub fn goes_again(&mut self, epoch: u64) -> bool {
+    pub fn record_break(&mut self, epoch: u64) -> bool {
         self.stale = Some(epoch);
         self.broken += 1;
         self.broken <= MAX_RETRIES
@@ -48,7 +48,7 @@ impl RetryState {
 }
 
 /// Decides the next step of a call. `stale` is the epoch whose connection the call has found broken.
-pub(crate) fn next_move<C>(way: &Availability<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
+pub(crate) fn next_step<C>(way: &Availability<C>, epoch: u64, stale: Option<u64>, now: Instant) -> NextStep {
     match way {
         Availability::Open(_) if stale == Some(epoch) => NextStep::Wait,
         Availability::Open(_) => NextStep::Go,
@@ -66,7 +66,7 @@ pub(crate) struct CallDeadline {
 }
 
 impl CallDeadline {
-    pub fn of(whole: Duration) -> Self {
+    pub fn after(whole: Duration) -> Self {
         Self::since(Instant::now(), whole)
     }
 
@@ -80,7 +80,7 @@ impl CallDeadline {
 
 impl Server {
     /// Returns the open connection without waiting.
-    pub fn passage(&self) -> Option<LiveConnection> {
+    pub fn live_connection(&self) -> Option<LiveConnection> {
         let standing = self.standing.borrow();
         match &standing.way {
             Availability::Open(connection) => {
@@ -93,27 +93,31 @@ impl Server {
     /// Waits until the server is connected, waking it if necessary.
     ///
     /// Dropping the future does not stop a server that was woken.
-    pub async fn open(&self, stale: Option<u64>, patience: CallDeadline) -> Result<LiveConnection, HostError> {
+    pub async fn wait_until_open(
+        &self,
+        stale: Option<u64>,
+        patience: CallDeadline,
+    ) -> Result<LiveConnection, HostError> {
         if stale.is_none()
-            && let Some(passage) = self.passage()
+            && let Some(passage) = self.live_connection()
         {
             return Ok(passage);
         }
-        match tokio::time::timeout_at(patience.until, self.opened(stale)).await {
+        match tokio::time::timeout_at(patience.until, self.wait_for_connection(stale)).await {
             Ok(opened) => opened,
-            Err(_) => Err(self.not_in_time(patience)),
+            Err(_) => Err(self.timeout_error(patience)),
         }
     }
 
-    async fn opened(&self, stale: Option<u64>) -> Result<LiveConnection, HostError> {
+    async fn wait_for_connection(&self, stale: Option<u64>) -> Result<LiveConnection, HostError> {
         let mut standing = self.standing.clone();
         loop {
             let now = standing.borrow_and_update().clone();
-            match (next_move(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
+            match (next_step(&now.way, now.epoch, stale, Instant::now()), now.way.clone()) {
                 (NextStep::Go, Availability::Open(connection)) => {
                     return Ok(LiveConnection { connection, epoch: now.epoch });
                 }
-                (NextStep::GiveUp, _) => return Err(self.unavailable(&now)),
+                (NextStep::GiveUp, _) => return Err(self.unavailable_error(&now)),
                 (NextStep::Wake, _) => self.wanted.notify_one(),
                 _ => {}
             }
@@ -124,56 +128,56 @@ impl Server {
     }
 
     /// Takes a slot, if the server limits concurrent calls.
-    pub async fn turn(&self, patience: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
+    pub async fn acquire_slot(&self, patience: CallDeadline) -> Result<Option<OwnedSemaphorePermit>, HostError> {
         let Some(slots) = self.kept.load().slots.clone() else { return Ok(None) };
         match tokio::time::timeout_at(patience.until, slots.acquire_owned()).await {
             Ok(permit) => permit.map(Some).map_err(|_| HostError::Closed),
-            Err(_) => Err(self.still("at its limit of concurrent calls", patience)),
+            Err(_) => Err(self.busy_error("at its limit of concurrent calls", patience)),
         }
     }
 
     /// Makes a call, and retries it on the next connection if it was provably not delivered.
     ///
     /// Dropping the future cancels the call.
-    pub async fn carry<T, F: Future<Output = Result<T, HostError>>>(
+    pub async fn call_with_retry<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         patience: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
-        let _turn = self.turn(patience).await?;
-        self.travel(patience, call).await
+        let _turn = self.acquire_slot(patience).await?;
+        self.with_connection(patience, call).await
     }
 
-    /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::carry`].
-    pub async fn ask<T, F: Future<Output = Result<T, CallError>>>(
+    /// Makes a single request whose errors are those of the connection, with slot and retries as in [`Server::call_with_retry`].
+    pub async fn request_with_retry<T, F: Future<Output = Result<T, CallError>>>(
         &self,
         patience: CallDeadline,
         request: impl Fn(Connection) -> F,
     ) -> Result<T, HostError> {
-        let asked = self.carry(patience, |passage| {
+        let asked = self.call_with_retry(patience, |passage| {
             let answer = request(passage.connection);
-            async { answer.await.map_err(|error| self.failed(error)) }
+            async { answer.await.map_err(|error| self.call_error(error)) }
         });
         asked.await
     }
 
-    /// Runs an operation with retries as in [`Server::carry`], but without taking a slot.
-    pub async fn travel<T, F: Future<Output = Result<T, HostError>>>(
+    /// Runs an operation with retries as in [`Server::call_with_retry`], but without taking a slot.
+    pub async fn with_connection<T, F: Future<Output = Result<T, HostError>>>(
         &self,
         patience: CallDeadline,
         call: impl Fn(LiveConnection) -> F,
     ) -> Result<T, HostError> {
-        let _in_use = self.usage.begin();
+        let _in_use = self.usage.track_call();
         let mut journey = RetryState::default();
         loop {
-            let passage = self.open(journey.stale, patience).await?;
+            let passage = self.wait_until_open(journey.stale, patience).await?;
             let (connection, epoch) = (passage.connection.clone(), passage.epoch);
             let outcome = call(passage).await;
             if let Err(HostError::Call { error, .. }) = &outcome {
-                self.turned_away(epoch, error);
+                self.report_rejected(epoch, error);
             }
             let undelivered = matches!(outcome, Err(HostError::Call { error: CallError::ServerGone(_), .. }));
-            if !(undelivered && connection.is_gone() && journey.goes_again(epoch)) {
+            if !(undelivered && connection.is_gone() && journey.record_break(epoch)) {
                 return outcome;
             }
         }
@@ -181,16 +185,16 @@ impl Server {
 
     /// Waits until the tools of this connection have been listed. If the connection is lost before, returns the same
     /// error as a call.
-    pub async fn learned(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
-        self.reached(&self.listed, passage, patience).await
+    pub async fn wait_for_tools(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
+        self.wait_for_epoch(&self.listed, passage, patience).await
     }
 
     /// Waits until all lists of this connection have been read.
-    pub async fn learned_all(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
-        self.reached(&self.listed_all, passage, patience).await
+    pub async fn wait_for_all_lists(&self, passage: &LiveConnection, patience: CallDeadline) -> Result<(), HostError> {
+        self.wait_for_epoch(&self.listed_all, passage, patience).await
     }
 
-    async fn reached(
+    async fn wait_for_epoch(
         &self,
         mark: &watch::Sender<u64>,
         passage: &LiveConnection,
@@ -204,20 +208,20 @@ impl Server {
             tokio::select! {
                 biased;
                 _ = listed.wait_for(|listed| *listed >= passage.epoch) => Ok(()),
-                gone = passage.connection.gone() => Err(self.failed(CallError::ServerGone(gone))),
+                gone = passage.connection.wait_until_gone() => Err(self.call_error(CallError::ServerGone(gone))),
             }
         };
         match tokio::time::timeout_at(patience.until, learned).await {
             Ok(learned) => learned,
-            Err(_) => Err(self.still("listing its tools, resources and prompts", patience)),
+            Err(_) => Err(self.busy_error("listing its tools, resources and prompts", patience)),
         }
     }
 
-    pub fn failed(&self, error: CallError) -> HostError {
+    pub fn call_error(&self, error: CallError) -> HostError {
         HostError::Call { server: self.name.clone(), error }
     }
 
-    pub fn unavailable(&self, standing: &ServerSnapshot) -> HostError {
+    pub fn unavailable_error(&self, standing: &ServerSnapshot) -> HostError {
         HostError::Unavailable {
             server: self.name.clone(),
             state: standing.state,
@@ -226,14 +230,14 @@ impl Server {
         }
     }
 
-    fn not_in_time(&self, patience: CallDeadline) -> HostError {
+    fn timeout_error(&self, patience: CallDeadline) -> HostError {
         let standing = self.standing.borrow();
         let trouble = standing.trouble.as_ref().map(Arc::clone);
         let (server, what) = (self.name.clone(), standing.state.as_str());
         HostError::NotInTime { server, what, after: patience.whole, trouble }
     }
 
-    fn still(&self, what: &'static str, patience: CallDeadline) -> HostError {
+    fn busy_error(&self, what: &'static str, patience: CallDeadline) -> HostError {
         HostError::NotInTime { server: self.name.clone(), what, after: patience.whole, trouble: None }
     }
 }

@@ -26,16 +26,16 @@ struct PublishSummary {
 
 impl HostContext {
     /// Publishes the lists of a connected server. Lists that have not been requested yet keep their previous content.
-    pub async fn shelve(
+    pub async fn publish_lists(
         self: &Arc<Self>,
         server: &Arc<Server>,
         epoch: u64,
         lists: &FetchedLists,
         connection: &Connection,
     ) {
-        let mut listed = listed(lists, connection);
+        let mut listed = to_server_lists(lists, connection);
         let offered = &connection.facts().capabilities;
-        if let Some(before) = self.shelf.section_of(server) {
+        if let Some(before) = self.shelf.own_section(server) {
             if offered.resources {
                 carry_over(&lists.resources, &mut listed.resources, &before.resources);
                 carry_over(&lists.templates, &mut listed.templates, &before.templates);
@@ -47,18 +47,18 @@ impl HostContext {
             listed.unasked.retain(|list| before.unasked.contains(list));
         }
         let Some(PublishSummary { put: PublishOutcome::Changed, tools, found, withheld }) =
-            self.put_section(server, Some(epoch), listed).await
+            self.publish_section(server, Some(epoch), listed).await
         else {
             return;
         };
         tracing::info!(server = %server.name, tools, found, withheld, "listed");
-        self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+        self.crier.publish(Event::Catalog { server: server.name.clone(), tools });
     }
 
     /// Unpublishes a server's section.
-    pub fn withdraw(&self, server: &Server) {
-        if self.shelf.withdraw(server) {
-            self.crier.tell(Event::Catalog { server: server.name.clone(), tools: 0 });
+    pub fn unpublish(&self, server: &Server) {
+        if self.shelf.unpublish(server) {
+            self.crier.publish(Event::Catalog { server: server.name.clone(), tools: 0 });
         }
     }
 
@@ -66,29 +66,29 @@ impl HostContext {
     ///
     /// A host that lists the tools once, of a server that is not lazy, skips this because it lists the server right
     /// away.
-    pub async fn recall(self: &Arc<Self>, server: &Arc<Server>) {
+    pub async fn publish_cached(self: &Arc<Self>, server: &Arc<Server>) {
         if self.options.attention == ListingMode::ToolsOnce && !server.kept.load().settings.lazy {
             return;
         }
-        let Some(listed) = self.listed_before(server).await else { return };
+        let Some(listed) = self.cached_lists(server).await else { return };
         if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
-            self.put_section(server, None, listed).await
+            self.publish_section(server, None, listed).await
         {
-            self.crier.tell(Event::Catalog { server: server.name.clone(), tools });
+            self.crier.publish(Event::Catalog { server: server.name.clone(), tools });
         }
     }
 
     /// Rebuilds a server's section after a change of its settings.
-    pub async fn filter_anew(self: &Arc<Self>, server: &Arc<Server>) {
+    pub async fn republish(self: &Arc<Self>, server: &Arc<Server>) {
         server.anew.notify_one();
-        if server.passage().is_none() {
-            self.recall(server).await;
+        if server.live_connection().is_none() {
+            self.publish_cached(server).await;
         }
     }
 
     /// Builds a section and publishes it for the given epoch, or for the current one if `None`. Large sections are
     /// built one at a time on the low-priority thread.
-    async fn put_section(
+    async fn publish_section(
         self: &Arc<Self>,
         server: &Arc<Server>,
         epoch: Option<u64>,
@@ -96,19 +96,19 @@ impl HostContext {
     ) -> Option<PublishSummary> {
         let bytes = listed.tools.iter().map(|tool| tool.raw.as_bytes().len()).sum();
         let (context, server) = (Arc::clone(self), Arc::clone(server));
-        self.work(bytes, move || {
-            let section = context.section(&server, listed);
-            let (tools, found) = (section.offered().count(), section.tools.len() + section.filtered);
+        self.run_sized(bytes, move || {
+            let section = context.build_section(&server, listed);
+            let (tools, found) = (section.visible_tools().count(), section.tools.len() + section.filtered);
             let withheld = section.withheld.len();
             let epoch = epoch.unwrap_or_else(|| server.standing.borrow().epoch);
-            PublishSummary { put: context.shelf.put(&server, epoch, section), tools, found, withheld }
+            PublishSummary { put: context.shelf.publish(&server, epoch, section), tools, found, withheld }
         })
         .await
     }
 
-    fn section(&self, server: &Server, listed: ServerLists) -> Section {
+    fn build_section(&self, server: &Server, listed: ServerLists) -> Section {
         let kept = server.kept.load();
-        let inspector = |tool: &ToolDefinition| self.quarantined(server, tool);
+        let inspector = |tool: &ToolDefinition| self.quarantine_reason(server, tool);
         Section::build(SectionInput {
             server: &server.name,
             style: self.options.names,
@@ -127,7 +127,7 @@ impl HostContext {
     }
 
     /// Returns the reason for quarantining a tool, unless a person has released this exact definition.
-    fn quarantined(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
+    fn quarantine_reason(&self, server: &Server, tool: &ToolDefinition) -> Option<String> {
         let findings = inspect(tool);
         let id = || (server.origin(), ToolId::new(&server.name, tool.name.as_str()));
         if !is_quarantined(&findings) || self.is_released(id(), fingerprint(tool)) {
@@ -138,43 +138,47 @@ impl HostContext {
     }
 
     /// Caches a server's lists on disk, for the time when it is not running.
-    pub fn keep_listed(&self, server: &Server, lists: &FetchedLists, connection: &Connection) {
+    pub fn cache_lists(&self, server: &Server, lists: &FetchedLists, connection: &Connection) {
         if let (Some(disk), ServerEndpoint::Spec(spec)) = (&self.disk, &server.reach)
             && lists.failed.is_empty()
         {
             let server = state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec };
             match self.options.attention {
-                ListingMode::Full => disk.keep_listed(&server, &listed(lists, connection)),
-                ListingMode::ToolsOnce => disk.keep_tools(&server, listed(lists, connection)),
+                ListingMode::Full => disk.cache_lists(&server, &to_server_lists(lists, connection)),
+                ListingMode::ToolsOnce => disk.cache_tools(&server, to_server_lists(lists, connection)),
             }
         }
     }
 
-    async fn listed_before(&self, server: &Server) -> Option<ServerLists> {
+    async fn cached_lists(&self, server: &Server) -> Option<ServerLists> {
         match (&self.disk, &server.reach) {
             (Some(disk), ServerEndpoint::Spec(spec)) => {
-                disk.listed(&state_directory::CatalogCacheKey { name: &server.name, origin: &server.origin(), spec })
-                    .await
+                disk.cached_lists(&state_directory::CatalogCacheKey {
+                    name: &server.name,
+                    origin: &server.origin(),
+                    spec,
+                })
+                .await
             }
             _ => None,
         }
     }
 }
 
-fn listed(lists: &FetchedLists, connection: &Connection) -> ServerLists {
+fn to_server_lists(lists: &FetchedLists, connection: &Connection) -> ServerLists {
     let mut listed = ServerLists { freshness: ListFreshness::Live, ..ServerLists::default() };
     listed.instructions = connection.facts().instructions.clone();
-    listed.tools = take(&lists.tools, ListName::Tools, &mut listed.withheld);
-    listed.resources = take(&lists.resources, ListName::Resources, &mut listed.withheld);
-    listed.templates = take(&lists.templates, ListName::Templates, &mut listed.withheld);
-    listed.prompts = take(&lists.prompts, ListName::Prompts, &mut listed.withheld);
+    listed.tools = take_list(&lists.tools, ListName::Tools, &mut listed.withheld);
+    listed.resources = take_list(&lists.resources, ListName::Resources, &mut listed.withheld);
+    listed.templates = take_list(&lists.templates, ListName::Templates, &mut listed.withheld);
+    listed.prompts = take_list(&lists.prompts, ListName::Prompts, &mut listed.withheld);
     listed.failures = lists.failed.clone();
-    listed.unasked = unasked(lists, &connection.facts().capabilities);
+    listed.unasked = lists_not_requested(lists, &connection.facts().capabilities);
     listed
 }
 
 /// Returns the lists that the server supports and that have not been requested yet.
-fn unasked(lists: &FetchedLists, offered: &ServerCapabilities) -> Vec<ListName> {
+fn lists_not_requested(lists: &FetchedLists, offered: &ServerCapabilities) -> Vec<ListName> {
     let all = [
         (ListName::Resources, offered.resources && lists.resources.is_none()),
         (ListName::Templates, offered.resources && lists.templates.is_none()),
@@ -191,7 +195,7 @@ fn carry_over<T: Clone>(asked: &Option<Listing<T>>, listed: &mut Vec<T>, before:
     }
 }
 
-fn take<T: Clone>(
+fn take_list<T: Clone>(
     listing: &Option<Listing<T>>,
     name: ListName,
     withheld: &mut Vec<(ListName, wharf_client::WithheldEntry)>,

@@ -102,20 +102,20 @@ impl EffectiveSettings {
         if let (Some(admission), true) = (by_hand, told.admission != ActivationState::Unapproved) {
             settings.admission = admission;
         }
-        let filter = ToolFilter::of(&settings);
+        let filter = ToolFilter::from_settings(&settings);
         let tool_timeouts = settings.tool_timeouts.iter().map(|(glob, time)| (Glob::new(glob), *time)).collect();
         let slots = settings.max_concurrent.map(|most| Arc::new(Semaphore::new(most.max(1))));
         Self { told, by_hand, settings, filter, tool_timeouts, slots }
     }
 
     /// Reports whether these are the configured settings already.
-    pub fn is_told(&self, told: &ServerSettings) -> bool {
+    pub fn is_configured_as(&self, told: &ServerSettings) -> bool {
         self.told == *told
     }
 
     /// Returns the manual override for a server with these settings, or `None` if their admission differs from the
     /// current one.
-    pub fn by_hand(&self, told: &ServerSettings) -> Option<ActivationState> {
+    pub fn override_for(&self, told: &ServerSettings) -> Option<ActivationState> {
         self.by_hand.filter(|_| told.admission == self.told.admission)
     }
 
@@ -125,7 +125,7 @@ impl EffectiveSettings {
         own.or(self.settings.timeout)
     }
 
-    pub fn keeping(&self) -> SupervisionPolicy {
+    pub fn supervision_policy(&self) -> SupervisionPolicy {
         let ServerSettings { admission, lazy, reconnect, health_check, idle_stop, .. } = self.settings;
         SupervisionPolicy { admission, lazy, reconnect, health_check, idle_stop }
     }
@@ -169,8 +169,8 @@ impl Server {
     /// Starts, dials or creates the server and negotiates a protocol revision.
     ///
     /// Dropping the future stops everything it has started.
-    pub async fn reach(&self, context: &HostContext) -> Result<Connection, ServerError> {
-        self.note_login(context).await;
+    pub async fn connect(&self, context: &HostContext) -> Result<Connection, ServerError> {
+        self.record_login(context).await;
         let options = self.connect_options(context);
         let connected = match &self.reach {
             ServerEndpoint::Spec(spec) => connect_to(spec, options).await,
@@ -192,8 +192,8 @@ impl Server {
         options
     }
 
-    /// Sends a command to the supervisor. Returns its number for [`Server::has_obeyed`].
-    pub fn command(&self, command: SupervisorCommand) -> u64 {
+    /// Sends a command to the supervisor. Returns its number for [`Server::wait_for_command`].
+    pub fn send_command(&self, command: SupervisorCommand) -> u64 {
         // Locked during the send, so that commands are processed in the order of their numbers.
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         *sent += 1;
@@ -203,7 +203,7 @@ impl Server {
     }
 
     /// Tells the supervisor that a call was rejected for lack of a login or of a scope.
-    pub fn turned_away(&self, epoch: u64, error: &CallError) {
+    pub fn report_rejected(&self, epoch: u64, error: &CallError) {
         if error.needs_login() {
             let _ = self.words.send(SupervisorMessage::TurnedAway { epoch, error: error.clone() });
         } else if error.needs_scope().is_some() {
@@ -217,30 +217,30 @@ impl Server {
     }
 
     /// Applies new settings.
-    pub fn keep(&self, told: ServerSettings) -> u64 {
-        let by_hand = self.kept.load().by_hand(&told);
-        self.keep_as(told, by_hand)
+    pub fn apply_settings(&self, told: ServerSettings) -> u64 {
+        let by_hand = self.kept.load().override_for(&told);
+        self.set_settings(told, by_hand)
     }
 
     /// Enables or disables the server until its configured setting changes.
-    pub fn admit(&self, admission: ActivationState) -> u64 {
-        self.keep_as(self.kept.load().told.clone(), Some(admission))
+    pub fn override_admission(&self, admission: ActivationState) -> u64 {
+        self.set_settings(self.kept.load().told.clone(), Some(admission))
     }
 
-    fn keep_as(&self, told: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
+    fn set_settings(&self, told: ServerSettings, by_hand: Option<ActivationState>) -> u64 {
         let before = self.kept.load();
         let mut kept = EffectiveSettings::new(told, by_hand);
         if kept.settings.max_concurrent == before.settings.max_concurrent {
             // Share the semaphore, so that calls in progress count towards the limit.
             kept.slots = before.slots.clone();
         }
-        let keeping = kept.keeping();
+        let keeping = kept.supervision_policy();
         self.kept.store(Arc::new(kept));
-        self.command(SupervisorCommand::Keep(keeping))
+        self.send_command(SupervisorCommand::Keep(keeping))
     }
 
     /// Waits until the supervisor has processed the command of this number.
-    pub async fn has_obeyed(&self, number: u64) {
+    pub async fn wait_for_command(&self, number: u64) {
         let mut obeyed = self.obeyed.subscribe();
         let mut standing = self.standing.clone();
         loop {
@@ -256,15 +256,15 @@ impl Server {
     }
 
     /// Waits for the current connection attempt, if there is one. Returns an error unless the server is ready.
-    pub async fn attempted(&self) -> Result<(), HostError> {
+    pub async fn wait_for_attempt(&self) -> Result<(), HostError> {
         let mut standing = self.standing.clone();
         let found = standing.wait_for(|standing| standing.state != ServerState::Connecting).await;
         let standing = found.map_err(|_| HostError::Closed)?.clone();
-        if standing.state == ServerState::Ready { Ok(()) } else { Err(self.unavailable(&standing)) }
+        if standing.state == ServerState::Ready { Ok(()) } else { Err(self.unavailable_error(&standing)) }
     }
 
     /// Waits until the server's state is settled and its lists have been read.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         let mut standing = self.standing.clone();
         let mut listed = self.listed_all.subscribe();
         loop {

@@ -25,7 +25,7 @@ pub enum ServerError {
 
 impl ServerError {
     /// Reports whether a retry may help.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::NotConnected(error) => error.cause.is_retryable(),
             Self::Lost(gone) => !gone.needs_login(),
@@ -42,7 +42,7 @@ impl ServerError {
             Self::TurnedAway(_) => true,
             Self::Silent(_) | Self::NotMade(_) => false,
         };
-        login || self.not_authorized().is_some_and(NotAuthorized::needs_person)
+        login || self.not_authorized().is_some_and(NotAuthorized::needs_user)
     }
 
     /// Reports whether the user has to approve the command first.
@@ -61,7 +61,7 @@ impl ServerError {
     }
 
     /// Reports whether only a login helps, so that no health check is needed.
-    pub(crate) fn is_logged_out(&self) -> bool {
+    pub(crate) fn needs_only_login(&self) -> bool {
         self.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Login)
     }
 

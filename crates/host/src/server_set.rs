@@ -25,7 +25,7 @@ pub struct ServerSetChanges {
 }
 
 /// Returns the configurations by name. A duplicate name is an error; the first entry applies.
-pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Vec<(ServerName, String)>) {
+pub(crate) fn configs_by_name(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Vec<(ServerName, String)>) {
     let (mut wanted, mut errors) = (BTreeMap::new(), Vec::new());
     for ServerEntry { name, spec, settings } in entries {
         if wanted.contains_key(&name) {
@@ -38,7 +38,7 @@ pub(crate) fn told(entries: Vec<ServerEntry>) -> (BTreeMap<ServerName, Told>, Ve
 }
 
 /// Replaces the set of configured servers. In-process servers stay.
-pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> ServerSetChanges {
+pub(crate) async fn change_servers(host: &Host, wanted: BTreeMap<ServerName, Told>) -> ServerSetChanges {
     let context = host.context();
     let _one_at_a_time = context.changing.acquire().await;
     if context.is_closing() {
@@ -63,27 +63,27 @@ pub(crate) async fn change(host: &Host, wanted: BTreeMap<ServerName, Told>) -> S
             Some(server) if matches!(server.reach, ServerEndpoint::Local(_)) => {}
             // A server defined in another place is a different one, even if its spec is equal.
             Some(server) if server.reach.is_same(&told.reach) && server.origin() == told.settings.origin => {
-                let same = server.kept.load().is_told(&told.settings);
+                let same = server.kept.load().is_configured_as(&told.settings);
                 if same { &mut changes.unchanged } else { &mut changes.changed }.push(name);
                 if !same {
-                    let number = server.keep(told.settings);
+                    let number = server.apply_settings(told.settings);
                     // Wait first: a disabled server must not publish tools.
-                    server.has_obeyed(number).await;
-                    context.filter_anew(server).await;
+                    server.wait_for_command(number).await;
+                    context.republish(server).await;
                 }
             }
             known => {
-                let by_hand = known.and_then(|old| old.kept.load().by_hand(&told.settings));
+                let by_hand = known.and_then(|old| old.kept.load().override_for(&told.settings));
                 let told = Told { by_hand, ..told };
                 if known.is_some() { &mut changes.changed } else { &mut changes.added }.push(name.clone());
                 leaving.extend(known.cloned());
-                after.insert(name.clone(), host.begin(name, told).await);
+                after.insert(name.clone(), host.start_server(name, told).await);
             }
         }
     }
     leaving.extend(changes.removed.iter().filter_map(|name| before.get(name).cloned()));
-    leaving.iter().for_each(|server| context.rules.forget(&server.name));
-    context.take_servers(after);
+    leaving.iter().for_each(|server| context.rules.forget_grants(&server.name));
+    context.publish_servers(after);
     // Last: a caller that finds its server leaving then finds the replacement.
     leaving.iter().for_each(|server| server.leave());
     changes.removed.sort();

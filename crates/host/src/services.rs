@@ -12,7 +12,7 @@ use wharf_wire::{
     View as _,
 };
 
-use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, put};
+use crate::ask::{Ask, Asker, ElicitationAsk, PageAsk, SamplingAsk, ask_and_wait};
 use crate::context::HostContext;
 use crate::events::Event;
 
@@ -21,13 +21,13 @@ const MAX_TOKENS_PER_DAY: u64 = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Builds the services of the host. Elicitation, sampling and roots are declared only if the host can provide them.
-pub(crate) fn services(context: &Arc<HostContext>) -> ClientServices {
+pub(crate) fn build_services(context: &Arc<HostContext>) -> ClientServices {
     let logs = EventLogSink(Arc::downgrade(context));
     let mut services = ClientServices::default().logs(LogLevel::Info, logs).tasks();
     if let Some(asker) = &context.asker {
         let person = AskerElicitor { asker: Arc::clone(asker), context: Arc::downgrade(context) };
         services = services.elicitation(person);
-        if asker.samples() {
+        if asker.supports_sampling() {
             let context = Arc::downgrade(context);
             services = services.sampling(AskerSampler { asker: Arc::clone(asker), context, spent: Mutex::default() });
         }
@@ -44,7 +44,7 @@ struct EventLogSink(Weak<HostContext>);
 impl LogSink for EventLogSink {
     fn log(&self, server: &str, message: LogMessage) {
         if let (Some(context), Ok(server)) = (self.0.upgrade(), ServerName::new(server)) {
-            context.crier.tell(Event::Log { server, message });
+            context.crier.publish(Event::Log { server, message });
         }
     }
 }
@@ -65,7 +65,7 @@ struct AskerElicitor {
 }
 
 impl Elicitor for AskerElicitor {
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         self.asker.shows_pages()
     }
 
@@ -75,25 +75,25 @@ impl Elicitor for AskerElicitor {
             let Ok(server) = server else { return ElicitationResponse::Decline };
             let tell = |event| {
                 if let Some(context) = context.upgrade() {
-                    context.crier.tell(event);
+                    context.crier.publish(event);
                 }
             };
-            if let Some(field) = asks_for_secret(&question) {
+            if let Some(field) = secret_field(&question) {
                 let text = format!("declined: its form asked for the secret `{field}`");
                 tell(Event::Warning { server, text });
                 return ElicitationResponse::Decline;
             }
             tell(Event::Asked { server: server.clone(), kind: "elicitation" });
             let ask = |reply| Ask::Elicitation(ElicitationAsk { server, question }, reply);
-            put(&*asker, ask).await.unwrap_or(ElicitationResponse::Decline)
+            ask_and_wait(&*asker, ask).await.unwrap_or(ElicitationResponse::Decline)
         })
     }
 
-    fn page_done(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
         let (asker, server) = (Arc::clone(&self.asker), ServerName::new(server));
         Box::pin(async move {
             let Ok(server) = server else { return std::future::pending().await };
-            match put(&*asker, |reply| Ask::Page(PageAsk { server }, reply)).await {
+            match ask_and_wait(&*asker, |reply| Ask::Page(PageAsk { server }, reply)).await {
                 Some(()) => {}
                 None => std::future::pending().await,
             }
@@ -102,10 +102,10 @@ impl Elicitor for AskerElicitor {
 }
 
 /// Returns the name of a form field that asks for a secret, escaped.
-fn asks_for_secret(question: &Elicitation) -> Option<String> {
+fn secret_field(question: &Elicitation) -> Option<String> {
     let Elicitation::Form(form) = question else { return None };
     let field = form.secret_field()?;
-    Some(wharf_spec::UntrustedText::new(field.name.as_str()).shortened(60).to_string())
+    Some(wharf_spec::UntrustedText::new(field.name.as_str()).truncate(60).to_string())
 }
 
 /// Forwards sampling requests to the asker, without tools or context and within a daily token budget.
@@ -123,7 +123,7 @@ struct DailyTokenUsage {
 
 impl AskerSampler {
     /// Takes tokens from the server's budget. Returns false if too few are left.
-    fn spend(&self, server: &ServerName, tokens: u64) -> bool {
+    fn take_tokens(&self, server: &ServerName, tokens: u64) -> bool {
         let now = Instant::now();
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = spent.entry(server.clone()).or_insert(DailyTokenUsage { since: now, tokens: 0 });
@@ -141,7 +141,7 @@ impl AskerSampler {
 impl Sampler for AskerSampler {
     fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         let (asker, context, server) = (Arc::clone(&self.asker), self.context.clone(), ServerName::new(server));
-        let allowed = server.as_ref().is_ok_and(|server| self.spend(server, request.max_tokens));
+        let allowed = server.as_ref().is_ok_and(|server| self.take_tokens(server, request.max_tokens));
         Box::pin(async move {
             let Ok(server) = server else { return Err(SamplingError::Declined) };
             if !allowed {
@@ -149,24 +149,24 @@ impl Sampler for AskerSampler {
                     "daily sampling limit of {MAX_TOKENS_PER_DAY} tokens exceeded"
                 )));
             }
-            let request = bare(request).ok_or(SamplingError::Declined)?;
+            let request = strip_request(request).ok_or(SamplingError::Declined)?;
             if let Some(context) = context.upgrade() {
-                context.crier.tell(Event::Asked { server: server.clone(), kind: "sampling" });
+                context.crier.publish(Event::Asked { server: server.clone(), kind: "sampling" });
             }
             let ask = |reply| Ask::Sampling(SamplingAsk { server, request }, reply);
-            put(&*asker, ask).await.unwrap_or(Err(SamplingError::Declined))
+            ask_and_wait(&*asker, ask).await.unwrap_or(Err(SamplingError::Declined))
         })
     }
 }
 
 /// Removes the fields that would give the server access to the conversation or to tools.
-fn bare(request: SamplingRequest) -> Option<SamplingRequest> {
+fn strip_request(request: SamplingRequest) -> Option<SamplingRequest> {
     let bounds = JsonLimits::default();
     let mut members: serde_json::Map<String, serde_json::Value> = request.raw.decode(&bounds).ok()?;
     for member in ["includeContext", "tools", "toolChoice"] {
         members.remove(member);
     }
-    SamplingRequest::view(RawJson::of(&members).ok()?, &bounds).ok()
+    SamplingRequest::from_raw(RawJson::from_value(&members).ok()?, &bounds).ok()
 }
 
 #[cfg(test)]
@@ -196,10 +196,10 @@ mod tests {
     async fn a_page_is_done_when_the_person_says_so_and_not_when_nobody_does() {
         let raw =
             RawJson::parse(r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"1"}"#).unwrap();
-        let Ok(Elicitation::Url(page)) = Elicitation::view(raw, &JsonLimits::default()) else { panic!("no page") };
+        let Ok(Elicitation::Url(page)) = Elicitation::from_raw(raw, &JsonLimits::default()) else { panic!("no page") };
         for (asker, is_done) in [(Arc::new(ConfirmingAsker) as Arc<dyn Asker>, true), (Arc::new(SilentAsker), false)] {
             let person = AskerElicitor { asker, context: Weak::new() };
-            let done = tokio::time::timeout(Duration::from_secs(60), person.page_done("demo", &page)).await;
+            let done = tokio::time::timeout(Duration::from_secs(60), person.wait_for_page("demo", &page)).await;
             assert_eq!(done.is_ok(), is_done);
         }
     }

@@ -13,7 +13,7 @@ use wharf_policy::PinSet;
 use wharf_spec::{Fingerprint, ServerName, ServerOrigin, ServerSpec, ToolId};
 use wharf_store::{Document, DocumentPrivacy, SpillDir, SpillLimits};
 
-use crate::catalog::{ServerLists, identity, keep, recall};
+use crate::catalog::{ServerLists, decode_cache, encode_cache, identity};
 use crate::context::HostContext;
 use crate::events::{Event, EventBus};
 
@@ -55,7 +55,7 @@ pub(crate) type ReleasedDefinitions = HashSet<(ServerOrigin, ToolId, Fingerprint
 /// to be repeated.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ReleasedFile {
-    #[serde(deserialize_with = "known_schema")]
+    #[serde(deserialize_with = "deserialize_schema")]
     schema: u32,
     #[serde(default)]
     tools: Vec<ReleasedTool>,
@@ -74,16 +74,16 @@ struct ReleasedTool {
 impl StateDirectory {
     /// Opens or creates the directory and reads the approved definitions.
     pub async fn open(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
-        let opened = tokio::task::spawn_blocking(move || Self::open_now(path)).await;
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path)).await;
         opened.unwrap_or_else(|_| Err("internal error: the task that opens it failed".to_owned()))
     }
 
-    fn open_now(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
+    fn open_blocking(path: PathBuf) -> Result<(Self, ApprovedDefinitions), String> {
         let spill = SpillDir::open(&path.join("results"), SpillLimits::default()).map_err(|error| error.to_string())?;
-        spill.clean().map_err(|error| error.to_string())?;
-        forget_old(&path.join("catalogs"), SystemTime::now());
-        let pins = load(&path, "approved-tools.json")?.unwrap_or_default();
-        let released = load::<ReleasedFile>(&path, "released-tools.json")?.unwrap_or_default().read();
+        spill.remove_expired().map_err(|error| error.to_string())?;
+        remove_expired(&path.join("catalogs"), SystemTime::now());
+        let pins = load_document(&path, "approved-tools.json")?.unwrap_or_default();
+        let released = load_document::<ReleasedFile>(&path, "released-tools.json")?.unwrap_or_default().into_released();
         let (writes, pins_due) = (Arc::default(), Arc::default());
         Ok((Self { path, spill: Arc::new(spill), writes, pins_due }, ApprovedDefinitions { pins, released }))
     }
@@ -93,22 +93,22 @@ impl StateDirectory {
     }
 
     pub fn audit_path(&self) -> PathBuf {
-        crate::audit::path(&self.path)
+        crate::audit::log_path(&self.path)
     }
 
     /// Caches a server's lists, for the time when it is not running.
-    pub fn keep_listed(&self, server: &CatalogCacheKey<'_>, listed: &ServerLists) {
-        let (document, identity) = self.catalog_of(server);
+    pub fn cache_lists(&self, server: &CatalogCacheKey<'_>, listed: &ServerLists) {
+        let (document, identity) = self.catalog_document(server);
         let listed = listed.clone();
-        self.writes.push(move || write_listed(&document, &listed, &identity));
+        self.writes.push(move || write_cache(&document, &listed, &identity));
     }
 
     /// Caches a server's tools along with its other cached lists, unless the tools are unchanged. Without a previous
     /// cache, lists that were not requested stay marked as such.
-    pub fn keep_tools(&self, server: &CatalogCacheKey<'_>, mut listed: ServerLists) {
-        let (document, identity) = self.catalog_of(server);
+    pub fn cache_tools(&self, server: &CatalogCacheKey<'_>, mut listed: ServerLists) {
+        let (document, identity) = self.catalog_document(server);
         self.writes.push(move || {
-            let before = document.load().ok().flatten().and_then(|loaded| recall(loaded.bytes, &identity).ok());
+            let before = document.load().ok().flatten().and_then(|loaded| decode_cache(loaded.bytes, &identity).ok());
             if let Some(before) = before {
                 if before.tools.iter().map(|tool| &tool.raw).eq(listed.tools.iter().map(|tool| &tool.raw)) {
                     return;
@@ -116,52 +116,52 @@ impl StateDirectory {
                 let ServerLists { resources, templates, prompts, unasked, .. } = before;
                 listed = ServerLists { resources, templates, prompts, unasked, ..listed };
             }
-            write_listed(&document, &listed, &identity);
+            write_cache(&document, &listed, &identity);
         });
     }
 
     /// Returns the cached lists of a server. A damaged cache counts as missing.
-    pub async fn listed(&self, server: &CatalogCacheKey<'_>) -> Option<ServerLists> {
-        let (document, identity) = self.catalog_of(server);
+    pub async fn cached_lists(&self, server: &CatalogCacheKey<'_>) -> Option<ServerLists> {
+        let (document, identity) = self.catalog_document(server);
         let loaded = tokio::task::spawn_blocking(move || document.load()).await.ok()?;
         let found = match loaded {
-            Ok(loaded) => recall(loaded?.bytes, &identity).map_err(|error| error.to_string()),
+            Ok(loaded) => decode_cache(loaded?.bytes, &identity).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         found.inspect_err(|error| tracing::warn!("reading a cached catalog failed: {error}")).ok()
     }
 
     /// The name is part of the path, because two accounts at one address have the same identity.
-    fn catalog_of(&self, server: &CatalogCacheKey<'_>) -> (Document, String) {
+    fn catalog_document(&self, server: &CatalogCacheKey<'_>) -> (Document, String) {
         let identity = identity(server.origin, server.spec);
         let file = self.path.join("catalogs").join(format!("{}-{identity}.json", server.name));
-        (Document::at(file, DocumentPrivacy::Private), identity)
+        (Document::new(file, DocumentPrivacy::Private), identity)
     }
 
-    fn keep_released(&self, released: ReleasedDefinitions, crier: Arc<EventBus>) {
-        let document = Document::at(self.path.join("released-tools.json"), DocumentPrivacy::Private);
+    fn save_released(&self, released: ReleasedDefinitions, crier: Arc<EventBus>) {
+        let document = Document::new(self.path.join("released-tools.json"), DocumentPrivacy::Private);
         self.writes.push(move || {
-            save(&document, &crier, |old: Option<ReleasedFile>| {
-                let others = old.unwrap_or_default().read();
-                serde_json::to_vec(&ReleasedFile::of(released.union(&others)))
+            merge_into_document(&document, &crier, |old: Option<ReleasedFile>| {
+                let others = old.unwrap_or_default().into_released();
+                serde_json::to_vec(&ReleasedFile::from_released(released.union(&others)))
             });
         });
     }
 
     /// Queues a write of the approved definitions. They are read when it runs, so that many changes become one write.
-    fn keep_pins(&self, pins: impl FnOnce() -> Option<PinSet> + Send + 'static, crier: Arc<EventBus>) {
+    fn save_pins(&self, pins: impl FnOnce() -> Option<PinSet> + Send + 'static, crier: Arc<EventBus>) {
         if self.pins_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        let document = Document::at(self.path.join("approved-tools.json"), DocumentPrivacy::Private);
+        let document = Document::new(self.path.join("approved-tools.json"), DocumentPrivacy::Private);
         let due = Arc::clone(&self.pins_due);
         self.writes.push(move || {
             due.store(false, Ordering::Release);
             let Some(pins) = pins() else { return };
-            save(&document, &crier, |old: Option<PinSet>| {
+            merge_into_document(&document, &crier, |old: Option<PinSet>| {
                 let mut all = pins.clone();
                 old.iter().for_each(|others| all.merge(others));
-                pins_text(all)
+                serialize_pins(all)
             });
         });
     }
@@ -173,8 +173,8 @@ impl StateDirectory {
     }
 }
 
-fn write_listed(document: &Document, listed: &ServerLists, identity: &str) {
-    let Ok(text) = keep(listed, identity, SystemTime::now()) else { return };
+fn write_cache(document: &Document, listed: &ServerLists, identity: &str) {
+    let Ok(text) = encode_cache(listed, identity, SystemTime::now()) else { return };
     if let Err(error) = document.write(text.as_bytes()) {
         tracing::warn!("caching a server's lists failed: {error}");
     }
@@ -225,10 +225,10 @@ impl Drop for PendingWrite {
 
 impl HostContext {
     /// Saves the approved definitions.
-    pub fn keep_pins(&self) {
+    pub fn save_pins(&self) {
         if let Some(disk) = &self.disk {
             let rules = Arc::downgrade(&self.rules);
-            disk.keep_pins(move || Some(rules.upgrade()?.pins()), Arc::clone(&self.crier));
+            disk.save_pins(move || Some(rules.upgrade()?.pins()), Arc::clone(&self.crier));
         }
     }
 
@@ -245,13 +245,13 @@ impl HostContext {
             released.clone()
         };
         if let Some(disk) = &self.disk {
-            disk.keep_released(all, Arc::clone(&self.crier));
+            disk.save_released(all, Arc::clone(&self.crier));
         }
     }
 }
 
 /// Rejects files of later versions, so that they are neither misread nor overwritten.
-fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+fn deserialize_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let schema = u32::deserialize(from)?;
     if schema > RELEASED_SCHEMA_VERSION {
         Err(D::Error::custom(format!("schema {schema} is not supported (maximum {RELEASED_SCHEMA_VERSION})")))
@@ -261,7 +261,7 @@ fn known_schema<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
 }
 
 impl ReleasedFile {
-    fn of<'a>(released: impl Iterator<Item = &'a (ServerOrigin, ToolId, Fingerprint)>) -> Self {
+    fn from_released<'a>(released: impl Iterator<Item = &'a (ServerOrigin, ToolId, Fingerprint)>) -> Self {
         // An origin whose path is not UTF-8 is not saved.
         let entry = |(origin, id, fingerprint): &(ServerOrigin, ToolId, Fingerprint)| {
             let defined_in = origin.file().map(|file| file.to_str().map(str::to_owned).ok_or(())).transpose().ok()?;
@@ -275,7 +275,7 @@ impl ReleasedFile {
         Self { schema: RELEASED_SCHEMA_VERSION, tools }
     }
 
-    fn read(self) -> ReleasedDefinitions {
+    fn into_released(self) -> ReleasedDefinitions {
         let entry = |tool: ReleasedTool| {
             let server = ServerName::new(&tool.server).ok()?;
             let file = |file: String| ServerOrigin::File(Path::new(&file).into());
@@ -287,7 +287,7 @@ impl ReleasedFile {
 }
 
 /// Serializes the approved definitions, dropping their texts if the result would be too large to read again.
-fn pins_text(mut pins: PinSet) -> serde_json::Result<Vec<u8>> {
+fn serialize_pins(mut pins: PinSet) -> serde_json::Result<Vec<u8>> {
     let text = serde_json::to_vec(&pins)?;
     if text.len() <= MAX_PINS_BYTES {
         return Ok(text);
@@ -297,7 +297,7 @@ fn pins_text(mut pins: PinSet) -> serde_json::Result<Vec<u8>> {
 }
 
 /// Removes cached catalogs of servers that have not run for a long time. Errors are ignored.
-fn forget_old(catalogs: &Path, now: SystemTime) {
+fn remove_expired(catalogs: &Path, now: SystemTime) {
     let Ok(entries) = std::fs::read_dir(catalogs) else { return };
     for entry in entries.flatten() {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
@@ -309,14 +309,14 @@ fn forget_old(catalogs: &Path, now: SystemTime) {
     }
 }
 
-fn load<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Option<T>, String> {
-    let document = Document::at(folder.join(name), DocumentPrivacy::Private);
+fn load_document<T: for<'de> Deserialize<'de>>(folder: &Path, name: &str) -> Result<Option<T>, String> {
+    let document = Document::new(folder.join(name), DocumentPrivacy::Private);
     let Some(loaded) = document.load().map_err(|error| error.to_string())? else { return Ok(None) };
     serde_json::from_slice(&loaded.bytes).map(Some).map_err(|error| format!("`{name}` is damaged: {error}"))
 }
 
 /// Saves people's decisions merged with the current file, which another process may have written.
-fn save<T: for<'de> Deserialize<'de>>(
+fn merge_into_document<T: for<'de> Deserialize<'de>>(
     document: &Document,
     crier: &EventBus,
     text: impl Fn(Option<T>) -> serde_json::Result<Vec<u8>>,
@@ -324,7 +324,7 @@ fn save<T: for<'de> Deserialize<'de>>(
     let saved = document.update(|old| text(old.map(serde_json::from_slice).transpose()?).map(Some));
     if let Err(error) = saved {
         tracing::error!("saving approved tools failed: {error}");
-        crier.tell(Event::NotKept { text: error.to_string() });
+        crier.publish(Event::NotKept { text: error.to_string() });
     }
 }
 

@@ -51,19 +51,19 @@ impl ServerStats {
     /// Records a call.
     pub fn record(&self, tool: &Arc<str>, took: Duration, success: bool) {
         let known = self.tools.read().unwrap_or_else(PoisonError::into_inner).get(tool).map(Arc::clone);
-        known.unwrap_or_else(|| self.begin(tool)).record(took, success);
+        known.unwrap_or_else(|| self.add_tool(tool)).record(took, success);
     }
 
-    fn begin(&self, tool: &Arc<str>) -> Arc<CallCounter> {
+    fn add_tool(&self, tool: &Arc<str>) -> Arc<CallCounter> {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         let name = if tools.len() < MAX_COUNTED_TOOLS { Arc::clone(tool) } else { Arc::from("…") };
         Arc::clone(tools.entry(name).or_default())
     }
 
     /// Returns the statistics of all tools, sorted by name.
-    pub fn read(&self) -> Vec<ToolStats> {
+    pub fn snapshot(&self) -> Vec<ToolStats> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<ToolStats> = tools.iter().map(|(name, count)| count.read(name)).collect();
+        let mut all: Vec<ToolStats> = tools.iter().map(|(name, count)| count.snapshot(name)).collect();
         all.sort_by(|one, other| one.tool.cmp(&other.tool));
         all
     }
@@ -74,11 +74,11 @@ impl CallCounter {
     pub fn record(&self, took: Duration, success: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(!success), Ordering::Relaxed);
-        self.scale[step(took)].fetch_add(1, Ordering::Relaxed);
+        self.scale[bucket_of(took)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the statistics so far.
-    pub fn read(&self, tool: &str) -> ToolStats {
+    pub fn snapshot(&self, tool: &str) -> ToolStats {
         let scale: Vec<u64> = self.scale.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let total: u64 = scale.iter().sum();
         let percentile = |percent: u64| {
@@ -88,7 +88,7 @@ impl CallCounter {
                 seen += count;
                 seen >= wanted
             });
-            found.map_or(0, upper)
+            found.map_or(0, bucket_upper_bound)
         };
         ToolStats {
             tool: tool.to_owned(),
@@ -102,7 +102,7 @@ impl CallCounter {
 }
 
 /// Returns the bucket of a duration: its power of two and the quarter within it.
-fn step(took: Duration) -> usize {
+fn bucket_of(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     if micros < 4 {
         return usize::try_from(micros).unwrap_or(0);
@@ -114,7 +114,7 @@ fn step(took: Duration) -> usize {
 }
 
 /// Returns the longest duration of a bucket, in microseconds.
-fn upper(step: usize) -> u64 {
+fn bucket_upper_bound(step: usize) -> u64 {
     if step < 4 {
         return step as u64;
     }
@@ -129,11 +129,19 @@ mod tests {
     #[test]
     fn every_duration_falls_into_a_step_that_holds_it() {
         for micros in (0..5000).chain([1 << 20, (1 << 31) + 7]) {
-            let found = step(Duration::from_micros(micros));
-            assert!(upper(found) >= micros, "{micros} in step {found} up to {}", upper(found));
-            assert!(upper(found) <= micros + micros / 4 + 1, "{micros} in step {found} up to {}", upper(found));
+            let found = bucket_of(Duration::from_micros(micros));
+            assert!(
+                bucket_upper_bound(found) >= micros,
+                "{micros} in step {found} up to {}",
+                bucket_upper_bound(found)
+            );
+            assert!(
+                bucket_upper_bound(found) <= micros + micros / 4 + 1,
+                "{micros} in step {found} up to {}",
+                bucket_upper_bound(found)
+            );
         }
-        assert_eq!(step(Duration::MAX), LATENCY_BUCKETS - 1);
+        assert_eq!(bucket_of(Duration::MAX), LATENCY_BUCKETS - 1);
     }
 
     #[test]
@@ -143,7 +151,7 @@ mod tests {
         for millis in 1..=100 {
             stats.record(&tool, Duration::from_millis(millis), millis != 7);
         }
-        let [found] = &stats.read()[..] else { panic!("one tool") };
+        let [found] = &stats.snapshot()[..] else { panic!("one tool") };
         assert_eq!((found.calls, found.errors), (100, 1));
         for (found, millis) in [(found.p50_us, 50), (found.p90_us, 90), (found.p99_us, 99)] {
             assert!((millis * 1000..=millis * 1250).contains(&found), "{found} for {millis} ms");
@@ -156,6 +164,6 @@ mod tests {
         for n in 0..MAX_COUNTED_TOOLS + 50 {
             stats.record(&n.to_string().into(), Duration::ZERO, true);
         }
-        assert_eq!(stats.read().len(), MAX_COUNTED_TOOLS + 1);
+        assert_eq!(stats.snapshot().len(), MAX_COUNTED_TOOLS + 1);
     }
 }

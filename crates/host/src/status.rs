@@ -87,7 +87,7 @@ pub struct OfferStatus {
     pub freshness: ListFreshness,
 }
 
-pub(crate) fn status(context: &HostContext, server: &Server) -> ServerStatus {
+pub(crate) fn server_status(context: &HostContext, server: &Server) -> ServerStatus {
     let standing = server.standing.borrow().clone();
     let kept = server.kept.load();
     let connection = match &standing.way {
@@ -110,13 +110,13 @@ pub(crate) fn status(context: &HostContext, server: &Server) -> ServerStatus {
         lazy: kept.settings.lazy,
         trust: kept.settings.trust,
         in_flight: server.usage.in_flight(),
-        connected: connection.map(connected),
-        offers: offers(context, server),
+        connected: connection.map(connected_status),
+        offers: offer_status(context, server),
         stderr_tail,
     }
 }
 
-fn connected(connection: &wharf_client::Connection) -> ConnectedStatus {
+fn connected_status(connection: &wharf_client::Connection) -> ConnectedStatus {
     let facts = connection.facts();
     ConnectedStatus {
         revision: facts.revision,
@@ -129,12 +129,12 @@ fn connected(connection: &wharf_client::Connection) -> ConnectedStatus {
     }
 }
 
-fn offers(context: &HostContext, server: &Server) -> Option<OfferStatus> {
+fn offer_status(context: &HostContext, server: &Server) -> Option<OfferStatus> {
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str())?;
     Some(OfferStatus {
-        tools: section.offered().count(),
-        withheld: section.tools.len() - section.offered().count() + section.withheld.len(),
+        tools: section.visible_tools().count(),
+        withheld: section.tools.len() - section.visible_tools().count() + section.withheld.len(),
         resources: section.resources.len(),
         templates: section.templates.len(),
         prompts: section.prompts.len(),

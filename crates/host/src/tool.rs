@@ -11,7 +11,7 @@ use crate::catalog::CatalogTool;
 use crate::context::{HostContext, LARGE_TEXT_BYTES};
 use crate::error::HostError;
 use crate::events::Event;
-use crate::results::{limited, limited_blocking, visible};
+use crate::results::{escape_hidden_text, truncate, truncate_blocking};
 
 /// A tool of a server. It holds only a weak reference to its host.
 pub(crate) struct ServerTool {
@@ -24,28 +24,30 @@ impl ServerTool {
         Self { tool, context }
     }
 
-    async fn carry_out(&self, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-        let context = self.context.upgrade().ok_or_else(|| error(&HostError::Closed))?;
+    async fn run_call(&self, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+        let context = self.context.upgrade().ok_or_else(|| to_tool_error(&HostError::Closed))?;
         let mut options = CallOptions::default().caller(call.caller);
         options.call.timeout = call.timeout;
         options.call.meta = call.meta;
         options.call.progress = Some(self.progress(&context, call.progress));
-        let reply =
-            context.call_passed(&self.tool, &call.arguments, &options).await.map_err(|failed| error(&failed))?;
+        let reply = context
+            .call_permitted(&self.tool, &call.arguments, &options)
+            .await
+            .map_err(|failed| to_tool_error(&failed))?;
         let bytes = reply.answer.result.as_bytes().len();
         let (limits, spill) = (context.options.results, context.spill());
         let outcome = if bytes < LARGE_TEXT_BYTES {
             match reply.outcome() {
-                Ok(outcome) => Ok(limited(visible(outcome), limits, spill).await),
+                Ok(outcome) => Ok(truncate(escape_hidden_text(outcome), limits, spill).await),
                 Err(odd) => Err(odd),
             }
         } else {
             // Decoded and truncated in one step, so that only one large outcome is held in full at a time.
-            let read = move || Ok(limited_blocking(visible(reply.outcome()?), limits, spill.as_deref()));
-            context.large.run(read).await.ok_or_else(reading_failed)?
+            let read = move || Ok(truncate_blocking(escape_hidden_text(reply.outcome()?), limits, spill.as_deref()));
+            context.large.run(read).await.ok_or_else(read_failed_error)?
         };
         outcome.map_err(|odd: JsonDecodeError| {
-            error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
+            to_tool_error(&HostError::Call { server: self.tool.id.server.clone(), error: CallError::from(odd) })
         })
     }
 
@@ -62,13 +64,13 @@ impl ServerTool {
                 sink(wharf_tools::CallProgress { done, total, message });
             }
             if let Some(context) = context.upgrade() {
-                context.crier.tell(Event::Progress { tool: id.clone(), progress });
+                context.crier.publish(Event::Progress { tool: id.clone(), progress });
             }
         })
     }
 }
 
-fn reading_failed() -> ToolError {
+fn read_failed_error() -> ToolError {
     ToolError::new(ToolErrorKind::Failed, "reading the result failed")
 }
 
@@ -78,12 +80,12 @@ impl Tool for ServerTool {
     }
 
     fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
-        Box::pin(self.carry_out(call))
+        Box::pin(self.run_call(call))
     }
 }
 
 /// Converts a host error to a tool error, for callers that do not know about servers.
-pub(crate) fn error(error: &HostError) -> ToolError {
+pub(crate) fn to_tool_error(error: &HostError) -> ToolError {
     let kind = match error {
         // Nothing has been sent if the deadline passed before.
         HostError::NotInTime { .. } | HostError::Unavailable { .. } | HostError::Closed => ToolErrorKind::Unavailable,
@@ -98,7 +100,7 @@ pub(crate) fn error(error: &HostError) -> ToolError {
     };
     let told = ToolError::new(kind, error.to_string());
     match error.hint() {
-        Some(hint) => told.with_next(hint),
+        Some(hint) => told.with_next_action(hint),
         None => told,
     }
 }
@@ -117,7 +119,7 @@ mod tests {
         let waited = HostError::NotInTime { server: server.clone(), what: "connecting", after, trouble: None };
         let called = HostError::Call { server, error: CallError::Busy };
         for (failed, kind) in [(waited, ToolErrorKind::Unavailable), (called, ToolErrorKind::Unavailable)] {
-            assert_eq!(error(&failed).kind, kind, "{failed}");
+            assert_eq!(to_tool_error(&failed).kind, kind, "{failed}");
         }
     }
 }

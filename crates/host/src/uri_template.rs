@@ -10,9 +10,9 @@ const MAX_STEPS: usize = 2_000_000;
 /// Reports whether a URI matches one of the templates.
 ///
 /// A template that does not begin with a scheme matches nothing, because it would match any text.
-pub(crate) fn fits_any<'a>(uri: &str, templates: impl IntoIterator<Item = &'a str>) -> bool {
+pub(crate) fn matches_any<'a>(uri: &str, templates: impl IntoIterator<Item = &'a str>) -> bool {
     let mut steps = MAX_STEPS;
-    templates.into_iter().any(|template| fits(uri, template, &mut steps))
+    templates.into_iter().any(|template| matches_template(uri, template, &mut steps))
 }
 
 /// A piece of a template.
@@ -31,12 +31,12 @@ struct UriTemplateExpression<'a> {
     names: Option<Vec<&'a str>>,
 }
 
-fn fits(uri: &str, template: &str, steps: &mut usize) -> bool {
+fn matches_template(uri: &str, template: &str, steps: &mut usize) -> bool {
     let begins_alike = || uri.starts_with(template.split('{').next().unwrap_or_default());
     if template.len() > MAX_TEMPLATE || !begins_with_scheme(template) || !begins_alike() {
         return false;
     }
-    let Some(pieces) = pieces(template) else { return false };
+    let Some(pieces) = parse_pieces(template) else { return false };
     // Offsets that the pieces so far can reach.
     let mut reached = vec![false; uri.len() + 1];
     reached[0] = true;
@@ -51,7 +51,7 @@ fn fits(uri: &str, template: &str, steps: &mut usize) -> bool {
                     text.len()
                 }
                 UriTemplatePiece::Expression(expression) => {
-                    expression.reach(&uri[at..], |length| next[at + length] = true)
+                    expression.match_lengths(&uri[at..], |length| next[at + length] = true)
                 }
             };
             let Some(left) = steps.checked_sub(taken + 1) else { return false };
@@ -72,7 +72,7 @@ fn begins_with_scheme(template: &str) -> bool {
 }
 
 /// Returns the pieces of a template, or `None` if its braces do not match.
-fn pieces(template: &str) -> Option<Vec<UriTemplatePiece<'_>>> {
+fn parse_pieces(template: &str) -> Option<Vec<UriTemplatePiece<'_>>> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
@@ -111,7 +111,7 @@ impl<'a> UriTemplateExpression<'a> {
     }
 
     /// Reports every length that an expansion can have at the beginning of a text. Returns the number of steps taken.
-    fn reach(&self, text: &str, mut report: impl FnMut(usize)) -> usize {
+    fn match_lengths(&self, text: &str, mut report: impl FnMut(usize)) -> usize {
         // An undefined variable expands to nothing.
         report(0);
         let mut rest = text;
@@ -194,10 +194,10 @@ mod tests {
             ("x:plain", "x:plain", true),
             ("x:plain", "x:plain2", false),
         ] {
-            assert_eq!(fits_any(uri, [template]), expected, "{template} {uri}");
+            assert_eq!(matches_any(uri, [template]), expected, "{template} {uri}");
         }
-        assert!(fits_any("b:1", ["a:{x}", "b:{x}"]));
-        assert!(!fits_any("b:1", []));
+        assert!(matches_any("b:1", ["a:{x}", "b:{x}"]));
+        assert!(!matches_any("b:1", []));
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         let uri = format!("x:{}", "a?&=".repeat(2 << 10));
         let templates = vec![format!("x:{}!", "{+a}{?b*}".repeat(300)); 200];
         let began = std::time::Instant::now();
-        assert!(!fits_any(&uri, templates.iter().map(String::as_str)));
+        assert!(!matches_any(&uri, templates.iter().map(String::as_str)));
         assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
     }
 }

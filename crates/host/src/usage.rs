@@ -32,17 +32,17 @@ impl ServerUsage {
     }
 
     /// Counts a call until the guard is dropped.
-    pub fn begin(&self) -> UsageGuard<'_> {
-        self.enter();
+    pub fn track_call(&self) -> UsageGuard<'_> {
+        self.begin_call();
         UsageGuard(self)
     }
 
     /// Counts a call until [`Usage::leave`] is called.
-    pub fn enter(&self) {
+    pub fn begin_call(&self) {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub fn leave(&self) {
+    pub fn end_call(&self) {
         self.touch();
         if self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.became_unused.notify_waiters();
@@ -50,7 +50,7 @@ impl ServerUsage {
     }
 
     /// Sets the number of holds that prevent an idle stop.
-    pub fn hold(&self, holders: usize) {
+    pub fn set_holds(&self, holders: usize) {
         self.held.store(holders, Ordering::Release);
     }
 
@@ -76,7 +76,7 @@ impl ServerUsage {
     }
 
     /// Resolves once no call is in progress.
-    pub async fn unused(&self) {
+    pub async fn wait_until_unused(&self) {
         loop {
             let unused = self.became_unused.notified();
             if self.in_flight() == 0 {
@@ -94,6 +94,6 @@ impl ServerUsage {
 
 impl Drop for UsageGuard<'_> {
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.end_call();
     }
 }

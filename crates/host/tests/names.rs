@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use wharf::catalog::{Catalog, NameStyle, Section, SectionInput, ServerLists, ToolFilter, name};
+use wharf::catalog::{Catalog, NameStyle, Section, SectionInput, ServerLists, ToolFilter, tool_names};
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{ToolDefinition, View};
@@ -24,7 +24,7 @@ fn check(ids: &HashSet<ToolId>) {
     for style in STYLES {
         let (mut aliases, mut shown) = (BTreeMap::new(), BTreeMap::new());
         for id in ids {
-            let names = name(style, id);
+            let names = tool_names(style, id);
             assert!(is_safe(&names.alias), "{style:?} {id}: {}", names.alias);
             assert!(!names.shown.contains(|it: char| it.is_whitespace() || it.is_control()), "{id}: {}", names.shown);
             if let Some(other) = aliases.insert(names.alias.clone(), id) {
@@ -64,7 +64,7 @@ fn no_two_short_names_are_the_same() {
 fn nobody_takes_the_name_of_another_by_spelling_its_hash() {
     for style in STYLES {
         let victim = ToolId::new(&ServerName::new("a").unwrap(), "b c");
-        let alias = name(style, &victim).alias;
+        let alias = tool_names(style, &victim).alias;
         let mut ids = HashSet::from([victim]);
         for cut in 0..alias.len() {
             let (server, tool) = alias.split_at(cut);
@@ -104,8 +104,9 @@ fn hostile() -> impl Strategy<Value = HashSet<ToolId>> {
 
 fn section(server: &ServerName, style: NameStyle, tools: &[&ToolId]) -> Arc<Section> {
     let definition = |id: &&ToolId| {
-        let text = RawJson::of(&serde_json::json!({ "name": &*id.tool, "inputSchema": {"type": "object"} })).unwrap();
-        ToolDefinition::view(text, &JsonLimits::default()).unwrap()
+        let text =
+            RawJson::from_value(&serde_json::json!({ "name": &*id.tool, "inputSchema": {"type": "object"} })).unwrap();
+        ToolDefinition::from_raw(text, &JsonLimits::default()).unwrap()
     };
     let listed = ServerLists { tools: tools.iter().map(definition).collect(), ..ServerLists::default() };
     let filter = &ToolFilter::default();

@@ -31,7 +31,7 @@ const CALLS: usize = 200;
 const SOON: Duration = Duration::from_secs(10);
 
 fn main() {
-    wharf::guard::run_if_asked();
+    wharf::guard::run_guard_if_requested();
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() == Some("faultd") {
         faultd::run(arguments)
@@ -87,7 +87,7 @@ async fn a_crash_loop_is_given_up_and_calls_err_at_once() {
             assert!(trouble.to_string().contains("exited with code 1"), "{case}: {trouble}");
         }
     }
-    let starts = Ledger::read(&scene.ledger).unwrap().opened("server/discover");
+    let starts = Ledger::read(&scene.ledger).unwrap().open_count("server/discover");
     assert_eq!(starts, 3, "{case}: once, and two attempts more");
     let asked = Instant::now();
     let refused = scene.echo("anybody").await;
@@ -106,7 +106,7 @@ async fn an_approval_is_compared_before_every_start() {
         if may.load(Ordering::SeqCst) { Ok(()) } else { Err(LaunchRefusal::NotApproved) }
     });
     let scene = Scene::open_checked("ok", BackoffSettings::default(), Some(check)).await;
-    let starts = || Ledger::read(&scene.ledger).unwrap().opened("server/discover");
+    let starts = || Ledger::read(&scene.ledger).unwrap().open_count("server/discover");
     assert_eq!(scene.echo("one").await.unwrap(), "one");
     approved.store(false, Ordering::SeqCst);
     let mut events = scene.host.events();
@@ -150,7 +150,7 @@ impl Scene {
         entry.settings.reconnect = ReconnectPolicy::Backoff(backoff);
         let surroundings = Environment { env: std::env::vars_os().collect(), cwd: folder.path().to_owned() };
         let builder = Host::builder().servers([entry]).gate(Arc::new(wharf::tools::AllowAllGate));
-        let host = builder.surroundings(surroundings).start().await.unwrap();
+        let host = builder.environment(surroundings).start().await.unwrap();
         Self { host, marker, ledger, _folder: folder }
     }
 
@@ -161,7 +161,7 @@ impl Scene {
             let (host, tool) = (self.host.clone(), ToolId::new(&name(), "slow"));
             calls.spawn(async move {
                 let arguments =
-                    RawJson::of(&serde_json::json!({ "ms": 600_000, "nonce": format!("n{number}") })).unwrap();
+                    RawJson::from_value(&serde_json::json!({ "ms": 600_000, "nonce": format!("n{number}") })).unwrap();
                 host.call(&tool, &arguments, CallOptions::default()).await.map(drop)
             });
         }
@@ -181,7 +181,7 @@ impl Scene {
     }
 
     async fn echo(&self, text: &str) -> Result<String, HostError> {
-        let arguments = RawJson::of(&serde_json::json!({ "text": text })).unwrap();
+        let arguments = RawJson::from_value(&serde_json::json!({ "text": text })).unwrap();
         let reply = self.host.call(&ToolId::new(&name(), "echo"), &arguments, CallOptions::default()).await?;
         Ok(reply.text().unwrap())
     }
@@ -194,7 +194,7 @@ impl Scene {
     /// Closes the host and looks for what it may have left behind.
     async fn close(self, case: &str) {
         self.host.close().await;
-        let gone = oracle::until(SOON, || oracle::marked_processes(&self.marker).is_empty());
+        let gone = oracle::poll_until(SOON, || oracle::marked_processes(&self.marker).is_empty());
         assert!(gone, "{case}: {:?}", oracle::marked_processes(&self.marker));
         assert_eq!(oracle::children_of(own_pid()), Vec::<i32>::new(), "{case}");
         println!("recovery: {case}: ok");

@@ -3,20 +3,20 @@
 use super::{FindingRule, FindingSink, FindingWeight, markup, words};
 
 /// Decodes one level of encoding and inspects the result. Instructions in it are certain, other prose is a suspicion.
-pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
-    for (run, hidden) in runs(text).filter_map(|run| Some((run, decode(run)?))).chain(unescaped(text)) {
+pub(super) fn find_encoded(text: &str, add: &mut FindingSink<'_>) {
+    for (run, hidden) in encoded_runs(text).filter_map(|run| Some((run, decode(run)?))).chain(decode_escapes(text)) {
         let mut weight = FindingWeight::Suspect;
         let mut raise = |_, found: FindingWeight, _: &str| {
             weight = if found > FindingWeight::Note { FindingWeight::Certain } else { weight }
         };
-        words::read(&hidden, false, &mut raise);
-        markup::read(&hidden, &mut raise);
+        words::find_phrases(&hidden, false, &mut raise);
+        markup::find_markup(&hidden, &mut raise);
         add(FindingRule::EncodedText, weight, if weight == FindingWeight::Certain { &hidden } else { run });
     }
 }
 
 /// Returns the runs that may be Base64 or hexadecimal and are long enough to be relevant.
-fn runs(text: &str) -> impl Iterator<Item = &str> {
+fn encoded_runs(text: &str) -> impl Iterator<Item = &str> {
     const MIN_ENCODED_RUN: usize = 24;
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
     let parts = text.as_bytes().split(move |byte| !is_part(byte)).filter(|run| run.len() >= MIN_ENCODED_RUN);
@@ -71,13 +71,13 @@ fn sextet(symbol: u8) -> Option<u8> {
 }
 
 /// Decodes the escapes in a text if they spell letters: `&#105;`, `%69`, `\x69`, `\u0069`.
-fn unescaped(text: &str) -> Option<(&str, String)> {
+fn decode_escapes(text: &str) -> Option<(&str, String)> {
     const MIN_ESCAPED_LETTERS: usize = 6;
     let mut plain = String::with_capacity(text.len());
     let (mut rest, mut undone) = (text, 0);
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'&' | b'%' | b'\\')) {
         plain.push_str(&rest[..at]);
-        let (character, length) = escape(&rest[at..]);
+        let (character, length) = parse_escape(&rest[at..]);
         undone += usize::from(length > 1 && character.is_ascii_alphabetic());
         plain.push(character);
         rest = &rest[at + length..];
@@ -87,7 +87,7 @@ fn unescaped(text: &str) -> Option<(&str, String)> {
 }
 
 /// Returns the character of an escape and the escape's length. Any other character represents itself.
-fn escape(rest: &str) -> (char, usize) {
+fn parse_escape(rest: &str) -> (char, usize) {
     let none = (rest.chars().next().unwrap_or_default(), 1);
     let number = |from: usize, to: usize, radix| {
         let code = rest.get(from..to).and_then(|digits| u32::from_str_radix(digits, radix).ok());

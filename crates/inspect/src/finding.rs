@@ -22,13 +22,13 @@ impl Finding {
     /// Reports whether two suspicions confirm each other. They must have different rules and different words.
     /// Suspicions in two locations are unrelated, unless one location describes the whole tool and together they
     /// indicate a theft.
-    pub(super) fn bears_out(&self, other: &Self) -> bool {
+    pub(super) fn confirms(&self, other: &Self) -> bool {
         let is_bossy = |finding: &Self| matches!(finding.rule, FindingRule::ToolOrder | FindingRule::Authority);
         let is_apart = self.rule != other.rule && self.excerpt != other.excerpt && !(is_bossy(self) && is_bossy(other));
-        is_apart && (self.place.is_beside(&other.place) || self.hides(other) || other.hides(self))
+        is_apart && (self.place.is_adjacent(&other.place) || self.conceals(other) || other.conceals(self))
     }
 
-    fn hides(&self, other: &Self) -> bool {
+    fn conceals(&self, other: &Self) -> bool {
         let is_theft = (self.rule, other.rule) == (FindingRule::Secrecy, FindingRule::Exfiltration);
         is_theft && (self.place.is_head() || other.place.is_head())
     }
@@ -93,7 +93,7 @@ impl FindingRule {
 
     /// Reports whether two suspicions of this rule in one text count as much as one of another rule. For the other
     /// rules, harmless texts often contain several.
-    pub(super) fn adds_up(self) -> bool {
+    pub(super) fn accumulates(self) -> bool {
         matches!(self, Self::Override | Self::Secrecy | Self::Exfiltration | Self::ToolOrder | Self::Authority)
     }
 }
@@ -148,7 +148,7 @@ impl FindingLocation {
     }
 
     /// Reports whether two locations are read together.
-    fn is_beside(&self, other: &Self) -> bool {
+    fn is_adjacent(&self, other: &Self) -> bool {
         self == other || self.is_head() && other.is_head()
     }
 }
@@ -185,7 +185,7 @@ impl FindingCollector {
         if is_known || !is_surer && same().count() >= Self::MAX_FINDINGS_PER_RULE {
             return;
         }
-        let excerpt = UntrustedText::new(excerpt).shortened(Self::MAX_EXCERPT_CHARS).to_string();
+        let excerpt = UntrustedText::new(excerpt).truncate(Self::MAX_EXCERPT_CHARS).to_string();
         self.findings.retain(|finding| finding.rule != rule || finding.place != place);
         self.findings.push(Finding { rule, place, excerpt, weight });
     }

@@ -17,7 +17,7 @@ pub(super) fn fold(character: char) -> FoldedChar {
     match u8::try_from(character) {
         Ok(byte) if byte < 128 => ASCII_FOLDING[usize::from(byte)],
         _ if is_invisible(character) => FoldedChar::Nothing,
-        _ => other(character),
+        _ => fold_non_ascii(character),
     }
 }
 
@@ -53,11 +53,11 @@ const ASCII_FOLDING: [FoldedChar; 128] = {
     table
 };
 
-fn other(character: char) -> FoldedChar {
+fn fold_non_ascii(character: char) -> FoldedChar {
     let small = character.to_lowercase().next().unwrap_or(character);
     match small {
         '’' | '‘' | 'ʼ' | '´' => FoldedChar::Nothing,
-        _ => match look_alike(small) {
+        _ => match ascii_look_alike(small) {
             'l' => FoldedChar::Letter('i'),
             letter if letter.is_alphanumeric() => FoldedChar::Letter(letter),
             _ => FoldedChar::Break,
@@ -66,7 +66,7 @@ fn other(character: char) -> FoldedChar {
 }
 
 /// Returns the ASCII letter that a lower-case letter outside ASCII looks like.
-fn look_alike(letter: char) -> char {
+fn ascii_look_alike(letter: char) -> char {
     let plain = |from: u32| char::from(b'a' + u8::try_from((u32::from(letter) - from) % 26).unwrap_or_default());
     match letter {
         // Full-width, mathematical (alphabets of 26, capitals among them), circled and parenthesised letters.

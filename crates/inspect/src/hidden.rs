@@ -4,8 +4,8 @@ use super::fold::{FoldedChar, fold, is_invisible};
 use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds text that a person does not see, or sees as something else.
-pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
-    if let Some(end) = blank_end(text) {
+pub(super) fn find_hidden(text: &str, add: &mut FindingSink<'_>) {
+    if let Some(end) = text_after_blank(text) {
         add(FindingRule::BuriedText, FindingWeight::Certain, &text[end..]);
     }
     if let Some(at) = text.bytes().position(|byte| matches!(byte, 0..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f)) {
@@ -18,12 +18,12 @@ pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
     if let Some(at) = text.find(|character| matches!(character, '\u{80}'..='\u{9f}')) {
         add(FindingRule::HiddenText, FindingWeight::Certain, &text[at..]);
     }
-    unseen(text, add);
-    look_alikes(text, add);
+    rate_invisible(text, add);
+    find_look_alikes(text, add);
 }
 
 /// Returns the start of the text after so much white space that no window shows both sides.
-fn blank_end(text: &str) -> Option<usize> {
+fn text_after_blank(text: &str) -> Option<usize> {
     const MAX_SPACES: usize = 200;
     const MAX_BLANK_LINES: usize = 25;
     let (mut spaces, mut lines) = (0, 0);
@@ -41,27 +41,27 @@ fn blank_end(text: &str) -> Option<usize> {
 }
 
 /// Rates the invisible characters by kind and position.
-fn unseen(text: &str, add: &mut FindingSink<'_>) {
-    let tags = tagged(text);
+fn rate_invisible(text: &str, add: &mut FindingSink<'_>) {
+    let tags = tag_letters(text);
     if !tags.is_empty() {
         add(FindingRule::HiddenText, FindingWeight::Certain, &tags);
-        super::words::read(&tags, false, add);
+        super::words::find_phrases(&tags, false, add);
     }
-    let Some(at) = text.find(is_telling) else { return };
+    let Some(at) = text.find(is_suspicious_invisible) else { return };
     let weight = match () {
         () if text.contains(['\u{202d}', '\u{202e}']) => FindingWeight::Certain,
-        () if longest_run(text) >= 4 || inside_words(text) >= 3 => FindingWeight::Certain,
+        () if longest_invisible_run(text) >= 4 || count_inside_words(text) >= 3 => FindingWeight::Certain,
         () if text.contains(|mark| matches!(mark, '\u{2066}'..='\u{2069}' | '\u{202a}'..='\u{202c}')) => {
             FindingWeight::Suspect
         }
-        () if inside_words(text) > 0 => FindingWeight::Suspect,
+        () if count_inside_words(text) > 0 => FindingWeight::Suspect,
         () => FindingWeight::Note,
     };
     add(FindingRule::HiddenText, weight, &text[at..]);
 }
 
 /// Returns the letters that tag characters encode, except those of subdivision flags.
-fn tagged(text: &str) -> String {
+fn tag_letters(text: &str) -> String {
     const FLAG: char = '\u{1f3f4}';
     let mut letters = String::new();
     let mut in_flag = false;
@@ -77,26 +77,26 @@ fn tagged(text: &str) -> String {
 }
 
 /// Reports whether a character is invisible and not part of accents or emoji.
-fn is_telling(character: char) -> bool {
+fn is_suspicious_invisible(character: char) -> bool {
     is_invisible(character)
         && !matches!(character, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{20d0}'..='\u{20f0}' | '\u{fe0e}'
             | '\u{fe0f}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn longest_run(text: &str) -> usize {
-    text.split(|character| !is_telling(character) && !matches!(character, '\u{fe00}'..='\u{fe0f}'))
+fn longest_invisible_run(text: &str) -> usize {
+    text.split(|character| !is_suspicious_invisible(character) && !matches!(character, '\u{fe00}'..='\u{fe0f}'))
         .map(|run| run.chars().count())
         .max()
         .unwrap_or_default()
 }
 
 /// Counts invisible characters between two Latin letters, for which no script has a use.
-fn inside_words(text: &str) -> usize {
+fn count_inside_words(text: &str) -> usize {
     let mut count = 0;
     let (mut letter_before, mut parted) = (false, false);
     for character in text.chars() {
         // A soft hyphen legitimately marks a possible line break in a long word.
-        if is_telling(character) && character != '\u{ad}' {
+        if is_suspicious_invisible(character) && character != '\u{ad}' {
             parted = true;
             continue;
         }
@@ -108,11 +108,11 @@ fn inside_words(text: &str) -> usize {
 }
 
 /// Finds words that mix letters of another script with Latin ones.
-fn look_alikes(text: &str, add: &mut FindingSink<'_>) {
+fn find_look_alikes(text: &str, add: &mut FindingSink<'_>) {
     const MIN_MIXED_WORDS: usize = 3;
     let is_mixed = |word: &&str| {
         let latin = word.chars().filter(char::is_ascii_alphabetic).count();
-        latin >= 2 && word.chars().any(is_borrowed)
+        latin >= 2 && word.chars().any(is_latin_look_alike)
     };
     let mut mixed = text.split(|character: char| !character.is_alphanumeric()).filter(is_mixed);
     if let Some(first) = mixed.next() {
@@ -127,7 +127,7 @@ fn look_alikes(text: &str, add: &mut FindingSink<'_>) {
 
 /// Reports whether a Greek, Cyrillic or Armenian letter looks like a Latin one. Excludes symbols of units and
 /// mathematics.
-fn is_borrowed(character: char) -> bool {
+fn is_latin_look_alike(character: char) -> bool {
     let is_other =
         matches!(character, '\u{370}'..='\u{58f}' if !matches!(character, 'μ' | 'Ω' | 'Δ' | 'π' | 'α' | 'β' | 'σ'));
     is_other && matches!(fold(character), FoldedChar::Letter(letter) if letter.is_ascii())

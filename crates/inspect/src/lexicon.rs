@@ -73,7 +73,7 @@ pub(super) struct PhraseStep {
 
 impl PhraseStep {
     /// Reports whether a word or class that is in these sets matches.
-    pub(super) fn is_in(&self, sets: &WordSetBits) -> bool {
+    pub(super) fn matches(&self, sets: &WordSetBits) -> bool {
         sets[usize::from(self.set >> 6)] >> (self.set & 63) & 1 == 1
     }
 }
@@ -81,11 +81,11 @@ impl PhraseStep {
 impl PhrasePattern {
     /// Reports whether words in these sets can contain the rest of the phrase at all.
     pub(super) fn is_possible(&self, sets: &WordSetBits) -> bool {
-        self.steps.iter().all(|step| step.is_forbidden || step.is_in(sets))
+        self.steps.iter().all(|step| step.is_forbidden || step.matches(sets))
     }
 
     /// Reports whether the words are more than an identifier such as `include_transcript`, which is not an instruction.
-    pub(super) fn is_meant_by(&self, words: &str) -> bool {
+    pub(super) fn is_not_identifier(&self, words: &str) -> bool {
         let is_place = self.rule == FindingRule::SecretPlace;
         self.weight == FindingWeight::Certain || is_place || words.contains(char::is_whitespace) || !words.contains('_')
     }
@@ -104,12 +104,12 @@ impl Lexicon {
     }
 
     /// Returns the phrases that may begin with a word.
-    pub(super) fn beginning_with(&self, word: u16) -> &[PhrasePattern] {
+    pub(super) fn phrases_starting_with(&self, word: u16) -> &[PhrasePattern] {
         self.by_word.get(usize::from(word)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the phrases that may begin with a member of a class.
-    pub(super) fn beginning_in(&self, group: usize) -> &[PhrasePattern] {
+    pub(super) fn phrases_starting_in_group(&self, group: usize) -> &[PhrasePattern] {
         &self.by_group[group]
     }
 
@@ -119,12 +119,16 @@ impl Lexicon {
     }
 
     /// Returns the combination classes of a multi-word class, as bits.
-    pub(super) fn traits_in(&self, group: usize) -> u64 {
+    pub(super) fn traits_of_group(&self, group: usize) -> u64 {
         self.by_trait.1[group]
     }
 
     /// Returns the findings of a sentence that has these bits. `meant` excludes the bits of warnings.
-    pub(super) fn together(&self, all: u64, meant: u64) -> impl Iterator<Item = (FindingRule, FindingWeight)> {
+    pub(super) fn matching_combinations(
+        &self,
+        all: u64,
+        meant: u64,
+    ) -> impl Iterator<Item = (FindingRule, FindingWeight)> {
         let fits = move |rule: FindingRule, wanted: u64, unwanted: u64| {
             let traits = if rule.is_theft() { meant } else { all };
             traits & wanted == wanted && all & unwanted == 0
@@ -139,7 +143,7 @@ impl Lexicon {
     }
 
     /// Returns the sets that contain a multi-word class.
-    pub(super) fn sets_in(&self, group: usize) -> &WordSetBits {
+    pub(super) fn sets_of_group(&self, group: usize) -> &WordSetBits {
         &self.sets_of_group[group]
     }
 
@@ -150,13 +154,13 @@ impl Lexicon {
 
     fn compile() -> Self {
         let mut lexicon = Self::default();
-        lexicon.words.extend(FILLERS.split(' ').map(|word| (WordHash::of(word), Self::FILLER_WORD)));
+        lexicon.words.extend(FILLERS.split(' ').map(|word| (WordHash::from_word(word), Self::FILLER_WORD)));
         for (name, members) in CLASSES.iter().filter(|(_, members)| members.contains(';')) {
             lexicon.add_group(name, members);
         }
-        for (rule, weight, list) in phrases::all() {
+        for (rule, weight, list) in phrases::all_phrases() {
             for written in *list {
-                lexicon.add(*rule, *weight, written);
+                lexicon.add_phrase(*rule, *weight, written);
             }
         }
         // The first bit is for text in backticks, which is not a word class.
@@ -171,7 +175,7 @@ impl Lexicon {
             }
             lexicon.together.push((*rule, *weight, wanted, unwanted));
         }
-        let mut step = |written| PhraseStep { set: lexicon.set(written), ..PhraseStep::default() };
+        let mut step = |written| PhraseStep { set: lexicon.set_number(written), ..PhraseStep::default() };
         lexicon.warning = WarningWords {
             against: step("@dont"),
             refused: step("@refused"),
@@ -189,8 +193,8 @@ impl Lexicon {
         self.traits.push(name);
         match self.groups.iter().position(|group| *group == name) {
             Some(group) => self.by_trait.1[group] |= bit,
-            None => class(name).split(' ').for_each(|word| {
-                let number = usize::from(self.number(word));
+            None => class_members(name).split(' ').for_each(|word| {
+                let number = usize::from(self.word_number(word));
                 self.by_trait.0.resize(self.by_trait.0.len().max(number + 1), 0);
                 self.by_trait.0[number] |= bit;
             }),
@@ -202,35 +206,39 @@ impl Lexicon {
         let group = self.groups.len();
         self.groups.push(name);
         for member in members.split("; ") {
-            let words: Vec<u16> = member.split(' ').map(|word| self.number(word)).collect();
+            let words: Vec<u16> = member.split(' ').map(|word| self.word_number(word)).collect();
             let first = usize::from(words[0]);
             self.members.resize_with(self.members.len().max(first + 1), Vec::new);
             self.members[first].push((group, words));
         }
     }
 
-    fn add(&mut self, rule: FindingRule, weight: FindingWeight, written: &str) {
+    fn add_phrase(&mut self, rule: FindingRule, weight: FindingWeight, written: &str) {
         let (mut steps, mut gap) = (Vec::new(), 0);
         for part in written.split(' ') {
             match part.strip_prefix('~') {
                 Some(number) => gap = number.parse().expect("the table writes gaps as numbers"),
                 None => {
                     let (choices, is_forbidden) = part.strip_prefix('!').map_or((part, false), |rest| (rest, true));
-                    steps.push(PhraseStep { gap: std::mem::take(&mut gap), is_forbidden, set: self.set(choices) });
+                    steps.push(PhraseStep {
+                        gap: std::mem::take(&mut gap),
+                        is_forbidden,
+                        set: self.set_number(choices),
+                    });
                 }
             }
         }
         let first = steps.remove(0);
         let pattern = PhrasePattern { rule, weight, steps };
         self.by_word.resize_with(self.sets_of_word.len(), Vec::new);
-        let starts = self.by_word.iter_mut().zip(&self.sets_of_word).filter(|(_, sets)| first.is_in(sets));
+        let starts = self.by_word.iter_mut().zip(&self.sets_of_word).filter(|(_, sets)| first.matches(sets));
         starts.for_each(|(list, _)| list.push(pattern.clone()));
-        let groups = self.by_group.iter_mut().zip(&self.sets_of_group).filter(|(_, sets)| first.is_in(sets));
+        let groups = self.by_group.iter_mut().zip(&self.sets_of_group).filter(|(_, sets)| first.matches(sets));
         groups.for_each(|(list, _)| list.push(pattern.clone()));
     }
 
     /// Returns the number of a set, and marks all of its members.
-    fn set(&mut self, written: &str) -> u16 {
+    fn set_number(&mut self, written: &str) -> u16 {
         if let Some(known) = self.sets.get(written) {
             return *known;
         }
@@ -238,36 +246,36 @@ impl Lexicon {
         self.sets.insert(written.to_owned(), number);
         for choice in written.split('|') {
             match choice.strip_prefix('@') {
-                None => self.mark(choice, number),
+                None => self.add_to_set(choice, number),
                 Some(name) => match self.groups.iter().position(|group| *group == name) {
-                    Some(group) => insert(&mut self.sets_of_group[group], number),
-                    None => class(name).split(' ').for_each(|word| self.mark(word, number)),
+                    Some(group) => set_bit(&mut self.sets_of_group[group], number),
+                    None => class_members(name).split(' ').for_each(|word| self.add_to_set(word, number)),
                 },
             }
         }
         number
     }
 
-    fn mark(&mut self, word: &str, set: u16) {
-        let word = usize::from(self.number(word));
+    fn add_to_set(&mut self, word: &str, set: u16) {
+        let word = usize::from(self.word_number(word));
         self.sets_of_word.resize(self.sets_of_word.len().max(word + 1), WordSetBits::default());
-        insert(&mut self.sets_of_word[word], set);
+        set_bit(&mut self.sets_of_word[word], set);
     }
 
-    fn number(&mut self, word: &str) -> u16 {
+    fn word_number(&mut self, word: &str) -> u16 {
         // Fillers share one number, so more numbers are free than words exist.
         let next = u16::try_from(self.words.len() + 2).expect("the table has some hundred words");
-        let number = *self.words.entry(WordHash::of(word)).or_insert(next);
+        let number = *self.words.entry(WordHash::from_word(word)).or_insert(next);
         assert_ne!(number, Self::FILLER_WORD, "`{word}` is a filler and never seen");
         number
     }
 }
 
-fn insert(sets: &mut WordSetBits, set: u16) {
+fn set_bit(sets: &mut WordSetBits, set: u16) {
     sets[usize::from(set >> 6)] |= 1 << (set & 63);
 }
 
-fn class(name: &str) -> &'static str {
+fn class_members(name: &str) -> &'static str {
     let found = CLASSES.iter().find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("the table has no class `{name}`")).1
 }
@@ -286,7 +294,7 @@ impl WordHash {
         Self((self.0 ^ letter as u64).wrapping_mul(0x0100_0000_01b3))
     }
 
-    fn of(word: &str) -> Self {
+    fn from_word(word: &str) -> Self {
         word.chars().fold(Self::EMPTY, |hash, letter| match fold(letter) {
             FoldedChar::Letter(letter) => hash.with(letter),
             FoldedChar::Break => hash.with(letter),

@@ -45,9 +45,11 @@ pub fn inspect(tool: &ToolDefinition) -> Vec<Finding> {
 pub fn inspect_definition(definition: &RawJson) -> Vec<Finding> {
     let mut report = FindingCollector::default();
     let mut show = |spot: &StringPath, text: &str| {
-        read(text, spot.is_name(), &mut |rule, weight, excerpt| report.add(spot.place(), rule, weight, excerpt));
+        inspect_string(text, spot.is_name(), &mut |rule, weight, excerpt| {
+            report.add(spot.location(), rule, weight, excerpt)
+        });
     };
-    if walk::every_string(definition, &mut show).is_err() {
+    if walk::visit_strings(definition, &mut show).is_err() {
         report.add(FindingLocation::Member(String::new()), FindingRule::Unreadable, FindingWeight::Certain, "");
     }
     report.findings
@@ -57,7 +59,7 @@ pub fn inspect_definition(definition: &RawJson) -> Vec<Finding> {
 pub fn inspect_text(place: FindingLocation, text: &str) -> Vec<Finding> {
     let mut report = FindingCollector::default();
     let is_name = place == FindingLocation::Name;
-    read(text, is_name, &mut |rule, weight, excerpt| report.add(place.clone(), rule, weight, excerpt));
+    inspect_string(text, is_name, &mut |rule, weight, excerpt| report.add(place.clone(), rule, weight, excerpt));
     report.findings
 }
 
@@ -65,15 +67,15 @@ pub fn inspect_text(place: FindingLocation, text: &str) -> Vec<Finding> {
 pub fn is_quarantined(findings: &[Finding]) -> bool {
     let suspicions: Vec<&Finding> =
         findings.iter().filter(|finding| finding.weight == FindingWeight::Suspect).collect();
-    let is_borne_out = |finding: &&Finding| suspicions.iter().any(|other| finding.bears_out(other));
+    let is_borne_out = |finding: &&Finding| suspicions.iter().any(|other| finding.confirms(other));
     findings.iter().any(|finding| finding.weight == FindingWeight::Certain) || suspicions.iter().any(is_borne_out)
 }
 
-fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
-    hidden::read(text, add);
-    markup::read(text, add);
-    encoded::read(text, add);
-    words::read(text, is_name, add);
+fn inspect_string(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
+    hidden::find_hidden(text, add);
+    markup::find_markup(text, add);
+    encoded::find_encoded(text, add);
+    words::find_phrases(text, is_name, add);
 }
 
 /// Receives a finding: the rule, its certainty, and the excerpt of the text.

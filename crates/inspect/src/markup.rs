@@ -3,26 +3,26 @@
 use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds tags such as `<IMPORTANT>` and `[SYSTEM]`, chat-template markers, and comments.
-pub(super) fn read(text: &str, add: &mut FindingSink<'_>) {
+pub(super) fn find_markup(text: &str, add: &mut FindingSink<'_>) {
     let is_mark = |byte: &u8| matches!(byte, b'<' | b'[' | b'#' | b'\n' | b'{');
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| is_mark(byte)) {
-        let rest = beginning(&text[at..]);
-        if let Some((rule, weight)) = judge(rest) {
+        let rest = marker_window(&text[at..]);
+        if let Some((rule, weight)) = rate_marker(rest) {
             add(rule, weight, rest);
         }
     }
-    if is_role_label(beginning(text)) {
+    if is_role_label(marker_window(text)) {
         add(FindingRule::Authority, FindingWeight::Suspect, text);
     }
 }
 
 /// Returns the part of a text that a marker may extend over, so that the cost per marker is bounded.
-fn beginning(text: &str) -> &str {
+fn marker_window(text: &str) -> &str {
     const MAX_MARKER_REACH: usize = 400;
     &text[..text.floor_char_boundary(MAX_MARKER_REACH)]
 }
 
-fn judge(rest: &str) -> Option<(FindingRule, FindingWeight)> {
+fn rate_marker(rest: &str) -> Option<(FindingRule, FindingWeight)> {
     if rest.starts_with("<!--") {
         return Some((FindingRule::BuriedText, FindingWeight::Suspect));
     }

@@ -19,7 +19,7 @@ impl SpelledPhraseMatcher {
     }
 
     /// Processes the next folded letter. Returns the rule of the phrase that it completes.
-    pub(super) fn letter(&mut self, letter: char) -> Option<FindingRule> {
+    pub(super) fn push_letter(&mut self, letter: char) -> Option<FindingRule> {
         let next = index(letter).map_or(0, |letter| self.machine.next[usize::from(self.state)][letter]);
         self.state = next & !COMPLETES_PHRASE;
         if next & COMPLETES_PHRASE == 0 { None } else { self.machine.rules.get(&self.state).copied() }
@@ -27,7 +27,7 @@ impl SpelledPhraseMatcher {
 }
 
 /// Returns the excerpt for a phrase that ends here.
-pub(super) fn shown(text: &str, at: usize) -> &str {
+pub(super) fn phrase_excerpt(text: &str, at: usize) -> &str {
     const MAX_EXCERPT_BYTES: usize = 100;
     &text[text.floor_char_boundary(at.saturating_sub(MAX_EXCERPT_BYTES))..text.ceil_char_boundary(at + 1)]
 }
@@ -48,7 +48,7 @@ impl PhraseAutomaton {
     fn new() -> Self {
         let mut machine = Self { next: vec![[0; 26]], rules: HashMap::new() };
         for (rule, phrase) in SPELLED_PHRASES {
-            machine.plant(*rule, phrase);
+            machine.insert(*rule, phrase);
         }
         machine.link();
         let complete = |state: &mut u16| *state |= if machine.rules.contains_key(state) { COMPLETES_PHRASE } else { 0 };
@@ -56,7 +56,7 @@ impl PhraseAutomaton {
         machine
     }
 
-    fn plant(&mut self, rule: FindingRule, phrase: &str) {
+    fn insert(&mut self, rule: FindingRule, phrase: &str) {
         let mut state = 0;
         for character in phrase.chars() {
             let FoldedChar::Letter(letter) = fold(character) else { continue };
@@ -95,11 +95,11 @@ fn index(letter: char) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> usize {
+    fn count_matches(text: &str) -> usize {
         let (mut speller, mut found) = (SpelledPhraseMatcher::new(), 0);
         for character in text.chars() {
             if let FoldedChar::Letter(letter) = fold(character) {
-                found += usize::from(speller.letter(letter).is_some());
+                found += usize::from(speller.push_letter(letter).is_some());
             }
         }
         found
@@ -114,8 +114,8 @@ mod tests {
             "ignorepreviousinstructions",
             "ign ignore previous instructions",
         ] {
-            assert_eq!(found(text), 1, "{text}");
+            assert_eq!(count_matches(text), 1, "{text}");
         }
-        assert_eq!(found("ignored previously instructed"), 0);
+        assert_eq!(count_matches("ignored previously instructed"), 0);
     }
 }

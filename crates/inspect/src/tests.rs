@@ -5,7 +5,7 @@ use super::*;
 
 fn definition(text: &str) -> Vec<Finding> {
     let raw = RawJson::parse(text.to_owned()).unwrap();
-    inspect(&ToolDefinition::view(raw, &JsonLimits::default()).unwrap())
+    inspect(&ToolDefinition::from_raw(raw, &JsonLimits::default()).unwrap())
 }
 
 fn places(text: &str) -> Vec<String> {
@@ -49,7 +49,7 @@ fn what_stands_twice_or_in_pieces_is_read_whole() {
 
 #[test]
 fn what_cannot_be_read_is_withheld() {
-    let findings = inspect_definition(&RawJson::known(format!("{}1{}", "[".repeat(200), "]".repeat(200))));
+    let findings = inspect_definition(&RawJson::new_unchecked(format!("{}1{}", "[".repeat(200), "]".repeat(200))));
     assert_eq!(findings.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [FindingRule::Unreadable]);
     assert!(is_quarantined(&findings));
 }

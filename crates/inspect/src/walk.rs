@@ -11,12 +11,12 @@ use super::FindingLocation;
 
 /// Passes every string and every key to `show` once, in order. The strings of one list are joined, one per line,
 /// because a sentence may be split over them.
-pub(super) fn every_string(
+pub(super) fn visit_strings(
     definition: &RawJson,
     show: &mut dyn FnMut(&StringPath, &str),
 ) -> Result<(), serde_json::Error> {
     let mut walk = DefinitionWalker { path: String::new(), list: None, show };
-    let mut text = serde_json::Deserializer::from_str(definition.get());
+    let mut text = serde_json::Deserializer::from_str(definition.as_str());
     walk.deserialize(&mut text)?;
     text.end()
 }
@@ -34,9 +34,9 @@ impl StringPath<'_> {
     }
 
     /// Returns the location, derived from the first member of the path.
-    pub(super) fn place(&self) -> FindingLocation {
+    pub(super) fn location(&self) -> FindingLocation {
         const MAX_PATH_CHARS: usize = 160;
-        let shown = || UntrustedText::new(self.path.trim_start_matches('/')).shortened(MAX_PATH_CHARS).to_string();
+        let shown = || UntrustedText::new(self.path.trim_start_matches('/')).truncate(MAX_PATH_CHARS).to_string();
         match self.path.split('/').nth(1).unwrap_or_default() {
             "name" if self.path == "/name" => FindingLocation::Name,
             "title" if self.path == "/title" => FindingLocation::Title,

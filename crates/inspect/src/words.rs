@@ -8,12 +8,12 @@ use super::spelled_phrases::{self, SpelledPhraseMatcher};
 use super::{FindingRule, FindingSink, FindingWeight};
 
 /// Finds the phrases of the table. In a name, an upper-case letter after a lower-case one begins a word.
-pub(super) fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
+pub(super) fn find_phrases(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
     let lexicon = &*LEXICON;
-    let mut tokens = Tokenizer::new(lexicon, is_name).read(text, add);
+    let mut tokens = Tokenizer::new(lexicon, is_name).tokenize(text, add);
     mark_groups(lexicon, &mut tokens);
     mark_warnings(text, lexicon, &mut tokens);
-    let nearby = nearby(lexicon, &tokens);
+    let nearby = nearby_sets(lexicon, &tokens);
     let mut suspicions = SuspicionTracker::default();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.word != Lexicon::UNKNOWN_WORD) {
         let mut try_all = |patterns: &[PhrasePattern], end: usize| {
@@ -22,23 +22,23 @@ pub(super) fn read(text: &str, is_name: bool, add: &mut FindingSink<'_>) {
             for pattern in patterns.iter().filter(possible) {
                 let Some(last) = match_rest(lexicon, &pattern.steps, &tokens, end) else { continue };
                 let shown = &text[token.start..tokens[last].end];
-                if pattern.is_meant_by(shown) {
-                    add(pattern.rule, suspicions.weigh(pattern, at..last + 1, token.sentence), shown);
+                if pattern.is_not_identifier(shown) {
+                    add(pattern.rule, suspicions.rate(pattern, at..last + 1, token.sentence), shown);
                 }
             }
         };
-        try_all(lexicon.beginning_with(token.word), at);
+        try_all(lexicon.phrases_starting_with(token.word), at);
         for (group, length) in token.members() {
-            try_all(lexicon.beginning_in(group), at + length - 1);
+            try_all(lexicon.phrases_starting_in_group(group), at + length - 1);
         }
     }
-    together(text, lexicon, &tokens, add);
-    unspaced(text, add);
+    find_combinations(text, lexicon, &tokens, add);
+    find_unspaced(text, add);
 }
 
 /// Returns, for every sentence, the sets that contain its words or those of the next sentence. No phrase reaches
 /// further.
-fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<WordSetBits> {
+fn nearby_sets(lexicon: &Lexicon, tokens: &[Token]) -> Vec<WordSetBits> {
     let mut nearby = vec![WordSetBits::default(); tokens.last().map_or(0, |token| token.sentence + 1)];
     for token in tokens.iter().filter(|token| token.word != Lexicon::UNKNOWN_WORD) {
         let mut join = |sets: &WordSetBits| {
@@ -47,7 +47,7 @@ fn nearby(lexicon: &Lexicon, tokens: &[Token]) -> Vec<WordSetBits> {
             }
         };
         join(lexicon.sets_of(token.word));
-        token.members().for_each(|(group, _)| join(lexicon.sets_in(group)));
+        token.members().for_each(|(group, _)| join(lexicon.sets_of_group(group)));
     }
     nearby
 }
@@ -59,10 +59,10 @@ struct SuspicionTracker(Vec<(FindingRule, Range<usize>, usize)>);
 impl SuspicionTracker {
     /// Raises a suspicion to certain if another one of the same rule precedes it closely, in different words. Two
     /// distant suspicions in a long text may be unrelated.
-    fn weigh(&mut self, pattern: &PhrasePattern, words: Range<usize>, sentence: usize) -> FindingWeight {
+    fn rate(&mut self, pattern: &PhrasePattern, words: Range<usize>, sentence: usize) -> FindingWeight {
         /// Number of sentences from which on two suspicions count as unrelated.
         const UNRELATED_SENTENCES: usize = 2;
-        if pattern.weight != FindingWeight::Suspect || !pattern.rule.adds_up() {
+        if pattern.weight != FindingWeight::Suspect || !pattern.rule.accumulates() {
             return pattern.weight;
         }
         let Some((_, before, last)) = self.0.iter_mut().find(|(rule, ..)| *rule == pattern.rule) else {
@@ -78,7 +78,7 @@ impl SuspicionTracker {
 }
 
 /// Finds combinations of word classes within one sentence.
-fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut FindingSink<'_>) {
+fn find_combinations(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut FindingSink<'_>) {
     /// Maximum number of tokens considered together; longer sentences are split.
     const MAX_SENTENCE_TOKENS: usize = 40;
     let sentences = tokens.chunk_by(|one, next| one.sentence == next.sentence);
@@ -89,7 +89,7 @@ fn together(text: &str, lexicon: &Lexicon, tokens: &[Token], add: &mut FindingSi
             all |= traits;
             meant |= if token.is_warned { 0 } else { traits };
         }
-        for (rule, weight) in lexicon.together(all, meant) {
+        for (rule, weight) in lexicon.matching_combinations(all, meant) {
             add(rule, weight, &text[sentence[0].start..sentence[sentence.len() - 1].end]);
         }
     }
@@ -116,13 +116,14 @@ fn mark_warnings(text: &str, lexicon: &Lexicon, tokens: &mut [Token]) {
     const MAX_WARNING_TOKENS: usize = 40;
     let WarningWords { against, refused, giving, turning } = &lexicon.warning;
     for at in 0..tokens.len() {
-        let Some(next) = tokens[at].fits(lexicon, against).map(|length| at + length) else { continue };
+        let Some(next) = tokens[at].match_length(lexicon, against).map(|length| at + length) else { continue };
         let sentence = tokens[at].sentence;
         let rest = tokens[next..].iter().take(MAX_WARNING_TOKENS).take_while(|token| token.sentence == sentence);
-        let turn = rest.clone().position(|token| token.fits(lexicon, turning).is_some());
+        let turn = rest.clone().position(|token| token.match_length(lexicon, turning).is_some());
         let end = next + turn.unwrap_or_else(|| rest.clone().count());
-        let is_near =
-            |step: &PhraseStep| tokens[next..end].iter().take(2).any(|token| token.fits(lexicon, step).is_some());
+        let is_near = |step: &PhraseStep| {
+            tokens[next..end].iter().take(2).any(|token| token.match_length(lexicon, step).is_some())
+        };
         let (is_refused, is_warning) = (is_near(refused), is_near(giving));
         tokens[next..end].iter_mut().take(2).for_each(|token| token.is_refused |= is_refused);
         tokens[next..end].iter_mut().for_each(|token| token.is_warned |= is_warning);
@@ -139,7 +140,7 @@ fn match_rest(lexicon: &Lexicon, steps: &[PhraseStep], tokens: &[Token], at: usi
     let within = (at + 1)..tokens.len().min(at + 2 + usize::from(step.gap));
     // Words that must follow directly may do so across a full stop, which may have been inserted to separate them.
     let same = |next: &usize| step.gap == 0 || tokens[*next].sentence == tokens[at].sentence;
-    let mut fitting = within.filter(same).filter_map(|next| Some(next + tokens[next].fits(lexicon, step)? - 1));
+    let mut fitting = within.filter(same).filter_map(|next| Some(next + tokens[next].match_length(lexicon, step)? - 1));
     match step.is_forbidden {
         true if fitting.next().is_some() => None,
         true => match_rest(lexicon, rest, tokens, at),
@@ -147,19 +148,19 @@ fn match_rest(lexicon: &Lexicon, steps: &[PhraseStep], tokens: &[Token], at: usi
     }
 }
 
-fn unspaced(text: &str, add: &mut FindingSink<'_>) {
+fn find_unspaced(text: &str, add: &mut FindingSink<'_>) {
     if text.is_ascii() {
         return;
     }
     for (rule, weight, parts) in super::phrases::UNSPACED_PHRASES {
-        if let Some((start, end)) = in_order(text, parts) {
+        if let Some((start, end)) = find_parts_in_order(text, parts) {
             add(*rule, *weight, &text[start..end]);
         }
     }
 }
 
 /// Returns the span in which all parts follow each other closely, in a script without spaces.
-fn in_order(text: &str, parts: &[&str]) -> Option<(usize, usize)> {
+fn find_parts_in_order(text: &str, parts: &[&str]) -> Option<(usize, usize)> {
     /// About a dozen characters of such a script.
     const MAX_PART_GAP: usize = 40;
     let start = text.find(parts[0])?;
@@ -194,7 +195,7 @@ impl Token {
         if self.is_example || self.is_code {
             return if self.is_example { 0 } else { Lexicon::CODE_TRAIT };
         }
-        self.members().fold(lexicon.traits_of(self.word), |all, (group, _)| all | lexicon.traits_in(group))
+        self.members().fold(lexicon.traits_of(self.word), |all, (group, _)| all | lexicon.traits_of_group(group))
     }
 
     /// Reports whether a phrase that begins here is meant literally. A warning of a theft is not a theft, and an
@@ -207,11 +208,11 @@ impl Token {
     }
 
     /// Returns the number of words that a step takes if it begins here.
-    fn fits(&self, lexicon: &Lexicon, step: &PhraseStep) -> Option<usize> {
-        if step.is_in(lexicon.sets_of(self.word)) {
+    fn match_length(&self, lexicon: &Lexicon, step: &PhraseStep) -> Option<usize> {
+        if step.matches(lexicon.sets_of(self.word)) {
             return Some(1);
         }
-        let fitting = self.members().filter(|(group, _)| step.is_in(lexicon.sets_in(*group)));
+        let fitting = self.members().filter(|(group, _)| step.matches(lexicon.sets_of_group(*group)));
         fitting.map(|(_, length)| length).max()
     }
 
@@ -244,20 +245,20 @@ impl<'a> Tokenizer<'a> {
         Self { lexicon, is_name, tokens: Vec::new(), sentence: 0, example: 0 }
     }
 
-    fn read(mut self, text: &str, add: &mut FindingSink<'_>) -> Vec<Token> {
+    fn tokenize(mut self, text: &str, add: &mut FindingSink<'_>) -> Vec<Token> {
         let mut speller = SpelledPhraseMatcher::new();
         let (mut word, mut before, mut is_code) = (None, ' ', false);
         for (at, character) in text.char_indices() {
             match fold(character) {
                 FoldedChar::Letter(letter) => {
-                    if self.is_name && is_hump(before, character) {
-                        self.end(word.take(), at);
+                    if self.is_name && is_camel_boundary(before, character) {
+                        self.finish_word(word.take(), at);
                     }
                     let PartialWord { hash, start, is_code } =
                         word.unwrap_or(PartialWord { hash: WordHash::EMPTY, start: at, is_code });
                     word = Some(PartialWord { hash: hash.with(letter), start, is_code });
-                    if let Some(phrase) = speller.letter(letter) {
-                        add(phrase, FindingWeight::Certain, spelled_phrases::shown(text, at));
+                    if let Some(phrase) = speller.push_letter(letter) {
+                        add(phrase, FindingWeight::Certain, spelled_phrases::phrase_excerpt(text, at));
                     }
                 }
                 FoldedChar::Nothing => {
@@ -269,7 +270,7 @@ impl<'a> Tokenizer<'a> {
                     continue;
                 }
                 FoldedChar::Break => {
-                    self.end(word.take(), at);
+                    self.finish_word(word.take(), at);
                     self.sentence += usize::from(ends_sentence(before, character));
                     // A leading dot belongs to the word: `.env`, `~/.ssh`.
                     if character == '.' && !before.is_alphanumeric() && before != '.' {
@@ -279,11 +280,11 @@ impl<'a> Tokenizer<'a> {
             }
             before = character;
         }
-        self.end(word, text.len());
+        self.finish_word(word, text.len());
         self.tokens
     }
 
-    fn end(&mut self, word: Option<PartialWord>, end: usize) {
+    fn finish_word(&mut self, word: Option<PartialWord>, end: usize) {
         let Some(PartialWord { hash, start, is_code }) = word else { return };
         let word = self.lexicon.word(hash);
         if word != Lexicon::FILLER_WORD && hash != WordHash::DOT {
@@ -312,7 +313,7 @@ fn end_of_example(text: &str, start: usize) -> usize {
     }
 }
 
-fn is_hump(before: char, character: char) -> bool {
+fn is_camel_boundary(before: char, character: char) -> bool {
     before.is_lowercase() && character.is_uppercase()
 }
 
@@ -320,9 +321,9 @@ fn is_hump(before: char, character: char) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<(FindingRule, FindingWeight)> {
+    fn findings_in(text: &str) -> Vec<(FindingRule, FindingWeight)> {
         let mut found = Vec::new();
-        read(text, false, &mut |rule, weight, _| found.push((rule, weight)));
+        find_phrases(text, false, &mut |rule, weight, _| found.push((rule, weight)));
         found
     }
 
@@ -335,14 +336,14 @@ mod tests {
             "do_not_tell_the_user",
             "D0 n0t te11 the us3r",
         ] {
-            assert!(found(text).contains(&(FindingRule::Secrecy, FindingWeight::Certain)), "{text}");
+            assert!(findings_in(text).contains(&(FindingRule::Secrecy, FindingWeight::Certain)), "{text}");
         }
     }
 
     #[test]
     fn words_far_apart_are_no_phrase() {
-        assert_eq!(found("Does not scale. Tell me about the user."), []);
+        assert_eq!(findings_in("Does not scale. Tell me about the user."), []);
         let far = "do not forget to save, and later you may want to tell whoever is there of the user";
-        assert!(found(far).iter().all(|(_, weight)| *weight < FindingWeight::Certain));
+        assert!(findings_in(far).iter().all(|(_, weight)| *weight < FindingWeight::Certain));
     }
 }

@@ -7,4 +7,4 @@ mod limits;
 mod raw;
 
 pub use limits::{JsonLimitExceeded, JsonLimits};
-pub use raw::{InvalidJson, JsonDecodeError, ObjectMembers, RawJson, members};
+pub use raw::{InvalidJson, JsonDecodeError, ObjectMembers, RawJson, object_members};

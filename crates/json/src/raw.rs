@@ -48,7 +48,7 @@ impl RawJson {
 
     /// Wraps text without checking it. The caller guarantees one JSON value on one line of valid UTF-8, for example a
     /// slice of scanned text or a concatenation of such slices.
-    pub fn known(text: impl Into<Bytes>) -> Self {
+    pub fn new_unchecked(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
 
@@ -57,7 +57,7 @@ impl RawJson {
     /// # Errors
     ///
     /// Fails if serde_json cannot serialize the value.
-    pub fn of<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, InvalidJson> {
+    pub fn from_value<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, InvalidJson> {
         serde_json::to_vec(value).map(|text| Self(text.into())).map_err(InvalidJson)
     }
 
@@ -67,7 +67,7 @@ impl RawJson {
     }
 
     /// Returns the text.
-    pub fn get(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -92,7 +92,7 @@ impl RawJson {
     }
 
     /// Returns a value borrowed from this text during decoding as a [`RawJson`] that shares its memory.
-    pub fn part(&self, part: &RawValue) -> Self {
+    pub fn slice_part(&self, part: &RawValue) -> Self {
         Self(self.0.slice_ref(part.get().as_bytes()))
     }
 }
@@ -134,9 +134,12 @@ impl std::error::Error for JsonDecodeError {}
 /// # Errors
 ///
 /// Fails if the text exceeds a limit, is not an object, or has a duplicate key.
-pub fn members<'a>(object: &'a RawJson, bounds: &JsonLimits) -> Result<Vec<(Cow<'a, str>, RawJson)>, JsonDecodeError> {
+pub fn object_members<'a>(
+    object: &'a RawJson,
+    bounds: &JsonLimits,
+) -> Result<Vec<(Cow<'a, str>, RawJson)>, JsonDecodeError> {
     let ObjectMembers(list) = object.decode(bounds)?;
-    Ok(list.into_iter().map(|(key, value)| (key, object.part(value))).collect())
+    Ok(list.into_iter().map(|(key, value)| (key, object.slice_part(value))).collect())
 }
 
 /// The members of an object in order, borrowed from the decoded text. Deserializing fails on a duplicate key.
@@ -181,7 +184,7 @@ mod tests {
     #[test]
     fn typed_text_becomes_one_line() {
         let raw = RawJson::parse("{\n  \"a\": \"x\\ny\",\r\n  \"b\": [1,\n2]\n}".to_owned()).unwrap();
-        assert!(!raw.get().contains(['\n', '\r']));
+        assert!(!raw.as_str().contains(['\n', '\r']));
         let value: serde_json::Value = raw.decode(&JsonLimits::default()).unwrap();
         assert_eq!(value, serde_json::json!({"a": "x\ny", "b": [1, 2]}));
         assert!(RawJson::parse("{\"a\":\"x\ny\"}").is_err());
@@ -191,10 +194,10 @@ mod tests {
     #[test]
     fn members_keep_order_and_text_and_refuse_twins() {
         let raw = RawJson::parse(r#"{"b":12345678901234567890123, "\u0061":{"x" : 1}}"#).unwrap();
-        let list = members(&raw, &JsonLimits::default()).unwrap();
-        let shown: Vec<_> = list.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
+        let list = object_members(&raw, &JsonLimits::default()).unwrap();
+        let shown: Vec<_> = list.iter().map(|(key, value)| (key.as_ref(), value.as_str())).collect();
         assert_eq!(shown, [("b", "12345678901234567890123"), ("a", r#"{"x" : 1}"#)]);
         let twins = RawJson::parse(r#"{"a":1,"\u0061":2}"#).unwrap();
-        assert!(members(&twins, &JsonLimits::default()).is_err());
+        assert!(object_members(&twins, &JsonLimits::default()).is_err());
     }
 }

@@ -32,7 +32,7 @@ impl AddressPolicy {
         match self {
             Self::Anywhere => true,
             Self::PublicOnly => is_public(address),
-            Self::PublicAnd(zone) => is_public(address) || NetworkZone::of(address) == Some(*zone),
+            Self::PublicAnd(zone) => is_public(address) || NetworkZone::from_address(address) == Some(*zone),
         }
     }
 }
@@ -41,7 +41,7 @@ impl NetworkZone {
     /// Returns the zone of an address, or `None` for public and for unusable addresses.
     ///
     /// Only IPv4-mapped addresses are unwrapped. Tunnelled addresses (NAT64, 6to4, Teredo) end in a remote zone.
-    pub fn of(address: IpAddr) -> Option<Self> {
+    pub fn from_address(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             address if METADATA_ENDPOINTS.contains(&address) => None,
             IpAddr::V4(address) => zone_of_v4(address),
@@ -58,7 +58,7 @@ const METADATA_ENDPOINTS: [IpAddr; 3] = [
 ];
 
 /// Parses the host of a URL as an IP address. Returns `None` for a name. IPv6 addresses are in brackets, as in a URL.
-pub fn literal(host: &str) -> Option<IpAddr> {
+pub fn ip_literal(host: &str) -> Option<IpAddr> {
     match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
         None => host.parse().ok().map(IpAddr::V4),
@@ -115,18 +115,22 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // Compatible, mapped, and NAT64: the packet is delivered to the embedded IPv4 address. This includes `::` and
         // `::1`, as 0.0.0.0 and 0.0.0.1.
-        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(v4(seventh, eighth)),
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            is_public_v4(v4_from_segments(seventh, eighth))
+        }
         // Teredo: the relay, and the obfuscated client address.
-        [0x2001, 0, high, low, ..] => is_public_v4(v4(high, low)) && is_public_v4(v4(!seventh, !eighth)),
+        [0x2001, 0, high, low, ..] => {
+            is_public_v4(v4_from_segments(high, low)) && is_public_v4(v4_from_segments(!seventh, !eighth))
+        }
         // Protocol assignments including benchmarking, and documentation.
         [0x2001, 0..0x200, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         // 6to4.
-        [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
+        [0x2002, high, low, ..] => is_public_v4(v4_from_segments(high, low)),
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
-fn v4(high: u16, low: u16) -> Ipv4Addr {
+fn v4_from_segments(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
@@ -152,7 +156,7 @@ mod tests {
 
     fn check(host: &str) -> HostClass {
         let Ok(url) = Url::parse(&format!("https://{host}/x")) else { return Nothing };
-        let Some(address) = literal(url.host_str().expect("an https URL has a host")) else { return Name };
+        let Some(address) = ip_literal(url.host_str().expect("an https URL has a host")) else { return Name };
         assert!(AddressPolicy::Anywhere.allows(address), "{host}");
         if AddressPolicy::PublicOnly.allows(address) { Public } else { Private }
     }
@@ -377,7 +381,7 @@ mod tests {
             ("255.255.255.255", None),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(NetworkZone::of(address), expected, "{address}");
+            assert_eq!(NetworkZone::from_address(address), expected, "{address}");
             for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
                 assert_eq!(
                     AddressPolicy::PublicAnd(zone).allows(address),
@@ -392,7 +396,7 @@ mod tests {
     fn what_is_public_is_in_no_zone_and_open_to_all() {
         for address in ["1.1.1.1", "9.9.9.9", "100.63.255.255", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(NetworkZone::of(address), None, "{address}");
+            assert_eq!(NetworkZone::from_address(address), None, "{address}");
             for zone in [NetworkZone::Loopback, NetworkZone::Private, NetworkZone::LinkLocal] {
                 assert!(AddressPolicy::PublicAnd(zone).allows(address), "{address} from {zone:?}");
             }

@@ -17,13 +17,13 @@ pub trait Authorizer: Send + Sync {
     fn credentials(&self, method: &Method, url: &Url) -> RequestCredentials;
 
     /// Called with the status and headers of each response to a request that carried credentials.
-    fn answered(&self, status: StatusCode, headers: &HeaderMap) {
+    fn on_response(&self, status: StatusCode, headers: &HeaderMap) {
         let _ = (status, headers);
     }
 
     /// Called after a request is rejected with 401 or 403. Returns `Ok` if the request should be retried. The
     /// implementation must limit the retries itself for a server that rejects every token.
-    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>>;
+    fn on_rejection(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>>;
 }
 
 /// Credentials of a request, available now or later.
@@ -82,12 +82,12 @@ pub enum AuthRecovery {
 
 impl NotAuthorized {
     /// Reports whether the same request may succeed later without user action.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         self.remedy == AuthRecovery::Waiting
     }
 
     /// Reports whether the user has to act on a login page.
-    pub fn needs_person(&self) -> bool {
+    pub fn needs_user(&self) -> bool {
         matches!(self.remedy, AuthRecovery::Login | AuthRecovery::Scope(_))
     }
 }
@@ -101,7 +101,7 @@ pub(crate) struct OriginAuthorizer {
 
 impl OriginAuthorizer {
     /// Returns the authorization of a request to this URL, or `None` if the URL has another origin.
-    pub fn bearer_for(&self, url: &Url) -> Option<RequestAuthorization<'_>> {
+    pub fn authorization_for(&self, url: &Url) -> Option<RequestAuthorization<'_>> {
         (url.origin() == self.origin).then(|| RequestAuthorization { authorizer: &*self.authorizer, serial: None })
     }
 }
@@ -117,7 +117,7 @@ impl RequestAuthorization<'_> {
     /// Returns the credential headers for one attempt.
     ///
     /// Cancel-safe: no part of the request has been sent.
-    pub async fn carried(&mut self, method: &Method, url: &Url) -> Result<HeaderMap, NotAuthorized> {
+    pub async fn headers(&mut self, method: &Method, url: &Url) -> Result<HeaderMap, NotAuthorized> {
         let carried = match self.authorizer.credentials(method, url) {
             RequestCredentials::None => None,
             RequestCredentials::Ready(carried) => Some(carried),
@@ -128,13 +128,13 @@ impl RequestAuthorization<'_> {
     }
 
     /// Reports the response headers to the authorizer if the request carried credentials.
-    pub fn answered(&self, status: StatusCode, headers: &HeaderMap) {
+    pub fn on_response(&self, status: StatusCode, headers: &HeaderMap) {
         if self.serial.is_some() {
-            self.authorizer.answered(status, headers);
+            self.authorizer.on_response(status, headers);
         }
     }
 
-    pub async fn refused(&self, refusal: AuthRejection) -> Result<(), NotAuthorized> {
-        self.authorizer.refused(refusal).await
+    pub async fn on_rejection(&self, refusal: AuthRejection) -> Result<(), NotAuthorized> {
+        self.authorizer.on_rejection(refusal).await
     }
 }

@@ -28,17 +28,17 @@ impl ResponseBody {
 
     /// Returns the next chunk, or `None` at the end. Cancel-safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
-        self.answer.chunk().await.map_err(|error| BodyError::Broken(crate::error::reason(&error)))
+        self.answer.chunk().await.map_err(|error| BodyError::Broken(crate::error::cause_chain(&error)))
     }
 
     /// Reads the whole body, up to `limit` bytes. A body that arrives in one chunk is not copied.
     pub async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
-        let Some(first) = self.counted(0, limit).await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.counted(first.len(), limit).await? else { return Ok(first) };
+        let Some(first) = self.chunk_within(0, limit).await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk_within(first.len(), limit).await? else { return Ok(first) };
         let mut all = BytesMut::with_capacity((first.len() + second.len()) * 2);
         all.extend_from_slice(&first);
         all.extend_from_slice(&second);
-        while let Some(more) = self.counted(all.len(), limit).await? {
+        while let Some(more) = self.chunk_within(all.len(), limit).await? {
             all.extend_from_slice(&more);
         }
         Ok(all.freeze())
@@ -57,7 +57,7 @@ impl ResponseBody {
         seen.freeze()
     }
 
-    async fn counted(&mut self, so_far: usize, limit: usize) -> Result<Option<Bytes>, BodyError> {
+    async fn chunk_within(&mut self, so_far: usize, limit: usize) -> Result<Option<Bytes>, BodyError> {
         let chunk = self.chunk().await?;
         match &chunk {
             Some(chunk) if so_far + chunk.len() > limit => Err(BodyError::TooLarge { limit }),

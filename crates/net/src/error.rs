@@ -89,7 +89,7 @@ struct RedirectTarget<'a>(&'a Option<String>);
 impl std::fmt::Display for RedirectTarget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(to) => write!(f, " to {}", UntrustedText::new(to.as_str()).shortened(200)),
+            Some(to) => write!(f, " to {}", UntrustedText::new(to.as_str()).truncate(200)),
             None => Ok(()),
         }
     }
@@ -97,7 +97,7 @@ impl std::fmt::Display for RedirectTarget<'_> {
 
 impl SendError {
     /// Reports whether the request certainly did not reach the server.
-    pub fn never_left(&self) -> bool {
+    pub fn is_certainly_unsent(&self) -> bool {
         match self {
             Self::Unresolved { .. } | Self::Blocked(_) | Self::Refused(_) | Self::Slow(_) => true,
             Self::Encryption(_) | Self::Unsendable(_) => true,
@@ -108,44 +108,46 @@ impl SendError {
     }
 
     /// Reports whether the same request may succeed later: a connection failure or a timeout.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unresolved { .. } | Self::Refused(_) | Self::Slow(_) | Self::Broken(_) => true,
-            Self::NotAuthorized(why) => why.may_pass(),
+            Self::NotAuthorized(why) => why.is_transient(),
             _ => false,
         }
     }
 
     /// Converts the error for a request of which the server has already received an earlier attempt.
-    pub(crate) fn once_seen(self) -> Self {
-        let stays = matches!(self, Self::NotAuthorized(_)) || !self.never_left();
+    pub(crate) fn after_earlier_attempt(self) -> Self {
+        let stays = matches!(self, Self::NotAuthorized(_)) || !self.is_certainly_unsent();
         if stays { self } else { Self::Broken(self.to_string()) }
     }
 
-    pub(crate) fn of(error: &reqwest::Error, way: &ConnectRoute) -> Self {
+    pub(crate) fn from_reqwest(error: &reqwest::Error, way: &ConnectRoute) -> Self {
         if let Some(unreachable) = causes(error).find_map(|cause| cause.downcast_ref::<ResolveError>()) {
             return unreachable.clone().into();
         }
         let encryption = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
-        if let Some(encryption) = encryption.filter(|encryption| error.is_connect() || turns_away(encryption)) {
-            return Self::Encryption(shown(&encryption.to_string()));
+        if let Some(encryption) =
+            encryption.filter(|encryption| error.is_connect() || is_client_certificate_alert(encryption))
+        {
+            return Self::Encryption(escape_and_shorten(&encryption.to_string()));
         }
         match (error.is_connect(), error.is_timeout()) {
             (true, true) => Self::Slow(way.connect_timeout),
-            (false, _) if is_unstarted(error) => {
+            (false, _) if closed_before_request(error) => {
                 Self::Refused("connection closed before the request was sent".to_owned())
             }
-            (true, false) if way.proxied => Self::Refused(format!("via proxy: {}", reason(error))),
-            (true, false) => Self::Refused(reason(error)),
-            (false, _) if error.is_builder() => Self::Unsendable(reason(error)),
-            (false, _) => Self::Broken(reason(error)),
+            (true, false) if way.proxied => Self::Refused(format!("via proxy: {}", cause_chain(error))),
+            (true, false) => Self::Refused(cause_chain(error)),
+            (false, _) if error.is_builder() => Self::Unsendable(cause_chain(error)),
+            (false, _) => Self::Broken(cause_chain(error)),
         }
     }
 }
 
 /// Reports whether the connection was closed before it accepted the request. The HTTP library reports this only by
 /// these messages. It retries by itself if the connection had been used before.
-fn is_unstarted(error: &reqwest::Error) -> bool {
+fn closed_before_request(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| matches!(cause.to_string().as_str(), "operation was canceled" | "channel closed"))
 }
 
@@ -158,7 +160,7 @@ pub(crate) struct ConnectRoute {
 
 /// Reports whether a TLS alert means that the server rejected the client certificate or requires one (RFC 8446, 6.2).
 /// In TLS 1.3 the alert arrives after the request was sent, and the server has not read the request.
-fn turns_away(error: &rustls::Error) -> bool {
+fn is_client_certificate_alert(error: &rustls::Error) -> bool {
     use rustls::AlertDescription as Alert;
     let rustls::Error::AlertReceived(alert) = error else { return false };
     let about_a_certificate = [
@@ -192,16 +194,16 @@ impl From<ResolveError> for SendError {
 }
 
 /// Formats the causes of an error, without the HTTP library's wrapper messages and without repetitions.
-pub(crate) fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn cause_chain(error: &reqwest::Error) -> String {
     let mut told: Vec<String> = causes(error).skip(1).map(ToString::to_string).collect();
     told.retain(|text| !text.starts_with("client error ("));
     told.dedup();
-    shown(&if told.is_empty() { error.to_string() } else { told.join(": ") })
+    escape_and_shorten(&if told.is_empty() { error.to_string() } else { told.join(": ") })
 }
 
 /// Escapes and shortens a text that may contain server-supplied parts.
-fn shown(text: &str) -> String {
-    UntrustedText::new(text).shortened(300).to_string()
+fn escape_and_shorten(text: &str) -> String {
+    UntrustedText::new(text).truncate(300).to_string()
 }
 
 /// Iterates over an error and its causes. `source` of an `io::Error` skips the wrapped error, so that is unwrapped

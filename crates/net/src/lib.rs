@@ -14,7 +14,7 @@ mod net;
 mod resolve;
 mod sse;
 
-pub use address_policy::{AddressPolicy, NetworkZone, literal};
+pub use address_policy::{AddressPolicy, NetworkZone, ip_literal};
 pub use authorize::{
     AuthFuture, AuthRecovery, AuthRejection, Authorizer, CredentialHeaders, NotAuthorized, RequestCredentials,
 };

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
-use wharf_spec::{Secret, shown_url};
+use wharf_spec::{Secret, mask_url_secrets};
 
-use crate::address_policy::{AddressPolicy, literal};
+use crate::address_policy::{AddressPolicy, ip_literal};
 use crate::authorize::{
     AuthRecovery, AuthRejection, Authorizer, NotAuthorized, OriginAuthorizer, RequestAuthorization,
 };
@@ -128,25 +128,25 @@ impl Net {
             // With a proxy, only the proxy's own name is resolved, and the user configured it.
             .dns_resolver(PolicyResolver::new(if way.proxied { AddressPolicy::Anywhere } else { options.reach }));
         if let Some(proxy) = &options.proxy {
-            builder = builder.proxy(proxy_at(proxy)?);
+            builder = builder.proxy(parse_proxy(proxy)?);
         }
         for file in &options.extra_ca {
-            let found = reqwest::Certificate::from_pem_bundle(&read(file).await?);
+            let found = reqwest::Certificate::from_pem_bundle(&read_file(file).await?);
             let found = found.ok().filter(|found| !found.is_empty());
             builder = builder.tls_certs_merge(found.ok_or_else(|| NetOpenError::NoCertificate(file.clone()))?);
         }
         if let Some(file) = &options.client_certificate {
-            let identity = reqwest::Identity::from_pem(&read(file).await?);
+            let identity = reqwest::Identity::from_pem(&read_file(file).await?);
             builder = builder.identity(identity.map_err(|_| NetOpenError::NoIdentity(file.clone()))?);
         }
-        let client = builder.build().map_err(|error| NetOpenError::Encryption(crate::error::reason(&error)))?;
+        let client = builder.build().map_err(|error| NetOpenError::Encryption(crate::error::cause_chain(&error)))?;
         Ok(Self { client, reach: options.reach, way, authorized: None })
     }
 
     /// Adds an authorizer for one server. Requests to the server's origin carry the authorizer's credentials and are
     /// retried after the authorizer has handled a rejection. Requests to other origins are unaffected.
     #[must_use]
-    pub fn authorized_by(self, authorizer: Arc<dyn Authorizer>, server: &Url) -> Self {
+    pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>, server: &Url) -> Self {
         Self { authorized: Some(OriginAuthorizer { authorizer, origin: server.origin() }), ..self }
     }
 
@@ -155,29 +155,34 @@ impl Net {
     /// # Cancel safety
     /// If the future is dropped, the request may or may not have been sent.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, SendError> {
-        match self.authorized.as_ref().and_then(|authorized| authorized.bearer_for(&request.url)) {
+        match self.authorized.as_ref().and_then(|authorized| authorized.authorization_for(&request.url)) {
             // Boxed to keep the future of unauthorized requests small.
-            Some(bearer) => Box::pin(self.send_as(bearer, &request)).await,
-            None => self.follow(&request, None).await,
+            Some(bearer) => Box::pin(self.send_authorized(bearer, &request)).await,
+            None => self.send_following_redirects(&request, None).await,
         }
     }
 
     /// Retries a request while it is rejected and the authorizer can handle the rejection.
-    async fn send_as(
+    async fn send_authorized(
         &self,
         mut bearer: RequestAuthorization<'_>,
         request: &HttpRequest,
     ) -> Result<HttpResponse, SendError> {
         let mut refusals = 0;
         loop {
-            let answer = self.follow(request, Some(&mut bearer)).await;
-            let mut response = answer.map_err(|error| if refusals > 0 { error.once_seen() } else { error })?;
+            let answer = self.send_following_redirects(request, Some(&mut bearer)).await;
+            let mut response =
+                answer.map_err(|error| if refusals > 0 { error.after_earlier_attempt() } else { error })?;
             let status = response.status.as_u16();
             if !matches!(status, 401 | 403) {
                 return Ok(response);
             }
             let refusal = AuthRejection { status, headers: response.headers.clone(), serial: bearer.serial };
-            let mended = if refusals < MAX_AUTH_RETRIES { bearer.refused(refusal).await } else { Err(never_content()) };
+            let mended = if refusals < MAX_AUTH_RETRIES {
+                bearer.on_rejection(refusal).await
+            } else {
+                Err(too_many_rejections())
+            };
             if let Err(why) = mended {
                 response.not_authorized = Some(why);
                 return Ok(response);
@@ -191,7 +196,7 @@ impl Net {
     }
 
     /// Sends a request and follows its redirects.
-    async fn follow(
+    async fn send_following_redirects(
         &self,
         request: &HttpRequest,
         mut bearer: Option<&mut RequestAuthorization<'_>>,
@@ -200,12 +205,12 @@ impl Net {
         for redirects in 0..=MAX_REDIRECTS {
             let answer = self.send_once(request, url.clone(), bearer.as_deref_mut()).await;
             // The redirecting server has already received the request.
-            let answer = answer.map_err(|error| if redirects > 0 { error.once_seen() } else { error })?;
-            let sent_on = request.redirects == RedirectPolicy::SameOrigin && keeps_the_request(answer.status());
+            let answer = answer.map_err(|error| if redirects > 0 { error.after_earlier_attempt() } else { error })?;
+            let sent_on = request.redirects == RedirectPolicy::SameOrigin && preserves_method(answer.status());
             if !sent_on {
-                return response(answer, url);
+                return into_response(answer, url);
             }
-            url = next_place(&answer, &url)?;
+            url = same_origin_redirect(&answer, &url)?;
         }
         Err(SendError::RedirectLoop)
     }
@@ -216,26 +221,26 @@ impl Net {
         url: Url,
         mut bearer: Option<&mut RequestAuthorization<'_>>,
     ) -> Result<reqwest::Response, SendError> {
-        self.check(&url).await?;
+        self.check_address(&url).await?;
         let mut outgoing = reqwest::Request::new(request.method.clone(), url);
         outgoing.headers_mut().clone_from(&request.headers);
         if let Some(bearer) = &mut bearer {
-            let carried = bearer.carried(&request.method, outgoing.url()).await.map_err(SendError::NotAuthorized)?;
+            let carried = bearer.headers(&request.method, outgoing.url()).await.map_err(SendError::NotAuthorized)?;
             outgoing.headers_mut().extend(carried);
         }
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.clone().into());
         }
-        let answer = self.client.execute(outgoing).await.map_err(|error| SendError::of(&error, &self.way))?;
+        let answer = self.client.execute(outgoing).await.map_err(|error| SendError::from_reqwest(&error, &self.way))?;
         if let Some(bearer) = bearer {
-            bearer.answered(answer.status(), answer.headers());
+            bearer.on_response(answer.status(), answer.headers());
         }
         Ok(answer)
     }
 
     /// Rejects URLs that must not be connected to. Names are checked by the resolver. With a proxy, names are resolved
     /// here for the check only; a name that only the proxy can resolve is left to the proxy.
-    async fn check(&self, url: &Url) -> Result<(), SendError> {
+    async fn check_address(&self, url: &Url) -> Result<(), SendError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(SendError::Unsendable(format!(
                 "unsupported URL scheme `{}` (expected http or https)",
@@ -243,23 +248,23 @@ impl Net {
             )));
         }
         let host = url.host_str().unwrap_or_default();
-        let refused = match literal(host) {
+        let refused = match ip_literal(host) {
             Some(address) => Some(address).filter(|address| !self.reach.allows(*address)),
-            None if self.way.proxied && self.reach != AddressPolicy::Anywhere => self.refused_of(host).await,
+            None if self.way.proxied && self.reach != AddressPolicy::Anywhere => self.forbidden_address_of(host).await,
             None => None,
         };
         refused.map_or(Ok(()), |address| Err(SendError::Blocked(address)))
     }
 
     /// Returns a forbidden address of this name, if it resolves to one.
-    async fn refused_of(&self, host: &str) -> Option<IpAddr> {
+    async fn forbidden_address_of(&self, host: &str) -> Option<IpAddr> {
         let found = tokio::time::timeout(self.way.connect_timeout, tokio::net::lookup_host((host, 0))).await;
         let mut addresses = found.ok()?.ok()?.map(|address| address.ip());
         addresses.find(|address| !self.reach.allows(*address))
     }
 }
 
-fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
+fn parse_proxy(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
     let scheme = url.reveal().split_once("://").map_or("http", |(scheme, _)| scheme);
     // Another scheme would be accepted here and fail at the first request.
     if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
@@ -268,33 +273,36 @@ fn proxy_at(url: &Secret) -> Result<reqwest::Proxy, NetOpenError> {
     reqwest::Proxy::all(url.reveal()).map_err(|_| NetOpenError::Proxy)
 }
 
-async fn read(file: &PathBuf) -> Result<Vec<u8>, NetOpenError> {
+async fn read_file(file: &PathBuf) -> Result<Vec<u8>, NetOpenError> {
     tokio::fs::read(file).await.map_err(|error| NetOpenError::Unreadable { file: file.clone(), error })
 }
 
-fn keeps_the_request(status: StatusCode) -> bool {
+fn preserves_method(status: StatusCode) -> bool {
     matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
-fn response(answer: reqwest::Response, url: Url) -> Result<HttpResponse, SendError> {
+fn into_response(answer: reqwest::Response, url: Url) -> Result<HttpResponse, SendError> {
     let status = answer.status();
-    if let Some(problem) = problem_of(answer.headers()) {
+    if let Some(problem) = header_problem(answer.headers()) {
         return Err(SendError::Broken(problem.to_owned()));
     }
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-        return Err(SendError::Redirected { status, to: place(&answer, &url).as_ref().map(shown_url) });
+        return Err(SendError::Redirected {
+            status,
+            to: redirect_target(&answer, &url).as_ref().map(mask_url_secrets),
+        });
     }
     let headers = answer.headers().clone();
     Ok(HttpResponse { status, headers, url, body: ResponseBody::new(answer), not_authorized: None })
 }
 
-fn never_content() -> NotAuthorized {
+fn too_many_rejections() -> NotAuthorized {
     let reason = format!("the server rejected the request {} times despite new credentials", MAX_AUTH_RETRIES + 1);
     NotAuthorized { remedy: AuthRecovery::Reading, reason }
 }
 
 /// Returns a problem with the response headers that the HTTP library tolerates.
-fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
+fn header_problem(headers: &HeaderMap) -> Option<&'static str> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     // Request smuggling: parsers disagree on which length applies (RFC 9112, 6.3).
     if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
@@ -304,16 +312,16 @@ fn problem_of(headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// Returns the target of a redirect.
-fn place(answer: &reqwest::Response, from: &Url) -> Option<Url> {
+fn redirect_target(answer: &reqwest::Response, from: &Url) -> Option<Url> {
     let location = answer.headers().get(header::LOCATION)?;
     from.join(&String::from_utf8_lossy(location.as_bytes())).ok()
 }
 
 /// Returns the target of a redirect, if it has the same origin.
-fn next_place(answer: &reqwest::Response, from: &Url) -> Result<Url, SendError> {
-    let next = place(answer, from);
+fn same_origin_redirect(answer: &reqwest::Response, from: &Url) -> Result<Url, SendError> {
+    let next = redirect_target(answer, from);
     // Without the query, which may contain secrets.
-    let to = next.as_ref().map(shown_url);
+    let to = next.as_ref().map(mask_url_secrets);
     let next = next.filter(|next| next.origin() == from.origin());
     next.ok_or(SendError::Redirected { status: answer.status(), to })
 }

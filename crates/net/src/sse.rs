@@ -81,7 +81,7 @@ impl SseParser {
     }
 
     /// Returns the number of bytes buffered for the current event.
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.draft.len() + self.line.len()
     }
 
@@ -100,10 +100,10 @@ impl SseParser {
         self.activity
     }
 
-    fn event(&mut self) -> Result<Option<SseEvent>, SseTooLarge> {
-        while let Some(line) = self.line()? {
+    fn next_event(&mut self) -> Result<Option<SseEvent>, SseTooLarge> {
+        while let Some(line) = self.next_line()? {
             if !line.is_empty() {
-                self.field(&line);
+                self.apply_field(&line);
             } else if let Some(event) = self.dispatch() {
                 return Ok(Some(event));
             }
@@ -112,7 +112,7 @@ impl SseParser {
     }
 
     /// Returns the next complete line without its line end.
-    fn line(&mut self) -> Result<Option<Bytes>, SseTooLarge> {
+    fn next_line(&mut self) -> Result<Option<Bytes>, SseTooLarge> {
         while let Some(mut chunk) = self.chunks.pop_front() {
             if mem::take(&mut self.after_return) && chunk.first() == Some(&b'\n') {
                 chunk.advance(1);
@@ -127,7 +127,7 @@ impl SseParser {
                 if !chunk.is_empty() {
                     self.chunks.push_front(chunk);
                 }
-                return Ok(Some(self.whole(piece)));
+                return Ok(Some(self.complete_line(piece)));
             }
             self.line.extend_from_slice(&piece);
         }
@@ -135,7 +135,7 @@ impl SseParser {
     }
 
     /// Returns the line that ends with this piece.
-    fn whole(&mut self, piece: Bytes) -> Bytes {
+    fn complete_line(&mut self, piece: Bytes) -> Bytes {
         let line = if self.line.is_empty() {
             piece
         } else {
@@ -148,7 +148,7 @@ impl SseParser {
         line
     }
 
-    fn field(&mut self, line: &Bytes) {
+    fn apply_field(&mut self, line: &Bytes) {
         let colon = memchr(b':', line).unwrap_or(line.len());
         let (name, value) = (&line[..colon], line.get(colon + 1..).unwrap_or_default());
         let value = value.strip_prefix(b" ").unwrap_or(value);
@@ -156,7 +156,7 @@ impl SseParser {
             b"data" => self.draft.add(line.slice_ref(value)),
             b"event" => self.draft.event = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => self.draft.id = Some(String::from_utf8_lossy(value).into_owned()),
-            b"retry" => self.retry = milliseconds(value).or(self.retry),
+            b"retry" => self.retry = parse_milliseconds(value).or(self.retry),
             // A comment (empty name) or an unknown field.
             _ => {}
         }
@@ -183,7 +183,7 @@ impl Iterator for SseParser {
         if self.failed {
             return None;
         }
-        let event = self.event();
+        let event = self.next_event();
         if event.is_err() {
             self.failed = true;
             (self.chunks, self.line, self.draft) = Default::default();
@@ -193,7 +193,7 @@ impl Iterator for SseParser {
 }
 
 /// Parses a decimal number of milliseconds. Saturates on overflow.
-fn milliseconds(value: &[u8]) -> Option<Duration> {
+fn parse_milliseconds(value: &[u8]) -> Option<Duration> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -26,20 +26,20 @@ pub fn block_on<T: Send + 'static>(flavour: RuntimeFlavour, main: impl Future<Ou
 ///
 /// With `options.calls`, all callers together make exactly that many calls, without a warm-up. A failing call must
 /// panic, which ends the measurement.
-pub async fn drive<Call, Answer>(implementation: &str, options: &BenchOptions, call: Call) -> BenchReport
+pub async fn run_closed_loop<Call, Answer>(implementation: &str, options: &BenchOptions, call: Call) -> BenchReport
 where
     Call: Fn() -> Answer + Clone + Send + 'static,
     Answer: Future<Output = ()> + Send + 'static,
 {
     if options.calls.is_none() {
-        all_callers(options.conc, &call, &StopCondition::after(WARM_UP)).await;
+        run_callers(options.conc, &call, &StopCondition::after(WARM_UP)).await;
     }
     let stopwatch = BenchStopwatch::start();
     let until = match options.calls {
         Some(calls) => StopCondition::Calls(calls, Arc::new(AtomicUsize::new(0))),
         None => StopCondition::after(options.time),
     };
-    let latencies = all_callers(options.conc, &call, &until).await;
+    let latencies = run_callers(options.conc, &call, &until).await;
     BenchReport::new(implementation, options.flavour.name(), options, stopwatch.stop(latencies))
 }
 
@@ -56,7 +56,7 @@ impl StopCondition {
         Self::Time(Instant::now() + time)
     }
 
-    fn reached(&self, now: Instant) -> bool {
+    fn is_reached(&self, now: Instant) -> bool {
         match self {
             Self::Time(end) => now >= *end,
             Self::Calls(limit, begun) => begun.fetch_add(1, Ordering::Relaxed) >= *limit,
@@ -65,26 +65,26 @@ impl StopCondition {
 }
 
 /// Runs all callers. Returns the latency of every call in nanoseconds, in no particular order.
-async fn all_callers<Call, Answer>(conc: usize, call: &Call, until: &StopCondition) -> Vec<u64>
+async fn run_callers<Call, Answer>(conc: usize, call: &Call, until: &StopCondition) -> Vec<u64>
 where
     Call: Fn() -> Answer + Clone + Send + 'static,
     Answer: Future<Output = ()> + Send + 'static,
 {
     let mut callers = JoinSet::new();
     for _ in 0..conc {
-        callers.spawn(one_caller(call.clone(), until.clone()));
+        callers.spawn(run_caller(call.clone(), until.clone()));
     }
     callers.join_all().await.concat()
 }
 
-async fn one_caller<Call, Answer>(call: Call, until: StopCondition) -> Vec<u64>
+async fn run_caller<Call, Answer>(call: Call, until: StopCondition) -> Vec<u64>
 where
     Call: Fn() -> Answer,
     Answer: Future<Output = ()>,
 {
     let mut latencies = Vec::with_capacity(1 << 16);
     let mut begun = Instant::now();
-    while !until.reached(begun) {
+    while !until.is_reached(begun) {
         call().await;
         let answered = Instant::now();
         latencies.push(nanoseconds(answered - begun));

@@ -16,22 +16,22 @@ pub enum EchoEra {
 }
 
 /// Appends the response to a message; appends nothing for a notification.
-pub fn answer(message: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
-    if echo(message, answers).is_none()
+pub fn append_response(message: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
+    if append_echo(message, answers).is_none()
         && let Ok(message) = serde_json::from_slice::<Value>(message)
-        && let Some(reply) = reply(&message, era)
+        && let Some(reply) = response_to(&message, era)
     {
         answers.extend_from_slice(reply.to_string().as_bytes());
     }
 }
 
 /// Answers a tool call by copying its text, escapes included. Returns `None` if the line is not a tool call.
-fn echo(line: &[u8], answers: &mut Vec<u8>) -> Option<()> {
+fn append_echo(line: &[u8], answers: &mut Vec<u8>) -> Option<()> {
     const TEXT: &[u8] = br#""text":""#;
     let before = memmem::find(line, TEXT)?;
     let begin = before + TEXT.len();
     let end = begin + string_end(&line[begin..])?;
-    let id = id(&line[..before]).or_else(|| id(&line[end..]))?;
+    let id = find_id(&line[..before]).or_else(|| find_id(&line[end..]))?;
     answers.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     answers.extend_from_slice(id);
     answers.extend_from_slice(br#","result":{"resultType":"complete","content":[{"type":"text","text":""#);
@@ -54,7 +54,7 @@ fn string_end(rest: &[u8]) -> Option<usize> {
 }
 
 /// Returns the raw value of `"id":`, a number or a string.
-fn id(part: &[u8]) -> Option<&[u8]> {
+fn find_id(part: &[u8]) -> Option<&[u8]> {
     const ID: &[u8] = br#""id":"#;
     let rest = &part[memmem::find(part, ID)? + ID.len()..];
     let length = match rest.first()? {
@@ -65,11 +65,11 @@ fn id(part: &[u8]) -> Option<&[u8]> {
 }
 
 /// Answers all other messages; returns `None` for a notification.
-fn reply(message: &Value, era: EchoEra) -> Option<Value> {
+fn response_to(message: &Value, era: EchoEra) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {
-        "server/discover" if era == EchoEra::Modern => discovery(),
-        "initialize" => handshake(),
+        "server/discover" if era == EchoEra::Modern => discover_result(),
+        "initialize" => initialize_result(),
         "tools/list" => tools(),
         "ping" => json!({}),
         method => {
@@ -80,7 +80,7 @@ fn reply(message: &Value, era: EchoEra) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn discovery() -> Value {
+fn discover_result() -> Value {
     json!({
         "resultType": "complete",
         "supportedVersions": ["2026-07-28"],
@@ -91,7 +91,7 @@ fn discovery() -> Value {
     })
 }
 
-fn handshake() -> Value {
+fn initialize_result() -> Value {
     json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {"tools": {}},
@@ -122,7 +122,7 @@ mod tests {
 
     fn check(line: &str, id: Value, text: &str) {
         let mut answers = Vec::new();
-        answer(line.as_bytes(), EchoEra::Modern, &mut answers);
+        append_response(line.as_bytes(), EchoEra::Modern, &mut answers);
         let reply: Value = serde_json::from_slice(&answers).unwrap();
         assert_eq!(reply["id"], id, "{line}");
         assert_eq!(reply["result"]["content"][0]["text"], text, "{line}");
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn only_modern_era_supports_discovery() {
         let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"});
-        assert_eq!(reply(&ask, EchoEra::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
-        assert_eq!(reply(&ask, EchoEra::Legacy).unwrap()["error"]["code"], -32601);
-        assert_eq!(reply(&json!({"method": "notifications/initialized"}), EchoEra::Modern), None);
+        assert_eq!(response_to(&ask, EchoEra::Modern).unwrap()["result"]["supportedVersions"][0], "2026-07-28");
+        assert_eq!(response_to(&ask, EchoEra::Legacy).unwrap()["error"]["code"], -32601);
+        assert_eq!(response_to(&json!({"method": "notifications/initialized"}), EchoEra::Modern), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use wharf_client::{BoxedFuture, LocalServer, ServerEnd, Workers};
 
-use crate::echo::{EchoEra, answer};
+use crate::echo::{EchoEra, append_response};
 
 /// Answers like the echo servers, synchronously and without a thread of its own. All other cost of a call is the
 /// caller's.
@@ -11,10 +11,10 @@ pub struct InlineEcho;
 impl LocalServer for InlineEcho {
     fn serve(self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
-            let outbox = end.outbox();
+            let outbox = end.sender();
             while let Some(message) = end.receive().await {
                 let mut reply = Vec::new();
-                answer(&message.text, EchoEra::Modern, &mut reply);
+                append_response(&message.text, EchoEra::Modern, &mut reply);
                 if !reply.is_empty() {
                     outbox.send(reply);
                 }

@@ -21,10 +21,12 @@ mod server;
 mod server_kinds;
 mod template;
 
-pub use closed_loop::{block_on, drive};
+pub use closed_loop::{block_on, run_closed_loop};
 pub use inline::InlineEcho;
 pub use options::{BenchOptions, LocalServerKind, ResponseForm, RuntimeFlavour};
 pub use report::{BenchReport, BenchStopwatch, Measurements, WARM_UP, nanoseconds};
 pub use server::{HttpEchoServer, ServerTraffic};
-pub use server_kinds::{ServerKind, allow, answered, entry, good_tool, host, named, small};
+pub use server_kinds::{
+    ServerKind, allow_rule, good_tool, host_builder, server_entry, server_name, small_arguments, wait_until_answered,
+};
 pub use template::Template;

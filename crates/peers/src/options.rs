@@ -124,10 +124,10 @@ impl BenchOptions {
                 _ => return Err(format!("unknown flag {flag}")),
             }
         }
-        options.checked()
+        options.validate()
     }
 
-    fn checked(self) -> Result<Self, String> {
+    fn validate(self) -> Result<Self, String> {
         if self.conc == 0 || self.calls == Some(0) {
             return Err("--conc and --calls must be at least 1".into());
         }

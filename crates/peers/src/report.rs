@@ -16,15 +16,11 @@ pub struct BenchStopwatch {
 
 impl BenchStopwatch {
     pub fn start() -> Self {
-        Self { begun: Instant::now(), processor: processor_time() }
+        Self { begun: Instant::now(), processor: cpu_time() }
     }
 
     pub fn stop(self, latencies: Vec<u64>) -> Measurements {
-        Measurements {
-            wall: self.begun.elapsed(),
-            processor: processor_time().saturating_sub(self.processor),
-            latencies,
-        }
+        Measurements { wall: self.begun.elapsed(), processor: cpu_time().saturating_sub(self.processor), latencies }
     }
 }
 
@@ -65,15 +61,15 @@ impl BenchReport {
             calls,
             wall,
             calls as f64 / wall,
-            quantile(&latencies, 50),
-            quantile(&latencies, 99),
+            percentile_us(&latencies, 50),
+            percentile_us(&latencies, 99),
             processor.as_secs_f64() * 1e6 / calls as f64,
         );
         Self { line }
     }
 
     /// Adds the server's counts.
-    pub fn seen(mut self, ServerTraffic { connections, requests }: ServerTraffic) -> Self {
+    pub fn with_server_counts(mut self, ServerTraffic { connections, requests }: ServerTraffic) -> Self {
         self.line.truncate(self.line.len() - 1);
         self.line.push_str(&format!(r#","connections":{connections},"requests":{requests}}}"#));
         self
@@ -86,14 +82,14 @@ impl BenchReport {
 }
 
 /// Returns a percentile in microseconds, from latencies in ascending order.
-fn quantile(latencies: &[u64], percent: usize) -> f64 {
+fn percentile_us(latencies: &[u64], percent: usize) -> f64 {
     latencies[(latencies.len() - 1) * percent / 100] as f64 / 1000.0
 }
 
 /// Returns the CPU time of this process's threads, from the kernel's accounting.
 ///
 /// Read from /proc, because reading the clock through rustix crashes under valgrind, which lacks the vDSO page.
-fn processor_time() -> Duration {
+fn cpu_time() -> Duration {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let accounts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
     let nanoseconds = accounts.filter_map(|account| account.split(' ').next()?.parse::<u64>().ok());
@@ -107,8 +103,8 @@ mod tests {
     #[test]
     fn quantiles_of_a_hundred() {
         let latencies: Vec<u64> = (1..=101).map(|n| n * 1000).collect();
-        assert_eq!(quantile(&latencies, 50), 51.0);
-        assert_eq!(quantile(&latencies, 99), 100.0);
-        assert_eq!(quantile(&latencies[..1], 99), 1.0);
+        assert_eq!(percentile_us(&latencies, 50), 51.0);
+        assert_eq!(percentile_us(&latencies, 99), 100.0);
+        assert_eq!(percentile_us(&latencies[..1], 99), 1.0);
     }
 }

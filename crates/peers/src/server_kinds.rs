@@ -27,7 +27,7 @@ pub enum ServerKind {
 
 impl ServerKind {
     /// Returns the name used as the server's mode and in server names.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Missing => "missing",
@@ -40,53 +40,53 @@ impl ServerKind {
 }
 
 /// Returns a host builder with the common settings, and a rule that allows each server's tools.
-pub fn host(servers: Vec<ServerEntry>) -> HostBuilder {
-    let rules: Vec<SourcedRule> = servers.iter().map(|server| allow(&server.name, "*")).collect();
+pub fn host_builder(servers: Vec<ServerEntry>) -> HostBuilder {
+    let rules: Vec<SourcedRule> = servers.iter().map(|server| allow_rule(&server.name, "*")).collect();
     let surroundings = Environment { env: std::env::vars_os().collect(), cwd: std::env::current_dir().unwrap() };
-    Host::builder().servers(servers).rules(rules).surroundings(surroundings)
+    Host::builder().servers(servers).rules(rules).environment(surroundings)
 }
 
 /// Returns a rule that allows a tool of a server.
-pub fn allow(server: &ServerName, tool: &str) -> SourcedRule {
+pub fn allow_rule(server: &ServerName, tool: &str) -> SourcedRule {
     let rule = Rule::new(format!("mcp__{server}__{tool}"), RuleAction::Allow);
     SourcedRule { rule, origin: RuleOrigin { place: "bench:1".to_owned(), standing: RuleAuthority::User } }
 }
 
 /// Returns the entry of the `number`-th server of a kind. With `starts`, each start appends a line to that file.
-pub fn entry(program: &Path, kind: ServerKind, number: usize, starts: Option<&Path>) -> ServerEntry {
-    let name = named(kind, number);
+pub fn server_entry(program: &Path, kind: ServerKind, number: usize, starts: Option<&Path>) -> ServerEntry {
+    let name = server_name(kind, number);
     let mut spec = StdioSpec { program: program.into(), ..StdioSpec::default() };
     if kind == ServerKind::Missing {
         spec.program = program.with_file_name("no-such-program").into();
     }
-    spec.args.push(kind.word().into());
+    spec.args.push(kind.name().into());
     spec.args.extend(starts.map(|file| file.as_os_str().to_owned()));
     ServerEntry::new(name, ServerSpec::Stdio(spec))
 }
 
 /// Returns the name of the `number`-th server of a kind.
-pub fn named(kind: ServerKind, number: usize) -> ServerName {
-    ServerName::new(&format!("{}-{number}", kind.word())).unwrap()
+pub fn server_name(kind: ServerKind, number: usize) -> ServerName {
+    ServerName::new(&format!("{}-{number}", kind.name())).unwrap()
 }
 
 /// Returns the id of a tool of the `number`-th healthy server.
 pub fn good_tool(number: usize, tool: &str) -> ToolId {
-    ToolId::new(&named(ServerKind::Good, number), tool)
+    ToolId::new(&server_name(ServerKind::Good, number), tool)
 }
 
 /// Waits until each of the first `servers` healthy servers has answered a call.
-pub async fn answered(host: &Host, servers: usize) {
+pub async fn wait_until_answered(host: &Host, servers: usize) {
     let mut first = JoinSet::new();
     for number in 0..servers {
         let host = host.clone();
         first.spawn(async move {
-            host.call(&good_tool(number, "echo"), &small(), CallOptions::default()).await.unwrap();
+            host.call(&good_tool(number, "echo"), &small_arguments(), CallOptions::default()).await.unwrap();
         });
     }
     first.join_all().await;
 }
 
 /// Returns call arguments with 64 bytes of text.
-pub fn small() -> RawJson {
-    RawJson::of(&json!({ "text": "x".repeat(64) })).unwrap()
+pub fn small_arguments() -> RawJson {
+    RawJson::from_value(&json!({ "text": "x".repeat(64) })).unwrap()
 }

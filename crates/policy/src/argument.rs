@@ -35,31 +35,31 @@ impl<'a> LazyArguments<'a> {
 
     /// Returns the decoded value, or `None` if it exceeds the limits, is not JSON or has a duplicate key.
     pub fn node(&self) -> Option<&JsonNode<'a>> {
-        self.node.get_or_init(|| JsonNode::read(self.raw.get())).as_ref()
+        self.node.get_or_init(|| JsonNode::parse(self.raw.as_str())).as_ref()
     }
 }
 
 impl<'a> JsonNode<'a> {
     /// Decodes a text. Returns `None` if it exceeds the limits or is ambiguous.
-    pub fn read(text: &'a str) -> Option<Self> {
+    pub fn parse(text: &'a str) -> Option<Self> {
         if text.len() > MAX_ARGUMENT_BYTES || BOUNDS.check(text.as_bytes()).is_err() {
             return None;
         }
         let raw: &RawValue = serde_json::from_str(text).ok()?;
-        Self::of(raw).ok()
+        Self::from_raw(raw).ok()
     }
 
-    fn of(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+    fn from_raw(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
         let text = raw.get().trim();
         match text.as_bytes().first() {
             Some(b'{') => {
                 let ObjectMembers(list) = serde_json::from_str(text)?;
-                let member = |(key, value)| Ok((key, Self::of(value)?));
+                let member = |(key, value)| Ok((key, Self::from_raw(value)?));
                 list.into_iter().map(member).collect::<Result<_, _>>().map(Self::Object)
             }
             Some(b'[') => {
                 let list: Vec<&'a RawValue> = serde_json::from_str(text)?;
-                list.into_iter().map(Self::of).collect::<Result<_, _>>().map(Self::List)
+                list.into_iter().map(Self::from_raw).collect::<Result<_, _>>().map(Self::List)
             }
             Some(b'"') => serde_json::from_str(text).map(|BorrowedText(text)| Self::Text(text)),
             Some(b't' | b'f' | b'n') => Ok(Self::Word(text)),
@@ -68,7 +68,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Serializes the value as compact JSON with sorted keys.
-    pub fn canonical(&self) -> String {
+    pub fn to_canonical_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
         out
@@ -79,20 +79,20 @@ impl<'a> JsonNode<'a> {
             Self::Object(members) => {
                 let mut sorted: Vec<_> = members.iter().collect();
                 sorted.sort_by_key(|(key, _)| key);
-                list(out, ['{', '}'], sorted, |out, (key, value)| {
-                    quote(out, key);
+                write_list(out, ['{', '}'], sorted, |out, (key, value)| {
+                    write_quoted(out, key);
                     out.push(':');
                     value.write(out);
                 });
             }
-            Self::List(items) => list(out, ['[', ']'], items, |out, item| item.write(out)),
-            Self::Text(text) => quote(out, text),
+            Self::List(items) => write_list(out, ['[', ']'], items, |out, item| item.write(out)),
+            Self::Text(text) => write_quoted(out, text),
             Self::Number(text) | Self::Word(text) => out.push_str(text),
         }
     }
 }
 
-fn list<T>(
+fn write_list<T>(
     out: &mut String,
     [open, close]: [char; 2],
     items: impl IntoIterator<Item = T>,
@@ -108,7 +108,7 @@ fn list<T>(
     out.push(close);
 }
 
-fn quote(out: &mut String, text: &str) {
+fn write_quoted(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
@@ -131,10 +131,10 @@ mod tests {
             (r#"{"a":1"#, None),
             ("", None),
         ] {
-            assert_eq!(JsonNode::read(text).map(|node| node.canonical()).as_deref(), expected, "{text}");
+            assert_eq!(JsonNode::parse(text).map(|node| node.to_canonical_json()).as_deref(), expected, "{text}");
         }
         let (deep, wide) = ("[".repeat(33) + &"]".repeat(33), format!("[0{}]", ",0".repeat(20_000)));
         let long = format!("\"{}\"", "x".repeat(MAX_ARGUMENT_BYTES));
-        assert_eq!((JsonNode::read(&deep), JsonNode::read(&wide), JsonNode::read(&long)), (None, None, None));
+        assert_eq!((JsonNode::parse(&deep), JsonNode::parse(&wide), JsonNode::parse(&long)), (None, None, None));
     }
 }

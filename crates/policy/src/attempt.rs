@@ -49,7 +49,7 @@ pub enum RiskLevel {
 
 impl<'a> CallAttempt<'a> {
     /// Creates a call of a tool of one of the user's own servers, with high risk and without trust.
-    pub fn mcp(server: &'a ServerName, tool: &'a str, arguments: &'a RawJson) -> Self {
+    pub fn server_tool(server: &'a ServerName, tool: &'a str, arguments: &'a RawJson) -> Self {
         let origin = ServerOrigin::USER;
         Self {
             server: Some(server),
@@ -63,13 +63,13 @@ impl<'a> CallAttempt<'a> {
     }
 
     /// Creates a call of a tool that belongs to no server, by its plain name.
-    pub fn plain(tool: &'a str, arguments: &'a RawJson, risk: RiskLevel) -> Self {
+    pub fn builtin_tool(tool: &'a str, arguments: &'a RawJson, risk: RiskLevel) -> Self {
         let (origin, kind) = (ServerOrigin::USER, AttemptKind::Call);
         Self { server: None, origin, tool, arguments, trust: false, risk, kind }
     }
 
     /// Creates an access to a server other than a call of its tools, made by a tool with a plain name.
-    pub fn access(
+    pub fn server_access(
         (server, origin): (&'a ServerName, &'a ServerOrigin),
         tool: &'a str,
         arguments: &'a RawJson,

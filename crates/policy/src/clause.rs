@@ -47,38 +47,41 @@ struct FoldedPattern {
 impl RuleClause {
     /// Creates the clause of a rule in one of its readings.
     pub fn new(rule: &Arc<SourcedRule>, reading: &NameReading, pattern: Option<Arc<ArgumentPattern>>) -> Self {
-        let name = reading.server.literals() + reading.tool.literals();
+        let name = reading.server.literal_count() + reading.tool.literal_count();
         let scope = RuleScope::new(&rule.rule, Some(reading));
-        Self { scope, ..Self::with(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
+        Self { scope, ..Self::with_precision(rule, reading.tool.clone(), (reading.is_exact(), name), pattern) }
     }
 
     /// Creates the clause of a rule about plain names, or of the rest of such a name after a matched prefix.
     pub fn plain(rule: &Arc<SourcedRule>, rest: &str, pattern: Option<Arc<ArgumentPattern>>) -> Self {
         let tool = ToolNamePattern::new(rest);
         let is_exact = rest == rule.rule.tool && matches!(tool, ToolNamePattern::Exact(_));
-        let literals = tool.literals();
-        Self::with(rule, tool, (is_exact, literals), pattern)
+        let literals = tool.literal_count();
+        Self::with_precision(rule, tool, (is_exact, literals), pattern)
     }
 
     /// Creates the clause that replaces an unreadable rule of a project. It asks about every call of a server that is
     /// not the user's own, with the highest precedence after denies. The rule's intended denials are unknown.
-    pub fn in_doubt(rule: &SourcedRule) -> Self {
+    pub fn asking_for_unreadable(rule: &SourcedRule) -> Self {
         let rule = Arc::new(SourcedRule {
             rule: Rule { action: RuleAction::Ask, ..rule.rule.clone() },
             origin: rule.origin.clone(),
         });
-        Self { scope: RuleScope::NotUser, ..Self::with(&rule, ToolNamePattern::Any, (true, usize::MAX), None) }
+        Self {
+            scope: RuleScope::NotUser,
+            ..Self::with_precision(&rule, ToolNamePattern::Any, (true, usize::MAX), None)
+        }
     }
 
-    fn with(
+    fn with_precision(
         rule: &Arc<SourcedRule>,
         tool: ToolNamePattern,
         (exact, name): (bool, usize),
         pattern: Option<Arc<ArgumentPattern>>,
     ) -> Self {
-        let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literals());
+        let arguments = pattern.as_ref().map_or(0, |pattern| pattern.literal_count());
         let precision = ClausePrecision { exact, name, argued: pattern.is_some(), arguments };
-        let text = tool.text();
+        let text = tool.to_pattern();
         let folded = fold(&text);
         let twin = FoldedPattern { is_same: folded == text, folded: Glob::new(&folded) };
         Self { rule: rule.clone(), tool, pattern, precision, twin, scope: RuleScope::new(&rule.rule, None) }
@@ -89,7 +92,7 @@ impl RuleClause {
     }
 
     /// Reports whether the clause applies to servers of this origin.
-    pub fn reaches(&self, origin: &ServerOrigin) -> bool {
+    pub fn applies_to_origin(&self, origin: &ServerOrigin) -> bool {
         self.scope.covers(origin)
     }
 
@@ -109,33 +112,33 @@ impl RuleClause {
     }
 
     /// Reports whether the clause applies to a tool of this name, regardless of the arguments.
-    pub fn names(&self, tool: &str) -> bool {
+    pub fn matches_tool(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
     /// Reports whether the clause matches a call. Unreadable arguments match a deny or ask, but never an allow.
-    pub fn holds(&self, tool: &str, arguments: &LazyArguments<'_>) -> bool {
-        if !self.names(tool) {
+    pub fn matches_call(&self, tool: &str, arguments: &LazyArguments<'_>) -> bool {
+        if !self.matches_tool(tool) {
             return false;
         }
         let Some(pattern) = &self.pattern else { return true };
         match (self.action(), arguments.node()) {
-            (RuleAction::Allow, Some(node)) => pattern.admits(node),
+            (RuleAction::Allow, Some(node)) => pattern.matches_all(node),
             (RuleAction::Allow, None) => false,
-            (RuleAction::Ask | RuleAction::Deny, Some(node)) => pattern.meets(node),
+            (RuleAction::Ask | RuleAction::Deny, Some(node)) => pattern.matches_any(node),
             (RuleAction::Ask | RuleAction::Deny, None) => true,
         }
     }
 
     /// Reports whether a clause that does not match would match a different spelling of the call. Returns true if in
     /// doubt.
-    pub fn nearly_holds(&self, tool: &str, folded: &str, arguments: &LazyArguments<'_>) -> bool {
+    pub fn nearly_matches_call(&self, tool: &str, folded: &str, arguments: &LazyArguments<'_>) -> bool {
         let could_differ = !self.twin.is_same || folded != tool;
         let looks_alike = !folded.is_ascii() || (could_differ && self.twin.folded.matches(folded));
         match &self.pattern {
             None => looks_alike,
-            Some(_) if !looks_alike && !self.names(tool) => false,
-            Some(pattern) => arguments.node().is_none_or(|node| pattern.nearly_meets(node)),
+            Some(_) if !looks_alike && !self.matches_tool(tool) => false,
+            Some(pattern) => arguments.node().is_none_or(|node| pattern.nearly_matches_any(node)),
         }
     }
 
@@ -144,7 +147,7 @@ impl RuleClause {
     pub fn sort(list: &mut [Arc<Self>]) {
         list.sort_by_cached_key(|clause| {
             let action = clause.action();
-            let spelling = (clause.tool.text(), clause.rule.rule.pattern.clone());
+            let spelling = (clause.tool.to_pattern(), clause.rule.rule.pattern.clone());
             (action != RuleAction::Deny, Reverse(clause.precision), action == RuleAction::Allow, spelling)
         });
     }

@@ -54,11 +54,11 @@ pub enum DefinitionChangeKind {
 
 /// Compares two definitions. Ignores the order of members and the escaping of strings. A definition that is not valid
 /// JSON is compared as text.
-pub fn difference(before: &str, after: &str) -> DefinitionDiff {
+pub fn diff_definitions(before: &str, after: &str) -> DefinitionDiff {
     let mut difference = DefinitionDiff::default();
-    match (JsonNode::read(before), JsonNode::read(after)) {
+    match (JsonNode::parse(before), JsonNode::parse(after)) {
         (Some(before), Some(after)) => difference.compare("", &before, &after),
-        _ if before != after => difference.change("", before, after),
+        _ if before != after => difference.push_change("", before, after),
         _ => {}
     }
     difference
@@ -67,19 +67,23 @@ pub fn difference(before: &str, after: &str) -> DefinitionDiff {
 impl DefinitionDiff {
     fn compare(&mut self, path: &str, before: &JsonNode<'_>, after: &JsonNode<'_>) {
         match (before, after) {
-            (JsonNode::Object(old), JsonNode::Object(new)) => self.members(path, &by_key(old), &by_key(new)),
-            (JsonNode::List(old), JsonNode::List(new)) => self.members(path, &by_place(old), &by_place(new)),
+            (JsonNode::Object(old), JsonNode::Object(new)) => {
+                self.compare_members(path, &members_by_key(old), &members_by_key(new))
+            }
+            (JsonNode::List(old), JsonNode::List(new)) => {
+                self.compare_members(path, &items_by_index(old), &items_by_index(new))
+            }
             _ => {
-                let (before, after) = (before.canonical(), after.canonical());
+                let (before, after) = (before.to_canonical_json(), after.to_canonical_json());
                 if before != after {
-                    self.change(path, &before, &after);
+                    self.push_change(path, &before, &after);
                 }
             }
         }
     }
 
     /// Compares members. Both lists must be sorted by key.
-    fn members(&mut self, path: &str, old: &[DiffMember<'_>], new: &[DiffMember<'_>]) {
+    fn compare_members(&mut self, path: &str, old: &[DiffMember<'_>], new: &[DiffMember<'_>]) {
         let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
         loop {
             let order = match (old.peek(), new.peek()) {
@@ -91,20 +95,22 @@ impl DefinitionDiff {
             let (before, after) =
                 (if order.is_le() { old.next() } else { None }, if order.is_ge() { new.next() } else { None });
             match (before, after) {
-                (Some(before), Some(after)) => self.compare(&before.under(path), before.value, after.value),
-                (Some(gone), None) => {
-                    self.push(gone.under(path), DefinitionChangeKind::Removed(shown(&gone.value.canonical())))
-                }
-                (None, Some(come)) => {
-                    self.push(come.under(path), DefinitionChangeKind::Added(shown(&come.value.canonical())))
-                }
+                (Some(before), Some(after)) => self.compare(&before.path_under(path), before.value, after.value),
+                (Some(gone), None) => self.push(
+                    gone.path_under(path),
+                    DefinitionChangeKind::Removed(format_value(&gone.value.to_canonical_json())),
+                ),
+                (None, Some(come)) => self.push(
+                    come.path_under(path),
+                    DefinitionChangeKind::Added(format_value(&come.value.to_canonical_json())),
+                ),
                 (None, None) => return,
             }
         }
     }
 
-    fn change(&mut self, path: &str, before: &str, after: &str) {
-        let (before, after) = parting(before, after);
+    fn push_change(&mut self, path: &str, before: &str, after: &str) {
+        let (before, after) = excerpts_at_difference(before, after);
         self.push(path.to_owned(), DefinitionChangeKind::Changed { before, after });
     }
 
@@ -130,10 +136,10 @@ enum DiffKey<'n> {
 }
 
 impl DiffMember<'_> {
-    fn under(&self, path: &str) -> String {
+    fn path_under(&self, path: &str) -> String {
         let dot = if path.is_empty() { "" } else { "." };
         let longer = match self.key {
-            DiffKey::Name(name) => format!("{path}{dot}{}", UntrustedText::new(name).shortened(MAX_KEY_CHARS)),
+            DiffKey::Name(name) => format!("{path}{dot}{}", UntrustedText::new(name).truncate(MAX_KEY_CHARS)),
             DiffKey::Place(place) => format!("{path}[{place}]"),
         };
         // Cut the front: the end distinguishes deeply nested members.
@@ -144,29 +150,29 @@ impl DiffMember<'_> {
     }
 }
 
-fn by_key<'n>(members: &'n [(Cow<'n, str>, JsonNode<'n>)]) -> Vec<DiffMember<'n>> {
+fn members_by_key<'n>(members: &'n [(Cow<'n, str>, JsonNode<'n>)]) -> Vec<DiffMember<'n>> {
     let mut list: Vec<_> = members.iter().map(|(key, value)| DiffMember { key: DiffKey::Name(key), value }).collect();
     list.sort_by(|one, other| one.key.cmp(&other.key));
     list
 }
 
-fn by_place<'n>(items: &'n [JsonNode<'n>]) -> Vec<DiffMember<'n>> {
+fn items_by_index<'n>(items: &'n [JsonNode<'n>]) -> Vec<DiffMember<'n>> {
     items.iter().enumerate().map(|(place, value)| DiffMember { key: DiffKey::Place(place), value }).collect()
 }
 
 /// Returns both values, starting shortly before their first difference.
-fn parting(before: &str, after: &str) -> (String, String) {
+fn excerpts_at_difference(before: &str, after: &str) -> (String, String) {
     let alike = before.chars().zip(after.chars()).take_while(|(one, other)| one == other).count();
     let start = alike.saturating_sub(CONTEXT_CHARS);
     let [before, after] = [before, after].map(|text| text.chars().skip(start).collect::<String>());
     let mark = if start > 0 { "…" } else { "" };
-    (format!("{mark}{}", shown(&before)), format!("{mark}{}", shown(&after)))
+    (format!("{mark}{}", format_value(&before)), format!("{mark}{}", format_value(&after)))
 }
 
 /// Formats a value for display and appends the number of omitted characters.
-fn shown(text: &str) -> String {
+fn format_value(text: &str) -> String {
     let hidden = text.chars().count().saturating_sub(MAX_VALUE_CHARS);
-    let start = UntrustedText::new(text).shortened(MAX_VALUE_CHARS).to_string();
+    let start = UntrustedText::new(text).truncate(MAX_VALUE_CHARS).to_string();
     if hidden == 0 { start } else { format!("{start} ({hidden} more characters)") }
 }
 
@@ -215,24 +221,24 @@ mod tests {
             ("", r#"{"a":1}"#, r#"~ (definition):  → {"a":1}"#),
             (r#"{"a":1}"#, r#"{"a":1,"a":1}"#, r#"~ (definition): {"a":1} → {"a":1,"a":1}"#),
         ] {
-            assert_eq!(difference(before, after).to_string(), expected, "{before} {after}");
+            assert_eq!(diff_definitions(before, after).to_string(), expected, "{before} {after}");
         }
     }
 
     #[test]
     fn what_is_shown_is_bounded_and_where_it_differs() {
         let text = |end: &str| format!(r#"{{"description":"{}{end}"}}"#, "x".repeat(5000));
-        let told = difference(&text("good"), &text(&"evil ".repeat(1000))).to_string();
+        let told = diff_definitions(&text("good"), &text(&"evil ".repeat(1000))).to_string();
         assert!(told.contains("xgood\" → …x") && told.contains("evil") && told.contains("more characters)"), "{told}");
         assert!(told.len() < 1000);
 
         let many = (0..100).map(|n| format!("\"{n}{}\":1", "k".repeat(1000))).collect::<Vec<_>>().join(",");
-        let found = difference("{}", &format!("{{{many}}}"));
+        let found = diff_definitions("{}", &format!("{{{many}}}"));
         assert_eq!((found.changes.len(), found.omitted), (MAX_CHANGES, 60));
         assert!(found.changes.iter().all(|change| change.path.chars().count() <= MAX_KEY_CHARS + 1));
 
         let deep = |value: u8| format!("{}{value}{}", r#"{"some long key":"#.repeat(31), "}".repeat(31));
-        let found = difference(&deep(1), &deep(2));
+        let found = diff_definitions(&deep(1), &deep(2));
         assert!(found.changes[0].path.chars().count() <= MAX_PATH_CHARS + 2, "{found}");
     }
 }

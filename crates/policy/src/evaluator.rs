@@ -50,13 +50,13 @@ impl PermissionEvaluator<'_> {
     /// Checks in this order: a deny of the policy is final. A definition that differs from every approved one results
     /// in an ask, even if the policy allows the call or a grant covers it. An allow of the policy stands. A grant turns
     /// an ask of the policy into an allow. A grant for one call is used up by the decision that relies on it.
-    pub fn judge(&mut self, attempt: &CallAttempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
+    pub fn evaluate(&mut self, attempt: &CallAttempt<'_>, definition: Option<&Fingerprint>) -> CallDecision {
         let PolicyDecision { verdict, reason: why } = self.policy.decide(attempt);
         if verdict == Verdict::Deny {
             return CallDecision::Deny { why };
         }
         let (Some(server), Some(definition)) = (attempt.server, definition) else {
-            return undescribed(attempt, verdict, why);
+            return decide_without_definition(attempt, verdict, why);
         };
         let first_seen = match self.pins.state((attempt.origin, server), attempt.tool, definition) {
             PinState::Changed { approved } => return CallDecision::Ask { why, changed: Some(approved) },
@@ -66,7 +66,7 @@ impl PermissionEvaluator<'_> {
         if verdict == Verdict::Allow {
             return CallDecision::Allow { why, first_seen };
         }
-        match self.grants.spend(attempt, definition, self.now) {
+        match self.grants.consume(attempt, definition, self.now) {
             Some(lifetime) => CallDecision::Allow { why: DecisionReason::Grant(lifetime), first_seen },
             None => CallDecision::Ask { why, changed: None },
         }
@@ -74,7 +74,7 @@ impl PermissionEvaluator<'_> {
 }
 
 /// Decides without a definition. Changes cannot be detected then, which matters only for calls of a server's tools.
-fn undescribed(attempt: &CallAttempt<'_>, verdict: Verdict, why: DecisionReason) -> CallDecision {
+fn decide_without_definition(attempt: &CallAttempt<'_>, verdict: Verdict, why: DecisionReason) -> CallDecision {
     match verdict {
         Verdict::Allow if attempt.server.is_none() || attempt.kind == AttemptKind::Access => {
             CallDecision::Allow { why, first_seen: false }

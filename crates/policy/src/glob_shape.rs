@@ -9,7 +9,7 @@ pub(crate) enum GlobPiece {
 }
 
 /// Splits a pattern into elements with their byte offsets. Same syntax as [`wharf_spec::Glob`].
-pub(crate) fn pieces(text: &str) -> Vec<(usize, GlobPiece)> {
+pub(crate) fn glob_pieces(text: &str) -> Vec<(usize, GlobPiece)> {
     let mut characters = text.char_indices();
     let mut list = Vec::new();
     while let Some((at, character)) = characters.next() {
@@ -26,8 +26,8 @@ pub(crate) fn pieces(text: &str) -> Vec<(usize, GlobPiece)> {
 
 /// Reports whether `general` matches every text that `specific` matches. May return false negatives, never false
 /// positives.
-pub(crate) fn covers(general: &str, specific: &str) -> bool {
-    let (general, specific) = (pieces(general), pieces(specific));
+pub(crate) fn glob_covers(general: &str, specific: &str) -> bool {
+    let (general, specific) = (glob_pieces(general), glob_pieces(specific));
     let (mut at, mut seen) = (0, 0);
     // Backtracking point: the positions after the last run.
     let mut retry: Option<(usize, usize)> = None;
@@ -55,10 +55,10 @@ pub(crate) fn covers(general: &str, specific: &str) -> bool {
 }
 
 /// Returns the possible rests of a pattern after it has matched a prefix. Each rest is a pattern.
-pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
-    let list = pieces(pattern);
+pub(crate) fn rests_after_prefix<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
+    let list = glob_pieces(pattern);
     let mut places = vec![0];
-    skip_runs(&list, &mut places);
+    add_positions_after_runs(&list, &mut places);
     for character in beginning.chars() {
         let step = |&at: &usize| match list.get(at)?.1 {
             GlobPiece::One(wanted) => (wanted == character).then_some(at + 1),
@@ -66,7 +66,7 @@ pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
             GlobPiece::AnyRun => Some(at),
         };
         places = places.iter().filter_map(step).collect();
-        skip_runs(&list, &mut places);
+        add_positions_after_runs(&list, &mut places);
     }
     // The rest that starts at a run includes the rest that starts right after it.
     let after_run = |at: usize| at > 0 && list[at - 1].1 == GlobPiece::AnyRun;
@@ -74,7 +74,7 @@ pub(crate) fn rests<'a>(pattern: &'a str, beginning: &str) -> Vec<&'a str> {
 }
 
 /// Adds the positions after runs, which may be empty, then sorts and removes duplicates.
-fn skip_runs(list: &[(usize, GlobPiece)], places: &mut Vec<usize>) {
+fn add_positions_after_runs(list: &[(usize, GlobPiece)], places: &mut Vec<usize>) {
     let mut next = 0;
     while let Some(&at) = places.get(next) {
         next += 1;
@@ -111,7 +111,7 @@ mod tests {
             ("", "a", false),
             ("a*b*c", "ab*bc", true),
         ] {
-            assert_eq!(covers(general, specific), expected, "{general} over {specific}");
+            assert_eq!(glob_covers(general, specific), expected, "{general} over {specific}");
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
             ("Bash", &[]),
             ("mcp__y*", &[]),
         ] {
-            assert_eq!(rests(pattern, "mcp__x__"), expected, "{pattern}");
+            assert_eq!(rests_after_prefix(pattern, "mcp__x__"), expected, "{pattern}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Grant {
 pub enum GrantScope {
     /// Any arguments.
     Any,
-    /// Only these arguments, as normalized by [`GrantScope::exactly`].
+    /// Only these arguments, as normalized by [`GrantScope::from_arguments`].
     Exactly(RawJson),
 }
 
@@ -49,15 +49,16 @@ pub enum GrantLifetime {
     Once,
     /// Until the program exits.
     Session,
-    /// Permanent. To be stored as a rule, see [`Grant::as_rule`].
+    /// Permanent. To be stored as a rule, see [`Grant::to_rule`].
     Always,
 }
 
 impl GrantScope {
     /// Creates a scope of exactly these arguments. Ignores the order of members and the escaping of strings. Arguments
     /// that cannot be decoded are compared as text.
-    pub fn exactly(arguments: &RawJson) -> Self {
-        let canonical = JsonNode::read(arguments.get()).map(|node| RawJson::known(node.canonical()));
+    pub fn from_arguments(arguments: &RawJson) -> Self {
+        let canonical =
+            JsonNode::parse(arguments.as_str()).map(|node| RawJson::new_unchecked(node.to_canonical_json()));
         Self::Exactly(canonical.unwrap_or_else(|| arguments.clone()))
     }
 }
@@ -67,14 +68,14 @@ impl Grant {
     ///
     /// # Errors
     /// Returns [`RuleWriteError`] if no rule expresses the grant.
-    pub fn as_rule(&self, servers: &[ServerName]) -> Result<Rule, RuleWriteError> {
+    pub fn to_rule(&self, servers: &[ServerName]) -> Result<Rule, RuleWriteError> {
         match self.arguments {
-            GrantScope::Any => Rule::naming(&self.tool, RuleAction::Allow, servers)?.of_origin(&self.origin),
+            GrantScope::Any => Rule::for_tool(&self.tool, RuleAction::Allow, servers)?.with_origin(&self.origin),
             GrantScope::Exactly(_) => Err(RuleWriteError::Arguments),
         }
     }
 
-    fn holds(&self, definition: &Fingerprint, now: Instant) -> bool {
+    fn is_valid_for(&self, definition: &Fingerprint, now: Instant) -> bool {
         self.definition == *definition && self.until.is_none_or(|end| now < end)
     }
 }
@@ -100,12 +101,17 @@ impl GrantSet {
     }
 
     /// Returns the lifetime of the grant that covers an attempt. If there are several, the longest lifetime.
-    pub fn covers(&self, attempt: &CallAttempt<'_>, definition: &Fingerprint, now: Instant) -> Option<GrantLifetime> {
+    pub fn lifetime_for(
+        &self,
+        attempt: &CallAttempt<'_>,
+        definition: &Fingerprint,
+        now: Instant,
+    ) -> Option<GrantLifetime> {
         Some(self.find(attempt, definition, now)?.1)
     }
 
-    /// Like [`GrantSet::covers`], for a call that is made now. Uses up a grant for one call.
-    pub fn spend(
+    /// Like [`GrantSet::lifetime_for`], for a call that is made now. Uses up a grant for one call.
+    pub fn consume(
         &mut self,
         attempt: &CallAttempt<'_>,
         definition: &Fingerprint,
@@ -121,12 +127,12 @@ impl GrantSet {
     }
 
     /// Forgets the grants for one call of a server. A restarted server may differ from the one that the user saw.
-    pub fn forget_once(&mut self, server: &ServerName) {
+    pub fn forget_single_use(&mut self, server: &ServerName) {
         self.retain(server, |grant| grant.lifetime != GrantLifetime::Once);
     }
 
     /// Forgets the permanent grants. For use once they are stored as rules.
-    pub fn forget_always(&mut self) {
+    pub fn forget_permanent(&mut self) {
         let tools = self.servers.values_mut().flat_map(HashMap::values_mut);
         tools.for_each(|grants| grants.retain(|grant| grant.lifetime != GrantLifetime::Always));
     }
@@ -150,9 +156,9 @@ impl GrantSet {
     ) -> Option<(usize, GrantLifetime)> {
         let list = self.servers.get(attempt.server?)?.get(attempt.tool)?;
         // Computed at most once, and only if a grant is limited to certain arguments.
-        let exactly = LazyCell::new(|| GrantScope::exactly(attempt.arguments));
+        let exactly = LazyCell::new(|| GrantScope::from_arguments(attempt.arguments));
         let fits = |grant: &Grant| grant.arguments == GrantScope::Any || grant.arguments == *exactly;
-        let holds = |grant: &Grant| grant.origin == *attempt.origin && grant.holds(definition, now);
+        let holds = |grant: &Grant| grant.origin == *attempt.origin && grant.is_valid_for(definition, now);
         let holding = list.iter().enumerate().filter(|(_, grant)| holds(grant) && fits(grant));
         holding.map(|(at, grant)| (at, grant.lifetime)).max_by_key(|(_, lifetime)| match lifetime {
             GrantLifetime::Once => 0,
@@ -200,9 +206,9 @@ mod tests {
             ("{}", "[]", false),
         ] {
             let mut grants = GrantSet::default();
-            grants.add(grant(GrantScope::exactly(&raw(granted)), GrantLifetime::Session));
+            grants.add(grant(GrantScope::from_arguments(&raw(granted)), GrantLifetime::Session));
             let arguments = raw(attempted);
-            let found = grants.covers(&CallAttempt::mcp(&server, "push", &arguments), &SEEN, now);
+            let found = grants.lifetime_for(&CallAttempt::server_tool(&server, "push", &arguments), &SEEN, now);
             assert_eq!(found.is_some(), expected, "{granted} {attempted}");
         }
     }
@@ -210,34 +216,34 @@ mod tests {
     #[test]
     fn a_grant_holds_as_long_as_it_says_and_for_nothing_else() {
         let (server, now, arguments) = (server(), Instant::now(), raw("{}"));
-        let attempt = CallAttempt::mcp(&server, "push", &arguments);
+        let attempt = CallAttempt::server_tool(&server, "push", &arguments);
         let mut grants = GrantSet::default();
         grants.add(grant(GrantScope::Any, GrantLifetime::Once));
-        assert_eq!(grants.covers(&attempt, &Fingerprint([2; 32]), now), None);
-        assert_eq!(grants.covers(&CallAttempt::mcp(&server, "Push", &arguments), &SEEN, now), None);
-        assert_eq!(grants.covers(&CallAttempt { server: None, ..attempt }, &SEEN, now), None);
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Once));
-        assert_eq!(grants.spend(&attempt, &SEEN, now), None);
+        assert_eq!(grants.lifetime_for(&attempt, &Fingerprint([2; 32]), now), None);
+        assert_eq!(grants.lifetime_for(&CallAttempt::server_tool(&server, "Push", &arguments), &SEEN, now), None);
+        assert_eq!(grants.lifetime_for(&CallAttempt { server: None, ..attempt }, &SEEN, now), None);
+        assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Once));
+        assert_eq!(grants.consume(&attempt, &SEEN, now), None);
 
         let minutes = |count: u64| now + Duration::from_secs(60 * count);
         grants.add(Grant { until: Some(minutes(5)), ..grant(GrantScope::Any, GrantLifetime::Once) });
-        assert_eq!(grants.covers(&attempt, &SEEN, minutes(4)), Some(GrantLifetime::Once));
-        assert_eq!(grants.covers(&attempt, &SEEN, minutes(5)), None);
+        assert_eq!(grants.lifetime_for(&attempt, &SEEN, minutes(4)), Some(GrantLifetime::Once));
+        assert_eq!(grants.lifetime_for(&attempt, &SEEN, minutes(5)), None);
 
         grants.add(grant(GrantScope::Any, GrantLifetime::Session));
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Session));
-        grants.forget_once(&server);
-        assert_eq!(grants.spend(&attempt, &SEEN, now), Some(GrantLifetime::Session));
+        assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Session));
+        grants.forget_single_use(&server);
+        assert_eq!(grants.consume(&attempt, &SEEN, now), Some(GrantLifetime::Session));
         grants.forget(&server);
-        assert_eq!(grants.spend(&attempt, &SEEN, now), None);
+        assert_eq!(grants.consume(&attempt, &SEEN, now), None);
     }
 
     #[test]
     fn only_a_grant_for_any_arguments_is_a_rule() {
         let always = grant(GrantScope::Any, GrantLifetime::Always);
         let rule = Rule::new("mcp__git__push", RuleAction::Allow);
-        assert_eq!(always.as_rule(&[server()]), Ok(rule));
-        let exact = grant(GrantScope::exactly(&raw("{}")), GrantLifetime::Always);
-        assert_eq!(exact.as_rule(&[server()]), Err(RuleWriteError::Arguments));
+        assert_eq!(always.to_rule(&[server()]), Ok(rule));
+        let exact = grant(GrantScope::from_arguments(&raw("{}")), GrantLifetime::Always);
+        assert_eq!(exact.to_rule(&[server()]), Err(RuleWriteError::Arguments));
     }
 }

@@ -29,7 +29,7 @@ mod pattern;
 mod target;
 
 pub use attempt::{AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, Verdict};
-pub use definition_diff::{DefinitionChange, DefinitionChangeKind, DefinitionDiff, difference};
+pub use definition_diff::{DefinitionChange, DefinitionChangeKind, DefinitionDiff, diff_definitions};
 pub use evaluator::{CallDecision, PermissionEvaluator};
 pub use grant::{Grant, GrantLifetime, GrantScope, GrantSet};
 pub use pin::{PinLimitReached, PinSet, PinState};

@@ -6,14 +6,14 @@ const MAX_DIGITS: i64 = 64;
 /// Returns every spelling of a number: as sent, in plain decimal, and as a parser with 64-bit floats reads it.
 pub(crate) fn spellings(text: &str) -> Vec<String> {
     let mut list = vec![text.to_owned()];
-    list.extend(plain(text));
+    list.extend(plain_decimal(text));
     list.extend(text.parse::<f64>().ok().map(|float| if float == 0.0 { "0".to_owned() } else { float.to_string() }));
     list.dedup();
     list
 }
 
 /// Returns the exact value without exponent and superfluous zeros, or `None` if it is too long.
-fn plain(text: &str) -> Option<String> {
+fn plain_decimal(text: &str) -> Option<String> {
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -24,11 +24,11 @@ fn plain(text: &str) -> Option<String> {
     }
     let leading = i64::try_from(digits.len() - trimmed.len()).ok()?;
     let point = i64::try_from(whole.len()).ok()?.checked_add(exponent.parse().ok()?)?.checked_sub(leading)?;
-    Some(format!("{sign}{}", with_point(trimmed.trim_end_matches('0'), point)?))
+    Some(format!("{sign}{}", insert_decimal_point(trimmed.trim_end_matches('0'), point)?))
 }
 
 /// Inserts the decimal point after `point` digits, with zeros added before or after the digits as needed.
-fn with_point(digits: &str, point: i64) -> Option<String> {
+fn insert_decimal_point(digits: &str, point: i64) -> Option<String> {
     let count = i64::try_from(digits.len()).ok()?;
     if count > MAX_DIGITS || !(-MAX_DIGITS..=MAX_DIGITS).contains(&point) {
         return None;

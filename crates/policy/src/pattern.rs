@@ -46,7 +46,7 @@ impl ArgumentPattern {
         if text.len() > MAX_PATTERN_BYTES {
             return Err(RuleProblemKind::BadPattern("the pattern is too long"));
         }
-        let keyed = match key(text) {
+        let keyed = match parse_key(text) {
             Some((path, _)) if path.iter().any(String::is_empty) => {
                 return Err(RuleProblemKind::BadPattern("the pattern has an empty key before `=`"));
             }
@@ -57,40 +57,42 @@ impl ArgumentPattern {
     }
 
     /// Reports whether any selected value matches, as a strict rule requires.
-    pub fn meets(&self, arguments: &JsonNode<'_>) -> bool {
-        self.some(arguments, |pattern, text| pattern.glob.matches(text))
+    pub fn matches_any(&self, arguments: &JsonNode<'_>) -> bool {
+        self.any_value_matches(arguments, |pattern, text| pattern.glob.matches(text))
     }
 
     /// Reports whether any selected value matches if case and width are ignored.
-    pub fn nearly_meets(&self, arguments: &JsonNode<'_>) -> bool {
-        self.some(arguments, |pattern, text| pattern.folded.matches(&fold(text)))
+    pub fn nearly_matches_any(&self, arguments: &JsonNode<'_>) -> bool {
+        self.any_value_matches(arguments, |pattern, text| pattern.folded.matches(&fold(text)))
     }
 
     /// Reports whether the selected values exist and all match, as an allow rule requires.
-    pub fn admits(&self, arguments: &JsonNode<'_>) -> bool {
+    pub fn matches_all(&self, arguments: &JsonNode<'_>) -> bool {
         let Some(KeyedPattern { path, value }) = &self.keyed else {
-            return all(arguments, &|text| self.whole.glob.matches(text));
+            return all_scalars_match(arguments, &|text| self.whole.glob.matches(text));
         };
-        let chosen = chosen(arguments, path);
+        let chosen = select_values(arguments, path);
         let is_there = chosen.iter().any(|choice| choice.exact);
-        is_there && chosen.iter().all(|choice| all(choice.node, &|text| value.glob.matches(text)))
+        is_there && chosen.iter().all(|choice| all_scalars_match(choice.node, &|text| value.glob.matches(text)))
     }
 
     /// Returns the number of literal characters.
-    pub fn literals(&self) -> usize {
+    pub fn literal_count(&self) -> usize {
         match &self.keyed {
             Some(KeyedPattern { path, value }) => {
-                path.iter().map(|key| key.chars().count()).sum::<usize>() + value.glob.literals()
+                path.iter().map(|key| key.chars().count()).sum::<usize>() + value.glob.literal_count()
             }
-            None => self.whole.glob.literals(),
+            None => self.whole.glob.literal_count(),
         }
     }
 
-    fn some(&self, arguments: &JsonNode<'_>, matches: impl Fn(&ValuePattern, &str) -> bool) -> bool {
+    fn any_value_matches(&self, arguments: &JsonNode<'_>, matches: impl Fn(&ValuePattern, &str) -> bool) -> bool {
         let by_key = self.keyed.as_ref().is_some_and(|KeyedPattern { path, value }| {
-            chosen(arguments, path).iter().any(|choice| any(choice.node, &|text| matches(value, text)))
+            select_values(arguments, path)
+                .iter()
+                .any(|choice| any_scalar_matches(choice.node, &|text| matches(value, text)))
         });
-        by_key || any(arguments, &|text| matches(&self.whole, text))
+        by_key || any_scalar_matches(arguments, &|text| matches(&self.whole, text))
     }
 }
 
@@ -102,7 +104,7 @@ impl ValuePattern {
 
 /// Splits a pattern at the first `=` into the key, split at its dots, and the rest. Returns `None` if the text before
 /// it has characters other than letters, digits, `_`, `-`, `$`, `@` and escaped ones.
-fn key(text: &str) -> Option<(Vec<String>, &str)> {
+fn parse_key(text: &str) -> Option<(Vec<String>, &str)> {
     let mut path = vec![String::new()];
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
@@ -130,21 +132,26 @@ struct SelectedValue<'n, 'a> {
 
 /// Returns every value that a server may read under a key. Descends into lists, ignores case and width, and tries `a.b`
 /// as a single key as well.
-fn chosen<'n, 'a>(node: &'n JsonNode<'a>, path: &[String]) -> Vec<SelectedValue<'n, 'a>> {
+fn select_values<'n, 'a>(node: &'n JsonNode<'a>, path: &[String]) -> Vec<SelectedValue<'n, 'a>> {
     let mut found = Vec::new();
-    choose(node, path, true, &mut found);
+    collect_selected_values(node, path, true, &mut found);
     found
 }
 
-fn choose<'n, 'a>(node: &'n JsonNode<'a>, path: &[String], exact: bool, found: &mut Vec<SelectedValue<'n, 'a>>) {
+fn collect_selected_values<'n, 'a>(
+    node: &'n JsonNode<'a>,
+    path: &[String],
+    exact: bool,
+    found: &mut Vec<SelectedValue<'n, 'a>>,
+) {
     match node {
         _ if path.is_empty() => found.push(SelectedValue { node, exact }),
-        JsonNode::List(items) => items.iter().for_each(|item| choose(item, path, exact, found)),
+        JsonNode::List(items) => items.iter().for_each(|item| collect_selected_values(item, path, exact, found)),
         JsonNode::Object(members) => {
             for taken in 1..=path.len() {
                 let key = if taken == 1 { Cow::Borrowed(&*path[0]) } else { Cow::Owned(path[..taken].join(".")) };
                 for (name, value) in members.iter().filter(|(name, _)| same_key(name, &key)) {
-                    choose(value, &path[taken..], exact && *name == key, found);
+                    collect_selected_values(value, &path[taken..], exact && *name == key, found);
                 }
             }
         }
@@ -153,21 +160,23 @@ fn choose<'n, 'a>(node: &'n JsonNode<'a>, path: &[String], exact: bool, found: &
 }
 
 /// Reports whether any spelling of any scalar value inside matches.
-fn any(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+fn any_scalar_matches(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
     match node {
-        JsonNode::Object(members) if !members.is_empty() => members.iter().any(|(_, value)| any(value, matches)),
-        JsonNode::List(items) if !items.is_empty() => items.iter().any(|item| any(item, matches)),
+        JsonNode::Object(members) if !members.is_empty() => {
+            members.iter().any(|(_, value)| any_scalar_matches(value, matches))
+        }
+        JsonNode::List(items) if !items.is_empty() => items.iter().any(|item| any_scalar_matches(item, matches)),
         JsonNode::Number(text) => spellings(text).iter().any(|text| matches(text)),
-        single => matches(text_of(single)),
+        single => matches(scalar_text(single)),
     }
 }
 
 /// Reports whether all spellings of all scalar values inside match.
-fn all(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
-    !any(node, &|text: &str| !matches(text))
+fn all_scalars_match(node: &JsonNode<'_>, matches: &impl Fn(&str) -> bool) -> bool {
+    !any_scalar_matches(node, &|text: &str| !matches(text))
 }
 
-fn text_of<'n>(single: &'n JsonNode<'_>) -> &'n str {
+fn scalar_text<'n>(single: &'n JsonNode<'_>) -> &'n str {
     match single {
         JsonNode::Text(text) => text,
         JsonNode::Number(text) | JsonNode::Word(text) => text,
@@ -182,8 +191,8 @@ mod tests {
 
     /// Checks the result for a strict rule, for a strict rule that ignores case, and for an allow rule.
     fn check(pattern: &str, arguments: &str, expected: [bool; 3]) {
-        let (parsed, node) = (ArgumentPattern::parse(pattern).unwrap(), JsonNode::read(arguments).unwrap());
-        let found = [parsed.meets(&node), parsed.nearly_meets(&node), parsed.admits(&node)];
+        let (parsed, node) = (ArgumentPattern::parse(pattern).unwrap(), JsonNode::parse(arguments).unwrap());
+        let found = [parsed.matches_any(&node), parsed.nearly_matches_any(&node), parsed.matches_all(&node)];
         assert_eq!(found, expected, "{pattern} on {arguments}");
     }
 

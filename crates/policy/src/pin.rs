@@ -74,7 +74,7 @@ impl PinSet {
     }
 
     /// Like [`PinSet::state`], with a [`ToolId`].
-    pub fn standing(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
+    pub fn tool_state(&self, origin: &ServerOrigin, tool: &ToolId, definition: &Fingerprint) -> PinState {
         self.state((origin, &tool.server), &tool.tool, definition)
     }
 
@@ -111,7 +111,7 @@ impl PinSet {
             let ours = self.origins.entry(origin.clone()).or_default().entry(server.clone()).or_default();
             for (tool, pin) in theirs {
                 if ours.len() < MAX_PINNED_TOOLS || ours.contains_key(tool) {
-                    ours.entry(tool.clone()).or_insert_with(|| pin.clone()).take_in(pin);
+                    ours.entry(tool.clone()).or_insert_with(|| pin.clone()).merge_fingerprints(pin);
                 }
             }
         }
@@ -138,7 +138,7 @@ impl PinSet {
 }
 
 impl ToolPin {
-    fn take_in(&mut self, other: &Self) {
+    fn merge_fingerprints(&mut self, other: &Self) {
         let more = other.fingerprints.iter().filter(|known| !self.fingerprints.contains(known));
         let more: Vec<Fingerprint> = more.copied().collect();
         self.fingerprints.extend(more);
@@ -181,8 +181,8 @@ impl From<PinSet> for PinDocument {
         let mut document = Self { schema: USER_SCHEMA, servers: BTreeMap::new(), files: BTreeMap::new() };
         for (origin, servers) in pins.origins {
             match origin.file().map(Path::to_str) {
-                None => document.servers = entries(servers),
-                Some(Some(file)) => drop(document.files.insert(file.to_owned(), entries(servers))),
+                None => document.servers = to_entries(servers),
+                Some(Some(file)) => drop(document.files.insert(file.to_owned(), to_entries(servers))),
                 // A path that is not UTF-8 cannot be stored: approvals of its tools end with the process.
                 Some(None) => {}
             }
@@ -194,7 +194,7 @@ impl From<PinSet> for PinDocument {
     }
 }
 
-fn entries(servers: ServerPins) -> ServerPinEntries {
+fn to_entries(servers: ServerPins) -> ServerPinEntries {
     let entry = |(tool, pin): (Arc<str>, ToolPin)| {
         (tool.to_string(), PinEntry { definition: pin.definition.to_string(), fingerprints: pin.fingerprints })
     };
@@ -209,16 +209,16 @@ impl TryFrom<PinDocument> for PinSet {
         if !(USER_SCHEMA..=SCHEMA_WITH_FILES).contains(&document.schema) {
             return Err(InvalidPinDocument::Schema(document.schema));
         }
-        let mut origins = HashMap::from([(ServerOrigin::User, servers(document.servers)?)]);
+        let mut origins = HashMap::from([(ServerOrigin::User, from_entries(document.servers)?)]);
         for (file, entries) in document.files {
-            origins.insert(ServerOrigin::File(Arc::from(Path::new(&file))), servers(entries)?);
+            origins.insert(ServerOrigin::File(Arc::from(Path::new(&file))), from_entries(entries)?);
         }
         origins.retain(|_, servers| !servers.is_empty());
         Ok(Self { origins })
     }
 }
 
-fn servers(entries: ServerPinEntries) -> Result<ServerPins, InvalidServerName> {
+fn from_entries(entries: ServerPinEntries) -> Result<ServerPins, InvalidServerName> {
     let pin = |(tool, entry): (String, PinEntry)| {
         (tool.into(), ToolPin { definition: entry.definition.into(), fingerprints: entry.fingerprints })
     };
@@ -249,16 +249,16 @@ mod tests {
     #[test]
     fn what_was_approved_stays_known() {
         let mut pins = PinSet::default();
-        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::New);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::New);
         pins.approve((ServerOrigin::User, tool("a")), print(1), "one").unwrap();
-        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(USER, &tool("a"), &print(2)), changed("one"));
-        assert_eq!(pins.standing(USER, &tool("A"), &print(2)), PinState::New);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(2)), changed("one"));
+        assert_eq!(pins.tool_state(USER, &tool("A"), &print(2)), PinState::New);
         pins.approve((ServerOrigin::User, tool("a")), print(2), "two").unwrap();
-        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(USER, &tool("a"), &print(3)), changed("two"));
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(3)), changed("two"));
         pins.forget(USER, &tool("a"));
-        assert_eq!(pins.standing(USER, &tool("a"), &print(3)), PinState::New);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(3)), PinState::New);
     }
 
     #[test]
@@ -267,16 +267,16 @@ mod tests {
         for byte in 0..=8 {
             pins.approve((ServerOrigin::User, tool("a")), print(byte), "x").unwrap();
         }
-        assert_eq!(pins.standing(USER, &tool("a"), &print(1)), PinState::Known);
-        assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed("x"));
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(0)), changed("x"));
         pins.approve((ServerOrigin::User, tool("a")), print(9), &"x".repeat(MAX_DEFINITION_BYTES + 1)).unwrap();
-        assert_eq!(pins.standing(USER, &tool("a"), &print(0)), changed(""));
+        assert_eq!(pins.tool_state(USER, &tool("a"), &print(0)), changed(""));
         for n in 1..MAX_PINNED_TOOLS {
             pins.approve((ServerOrigin::User, tool(&n.to_string())), print(1), "").unwrap();
         }
         assert_eq!(pins.approve((ServerOrigin::User, tool("b")), print(1), ""), Err(PinLimitReached(tool("b").server)));
         assert_eq!(pins.approve((ServerOrigin::User, tool("a")), print(1), ""), Ok(()));
-        assert_eq!(pins.standing(USER, &tool("1"), &print(2)), changed(""));
+        assert_eq!(pins.tool_state(USER, &tool("1"), &print(2)), changed(""));
     }
 
     #[test]
@@ -294,15 +294,15 @@ mod tests {
             ("b", 3, PinState::Known),
             ("c", 1, PinState::New),
         ] {
-            assert_eq!(ours.standing(USER, &tool(name), &print(byte)), expected, "{name} {byte}");
+            assert_eq!(ours.tool_state(USER, &tool(name), &print(byte)), expected, "{name} {byte}");
         }
         (10..20).for_each(|byte| theirs.approve((ServerOrigin::User, tool("a")), print(byte), "").unwrap());
         ours.merge(&theirs);
-        assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
         assert_eq!(ours.origins[USER][&tool("a").server]["a"].fingerprints.len(), MAX_DEFINITIONS);
         ours.drop_definitions();
-        assert_eq!(ours.standing(USER, &tool("a"), &print(1)), PinState::Known);
-        assert_eq!(ours.standing(USER, &tool("a"), &print(99)), changed(""));
+        assert_eq!(ours.tool_state(USER, &tool("a"), &print(1)), PinState::Known);
+        assert_eq!(ours.tool_state(USER, &tool("a"), &print(99)), changed(""));
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             (file("/p/.mcp.json"), 1, changed("project")),
             (file("/q/.mcp.json"), 1, PinState::New),
         ] {
-            assert_eq!(merged.standing(&origin, &tool("a"), &print(byte)), expected, "{origin:?} {byte}");
+            assert_eq!(merged.tool_state(&origin, &tool("a"), &print(byte)), expected, "{origin:?} {byte}");
         }
     }
 }

@@ -10,9 +10,9 @@ use wharf_spec::{ServerName, ServerOrigin, ToolId};
 use crate::argument::LazyArguments;
 use crate::clause::RuleClause;
 use crate::fold::with_folded;
-use crate::glob_shape::{covers, rests};
+use crate::glob_shape::{glob_covers, rests_after_prefix};
 use crate::pattern::ArgumentPattern;
-use crate::target::{NameReading, RuleTarget, admitted};
+use crate::target::{NameReading, RuleTarget, unambiguous_reading};
 use crate::{
     AttemptKind, CallAttempt, DecisionReason, PolicyDecision, RiskLevel, RuleAction, RuleAuthority, RuleProblem,
     RuleProblemKind, SourcedRule, Verdict,
@@ -49,13 +49,13 @@ impl Policy {
         for (index, rule) in rules.into_iter().enumerate() {
             policy.add(index, Arc::new(rule), servers);
         }
-        policy.report_idle(servers);
+        policy.report_ineffective_rules(servers);
         policy.problems.sort_by_key(|problem| problem.index);
-        let doubts = || policy.doubts.iter().map(|rule| RuleClause::in_doubt(rule));
+        let doubts = || policy.doubts.iter().map(|rule| RuleClause::asking_for_unreadable(rule));
         let clauses_for =
-            |server| sorted(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)).chain(doubts()));
+            |server| sort_clauses(policy.rules.iter().flat_map(|rule| rule.clauses_for(server)).chain(doubts()));
         policy.servers = servers.iter().map(|server| (server.clone(), clauses_for(server))).collect();
-        policy.plain = sorted(policy.rules.iter().filter_map(CompiledRule::plain_clause));
+        policy.plain = sort_clauses(policy.rules.iter().filter_map(CompiledRule::plain_clause));
         policy
     }
 
@@ -70,25 +70,27 @@ impl Policy {
     /// that the rules were not compiled for, no allow rule applies.
     pub fn decide(&self, attempt: &CallAttempt<'_>) -> PolicyDecision {
         match (attempt.server, attempt.kind) {
-            (None, _) => decide_by(&self.plain, attempt),
-            (Some(server), AttemptKind::Call) => decide_by(&self.clauses_of(server), attempt),
+            (None, _) => decide_by_clauses(&self.plain, attempt),
+            (Some(server), AttemptKind::Call) => decide_by_clauses(&self.clauses_of(server), attempt),
             (Some(server), AttemptKind::Access) => {
-                let denies = self.whole_denies(server);
+                let denies = self.server_wide_denies(server);
                 let mut clauses: Vec<_> = denies.into_iter().chain(self.plain.iter().cloned()).collect();
                 RuleClause::sort(&mut clauses);
-                decide_by(&clauses, attempt)
+                decide_by_clauses(&clauses, attempt)
             }
         }
     }
 
     /// Returns the rule that denies everything a server of this origin offers: tools, resources and prompts.
-    pub fn denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
-        let mut denies = self.whole_denies(server).into_iter();
-        denies.find(|clause| clause.has_no_pattern() && clause.reaches(origin)).map(|clause| clause.rule.clone())
+    pub fn server_denial(&self, server: &ServerName, origin: &ServerOrigin) -> Option<Arc<SourcedRule>> {
+        let mut denies = self.server_wide_denies(server).into_iter();
+        denies
+            .find(|clause| clause.has_no_pattern() && clause.applies_to_origin(origin))
+            .map(|clause| clause.rule.clone())
     }
 
     /// Returns the denies that apply to every tool of a server.
-    fn whole_denies(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
+    fn server_wide_denies(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
         let is_whole = |clause: &&Arc<RuleClause>| clause.action() == RuleAction::Deny && clause.names_every_tool();
         self.clauses_of(server).iter().filter(is_whole).cloned().collect()
     }
@@ -101,27 +103,27 @@ impl Policy {
     }
 
     /// Returns the allow rules that apply to tools of a server of this origin. Another rule may still ask or deny.
-    pub fn allows(&self, server: &ServerName, origin: &ServerOrigin) -> Vec<Arc<SourcedRule>> {
+    pub fn allow_rules_for(&self, server: &ServerName, origin: &ServerOrigin) -> Vec<Arc<SourcedRule>> {
         let clauses = self.servers.get(server).into_iter().flatten();
-        let allows = clauses.filter(|clause| clause.action() == RuleAction::Allow && clause.reaches(origin));
+        let allows = clauses.filter(|clause| clause.action() == RuleAction::Allow && clause.applies_to_origin(origin));
         allows.map(|clause| clause.rule.clone()).collect()
     }
 
     /// Returns a problem for each rule about a configured server that matches none of these tools. `tools` must be
     /// complete, or rules for tools that are not listed yet are reported as well.
-    pub fn unmatched(&self, tools: &[ToolId]) -> Vec<RuleProblem> {
+    pub fn find_unmatched_rules(&self, tools: &[ToolId]) -> Vec<RuleProblem> {
         let mut idle: Vec<&CompiledRule> =
             self.rules.iter().filter(|rule| matches!(rule.target, RuleTarget::Mcp(_))).collect();
         idle.retain(|rule| !self.problems.iter().any(|problem| problem.index == rule.index));
-        idle.retain(|rule| !tools.iter().any(|tool| rule.names(tool)));
-        idle.into_iter().map(|rule| rule.problem(RuleProblemKind::NoTool)).collect()
+        idle.retain(|rule| !tools.iter().any(|tool| rule.matches_tool(tool)));
+        idle.into_iter().map(|rule| rule.to_problem(RuleProblemKind::NoTool)).collect()
     }
 
     fn add(&mut self, index: usize, rule: Arc<SourcedRule>, servers: &[ServerName]) {
         let mut compiled = CompiledRule { index, rule, target: RuleTarget::Plain, pattern: None };
         let found = compiled.read(servers);
-        self.problems.extend(found.iter().map(|kind| compiled.problem(kind.clone())));
-        if found.iter().all(|kind| compiled.survives(kind)) {
+        self.problems.extend(found.iter().map(|kind| compiled.to_problem(kind.clone())));
+        if found.iter().all(|kind| compiled.is_tolerable(kind)) {
             self.rules.push(compiled);
         } else if compiled.rule.origin.standing == RuleAuthority::Project
             && found.iter().any(RuleProblemKind::is_unreadable)
@@ -131,44 +133,45 @@ impl Policy {
     }
 
     /// Reports the rules that can never match and those that are always overruled.
-    fn report_idle(&mut self, servers: &[ServerName]) {
+    fn report_ineffective_rules(&mut self, servers: &[ServerName]) {
         for rule in &self.rules {
             let kind = match &rule.target {
                 // A server that is defined in a file is not configured in every directory.
                 RuleTarget::Mcp(readings)
-                    if rule.rule.rule.defined_in.is_none() && !readings.iter().any(|reading| reading.fits(servers)) =>
+                    if rule.rule.rule.defined_in.is_none()
+                        && !readings.iter().any(|reading| reading.matches_any_server(servers)) =>
                 {
                     RuleProblemKind::NoServer
                 }
-                _ => match self.rules.iter().find(|other| other.goes_before(rule, servers)) {
+                _ => match self.rules.iter().find(|other| other.overrules(rule, servers)) {
                     Some(other) => RuleProblemKind::Shadowed(other.rule.clone()),
                     None => continue,
                 },
             };
-            self.problems.push(rule.problem(kind));
+            self.problems.push(rule.to_problem(kind));
         }
     }
 
     /// Returns all clauses for a server except the allows.
     fn strict_clauses_for(&self, server: &ServerName) -> Vec<Arc<RuleClause>> {
         let strict = self.rules.iter().filter(|rule| rule.rule.rule.action != RuleAction::Allow);
-        let doubts = self.doubts.iter().map(|rule| RuleClause::in_doubt(rule));
-        sorted(strict.flat_map(|rule| rule.clauses_for(server)).chain(doubts))
+        let doubts = self.doubts.iter().map(|rule| RuleClause::asking_for_unreadable(rule));
+        sort_clauses(strict.flat_map(|rule| rule.clauses_for(server)).chain(doubts))
     }
 }
 
-fn sorted(clauses: impl Iterator<Item = RuleClause>) -> Vec<Arc<RuleClause>> {
+fn sort_clauses(clauses: impl Iterator<Item = RuleClause>) -> Vec<Arc<RuleClause>> {
     let mut list: Vec<_> = clauses.map(Arc::new).collect();
     RuleClause::sort(&mut list);
     list
 }
 
-fn decide_by(clauses: &[Arc<RuleClause>], attempt: &CallAttempt<'_>) -> PolicyDecision {
+fn decide_by_clauses(clauses: &[Arc<RuleClause>], attempt: &CallAttempt<'_>) -> PolicyDecision {
     let arguments = LazyArguments::new(attempt.arguments);
-    let holds = |clause: &&Arc<RuleClause>| clause.holds(attempt.tool, &arguments);
-    let deciding = clauses.iter().filter(|clause| clause.reaches(attempt.origin)).find(holds);
+    let holds = |clause: &&Arc<RuleClause>| clause.matches_call(attempt.tool, &arguments);
+    let deciding = clauses.iter().filter(|clause| clause.applies_to_origin(attempt.origin)).find(holds);
     let (verdict, reason) = match deciding {
-        Some(clause) => (verdict(clause.action()), DecisionReason::Rule(clause.rule.clone())),
+        Some(clause) => (verdict_for_action(clause.action()), DecisionReason::Rule(clause.rule.clone())),
         None if attempt.trust => (Verdict::Allow, DecisionReason::Trust),
         None if attempt.risk == RiskLevel::Low => (Verdict::Allow, DecisionReason::LowRisk),
         None => {
@@ -180,7 +183,7 @@ fn decide_by(clauses: &[Arc<RuleClause>], attempt: &CallAttempt<'_>) -> PolicyDe
         }
     };
     if verdict == Verdict::Allow
-        && let Some(near) = near_deny(clauses, deciding, attempt, &arguments)
+        && let Some(near) = find_near_deny(clauses, deciding, attempt, &arguments)
     {
         return PolicyDecision { verdict: Verdict::Ask, reason: DecisionReason::NearDeny(near.rule.clone()) };
     }
@@ -189,7 +192,7 @@ fn decide_by(clauses: &[Arc<RuleClause>], attempt: &CallAttempt<'_>) -> PolicyDe
 
 /// Returns a deny that an attempt avoids only by its spelling. If an allow rule names the tool exactly, the tool's name
 /// is not compared with lookalikes.
-fn near_deny<'c>(
+fn find_near_deny<'c>(
     clauses: &'c [Arc<RuleClause>],
     deciding: Option<&Arc<RuleClause>>,
     attempt: &CallAttempt<'_>,
@@ -197,15 +200,15 @@ fn near_deny<'c>(
 ) -> Option<&'c Arc<RuleClause>> {
     let CallAttempt { tool, origin, .. } = *attempt;
     let denies = clauses.iter().take_while(|clause| clause.action() == RuleAction::Deny);
-    let mut denies = denies.filter(|clause| clause.reaches(origin)).peekable();
+    let mut denies = denies.filter(|clause| clause.applies_to_origin(origin)).peekable();
     denies.peek()?;
     let by_name = deciding.is_some_and(|clause| clause.is_exact());
     with_folded(tool, |folded| {
-        denies.find(|deny| (!by_name || deny.names(tool)) && deny.nearly_holds(tool, folded, arguments))
+        denies.find(|deny| (!by_name || deny.matches_tool(tool)) && deny.nearly_matches_call(tool, folded, arguments))
     })
 }
 
-fn verdict(action: RuleAction) -> Verdict {
+fn verdict_for_action(action: RuleAction) -> Verdict {
     match action {
         RuleAction::Allow => Verdict::Allow,
         RuleAction::Ask => Verdict::Ask,
@@ -229,14 +232,14 @@ impl CompiledRule {
             Err(kind) => found.push(kind),
         }
         if self.rule.rule.action == RuleAction::Allow {
-            found.extend(self.narrow(servers));
+            found.extend(self.narrow_allow(servers));
         }
         found
     }
 
     /// Reports whether the rule applies despite this problem. Without its pattern a deny or ask is only stricter, but
     /// an allow would be wider.
-    fn survives(&self, kind: &RuleProblemKind) -> bool {
+    fn is_tolerable(&self, kind: &RuleProblemKind) -> bool {
         match kind {
             RuleProblemKind::BadPattern(_) => self.rule.rule.action != RuleAction::Allow,
             RuleProblemKind::PlainAllow => true,
@@ -245,15 +248,15 @@ impl CompiledRule {
     }
 
     /// Restricts an allow rule to one reading, or returns the problem that makes it invalid.
-    fn narrow(&mut self, servers: &[ServerName]) -> Option<RuleProblemKind> {
+    fn narrow_allow(&mut self, servers: &[ServerName]) -> Option<RuleProblemKind> {
         if self.rule.origin.standing == RuleAuthority::Project {
             return Some(RuleProblemKind::ProjectAllow);
         }
         match &self.target {
             RuleTarget::Plain => {
-                (!rests(&self.rule.rule.tool, "mcp__").is_empty()).then_some(RuleProblemKind::PlainAllow)
+                (!rests_after_prefix(&self.rule.rule.tool, "mcp__").is_empty()).then_some(RuleProblemKind::PlainAllow)
             }
-            RuleTarget::Mcp(readings) => match admitted(readings, servers).cloned() {
+            RuleTarget::Mcp(readings) => match unambiguous_reading(readings, servers).cloned() {
                 Ok(reading) => {
                     self.target = RuleTarget::Mcp(vec![reading]);
                     None
@@ -278,7 +281,7 @@ impl CompiledRule {
             }
             RuleTarget::Plain if self.rule.rule.action == RuleAction::Allow => Vec::new(),
             RuleTarget::Plain => {
-                let rests = rests(&self.rule.rule.tool, &format!("mcp__{server}__"));
+                let rests = rests_after_prefix(&self.rule.rule.tool, &format!("mcp__{server}__"));
                 rests.into_iter().map(|rest| RuleClause::plain(&self.rule, rest, self.pattern.clone())).collect()
             }
         }
@@ -291,13 +294,13 @@ impl CompiledRule {
     }
 
     /// Reports whether the rule applies to this tool, regardless of the arguments.
-    fn names(&self, tool: &ToolId) -> bool {
-        self.clauses_for(&tool.server).iter().any(|clause| clause.names(&tool.tool))
+    fn matches_tool(&self, tool: &ToolId) -> bool {
+        self.clauses_for(&tool.server).iter().any(|clause| clause.matches_tool(&tool.tool))
     }
 
     /// Reports whether the rule always overrules another: as a deny that covers the other, or as an ask for the same
     /// calls.
-    fn goes_before(&self, other: &Self, servers: &[ServerName]) -> bool {
+    fn overrules(&self, other: &Self, servers: &[ServerName]) -> bool {
         let (own, others) = (&self.rule.rule, &other.rule.rule);
         let same_pattern = own.pattern == others.pattern;
         if own.defined_in.is_some() && own.defined_in != others.defined_in {
@@ -316,18 +319,18 @@ impl CompiledRule {
         match (&self.target, &other.target) {
             (RuleTarget::Mcp(mine), RuleTarget::Mcp(others)) => {
                 let is_covered = |reading: &NameReading| mine.iter().any(|own| own.covers(reading));
-                others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
+                others.iter().filter(|reading| reading.matches_any_server(servers)).all(is_covered)
             }
             (RuleTarget::Plain, RuleTarget::Mcp(others)) => {
-                let is_covered = |reading: &NameReading| covers(&self.rule.rule.tool, &reading.spelling());
-                others.iter().filter(|reading| reading.fits(servers)).all(is_covered)
+                let is_covered = |reading: &NameReading| glob_covers(&self.rule.rule.tool, &reading.spelling());
+                others.iter().filter(|reading| reading.matches_any_server(servers)).all(is_covered)
             }
-            (RuleTarget::Plain, RuleTarget::Plain) => covers(&self.rule.rule.tool, &other.rule.rule.tool),
+            (RuleTarget::Plain, RuleTarget::Plain) => glob_covers(&self.rule.rule.tool, &other.rule.rule.tool),
             (RuleTarget::Mcp(_), RuleTarget::Plain) => false,
         }
     }
 
-    fn problem(&self, kind: RuleProblemKind) -> RuleProblem {
+    fn to_problem(&self, kind: RuleProblemKind) -> RuleProblem {
         RuleProblem { index: self.index, rule: self.rule.clone(), kind }
     }
 }

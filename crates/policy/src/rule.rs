@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use wharf_spec::{Glob, ServerName, ServerOrigin, ToolId, UntrustedText};
 
-use crate::target::{RuleTarget, admitted};
+use crate::target::{RuleTarget, unambiguous_reading};
 
 /// Maximum displayed characters of each part of a rule.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -96,7 +96,7 @@ impl Rule {
     }
 
     /// Restricts the rule to a server of this origin.
-    pub fn of_origin(self, origin: &ServerOrigin) -> Result<Self, RuleWriteError> {
+    pub fn with_origin(self, origin: &ServerOrigin) -> Result<Self, RuleWriteError> {
         let text = |file: &std::path::Path| file.to_str().map(str::to_owned).ok_or(RuleWriteError::Path);
         Ok(Self { defined_in: origin.file().map(text).transpose()?, ..self })
     }
@@ -107,24 +107,24 @@ impl Rule {
     ///
     /// # Errors
     /// Returns [`RuleWriteError`] if the server is unknown, the name is too long, or the spelling is still ambiguous.
-    pub fn naming(tool: &ToolId, action: RuleAction, servers: &[ServerName]) -> Result<Self, RuleWriteError> {
+    pub fn for_tool(tool: &ToolId, action: RuleAction, servers: &[ServerName]) -> Result<Self, RuleWriteError> {
         if !servers.contains(&tool.server) {
             return Err(RuleWriteError::NoServer(tool.server.clone()));
         }
-        let spelling = spelling(tool);
+        let spelling = escape_tool_name(tool);
         let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(&spelling) else { return Err(RuleWriteError::TooLong) };
-        match admitted(&readings, servers) {
+        match unambiguous_reading(&readings, servers) {
             Ok(reading) if reading.is_exactly(tool) => Ok(Self::new(spelling, action)),
             _ => Err(RuleWriteError::Ambiguous {
-                spelling: UntrustedText::new(spelling).shortened(MAX_SHOWN_CHARS).to_string(),
+                spelling: UntrustedText::new(spelling).truncate(MAX_SHOWN_CHARS).to_string(),
             }),
         }
     }
 }
 
 /// Returns `mcp__<server>__<tool>` with special characters escaped.
-fn spelling(tool: &ToolId) -> String {
-    let text = format!("mcp__{}__{}", tool.server, Glob::exactly(&tool.tool));
+fn escape_tool_name(tool: &ToolId) -> String {
+    let text = format!("mcp__{}__{}", tool.server, Glob::from_literal(&tool.tool));
     let mark = "mcp__".len() + tool.server.as_str().len();
     let bytes = text.as_bytes();
     let is_underscore = |at: usize| bytes.get(at) == Some(&b'_');
@@ -152,12 +152,12 @@ impl fmt::Display for RuleAction {
 /// Displays as ``deny `mcp__fs__write` where `path=/etc/*` as defined in `/x/.mcp.json` ``, escaped and shortened.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.action, UntrustedText::new(&*self.tool).shortened(MAX_SHOWN_CHARS))?;
+        write!(f, "{} `{}`", self.action, UntrustedText::new(&*self.tool).truncate(MAX_SHOWN_CHARS))?;
         if let Some(pattern) = &self.pattern {
-            write!(f, " where `{}`", UntrustedText::new(&**pattern).shortened(MAX_SHOWN_CHARS))?;
+            write!(f, " where `{}`", UntrustedText::new(&**pattern).truncate(MAX_SHOWN_CHARS))?;
         }
         match &self.defined_in {
-            Some(file) => write!(f, " as defined in `{}`", UntrustedText::new(&**file).shortened(MAX_SHOWN_CHARS)),
+            Some(file) => write!(f, " as defined in `{}`", UntrustedText::new(&**file).truncate(MAX_SHOWN_CHARS)),
             None => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl fmt::Display for Rule {
 /// Displays the rule and its location.
 impl fmt::Display for SourcedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.rule, UntrustedText::new(&*self.origin.place).shortened(MAX_SHOWN_CHARS))
+        write!(f, "{} ({})", self.rule, UntrustedText::new(&*self.origin.place).truncate(MAX_SHOWN_CHARS))
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
             (&["git"], "git", "ﬁnd ü", Some("mcp__git__ﬁnd ü")),
         ] {
             let tool = ToolId::new(&ServerName::new(server).unwrap(), tool);
-            let rule = Rule::naming(&tool, RuleAction::Allow, &servers(configured));
+            let rule = Rule::for_tool(&tool, RuleAction::Allow, &servers(configured));
             assert_eq!(rule.ok().map(|rule| rule.tool).as_deref(), expected, "{tool}");
         }
     }

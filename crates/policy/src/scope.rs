@@ -24,7 +24,7 @@ impl RuleScope {
     /// A deny or ask applies to all origins unless it names a file. An allow without a file does so only if it leaves
     /// the server open. Otherwise it applies to the user's own server.
     pub fn new(rule: &Rule, reading: Option<&NameReading>) -> Self {
-        let names_server = || !reading.is_some_and(|reading| reading.is_about_every_server());
+        let names_server = || !reading.is_some_and(|reading| reading.matches_every_server());
         match &rule.defined_in {
             Some(file) => Self::Only(ServerOrigin::File(Arc::from(file.as_ref()))),
             None if rule.action == RuleAction::Allow && names_server() => Self::Only(ServerOrigin::User),

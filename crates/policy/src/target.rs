@@ -2,7 +2,7 @@
 
 use wharf_spec::{Glob, ServerName, ToolId};
 
-use crate::glob_shape::{GlobPiece, covers, pieces};
+use crate::glob_shape::{GlobPiece, glob_covers, glob_pieces};
 use crate::problem::RuleProblemKind;
 
 /// Prefix of all names of server tools in a rule.
@@ -48,13 +48,13 @@ impl RuleTarget {
         }
         match text.strip_prefix(MCP_PREFIX) {
             Some("") => Err(RuleProblemKind::BadName("the server name after `mcp__` is missing")),
-            Some(rest) => Ok(Self::Mcp(readings(rest))),
-            None => plain(text),
+            Some(rest) => Ok(Self::Mcp(all_readings(rest))),
+            None => parse_plain_name(text),
         }
     }
 }
 
-fn plain(text: &str) -> Result<RuleTarget, RuleProblemKind> {
+fn parse_plain_name(text: &str) -> Result<RuleTarget, RuleProblemKind> {
     let begins_alike = text.get(..MCP_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(MCP_PREFIX));
     if begins_alike {
         return Err(RuleProblemKind::BadName("names of server tools start with `mcp__` in lower case"));
@@ -66,10 +66,10 @@ fn plain(text: &str) -> Result<RuleTarget, RuleProblemKind> {
 }
 
 /// Returns the text as a server name alone, and split at each unescaped `__` between two non-empty parts.
-fn readings(rest: &str) -> Vec<NameReading> {
+fn all_readings(rest: &str) -> Vec<NameReading> {
     let split = |mark: usize| (&rest[..mark], &rest[mark + 2..]);
     let both = |(server, tool): &(&str, &str)| !server.is_empty() && !tool.is_empty();
-    let splits = marks(rest).into_iter().map(split).filter(both);
+    let splits = separator_positions(rest).into_iter().map(split).filter(both);
     let alone = NameReading::new(rest, ToolNamePattern::Any);
     std::iter::once(alone)
         .chain(splits.map(|(server, tool)| NameReading::new(server, ToolNamePattern::new(tool))))
@@ -77,8 +77,8 @@ fn readings(rest: &str) -> Vec<NameReading> {
 }
 
 /// Returns the positions of two consecutive unescaped underscores.
-fn marks(text: &str) -> Vec<usize> {
-    let list = pieces(text);
+fn separator_positions(text: &str) -> Vec<usize> {
+    let list = glob_pieces(text);
     let is_plain = |(at, piece): (usize, GlobPiece)| piece == GlobPiece::One('_') && text.as_bytes()[at] == b'_';
     list.windows(2).filter(|pair| is_plain(pair[0]) && is_plain(pair[1])).map(|pair| pair[0].0).collect()
 }
@@ -86,7 +86,7 @@ fn marks(text: &str) -> Vec<usize> {
 impl NameReading {
     fn new(server: &str, tool: ToolNamePattern) -> Self {
         let glob = Glob::new(server);
-        let crossing = !glob.is_exact() && !marks(server).is_empty();
+        let crossing = !glob.is_exact() && !separator_positions(server).is_empty();
         Self { server: glob, tool, crossing }
     }
 
@@ -97,7 +97,7 @@ impl NameReading {
     }
 
     /// Reports whether the server part matches all servers, as in `mcp__*`.
-    pub fn is_about_every_server(&self) -> bool {
+    pub fn matches_every_server(&self) -> bool {
         self.server.as_str().bytes().all(|byte| byte == b'*')
     }
 
@@ -108,21 +108,21 @@ impl NameReading {
 
     /// Reports whether the reading includes everything that another matches.
     pub fn covers(&self, other: &Self) -> bool {
-        covers(self.server.as_str(), other.server.as_str()) && self.tool.covers(&other.tool)
+        glob_covers(self.server.as_str(), other.server.as_str()) && self.tool.covers(&other.tool)
     }
 
     /// Returns the full pattern for the names that the reading matches.
     pub fn spelling(&self) -> String {
-        format!("{MCP_PREFIX}{}__{}", self.server, self.tool.text())
+        format!("{MCP_PREFIX}{}__{}", self.server, self.tool.to_pattern())
     }
 
     /// Reports whether the reading matches any of these servers.
-    pub fn fits(&self, servers: &[ServerName]) -> bool {
+    pub fn matches_any_server(&self, servers: &[ServerName]) -> bool {
         servers.iter().any(|server| self.server.matches(server.as_str()))
     }
 
     /// Reports whether, for these servers, the reading includes everything that another matches.
-    fn covers_on(&self, other: &Self, servers: &[ServerName]) -> bool {
+    fn covers_for_servers(&self, other: &Self, servers: &[ServerName]) -> bool {
         let mut met = servers.iter().filter(|server| other.server.matches(server.as_str()));
         self.tool.covers(&other.tool) && met.all(|server| self.server.matches(server.as_str()))
     }
@@ -135,15 +135,15 @@ impl NameReading {
 ///
 /// # Errors
 /// Returns [`RuleProblemKind::NoServer`] or [`RuleProblemKind::Ambiguous`] if there is no such reading.
-pub(crate) fn admitted<'a>(
+pub(crate) fn unambiguous_reading<'a>(
     readings: &'a [NameReading],
     servers: &[ServerName],
 ) -> Result<&'a NameReading, RuleProblemKind> {
-    let fitting: Vec<&NameReading> = readings.iter().filter(|reading| reading.fits(servers)).collect();
+    let fitting: Vec<&NameReading> = readings.iter().filter(|reading| reading.matches_any_server(servers)).collect();
     if fitting.iter().all(|reading| reading.crossing) {
         return Err(RuleProblemKind::NoServer);
     }
-    let holds_all = |one: &&&NameReading| fitting.iter().all(|other| one.covers_on(other, servers));
+    let holds_all = |one: &&&NameReading| fitting.iter().all(|other| one.covers_for_servers(other, servers));
     fitting.iter().filter(|reading| !reading.crossing).find(holds_all).copied().ok_or(RuleProblemKind::Ambiguous)
 }
 
@@ -153,7 +153,7 @@ impl ToolNamePattern {
         if text.bytes().all(|byte| byte == b'*') {
             return Self::Any;
         }
-        let steps = pieces(text);
+        let steps = glob_pieces(text);
         let fixed =
             steps.iter().map_while(|(_, piece)| if let GlobPiece::One(one) = piece { Some(*one) } else { None });
         let beginning: String = fixed.collect();
@@ -172,25 +172,25 @@ impl ToolNamePattern {
     }
 
     /// Returns the number of literal characters.
-    pub fn literals(&self) -> usize {
+    pub fn literal_count(&self) -> usize {
         match self {
             Self::Any => 0,
             Self::Exact(name) => name.chars().count(),
-            Self::Glob(glob, _) => glob.literals(),
+            Self::Glob(glob, _) => glob.literal_count(),
         }
     }
 
     /// Returns the pattern as text.
-    pub fn text(&self) -> String {
+    pub fn to_pattern(&self) -> String {
         match self {
             Self::Any => "*".to_owned(),
-            Self::Exact(name) => Glob::exactly(name).as_str().to_owned(),
+            Self::Exact(name) => Glob::from_literal(name).as_str().to_owned(),
             Self::Glob(glob, _) => glob.as_str().to_owned(),
         }
     }
 
     fn covers(&self, other: &Self) -> bool {
-        covers(&self.text(), &other.text())
+        glob_covers(&self.to_pattern(), &other.to_pattern())
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
 
     fn shown(text: &str) -> Vec<String> {
         let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(text) else { return Vec::new() };
-        readings.iter().map(|reading| format!("{} / {}", reading.server, reading.tool.text())).collect()
+        readings.iter().map(|reading| format!("{} / {}", reading.server, reading.tool.to_pattern())).collect()
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
         ] {
             let servers: Vec<_> = configured.iter().map(|name| ServerName::new(name).unwrap()).collect();
             let Ok(RuleTarget::Mcp(readings)) = RuleTarget::parse(text) else { panic!("{text}") };
-            let found = admitted(&readings, &servers);
-            let found = found.map(|reading| format!("{} / {}", reading.server, reading.tool.text()));
+            let found = unambiguous_reading(&readings, &servers);
+            let found = found.map(|reading| format!("{} / {}", reading.server, reading.tool.to_pattern()));
             assert_eq!(found, expected.map(str::to_owned), "{text} on {configured:?}");
         }
     }

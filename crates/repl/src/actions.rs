@@ -10,16 +10,16 @@ use super::model_selection::SelectionTrigger;
 use super::slash::{ActionResult, ReplAction};
 use super::{LoopControl, ReplSession, server_notices};
 use wharf_terminal::failure::{Failure, FailureKind, LOGIN_COMMAND};
-use wharf_terminal::managed_host::{ManagedHost, ReloadReport, ReloadTrigger, is_written_alike};
+use wharf_terminal::managed_host::{ManagedHost, ReloadReport, ReloadTrigger, is_same_definition};
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{NAME, paint};
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn done(&mut self, done: ActionResult) -> LoopControl {
+    pub(super) async fn on_task_done(&mut self, done: ActionResult) -> LoopControl {
         let next = match done {
-            Ok(wish) => self.fulfil(wish).await,
+            Ok(wish) => self.apply_action(wish).await,
             Err(failure) => {
-                self.tell(failure);
+                self.report_failure(failure);
                 LoopControl::GoOn
             }
         };
@@ -29,36 +29,36 @@ impl<'a> ReplSession<'a> {
         next
     }
 
-    async fn fulfil(&mut self, wish: ReplAction) -> LoopControl {
+    async fn apply_action(&mut self, wish: ReplAction) -> LoopControl {
         match wish {
             ReplAction::Nothing => {}
             ReplAction::Leave => return LoopControl::Leave,
             ReplAction::Clear => self.clear().await,
-            ReplAction::Resume(id) => self.resume(id).await,
-            ReplAction::Model(name) => self.choose(Some(name), SelectionTrigger::Asked),
+            ReplAction::Resume(id) => self.resume_conversation(id).await,
+            ReplAction::Model(name) => self.select_model(Some(name), SelectionTrigger::Asked),
             ReplAction::Cancel => self.cancel(),
             ReplAction::Reload => self.reload(),
-            ReplAction::Reloaded(reloaded) => self.reloaded(&reloaded),
-            ReplAction::Started => self.announced.begin(&self.fleet.known(), self.session),
+            ReplAction::Reloaded(reloaded) => self.on_reloaded(&reloaded),
+            ReplAction::Started => self.announced.announce_failures(&self.fleet.loaded_config(), self.session),
             ReplAction::LogIn(server) => self.log_in(&server),
-            ReplAction::Say(said) => self.begin(said),
+            ReplAction::Say(said) => self.start_run(said),
         }
         LoopControl::GoOn
     }
 
     /// Starts a run. The conversation is free: messages are queued until it is.
-    pub(super) fn begin(&mut self, said: Vec<TurnBlock>) {
-        if self.chat.chosen().is_none() {
-            return self.choose_for(said);
+    pub(super) fn start_run(&mut self, said: Vec<TurnBlock>) {
+        if self.chat.selected_model().is_none() {
+            return self.select_model_for(said);
         }
-        match self.chat.begin(said) {
+        match self.chat.start_run(said) {
             Ok(run) => (self.run, self.interrupted) = (Some(run), None),
-            Err(failure) => self.tell(failure),
+            Err(failure) => self.report_failure(failure),
         }
     }
 
     fn cancel(&mut self) {
-        if !self.stop() {
+        if !self.cancel_run() {
             self.session.console.say("nothing to cancel");
         }
     }
@@ -73,47 +73,47 @@ impl<'a> ReplSession<'a> {
         if self.editor.is_terminal() {
             return self.desk.log_in(self.fleet, server);
         }
-        let failure = Failure::of(FailureKind::LoginNeeded, "logging in needs a terminal").about(server);
-        self.tell(failure.hint(format_args!("run: {LOGIN_COMMAND} {server}")));
+        let failure = Failure::new(FailureKind::LoginNeeded, "logging in needs a terminal").about_server(server);
+        self.report_failure(failure.with_hint(format_args!("run: {LOGIN_COMMAND} {server}")));
     }
 
     /// Resumes a conversation and reconnects its servers.
-    pub(super) async fn resume(&mut self, id: Option<String>) {
+    pub(super) async fn resume_conversation(&mut self, id: Option<String>) {
         match self.chat.resume(id).await {
             Ok(going) => {
                 let console = &self.session.console;
                 going.problems.iter().for_each(|problem| console.warn(problem));
                 console.say(format_args!("resumed {} ({} turns)", paint(NAME, &going.id), going.turns));
                 for server in going.servers {
-                    self.errands.send(bring_back(self.fleet, server));
+                    self.errands.push(reconnect_server(self.fleet, server));
                 }
             }
-            Err(failure) => self.tell(failure),
+            Err(failure) => self.report_failure(failure),
         }
     }
 
     /// Handles a configuration reload: updates notices, approval questions and model names.
-    fn reloaded(&mut self, reloaded: &ReloadReport) {
-        self.announced.changed(reloaded, self.host(), self.session);
-        let known = self.fleet.known();
-        self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_written_alike(server, asked)));
+    fn on_reloaded(&mut self, reloaded: &ReloadReport) {
+        self.announced.on_reload(reloaded, self.host(), self.session);
+        let known = self.fleet.loaded_config();
+        self.desk.withdraw_approvals(|asked| !known.unapproved().any(|server| is_same_definition(server, asked)));
         self.ask_approvals(&reloaded.unapproved);
         self.model_names.set(&self.models());
     }
 
     /// Reloads the configuration on request.
     pub(super) fn reload(&mut self) {
-        self.reload_by(ReloadTrigger::Asked, server_notices::reloaded);
+        self.spawn_reload(ReloadTrigger::Asked, server_notices::announce_reload);
     }
 
     /// Reloads the configuration after a change. Another reload may already have applied it.
-    pub(super) fn catch_up(&mut self) {
-        self.reload_by(ReloadTrigger::Noticed, server_notices::followed);
+    pub(super) fn reload_changed(&mut self) {
+        self.spawn_reload(ReloadTrigger::Noticed, server_notices::announce_auto_reload);
     }
 
-    fn reload_by(&mut self, look: ReloadTrigger, tell: fn(&CommandSession, &ReloadReport)) {
+    fn spawn_reload(&mut self, look: ReloadTrigger, tell: fn(&CommandSession, &ReloadReport)) {
         let (session, fleet) = (self.session, self.fleet);
-        self.errands.send(async move {
+        self.errands.push(async move {
             let reloaded = fleet.reload(look).await?;
             tell(session, &reloaded);
             Ok(ReplAction::Reloaded(reloaded))
@@ -124,7 +124,7 @@ impl<'a> ReplSession<'a> {
     fn ask_approvals(&mut self, names: &[String]) {
         if self.editor.is_terminal() && !names.is_empty() {
             let is_named = |server: &&ConfiguredServer| names.iter().any(|name| server.name.as_str() == name);
-            let known = self.fleet.known();
+            let known = self.fleet.loaded_config();
             let servers = known.unapproved().filter(is_named).cloned().collect();
             self.desk.ask_changed_approvals(servers, Arc::clone(&known.config));
         }
@@ -132,15 +132,15 @@ impl<'a> ReplSession<'a> {
 }
 
 /// Connects a server of a resumed conversation. The event listener announces the result.
-async fn bring_back(fleet: &ManagedHost<'_>, server: String) -> ActionResult {
-    if fleet.known().config.server(&server).is_none() {
+async fn reconnect_server(fleet: &ManagedHost<'_>, server: String) -> ActionResult {
+    if fleet.loaded_config().config.server(&server).is_none() {
         let server = UntrustedText::new(server.as_str());
         fleet
             .session
             .console
             .warn(format_args!("the conversation used server `{server}`, which is no longer configured"));
     }
-    fleet.caught_up().await;
-    let _ = fleet.host.ready(&server).await;
+    fleet.wait_for_config().await;
+    let _ = fleet.host.wait_until_ready(&server).await;
     Ok(ReplAction::Nothing)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use wharf::Host;
-use wharf_spec::acts;
+use wharf_spec::is_control_or_bidi;
 use wharf_wire::Reference;
 
 use crate::slash;
@@ -50,27 +50,27 @@ const VALUES_TIMEOUT: Duration = Duration::from_millis(500);
 impl LineCompleter for CompletionSource {
     /// Returns the candidates for the end of a line and the byte offset they replace it from.
     fn candidates(&self, typed: &str) -> (usize, Vec<Candidate>) {
-        let known = self.host.get().map(CompletableNames::of).unwrap_or_default();
+        let known = self.host.get().map(CompletableNames::from_host).unwrap_or_default();
         let Some(CompletionPlan { start, sought }) = plan(&slash::grammar(), &known, typed) else {
             return (typed.len(), Vec::new());
         };
         let found = match sought {
             CandidateQuery::Names(names) => names,
-            CandidateQuery::Others { kind, word } => self.others(kind, word),
-            CandidateQuery::Values(values) => self.values(&values),
+            CandidateQuery::Others { kind, word } => self.local_candidates(kind, word),
+            CandidateQuery::Values(values) => self.request_values(&values),
         };
-        (start, found.into_iter().filter(is_harmless).take(MOST).collect())
+        (start, found.into_iter().filter(is_safe).take(MOST).collect())
     }
 }
 
 impl CompletionSource {
-    fn others(&self, kind: LocalNameKind, word: &str) -> Vec<Candidate> {
+    fn local_candidates(&self, kind: LocalNameKind, word: &str) -> Vec<Candidate> {
         let names = self.others.as_ref().map(|others| others(kind)).unwrap_or_default();
         starting_with(word, names.iter().map(String::as_str)).map(Candidate::word).collect()
     }
 
     /// Asks a server for argument values. Returns none on an error or a timeout.
-    fn values(&self, values: &plan::ArgumentQuery<'_>) -> Vec<Candidate> {
+    fn request_values(&self, values: &plan::ArgumentQuery<'_>) -> Vec<Candidate> {
         let suggested = || {
             let connection = self.host.get()?.connection(values.server).ok()?;
             let reference = match values.owner {
@@ -86,8 +86,8 @@ impl CompletionSource {
 }
 
 /// Reports whether a candidate can be put on the line: bounded in length and free of control characters.
-fn is_harmless(candidate: &Candidate) -> bool {
-    candidate.text.len() <= MAX_CANDIDATE_BYTES && !candidate.text.contains(acts)
+fn is_safe(candidate: &Candidate) -> bool {
+    candidate.text.len() <= MAX_CANDIDATE_BYTES && !candidate.text.contains(is_control_or_bidi)
 }
 
 #[cfg(test)]
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn control_characters_are_not_offered() {
         for (text, expected) in [("plain", true), ("a\u{1b}[2J", false), ("a\nb", false), ("\u{202e}a", false)] {
-            assert_eq!(is_harmless(&Candidate::plain(text)), expected, "{text:?}");
+            assert_eq!(is_safe(&Candidate::plain(text)), expected, "{text:?}");
         }
-        assert!(!is_harmless(&Candidate::plain(&"x".repeat(MAX_CANDIDATE_BYTES + 1))));
+        assert!(!is_safe(&Candidate::plain(&"x".repeat(MAX_CANDIDATE_BYTES + 1))));
         assert_eq!(Candidate::plain("a\u{202e}").shown, "a\\u{202e}");
     }
 

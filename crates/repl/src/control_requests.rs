@@ -8,34 +8,34 @@ use wharf_terminal::control::{ControlRequest, PendingControlRequest, rows};
 use wharf_terminal::managed_host::ReloadTrigger;
 
 impl ReplSession<'_> {
-    pub(super) fn ordered(&mut self, order: PendingControlRequest) {
+    pub(super) fn on_control_request(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            ControlRequest::List => order.reply(rows::list(self.fleet)),
-            ControlRequest::One(id) => order.reply(rows::one(self.fleet, &id)),
-            ControlRequest::Reload => self.reload_for(order),
-            ControlRequest::Cancel => self.cancel_for(order),
+            ControlRequest::List => order.reply(rows::list_result(self.fleet)),
+            ControlRequest::One(id) => order.reply(rows::get_result(self.fleet, &id)),
+            ControlRequest::Reload => self.reload_and_reply(order),
+            ControlRequest::Cancel => self.cancel_and_reply(order),
         }
     }
 
     /// Reloads the configuration and replies with the changes.
-    fn reload_for(&mut self, order: PendingControlRequest) {
+    fn reload_and_reply(&mut self, order: PendingControlRequest) {
         let (session, fleet) = (self.session, self.fleet);
-        self.errands.send(async move {
+        self.errands.push(async move {
             let reloaded = match fleet.reload(ReloadTrigger::Asked).await {
                 Ok(reloaded) => reloaded,
                 Err(failure) => {
-                    order.refuse(&failure);
+                    order.fail(&failure);
                     return Ok(ReplAction::Nothing);
                 }
             };
-            server_notices::reloaded(session, &reloaded);
-            order.answer(json!(reloaded));
+            server_notices::announce_reload(session, &reloaded);
+            order.succeed(json!(reloaded));
             Ok(ReplAction::Reloaded(reloaded))
         });
     }
 
-    fn cancel_for(&mut self, order: PendingControlRequest) {
-        let cancelled = self.stop();
-        order.answer(json!({ "cancelled": cancelled }));
+    fn cancel_and_reply(&mut self, order: PendingControlRequest) {
+        let cancelled = self.cancel_run();
+        order.succeed(json!({ "cancelled": cancelled }));
     }
 }

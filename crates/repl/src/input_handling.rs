@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use wharf_agent::{AgentRun, RunEvent};
 
 use super::mention::{self, AttachmentBudget};
-use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, perform};
+use super::slash::{self, ActionResult, ChatSummary, CommandContext, ReplAction, run_line};
 use super::turn_queue::TurnKind;
 use super::{LoopControl, PROMPT_DELAY, ReplSession};
 use wharf_terminal::chat::ending;
 use wharf_terminal::editor::{EditorInput, InputField, LineStart};
-use wharf_terminal::failure::{Failure, FailureKind, render};
+use wharf_terminal::failure::{Failure, FailureKind, render_failure};
 use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::question::DialogInput;
 use wharf_terminal::style::{QUIET, paint};
@@ -24,55 +24,59 @@ const SERVER_START_TIMEOUT: Duration = Duration::from_secs(3);
 const SECOND_INTERRUPT_WINDOW: Duration = Duration::from_secs(5);
 
 impl<'a> ReplSession<'a> {
-    pub(super) async fn typed(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
+    pub(super) async fn on_input(&mut self, typed: EditorInput) -> Result<LoopControl, Failure> {
         let interrupted = self.interrupted.take();
         match (typed, self.desk.field()) {
-            (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.line(&text),
-            (EditorInput::Line { text, began: LineStart::After }, Some(_)) => self.answer(DialogInput::Line(text)),
-            (EditorInput::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => self.too_early(),
-            (EditorInput::Line { text, .. }, _) => self.line(&text),
+            (EditorInput::Line { text, .. }, Some(field)) if is_command(&text, &field) => self.on_line(&text),
+            (EditorInput::Line { text, began: LineStart::After }, Some(_)) => {
+                self.answer_question(DialogInput::Line(text))
+            }
+            (EditorInput::Line { text, began: LineStart::Before }, Some(_)) if is_answer(&text) => {
+                self.reject_early_answer()
+            }
+            (EditorInput::Line { text, .. }, _) => self.on_line(&text),
             (EditorInput::Interrupt, _) => return Ok(self.interrupt(interrupted)),
-            (EditorInput::End, Some(_)) => self.answer(DialogInput::End),
-            (EditorInput::End, None) => return Ok(self.end()),
+            (EditorInput::End, Some(_)) => self.answer_question(DialogInput::End),
+            (EditorInput::End, None) => return Ok(self.on_end_of_input()),
         }
         Ok(LoopControl::GoOn)
     }
 
     /// Rejects an answer begun before the question was shown.
-    fn too_early(&mut self) {
+    fn reject_early_answer(&mut self) {
         self.session.console.say(paint(QUIET, "(typed before the question appeared, please type it again)"));
         self.prompt();
     }
 
-    fn answer(&mut self, heard: DialogInput) {
-        let news = self.desk.hear(heard);
-        self.asked(news);
+    fn answer_question(&mut self, heard: DialogInput) {
+        let news = self.desk.on_input(heard);
+        self.on_desk_event(news);
         self.prompt();
     }
 
-    fn line(&mut self, text: &str) {
+    fn on_line(&mut self, text: &str) {
         let text = text.trim();
         match text.strip_prefix('/') {
             _ if text.is_empty() => self.prompt(),
-            Some(command) => self.command(command.to_owned()),
-            None => self.say(text.to_owned()),
+            Some(command) => self.run_command(command.to_owned()),
+            None => self.send_message(text.to_owned()),
         }
     }
 
-    fn command(&mut self, line: String) {
-        let (turn, post) = (slash::turn(&line), CommandContext { fleet: self.fleet, facts: self.facts() });
-        let errand = async move { perform(&line, &post).await };
+    fn run_command(&mut self, line: String) {
+        let (turn, post) = (slash::turn_kind(&line), CommandContext { fleet: self.fleet, facts: self.chat_facts() });
+        let errand = async move { run_line(&line, &post).await };
         self.prompt_due = Some(Instant::now() + PROMPT_DELAY);
         match turn {
-            Some(turn) => self.take_turn(turn, errand),
-            None => self.errands.send(errand),
+            Some(turn) => self.enqueue_turn(turn, errand),
+            None => self.errands.push(errand),
         }
     }
 
-    fn facts(&self) -> ChatSummary {
+    fn chat_facts(&self) -> ChatSummary {
         let looked_for = || self.choosing.as_ref().and_then(|choosing| choosing.called.clone());
         ChatSummary {
-            model: self.chat.chosen().map(|chosen| chosen.name.clone()).or_else(looked_for),
+            model: self.chat.selected_model().map(|chosen| chosen.name.clone()).or_else(looked_for),
             id: self.chat.id().map(str::to_owned),
             turns: self.chat.turns(),
             tokens: self.chat.tokens(),
@@ -87,20 +91,20 @@ impl<'a> ReplSession<'a> {
 
     /// Sends a message to the agent after resolving its mentions. Waits briefly for servers that are starting, since
     /// the model would not see their tools.
-    fn say(&mut self, text: String) {
-        let (fleet, room) = (self.fleet, AttachmentBudget::within(self.context()));
-        self.take_turn(TurnKind::Message, async move {
-            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, fleet.settled()).await;
-            if mentions_whom_it_awaits(&text, fleet) {
-                fleet.caught_up().await;
+    fn send_message(&mut self, text: String) {
+        let (fleet, room) = (self.fleet, AttachmentBudget::for_context(self.context()));
+        self.enqueue_turn(TurnKind::Message, async move {
+            let _ = tokio::time::timeout(SERVER_START_TIMEOUT, fleet.wait_until_settled()).await;
+            if mentions_pending_server(&text, fleet) {
+                fleet.wait_for_config().await;
             }
-            mention::attach(&text, &fleet.host, room).await.map(ReplAction::Say)
+            mention::attach_mentions(&text, &fleet.host, room).await.map(ReplAction::Say)
         });
         self.prompt();
     }
 
     /// Queues a turn behind earlier ones and reports it if it has to wait.
-    fn take_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
+    fn enqueue_turn(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
         if self.run.is_some() || !self.turns.is_empty() {
             let words = match turn {
                 TurnKind::Message => "(queued until the current run finishes; Ctrl-C cancels both)",
@@ -108,21 +112,21 @@ impl<'a> ReplSession<'a> {
             };
             self.session.console.say(paint(QUIET, words));
         }
-        self.turns.put(turn, errand);
+        self.turns.push(turn, errand);
     }
 
     /// Handles Ctrl-C: cancels a run together with its questions and queued messages; otherwise refuses the open
     /// question; otherwise, or on the second press, exits.
     fn interrupt(&mut self, before: Option<Instant>) -> LoopControl {
-        if is_again(before) {
+        if is_second_interrupt(before) {
             return LoopControl::Leave;
         }
         let refuses = self.run.is_none() && self.desk.field().is_some();
         self.interrupted = (!refuses).then(Instant::now);
         if refuses {
-            let news = self.desk.hear(DialogInput::End);
-            self.asked(news);
-        } else if !self.stop() {
+            let news = self.desk.on_input(DialogInput::End);
+            self.on_desk_event(news);
+        } else if !self.cancel_run() {
             self.session.console.say("press Ctrl-C again to exit, or use /exit or Ctrl-D");
         }
         self.prompt();
@@ -130,8 +134,8 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Cancels the run and drops queued messages. Returns whether there was anything to cancel.
-    pub(super) fn stop(&mut self) -> bool {
-        let unsaid = self.turns.drop_messages() + usize::from(self.unsay());
+    pub(super) fn cancel_run(&mut self) -> bool {
+        let unsaid = self.turns.drop_messages() + usize::from(self.withdraw_pending_input());
         if unsaid > 0 {
             let messages =
                 if unsaid == 1 { "1 queued message".to_owned() } else { format!("{unsaid} queued messages") };
@@ -142,50 +146,50 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Handles Ctrl-D or end of input. Piped input lets pending work finish first.
-    fn end(&mut self) -> LoopControl {
+    fn on_end_of_input(&mut self) -> LoopControl {
         self.over = true;
         if self.editor.is_terminal() { LoopControl::Leave } else { LoopControl::GoOn }
     }
 
-    pub(super) async fn ran(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
+    pub(super) async fn on_run_event(&mut self, event: Option<RunEvent>) -> Result<(), Failure> {
         if let Some(event) = &event {
-            self.chat.heard(event);
-            self.show.event(event)?;
+            self.chat.record_event(event);
+            self.show.on_event(event)?;
         }
         if let None | Some(RunEvent::Ended(_)) = event {
-            self.run_over(event).await;
+            self.finish_run(event).await;
         }
         Ok(())
     }
 
-    async fn run_over(&mut self, event: Option<RunEvent>) {
+    async fn finish_run(&mut self, event: Option<RunEvent>) {
         if let Some(run) = self.run.take() {
             self.chat.end(run.finish().await);
         }
         let kind = match event {
-            Some(RunEvent::Ended(ending)) => ending::failure(&ending).map(|failure| failure.kind),
+            Some(RunEvent::Ended(ending)) => ending::ending_failure(&ending).map(|failure| failure.kind),
             _ => Some(FailureKind::Other),
         };
         self.went_wrong = kind.or(self.went_wrong);
     }
 
     /// Reports a failure and continues.
-    pub(super) fn tell(&mut self, failure: Failure) {
+    pub(super) fn report_failure(&mut self, failure: Failure) {
         let console = &self.session.console;
-        let failure = self.session.in_full(failure);
+        let failure = self.session.with_login_hint(failure);
         self.went_wrong = Some(failure.kind);
-        console.say(wrap(&render(&failure), console.talk_width()));
+        console.say(wrap(&render_failure(&failure), console.stderr_width()));
     }
 }
 
 /// Reports whether a message mentions a server that the host has not received yet.
-fn mentions_whom_it_awaits(text: &str, fleet: &ManagedHost<'_>) -> bool {
-    let known = fleet.known();
-    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.awaits(server))
+fn mentions_pending_server(text: &str, fleet: &ManagedHost<'_>) -> bool {
+    let known = fleet.loaded_config();
+    known.config.servers.iter().any(|server| text.contains(&format!("@{}:", server.name)) && fleet.is_pending(server))
 }
 
 /// Reports whether this Ctrl-C follows an earlier one closely enough to exit.
-fn is_again(before: Option<Instant>) -> bool {
+fn is_second_interrupt(before: Option<Instant>) -> bool {
     before.is_some_and(|before| before.elapsed() < SECOND_INTERRUPT_WINDOW)
 }
 
@@ -209,7 +213,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn second_ctrl_c_exits_within_the_window() {
-        assert!(!is_again(None));
+        assert!(!is_second_interrupt(None));
         for (later, expected) in [
             (Duration::ZERO, true),
             (SECOND_INTERRUPT_WINDOW / 2, true),
@@ -218,7 +222,7 @@ mod tests {
         ] {
             let before = Instant::now();
             tokio::time::advance(later).await;
-            assert_eq!(is_again(Some(before)), expected, "{later:?}");
+            assert_eq!(is_second_interrupt(Some(before)), expected, "{later:?}");
         }
     }
 

@@ -113,7 +113,7 @@ impl<'a> ReplSession<'a> {
     }
 
     /// Runs the event loop until the user exits.
-    async fn live(&mut self) -> Result<CommandEnding, Failure> {
+    async fn run_loop(&mut self) -> Result<CommandEnding, Failure> {
         loop {
             let news = self.next().await;
             if self.handle(news).await? == LoopControl::Leave {
@@ -123,9 +123,9 @@ impl<'a> ReplSession<'a> {
                 break;
             }
         }
-        self.session.console.clear();
+        self.session.console.clear_status();
         let run = self.run.take();
-        self.chat.farewell(run, |_| ()).await;
+        self.chat.shut_down(run, |_| ()).await;
         // A terminal user has seen the failure; a script needs the exit code.
         let told = self.went_wrong.filter(|_| !self.editor.is_terminal());
         Ok(told.map_or(CommandEnding::Fine, CommandEnding::Told))
@@ -136,7 +136,7 @@ impl<'a> ReplSession<'a> {
         // Piped input is handled one line at a time.
         let listens = !self.over && (self.editor.is_terminal() || self.is_idle());
         let due = self.prompt_due;
-        let (runs, holder) = (self.run.is_some(), self.holder());
+        let (runs, holder) = (self.run.is_some(), self.conversation_holder());
         let has_patience = self.heard_of_run < MAX_RUN_EVENT_STREAK;
         tokio::select! {
             // Order matters: run events come before the run's questions, up to the streak limit.
@@ -144,14 +144,14 @@ impl<'a> ReplSession<'a> {
             typed = self.editor.next(), if listens => ReplEvent::Typed(typed),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => ReplEvent::PromptDue,
             () = self.ticks.next(), if runs => ReplEvent::Tick,
-            event = next_of(&mut self.run), if has_patience => ReplEvent::Run(event),
+            event = next_run_event(&mut self.run), if has_patience => ReplEvent::Run(event),
             news = self.desk.next() => ReplEvent::Desk(news),
             done = self.errands.next() => ReplEvent::Errand(done),
             chosen = ModelSelection::next(&mut self.choosing) => ReplEvent::Chosen(chosen),
             done = self.turns.next(holder) => ReplEvent::Turn(done),
             heard = self.events.next() => ReplEvent::Host(heard),
             Some(()) = self.configs.recv() => ReplEvent::Configured,
-            order = ordered(&mut self.control) => ReplEvent::Ordered(order),
+            order = next_control_request(&mut self.control) => ReplEvent::Ordered(order),
             () = std::future::ready(()), if !has_patience => ReplEvent::NobodyElse,
         }
     }
@@ -164,18 +164,18 @@ impl<'a> ReplSession<'a> {
             _ => 0,
         };
         match news {
-            ReplEvent::Typed(typed) => return self.typed(typed).await,
+            ReplEvent::Typed(typed) => return self.on_input(typed).await,
             ReplEvent::PromptDue => self.prompt(),
-            ReplEvent::Desk(news) => self.asked(news),
-            ReplEvent::Run(event) => self.ran(event).await?,
+            ReplEvent::Desk(news) => self.on_desk_event(news),
+            ReplEvent::Run(event) => self.on_run_event(event).await?,
             ReplEvent::NobodyElse => {}
             ReplEvent::Tick => self.tick(),
-            ReplEvent::Errand(done) | ReplEvent::Turn(done) => return Ok(self.done(done).await),
-            ReplEvent::Chosen(chosen) => self.chosen(chosen)?,
+            ReplEvent::Errand(done) | ReplEvent::Turn(done) => return Ok(self.on_task_done(done).await),
+            ReplEvent::Chosen(chosen) => self.on_model_selected(chosen)?,
             ReplEvent::Host(None) => return Ok(LoopControl::Leave),
-            ReplEvent::Host(Some(heard)) => self.announced.heard(&heard, self.host(), self.session),
-            ReplEvent::Configured => self.catch_up(),
-            ReplEvent::Ordered(order) => self.ordered(order),
+            ReplEvent::Host(Some(heard)) => self.announced.on_event(&heard, self.host(), self.session),
+            ReplEvent::Configured => self.reload_changed(),
+            ReplEvent::Ordered(order) => self.on_control_request(order),
         }
         Ok(LoopControl::GoOn)
     }
@@ -183,32 +183,32 @@ impl<'a> ReplSession<'a> {
     /// Updates the status line, or clears it while a question is open.
     fn tick(&mut self) {
         match self.desk.field() {
-            Some(_) => self.session.console.clear(),
+            Some(_) => self.session.console.clear_status(),
             None => self.show.tick(),
         }
     }
 
     /// Reports whether no work is pending.
     fn is_idle(&self) -> bool {
-        self.holder() == ConversationHolder::Nobody && self.errands.is_empty() && self.turns.is_empty()
+        self.conversation_holder() == ConversationHolder::Nobody && self.errands.is_empty() && self.turns.is_empty()
     }
 
     /// Returns the current holder of the conversation. During a model selection, messages wait.
-    fn holder(&self) -> ConversationHolder {
+    fn conversation_holder(&self) -> ConversationHolder {
         if self.run.is_some() || self.choosing.is_some() { ConversationHolder::Run } else { ConversationHolder::Nobody }
     }
 
     /// Allows the next line to be typed.
     fn prompt(&mut self) {
         self.prompt_due = None;
-        self.editor.again();
+        self.editor.resume();
     }
 
     /// Updates the editor after a change of the open question.
-    fn asked(&mut self, news: DeskEvent) {
-        self.editor.asks(self.desk.field());
+    fn on_desk_event(&mut self, news: DeskEvent) {
+        self.editor.set_question(self.desk.field());
         if let DeskEvent::Approved(_) = news {
-            self.catch_up();
+            self.reload_changed();
         }
     }
 }
@@ -216,19 +216,19 @@ impl<'a> ReplSession<'a> {
 impl Drop for ReplSession<'_> {
     /// On every exit path, the conversation is saved and the run is cancelled before the servers are closed.
     fn drop(&mut self) {
-        self.chat.last_word(self.run.take(), |_| ());
+        self.chat.end_on_shutdown(self.run.take(), |_| ());
     }
 }
 
 /// Waits for the next event of the run. Never resolves without a run.
-async fn next_of(run: &mut Option<AgentRun>) -> Option<RunEvent> {
+async fn next_run_event(run: &mut Option<AgentRun>) -> Option<RunEvent> {
     match run {
-        Some(run) => run.next().await,
+        Some(run) => run.next_event().await,
         None => std::future::pending().await,
     }
 }
 
-async fn ordered(control: &mut Option<ControlSocket>) -> PendingControlRequest {
+async fn next_control_request(control: &mut Option<ControlSocket>) -> PendingControlRequest {
     match control {
         Some(control) => control.next().await,
         None => std::future::pending().await,

@@ -10,10 +10,10 @@ mod wrap;
 
 use anstyle::Style;
 
-use lines::{CodeFence, LineKind, closes, kind};
+use lines::{CodeFence, LineKind, classify_line, closes_fence};
 use render::{ListNumbering, render};
 use wharf_terminal::style::{QUIET, paint};
-use wrap::escaped;
+use wrap::escape_line;
 
 /// Takes text in pieces and returns complete, styled blocks. Control characters are escaped.
 pub struct MarkdownRenderer {
@@ -72,7 +72,7 @@ impl MarkdownRenderer {
         for piece in text.split_inclusive('\n') {
             self.pending.push_str(piece);
             if piece.ends_with('\n') {
-                self.take_line(&mut out);
+                self.on_line(&mut out);
             }
         }
         out
@@ -83,7 +83,7 @@ impl MarkdownRenderer {
         let mut out = String::new();
         if self.line_start < self.pending.len() {
             self.pending.push('\n');
-            self.take_line(&mut out);
+            self.on_line(&mut out);
         }
         self.end_block(&mut out);
         *self = Self::new(self.width);
@@ -96,45 +96,45 @@ impl MarkdownRenderer {
     }
 
     /// Assigns the last line to the current block, or starts another one with it.
-    fn take_line(&mut self, out: &mut String) {
+    fn on_line(&mut self, out: &mut String) {
         let line = self.pending.split_off(self.line_start);
-        match (&mut self.block, kind(&line)) {
-            (OpenBlock::Code(fence), _) if closes(fence, &line) => self.block = OpenBlock::None,
-            (OpenBlock::Code(_), _) => code_line(out, &line),
-            (OpenBlock::Item { fence: Some(fence) }, _) if closes(fence, &line) => {
+        match (&mut self.block, classify_line(&line)) {
+            (OpenBlock::Code(fence), _) if closes_fence(fence, &line) => self.block = OpenBlock::None,
+            (OpenBlock::Code(_), _) => push_code_line(out, &line),
+            (OpenBlock::Item { fence: Some(fence) }, _) if closes_fence(fence, &line) => {
                 self.block = OpenBlock::Item { fence: None };
-                self.keep(&line);
+                self.append_line(&line);
             }
-            (OpenBlock::Item { fence: Some(_) }, _) => self.keep(&line),
-            (_, LineKind::Blank) => self.blank(&line),
+            (OpenBlock::Item { fence: Some(_) }, _) => self.append_line(&line),
+            (_, LineKind::Blank) => self.on_blank(&line),
             (OpenBlock::Item { fence }, LineKind::Fence(inner)) if inner.indent >= 2 => {
                 *fence = Some(inner);
-                self.keep(&line);
+                self.append_line(&line);
             }
-            (_, LineKind::Fence(fence)) => self.open(fence, out),
-            (OpenBlock::Item { .. }, LineKind::Indented) => self.keep(&line),
+            (_, LineKind::Fence(fence)) => self.open_fence(fence, out),
+            (OpenBlock::Item { .. }, LineKind::Indented) => self.append_line(&line),
             (OpenBlock::Item { .. } | OpenBlock::Plain, LineKind::Text | LineKind::Indented) if !self.after_blank => {
-                self.keep(&line)
+                self.append_line(&line)
             }
-            (_, kind) => self.begin(&kind, &line, out),
+            (_, kind) => self.begin_block(&kind, &line, out),
         }
         self.after_blank = line.trim().is_empty() && !matches!(self.block, OpenBlock::Code(_));
     }
 
-    fn keep(&mut self, line: &str) {
+    fn append_line(&mut self, line: &str) {
         self.pending.push_str(line);
         self.line_start = self.pending.len();
     }
 
     /// Handles an empty line, which belongs to the block only if the block continues after it.
-    fn blank(&mut self, line: &str) {
+    fn on_blank(&mut self, line: &str) {
         if self.block != OpenBlock::None {
-            self.keep(line);
+            self.append_line(line);
         }
     }
 
     /// Starts a block with this line.
-    fn begin(&mut self, kind: &LineKind, line: &str, out: &mut String) {
+    fn begin_block(&mut self, kind: &LineKind, line: &str, out: &mut String) {
         let is_after_blank = self.after_blank;
         let was_item = matches!(self.block, OpenBlock::Item { .. }) || matches!(self.shown, LastOutput::Item { .. });
         self.end_block(out);
@@ -148,20 +148,20 @@ impl MarkdownRenderer {
         if !is_item {
             self.shown = LastOutput::Block;
         }
-        self.keep(line);
+        self.append_line(line);
         self.block = if is_item { OpenBlock::Item { fence: None } } else { OpenBlock::Plain };
         if matches!(kind, LineKind::Heading) {
             self.end_block(out);
         }
     }
 
-    fn open(&mut self, fence: CodeFence, out: &mut String) {
+    fn open_fence(&mut self, fence: CodeFence, out: &mut String) {
         self.end_block(out);
         if self.shown != LastOutput::Nothing {
             out.push('\n');
         }
         if !fence.language.is_empty() {
-            let language = format!("{INDENT}[{}]", escaped(&fence.language));
+            let language = format!("{INDENT}[{}]", escape_line(&fence.language));
             out.push_str(&format!("{}\n", paint(QUIET, language)));
         }
         (self.shown, self.block) = (LastOutput::Block, OpenBlock::Code(fence));
@@ -192,19 +192,19 @@ impl MarkdownRenderer {
 }
 
 /// Renders a line of code. It is never wrapped.
-fn code_line(out: &mut String, line: &str) {
-    out.push_str(&painted_code(line.trim_end_matches(['\n', '\r'])));
+fn push_code_line(out: &mut String, line: &str) {
+    out.push_str(&styled_code(line.trim_end_matches(['\n', '\r'])));
 }
 
 /// Formats a line of code with its line ending.
-fn painted_code(line: &str) -> String {
-    match escaped(line).as_str() {
+fn styled_code(line: &str) -> String {
+    match escape_line(line).as_str() {
         "" => "\n".to_owned(),
-        line => format!("{INDENT}{}\n", painted(QUIET, line)),
+        line => format!("{INDENT}{}\n", apply_style(QUIET, line)),
     }
 }
 
-fn painted(style: Style, text: &str) -> String {
+fn apply_style(style: Style, text: &str) -> String {
     if style.is_plain() { text.to_owned() } else { paint(style, text).to_string() }
 }
 

@@ -47,53 +47,53 @@ impl ModelSelection {
 impl ReplSession<'_> {
     /// Returns the models of the current configuration.
     pub(super) fn models(&self) -> ModelCatalog {
-        ModelCatalog::of(self.session, &self.fleet.known().config)
+        ModelCatalog::new(self.session, &self.fleet.loaded_config().config)
     }
 
     /// Starts a model selection that replaces one in progress and takes over its pending input.
-    pub(super) fn choose(&mut self, name: Option<String>, why: SelectionTrigger) {
+    pub(super) fn select_model(&mut self, name: Option<String>, why: SelectionTrigger) {
         let said = self.choosing.take().and_then(|choosing| choosing.said);
-        self.look_for(name, why, said);
+        self.start_selection(name, why, said);
     }
 
     /// Starts the selection of the default model and queues input for it.
-    pub(super) fn choose_for(&mut self, said: Vec<TurnBlock>) {
-        self.look_for(None, SelectionTrigger::Needed, Some(said));
+    pub(super) fn select_model_for(&mut self, said: Vec<TurnBlock>) {
+        self.start_selection(None, SelectionTrigger::Needed, Some(said));
     }
 
-    fn look_for(&mut self, name: Option<String>, why: SelectionTrigger, said: Option<Vec<TurnBlock>>) {
+    fn start_selection(&mut self, name: Option<String>, why: SelectionTrigger, said: Option<Vec<TurnBlock>>) {
         let models = self.models();
-        let (called, context) = (models.called(name.as_deref()), models.context(name.as_deref()));
-        let found = Box::pin(async move { models.choose(name.as_deref()).await.map(Box::new) });
+        let (called, context) = (models.display_name(name.as_deref()), models.context_size(name.as_deref()));
+        let found = Box::pin(async move { models.open_model(name.as_deref()).await.map(Box::new) });
         self.choosing = Some(ModelSelection { found, why, called, context, said });
     }
 
     /// Withdraws the input queued for the selection. Returns whether there was any.
-    pub(super) fn unsay(&mut self) -> bool {
+    pub(super) fn withdraw_pending_input(&mut self) -> bool {
         let said = self.choosing.as_mut().and_then(|choosing| choosing.said.take());
         self.choosing.take_if(|choosing| choosing.why == SelectionTrigger::Needed);
         said.is_some()
     }
 
     /// Applies the result of a selection.
-    pub(super) fn chosen(&mut self, chosen: Result<Box<SelectedModel>, Failure>) -> Result<(), Failure> {
+    pub(super) fn on_model_selected(&mut self, chosen: Result<Box<SelectedModel>, Failure>) -> Result<(), Failure> {
         let Some(ModelSelection { why, said, .. }) = self.choosing.take() else { return Ok(()) };
         match (chosen, why) {
             (Ok(chosen), _) => {
                 if why == SelectionTrigger::Asked {
                     self.session.console.say(format_args!("model: {}", paint(NAME, &chosen.name)));
                 }
-                self.desk.lend(Some(chosen.model.clone()));
-                self.chat.choose(*chosen);
-                said.into_iter().for_each(|said| self.begin(said));
+                self.desk.lend_model(Some(chosen.model.clone()));
+                self.chat.select_model(*chosen);
+                said.into_iter().for_each(|said| self.start_run(said));
             }
             (Err(failure), SelectionTrigger::Started) => return Err(failure),
-            (Err(_), SelectionTrigger::Usual) => self.desk.lend(None),
-            (Err(failure), SelectionTrigger::Needed) => self.tell(failure),
+            (Err(_), SelectionTrigger::Usual) => self.desk.lend_model(None),
+            (Err(failure), SelectionTrigger::Needed) => self.report_failure(failure),
             (Err(failure), SelectionTrigger::Asked) => {
-                self.tell(failure);
+                self.report_failure(failure);
                 // The queued input was meant for the previous model.
-                said.into_iter().for_each(|said| self.begin(said));
+                said.into_iter().for_each(|said| self.start_run(said));
             }
         }
         Ok(())

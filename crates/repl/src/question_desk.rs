@@ -33,9 +33,9 @@ use approval_rate_limit::{ApprovalRateLimit, RateDecision};
 use approvals::is_same_entry;
 use queue::{DialogQuestion, PendingQuestion, QuestionQueue, QueueReply};
 use wharf_terminal::approval::Waiting;
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::editor::InputField;
-use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::failure::{Failure, render_failure};
 use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::question::{
     self, ApprovalDialog, BrowserLink, DialogInput, FormDialog, LinkDialog, LoginDialog, PageVisitDialog,
@@ -108,7 +108,7 @@ enum DeskInput {
 }
 
 impl<'a> QuestionDesk<'a> {
-    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::samples`] once on creation, so a model to
+    /// Creates a desk and the [`Asker`] for its host. A host reads [`Asker::supports_sampling`] once on creation, so a model to
     /// be declared must be lent or promised before.
     pub fn new(session: &'a CommandSession) -> (Self, Arc<dyn Asker>) {
         let (sender, inbox) = mpsc::channel(MOST);
@@ -120,19 +120,19 @@ impl<'a> QuestionDesk<'a> {
     }
 
     /// Sets the model that servers may use after consent. With `None`, sampling requests fail.
-    pub fn lend(&mut self, model: Option<Model>) {
+    pub fn lend_model(&mut self, model: Option<Model>) {
         self.slot.samples.store(model.is_some(), Ordering::Release);
         self.lent = model;
     }
 
     /// Declares sampling before the model is selected. Sampling requests fail until a model is lent.
-    pub fn promise(&mut self) {
+    pub fn promise_model(&mut self) {
         self.slot.samples.store(true, Ordering::Release);
     }
 
     /// Starts a login in the background: asks for consent, opens the page and waits.
     pub fn log_in(&mut self, fleet: &ManagedHost<'_>, server: &str) {
-        let visitor = login::visitor(fleet, server, self.slot.clone());
+        let visitor = login::consent_visitor(fleet, server, self.slot.clone());
         let (host, server) = (fleet.host.clone(), server.to_owned());
         self.works.spawn(async move {
             let outcome = host.log_in(&server, visitor).await;
@@ -146,7 +146,7 @@ impl<'a> QuestionDesk<'a> {
         let round = self.round;
         self.requested.retain(|(other, _)| !servers.iter().any(|server| is_same_entry(server, other)));
         self.requested.extend(servers.iter().cloned().map(|server| (server, round)));
-        let find = approvals::finder(self.session, servers, config);
+        let find = approvals::approval_finder(self.session, servers, config);
         self.works.spawn_blocking(move || DeskTaskResult::Waiting(round, find()));
     }
 
@@ -178,10 +178,10 @@ impl<'a> QuestionDesk<'a> {
     /// Waits for an event that the owner must handle, and prints messages meanwhile. Cancel-safe.
     pub async fn next(&mut self) -> DeskEvent {
         loop {
-            let news = match self.happening().await {
-                DeskInput::Arrived(arrival) => self.take_in(arrival),
-                DeskInput::Withdrawn(said) => self.tell(said),
-                DeskInput::Done(outcome) => self.conclude(outcome),
+            let news = match self.next_input().await {
+                DeskInput::Arrived(arrival) => self.on_message(arrival),
+                DeskInput::Withdrawn(said) => self.print_reply(said),
+                DeskInput::Done(outcome) => self.on_task_result(outcome),
             };
             if let Some(news) = news {
                 return news;
@@ -189,12 +189,12 @@ impl<'a> QuestionDesk<'a> {
         }
     }
 
-    async fn happening(&mut self) -> DeskInput {
+    async fn next_input(&mut self) -> DeskInput {
         loop {
             tokio::select! {
                 // The desk holds a sender, so the inbox never closes.
                 Some(arrival) = self.inbox.recv() => return DeskInput::Arrived(arrival),
-                said = self.queue.withdrawn() => return DeskInput::Withdrawn(said),
+                said = self.queue.wait_for_withdrawal() => return DeskInput::Withdrawn(said),
                 Some(done) = self.works.join_next() => match done {
                     Ok(outcome) => return DeskInput::Done(outcome),
                     Err(error) if error.is_cancelled() => {}
@@ -216,32 +216,32 @@ impl<'a> QuestionDesk<'a> {
     }
 
     /// Passes input to the open question.
-    pub fn hear(&mut self, heard: DialogInput) -> DeskEvent {
-        let said = self.queue.hear(heard);
-        self.tell(said);
+    pub fn on_input(&mut self, heard: DialogInput) -> DeskEvent {
+        let said = self.queue.on_input(heard);
+        self.print_reply(said);
         DeskEvent::Table
     }
 
-    fn take_in(&mut self, arrival: DeskMessage) -> Option<DeskEvent> {
+    fn on_message(&mut self, arrival: DeskMessage) -> Option<DeskEvent> {
         match arrival {
-            DeskMessage::Question(question) => self.put(question),
-            DeskMessage::Ask(ask) => self.take_in_ask(*ask),
+            DeskMessage::Question(question) => self.enqueue(question),
+            DeskMessage::Ask(ask) => self.on_ask(*ask),
         }
     }
 
-    fn take_in_ask(&mut self, ask: Ask) -> Option<DeskEvent> {
+    fn on_ask(&mut self, ask: Ask) -> Option<DeskEvent> {
         match ask {
             Ask::Permission(ask, reply) => self.ask_permission(&ask, reply),
             Ask::Elicitation(ask, reply) => self.elicit(&ask, reply),
             Ask::Page(ask, reply) => {
                 let name = ask.server.as_str();
-                self.put(Box::new(DialogQuestion::new(name, PageVisitDialog::new(name), reply)))
+                self.enqueue(Box::new(DialogQuestion::new(name, PageVisitDialog::new(name), reply)))
             }
-            Ask::Sampling(ask, reply) => self.sample(ask, reply),
+            Ask::Sampling(ask, reply) => self.start_sampling(ask, reply),
             Ask::Login(ask, reply) => self.ask_login(&ask, reply),
             Ask::Approval(ask, reply) => {
                 let talk = ApprovalDialog::new(ask.server.as_str(), format!("\n  {}", ask.what.join("\n  ")));
-                self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply)))
+                self.enqueue(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply)))
             }
             // Dropping an unknown kind of question refuses it.
             _ => None,
@@ -249,9 +249,9 @@ impl<'a> QuestionDesk<'a> {
     }
 
     fn ask_permission(&mut self, ask: &PermissionAsk, reply: AskReply<PermissionAnswer>) -> Option<DeskEvent> {
-        let file = rules::file(self.session).map(|file| shown_path(&file, &self.session.surroundings));
-        let talk = PermissionDialog::new(ask, file.as_deref(), room());
-        self.put(Box::new(DialogQuestion::new(ask.id.server.as_str(), talk, reply)))
+        let file = rules::rule_file(self.session).map(|file| display_path(&file, &self.session.surroundings));
+        let talk = PermissionDialog::new(ask, file.as_deref(), screen_size());
+        self.enqueue(Box::new(DialogQuestion::new(ask.id.server.as_str(), talk, reply)))
     }
 
     fn elicit(&mut self, ask: &ElicitationAsk, reply: AskReply<ElicitationResponse>) -> Option<DeskEvent> {
@@ -259,7 +259,7 @@ impl<'a> QuestionDesk<'a> {
         match &ask.question {
             Elicitation::Form(form) => {
                 let talk = FormDialog::new(&UntrustedText::new(server).to_string(), form);
-                self.put(Box::new(DialogQuestion::new(server, talk, reply)))
+                self.enqueue(Box::new(DialogQuestion::new(server, talk, reply)))
             }
             Elicitation::Url(request) => self.ask_link(server, request, reply),
         }
@@ -271,27 +271,27 @@ impl<'a> QuestionDesk<'a> {
         request: &UrlRequest,
         reply: AskReply<ElicitationResponse>,
     ) -> Option<DeskEvent> {
-        let link = match BrowserLink::read(&request.url) {
+        let link = match BrowserLink::parse(&request.url) {
             Ok(link) => link,
             Err(reason) => {
-                question::warn_of_link(&self.session.console, server, &request.url, &reason);
+                question::warn_refused_link(&self.session.console, server, &request.url, &reason);
                 reply.answer(ElicitationResponse::Decline);
                 return None;
             }
         };
         let talk = LinkDialog::new(&UntrustedText::new(server).to_string(), &request.message, &link);
-        let (console, opener) = (self.session.console.clone(), UrlOpener::of(&self.session.surroundings));
+        let (console, opener) = (self.session.console.clone(), UrlOpener::from_environment(&self.session.surroundings));
         let open = move |answer: &ElicitationResponse| {
             if let ElicitationResponse::Accept(_) = answer {
-                question::open(&console, &opener, &link);
+                question::open_link(&console, &opener, &link);
             }
         };
-        self.put(Box::new(DialogQuestion::new(server, talk, reply).then(open)))
+        self.enqueue(Box::new(DialogQuestion::new(server, talk, reply).with_callback(open)))
     }
 
     fn ask_login(&mut self, ask: &LoginAsk, reply: AskReply<ConsentAnswer>) -> Option<DeskEvent> {
         match LoginDialog::new(ask) {
-            Ok(talk) => self.put(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
+            Ok(talk) => self.enqueue(Box::new(DialogQuestion::new(ask.server.as_str(), talk, reply))),
             Err(error) => {
                 let server = UntrustedText::new(ask.server.as_str());
                 self.session.console.warn(format_args!("login to {server} refused: {error}"));
@@ -300,7 +300,11 @@ impl<'a> QuestionDesk<'a> {
         }
     }
 
-    fn sample(&mut self, ask: SamplingAsk, reply: AskReply<Result<RawJson, SamplingError>>) -> Option<DeskEvent> {
+    fn start_sampling(
+        &mut self,
+        ask: SamplingAsk,
+        reply: AskReply<Result<RawJson, SamplingError>>,
+    ) -> Option<DeskEvent> {
         let Some(model) = self.lent.clone().filter(|_| self.works.len() < MOST) else {
             let why = if self.lent.is_some() { "too many sampling requests at once" } else { "no model is selected" };
             reply.answer(Err(SamplingError::Failed(why.to_owned())));
@@ -315,35 +319,35 @@ impl<'a> QuestionDesk<'a> {
     }
 
     /// Appends a question to the queue. A question that has been withdrawn is dropped.
-    fn put(&mut self, question: Box<dyn PendingQuestion>) -> Option<DeskEvent> {
-        if !question.is_wanted() {
+    fn enqueue(&mut self, question: Box<dyn PendingQuestion>) -> Option<DeskEvent> {
+        if !question.has_receiver() {
             return None;
         }
         if self.queue.len() >= MOST {
             self.session.console.warn("too many pending questions, a new one was refused");
             return None;
         }
-        let said = self.queue.put(question);
-        self.tell(said)
+        let said = self.queue.push(question);
+        self.print_reply(said)
     }
 
-    fn tell(&mut self, said: QueueReply) -> Option<DeskEvent> {
+    fn print_reply(&mut self, said: QueueReply) -> Option<DeskEvent> {
         if !said.text.is_empty() {
             let console = &self.session.console;
-            console.say(wrap(&said.text, console.talk_width()));
+            console.say(wrap(&said.text, console.stderr_width()));
         }
         said.is_table_changed.then_some(DeskEvent::Table)
     }
 
-    fn conclude(&mut self, outcome: DeskTaskResult) -> Option<DeskEvent> {
+    fn on_task_result(&mut self, outcome: DeskTaskResult) -> Option<DeskEvent> {
         match outcome {
             DeskTaskResult::Over => None,
             DeskTaskResult::Waiting(round, waiting) => self.put_approvals(round, waiting),
             DeskTaskResult::Decided(decided) => {
-                approvals::told(&self.session.console, *decided).map(DeskEvent::Approved)
+                approvals::print_result(&self.session.console, *decided).map(DeskEvent::Approved)
             }
             DeskTaskResult::LoggedIn(server, outcome) => {
-                self.session.console.say(login::told(&server, outcome));
+                self.session.console.say(login::format_login_result(&server, outcome));
                 None
             }
         }
@@ -352,7 +356,7 @@ impl<'a> QuestionDesk<'a> {
     /// Queues the questions of a round, except for servers named by a later round or changed since.
     fn put_approvals(&mut self, round: u64, waiting: Result<Vec<Waiting>, Failure>) -> Option<DeskEvent> {
         let waiting = waiting.unwrap_or_else(|failure| {
-            self.session.console.say(render(&failure));
+            self.session.console.say(render_failure(&failure));
             Vec::new()
         });
         let mut news = None;
@@ -365,10 +369,10 @@ impl<'a> QuestionDesk<'a> {
                 continue;
             }
             self.withdraw_approvals(|asked| is_same_entry(asked, &server));
-            let (question, deciding) = approvals::asked(self.session, one);
+            let (question, deciding) = approvals::approval_question(self.session, one);
             let asked = self.works.spawn(async move { DeskTaskResult::Decided(Box::new(deciding.await)) });
             self.approving.push((server, asked));
-            news = self.put(question).or(news);
+            news = self.enqueue(question).or(news);
         }
         news
     }
@@ -377,7 +381,7 @@ impl<'a> QuestionDesk<'a> {
 impl QuestionSender {
     /// Queues a question of a desk task and waits for the answer. Returns `None` if the desk is gone. Dropping the
     /// future withdraws the question.
-    async fn put<T>(&self, server: &str, talk: T) -> Option<T::Answer>
+    async fn ask_user<T>(&self, server: &str, talk: T) -> Option<T::Answer>
     where
         T: question::Dialog + Send + 'static,
         T::Answer: Send,
@@ -399,15 +403,15 @@ impl Asker for QuestionSender {
         true
     }
 
-    fn samples(&self) -> bool {
+    fn supports_sampling(&self) -> bool {
         self.samples.load(Ordering::Acquire)
     }
 }
 
 /// Returns the current screen size.
-fn room() -> ScreenSize {
+fn screen_size() -> ScreenSize {
     let size = terminal_size_of(io::stderr());
-    ScreenSize::of(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
+    ScreenSize::from_size(size.map(|(Width(columns), Height(rows))| (usize::from(columns), usize::from(rows))))
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use wharf_agent::{CallReport, ModelError, ResultBlock, RunEnding, RunEvent};
 use wharf_spec::{EscapedText, UntrustedText};
 
 use super::markdown::MarkdownRenderer;
-use wharf_terminal::chat::context_notices::{pictures_left_out, shortened};
+use wharf_terminal::chat::context_notices::{context_shortened_notice, images_dropped_notice};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::{Failure, chain};
+use wharf_terminal::failure::{Failure, error_chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
-use wharf_terminal::table::cut;
+use wharf_terminal::table::truncate_columns;
 
 /// Maximum lines shown of a result.
 const MAX_RESULT_LINES: usize = 3;
@@ -53,24 +53,26 @@ impl RunRenderer {
     }
 
     /// Renders an event.
-    pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+    pub fn on_event(&mut self, event: &RunEvent) -> Result<(), Failure> {
         match event {
-            RunEvent::Asking { .. } => self.asking(),
-            RunEvent::Waiting { time, because } => self.waiting(*time, because),
-            RunEvent::Text(text) => return self.text(text),
+            RunEvent::Asking { .. } => self.on_request(),
+            RunEvent::Waiting { time, because } => self.on_retry_wait(*time, because),
+            RunEvent::Text(text) => return self.on_text(text),
             RunEvent::CallBegun { id, tool, arguments } => {
                 self.flush()?;
-                self.begun(id, tool, arguments.get());
+                self.on_call_begun(id, tool, arguments.as_str());
             }
-            RunEvent::CallProgress { id, progress } => self.progress(id, progress),
-            RunEvent::CallEnded { id, report } => self.called(id, report),
-            RunEvent::Noted { from, text } => self.noted(from, text),
-            RunEvent::Shortened { results, answers } => self.aside(&shortened(*results, *answers)),
-            RunEvent::PicturesLeftOut { pictures } => self.aside(&pictures_left_out(*pictures)),
-            RunEvent::Repeated { tool, times } => self.repeated(tool, *times),
+            RunEvent::CallProgress { id, progress } => self.on_progress(id, progress),
+            RunEvent::CallEnded { id, report } => self.on_call_ended(id, report),
+            RunEvent::Noted { from, text } => self.on_note(from, text),
+            RunEvent::Shortened { results, answers } => {
+                self.print_notice(&context_shortened_notice(*results, *answers))
+            }
+            RunEvent::PicturesLeftOut { pictures } => self.print_notice(&images_dropped_notice(*pictures)),
+            RunEvent::Repeated { tool, times } => self.on_repeated(tool, *times),
             RunEvent::Ended(ending) => {
                 self.flush()?;
-                self.over(ending);
+                self.on_ended(ending);
             }
             _ => {}
         }
@@ -83,34 +85,34 @@ impl RunRenderer {
         self.frame += 1;
         let pending = self.markdown.as_ref().map(MarkdownRenderer::pending).unwrap_or_default();
         let text = match (self.calls.first(), self.asked) {
-            (Some(call), _) => status_line::calling(
+            (Some(call), _) => status_line::call_status(
                 self.frame,
                 call.since.elapsed(),
                 &call.name,
                 call.progress.as_ref(),
                 self.calls.len() - 1,
             ),
-            (None, Some(since)) => status_line::asking(self.frame, since.elapsed(), pending),
-            (None, None) => return self.console.clear(),
+            (None, Some(since)) => status_line::model_status(self.frame, since.elapsed(), pending),
+            (None, None) => return self.console.clear_status(),
         };
-        self.console.status(&text);
+        self.console.show_status(&text);
     }
 
-    fn asking(&mut self) {
+    fn on_request(&mut self) {
         self.asked = Some(Instant::now());
-        let width = self.console.width().filter(|_| self.console.has_status());
+        let width = self.console.stdout_width().filter(|_| self.console.shows_status());
         self.markdown = width.map(|width| MarkdownRenderer::new(width.saturating_sub(1).max(20)));
     }
 
-    fn waiting(&self, time: Duration, because: &ModelError) {
-        let why = UntrustedText::new(chain(because));
-        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", status_line::time(time))));
+    fn on_retry_wait(&self, time: Duration, because: &ModelError) {
+        let why = UntrustedText::new(error_chain(because));
+        self.console.say(paint(QUIET, format_args!("({why}. Retrying in {})", status_line::format_duration(time))));
     }
 
-    fn text(&mut self, text: &str) -> Result<(), Failure> {
+    fn on_text(&mut self, text: &str) -> Result<(), Failure> {
         let shown = match &mut self.markdown {
             Some(markdown) => markdown.push(text),
-            None => EscapedText::lines(text, usize::MAX).to_string(),
+            None => EscapedText::multiline(text, usize::MAX).to_string(),
         };
         self.write(&shown)
     }
@@ -134,25 +136,25 @@ impl RunRenderer {
         self.console.print(text)
     }
 
-    fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
+    fn on_call_begun(&mut self, id: &str, tool: &str, arguments: &str) {
         let name = self.name(tool);
         let room = self.width().saturating_sub(name.chars().count() + 3);
-        let arguments = cut(&EscapedText::line(arguments, 2_000).to_string(), room);
+        let arguments = truncate_columns(&EscapedText::single_line(arguments, 2_000).to_string(), room);
         self.console.say(format_args!("{} {} {}", paint(QUIET, "▸"), paint(NAME, &name), paint(QUIET, arguments)));
         self.calls.push(CallInProgress { id: id.to_owned(), name, since: Instant::now(), progress: None });
     }
 
-    fn progress(&mut self, id: &str, progress: &CallProgress) {
+    fn on_progress(&mut self, id: &str, progress: &CallProgress) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
             call.progress = Some(progress.clone());
         }
     }
 
-    fn called(&mut self, id: &str, report: &CallReport) {
+    fn on_call_ended(&mut self, id: &str, report: &CallReport) {
         let at = self.calls.iter().position(|call| call.id == id);
         let name = at.map(|at| self.calls.remove(at).name).unwrap_or_default();
         let (style, mark) = if report.is_error { (BAD, "✗") } else { (GOOD, "✓") };
-        let time = status_line::time(report.duration);
+        let time = status_line::format_duration(report.duration);
         self.console.say(format_args!("  {} {name} {}{}", paint(style, mark), paint(QUIET, time), self.result(report)));
     }
 
@@ -163,7 +165,7 @@ impl RunRenderer {
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let mut shown = String::new();
         for text in lines.iter().take(MAX_RESULT_LINES) {
-            let text = cut(&EscapedText::line(text, 2_000).to_string(), width);
+            let text = truncate_columns(&EscapedText::single_line(text, 2_000).to_string(), width);
             shown.push_str(&format!("\n    {} {text}", paint(QUIET, "│")));
         }
         if let Some(more) = lines.len().checked_sub(MAX_RESULT_LINES).filter(|more| *more > 0) {
@@ -173,24 +175,27 @@ impl RunRenderer {
         shown
     }
 
-    fn noted(&self, from: &str, text: &str) {
-        let text = cut(&EscapedText::line(text, 2_000).to_string(), self.width().saturating_sub(from.len() + 10));
+    fn on_note(&self, from: &str, text: &str) {
+        let text = truncate_columns(
+            &EscapedText::single_line(text, 2_000).to_string(),
+            self.width().saturating_sub(from.len() + 10),
+        );
         self.console.say(paint(QUIET, format_args!("  note from {}: {text}", UntrustedText::new(from))));
     }
 
-    fn aside(&self, text: &str) {
+    fn print_notice(&self, text: &str) {
         self.console.say(paint(QUIET, format_args!("({text})")));
     }
 
-    fn repeated(&self, tool: &str, times: u32) {
+    fn on_repeated(&self, tool: &str, times: u32) {
         let name = self.name(tool);
         self.console
             .warn(format_args!("{name} was called {times} times with the same result. Further calls are blocked"));
     }
 
-    fn over(&mut self, ending: &RunEnding) {
+    fn on_ended(&mut self, ending: &RunEnding) {
         self.calls.clear();
-        self.console.clear();
+        self.console.clear_status();
         let word = match ending {
             RunEnding::Done => return,
             RunEnding::Cancelled => return self.console.say(paint(WARNING, "cancelled")),
@@ -200,7 +205,7 @@ impl RunRenderer {
             RunEnding::OutOfRequests => {
                 "stopped: the run reached its request limit. Say \"go on\" to continue".to_owned()
             }
-            RunEnding::Failed(error) => UntrustedText::new(chain(error)).to_string(),
+            RunEnding::Failed(error) => UntrustedText::new(error_chain(error)).to_string(),
             _ => "ended".to_owned(),
         };
         self.console.say(format_args!("{} {word}", paint(BAD, "error:")));
@@ -208,11 +213,11 @@ impl RunRenderer {
 
     /// Returns the display name of a tool, escaped.
     fn name(&self, tool: &str) -> String {
-        ToolDisplayName::of(&self.registry, tool).to_string()
+        ToolDisplayName::from_registry(&self.registry, tool).to_string()
     }
 
     fn width(&self) -> usize {
-        self.console.talk_width().unwrap_or(DEFAULT_WIDTH)
+        self.console.stderr_width().unwrap_or(DEFAULT_WIDTH)
     }
 }
 

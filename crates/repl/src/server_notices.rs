@@ -24,36 +24,36 @@ enum NoticeState {
 
 impl ServerNotices {
     /// Announces servers that could not be resolved before startup.
-    pub fn begin(&mut self, known: &LoadedConfig, session: &CommandSession) {
+    pub fn announce_failures(&mut self, known: &LoadedConfig, session: &CommandSession) {
         for (server, failure) in &known.failures {
-            self.unavailable(server, &failure.error.message, "wharf validate", session);
+            self.announce_unavailable(server, &failure.error.message, "wharf validate", session);
         }
     }
 
     /// Announces the current state of all servers, for events that were missed.
-    pub fn catch_up(&mut self, host: &Host, session: &CommandSession) {
+    pub fn announce_current(&mut self, host: &Host, session: &CommandSession) {
         for status in host.status() {
-            self.state(&status.name, status.state, status.last_error.as_deref(), session);
+            self.on_state(&status.name, status.state, status.last_error.as_deref(), session);
         }
     }
 
     /// Handles a configuration reload: servers it changes are announced again.
-    pub fn changed(&mut self, changes: &ReloadReport, host: &Host, session: &CommandSession) {
-        self.outdate(changes);
+    pub fn on_reload(&mut self, changes: &ReloadReport, host: &Host, session: &CommandSession) {
+        self.mark_outdated(changes);
         // They may have failed already.
-        self.catch_up(host, session);
+        self.announce_current(host, session);
     }
 
-    pub fn heard(&mut self, heard: &EventDelivery, host: &Host, session: &CommandSession) {
+    pub fn on_event(&mut self, heard: &EventDelivery, host: &Host, session: &CommandSession) {
         let told = match heard {
             EventDelivery::Event(told) => told,
             // The missed events are unknown.
-            EventDelivery::Missed(_) => return self.catch_up(host, session),
+            EventDelivery::Missed(_) => return self.announce_current(host, session),
         };
         match &told.event {
-            Event::State { server, state, trouble } => self.state(server, *state, trouble.as_deref(), session),
+            Event::State { server, state, trouble } => self.on_state(server, *state, trouble.as_deref(), session),
             Event::LoggedIn { server } => session.console.say(format_args!("logged in to {}", paint(NAME, server))),
-            Event::Warning { server, text } => session.console.aside(format_args!("{server}: {text}")),
+            Event::Warning { server, text } => session.console.log_line(format_args!("{server}: {text}")),
             Event::AuditFailed { text } | Event::NotKept { text } => {
                 session.console.warn(UntrustedText::new(text.as_str()))
             }
@@ -61,7 +61,7 @@ impl ServerNotices {
         }
     }
 
-    fn state(
+    fn on_state(
         &mut self,
         server: &ServerName,
         state: ServerState,
@@ -75,9 +75,9 @@ impl ServerNotices {
                     true => format!("wharf approve {server}"),
                     false => format!("/mcp reconnect {server}"),
                 };
-                self.unavailable(server.as_str(), &why, &next, session);
+                self.announce_unavailable(server.as_str(), &why, &next, session);
             }
-            ServerState::AuthRequired if self.is_news(server.as_str()) => {
+            ServerState::AuthRequired if self.record_notice(server.as_str()) => {
                 session.console.say(format_args!("MCP server `{server}` requires a login: /mcp auth {server}"));
             }
             ServerState::Ready if self.0.remove(server.as_str()).is_some() => {
@@ -87,15 +87,15 @@ impl ServerNotices {
         }
     }
 
-    fn unavailable(&mut self, server: &str, why: &str, next: &str, session: &CommandSession) {
-        if self.is_news(server) {
+    fn announce_unavailable(&mut self, server: &str, why: &str, next: &str, session: &CommandSession) {
+        if self.record_notice(server) {
             let why = UntrustedText::new(why);
-            let text = format!("MCP server `{server}` unavailable: {} (try {next})", why.shortened(300));
-            session.console.say(wrap(&text, session.console.talk_width()));
+            let text = format!("MCP server `{server}` unavailable: {} (try {next})", why.truncate(300));
+            session.console.say(wrap(&text, session.console.stderr_width()));
         }
     }
 
-    fn outdate(&mut self, changes: &ReloadReport) {
+    fn mark_outdated(&mut self, changes: &ReloadReport) {
         self.0.retain(|server, _| !changes.removed.contains(server));
         for server in changes.added.iter().chain(&changes.changed) {
             self.0.entry(server.clone()).and_modify(|heeded| *heeded = NoticeState::Outdated);
@@ -103,47 +103,47 @@ impl ServerNotices {
     }
 
     /// Records a notice and reports whether it is new.
-    fn is_news(&mut self, server: &str) -> bool {
+    fn record_notice(&mut self, server: &str) -> bool {
         self.0.insert(server.to_owned(), NoticeState::Told) != Some(NoticeState::Told)
     }
 }
 
 /// Announces the changes of an automatic configuration reload, if any.
-pub fn followed(session: &CommandSession, reloaded: &ReloadReport) {
-    if reloaded.is_any() {
-        tell(session, reloaded, &reloaded.news);
+pub fn announce_auto_reload(session: &CommandSession, reloaded: &ReloadReport) {
+    if reloaded.has_news() {
+        print_reload(session, reloaded, &reloaded.news);
     }
 }
 
 /// Announces the changes of a requested configuration reload and all of its problems.
-pub fn reloaded(session: &CommandSession, reloaded: &ReloadReport) {
-    tell(session, reloaded, &reloaded.problems);
+pub fn announce_reload(session: &CommandSession, reloaded: &ReloadReport) {
+    print_reload(session, reloaded, &reloaded.problems);
 }
 
-fn tell(session: &CommandSession, reloaded: &ReloadReport, problems: &[String]) {
+fn print_reload(session: &CommandSession, reloaded: &ReloadReport, problems: &[String]) {
     for problem in problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    session.console.say(format_args!("configuration reloaded: {}", reloaded.words()));
+    session.console.say(format_args!("configuration reloaded: {}", reloaded.describe()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slash::command_fixture::play;
-    use crate::slash::perform;
+    use crate::slash::command_fixture::with_host;
+    use crate::slash::run_line;
 
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
 
     #[test]
     fn missed_events_are_announced_from_status() {
-        play(OFF, Host::builder, async |post| {
+        with_host(OFF, Host::builder, async |post| {
             let (host, session) = (&post.fleet.host, post.fleet.session);
-            perform("mcp enable off", post).await.unwrap();
-            host.settled().await;
+            run_line("mcp enable off", post).await.unwrap();
+            host.wait_until_settled().await;
             let mut announced = ServerNotices::default();
-            announced.heard(&EventDelivery::Missed(3), host, session);
-            assert!(!announced.is_news("off"));
+            announced.on_event(&EventDelivery::Missed(3), host, session);
+            assert!(!announced.record_notice("off"));
         });
     }
 
@@ -153,12 +153,12 @@ mod tests {
         let edited = ReloadReport { changed: name.clone(), ..ReloadReport::default() };
         let removed = ReloadReport { removed: name, ..ReloadReport::default() };
         for changes in [&edited, &removed] {
-            assert!(announced.is_news("off"));
-            assert!(!announced.is_news("off"));
-            announced.outdate(changes);
+            assert!(announced.record_notice("off"));
+            assert!(!announced.record_notice("off"));
+            announced.mark_outdated(changes);
         }
         // A server that never failed was not announced.
-        announced.outdate(&edited);
+        announced.mark_outdated(&edited);
         assert!(announced.0.is_empty());
     }
 }

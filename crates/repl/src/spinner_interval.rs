@@ -12,7 +12,7 @@ pub struct SpinnerInterval(Interval);
 
 impl SpinnerInterval {
     /// Starts the timer. Requires a Tokio runtime.
-    pub fn begin() -> Self {
+    pub fn start() -> Self {
         let mut beats = interval(REDRAW_INTERVAL);
         // Missed ticks are skipped.
         beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -32,7 +32,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn other_events_do_not_delay_a_tick() {
-        let mut ticks = SpinnerInterval::begin();
+        let mut ticks = SpinnerInterval::start();
         ticks.next().await;
         let (begun, mut beats) = (Instant::now(), 0);
         while begun.elapsed() < REDRAW_INTERVAL * 10 {

@@ -25,8 +25,8 @@ use wharf_terminal::control::ControlSocket;
 use wharf_terminal::editor::{EditorOptions, InputEditor};
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::local_tasks::LocalTasks;
-use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, follow};
-use wharf_terminal::one_shot_host::{ManagedHostOptions, start_standing};
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, watch_config_files};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 
@@ -57,7 +57,7 @@ pub struct ModelNames(Arc<Mutex<Vec<String>>>);
 
 impl ReplArgs {
     /// Reports whether any argument was given.
-    pub fn is_any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.model.is_some() || self.resume.is_some() || self.dangerously_skip_permissions
     }
 
@@ -75,28 +75,28 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
         completions: Arc::new(CompletionSource {
             host: Arc::clone(&known_host),
             runtime: Handle::current(),
-            others: Some(others(session, model_names.clone())),
+            others: Some(local_name_source(session, model_names.clone())),
         }),
     })?;
     let watch = watch(session).await?;
     let config = session.configuration.config()?;
-    let models = ModelCatalog::of(session, config);
+    let models = ModelCatalog::new(session, config);
     model_names.set(&models);
     let (mut desk, asker) = QuestionDesk::new(session);
-    let model = models.called(args.model.as_deref());
+    let model = models.display_name(args.model.as_deref());
     if model.is_some() {
         // Must precede the creation of the host, which declares its capabilities to servers.
-        desk.promise();
+        desk.promise_model();
     }
-    let known = without_secrets(session, config).await;
-    let host = start_standing(session, &known.entries, standing(args, session, asker, &editor)).await?;
+    let known = load_without_secrets(session, config).await;
+    let host = start_managed(session, &known.entries, host_options(args, session, asker, &editor)).await?;
     // Set only here.
     let _ = known_host.set(host.clone());
     if editor.is_terminal() {
         desk.ask_approvals(known.unapproved().cloned().collect(), Arc::clone(&known.config));
     }
     let fleet = ManagedHost::new(session, host.clone(), known, &[]);
-    greet(session, &fleet, model);
+    print_greeting(session, &fleet, model);
     let mut repl = ReplSession {
         session,
         fleet: &fleet,
@@ -109,31 +109,31 @@ pub async fn run(args: &ReplArgs, session: &CommandSession) -> CommandResult {
         turns: TurnQueue::default(),
         choosing: None,
         events: host.events(),
-        configs: follow(watch),
+        configs: watch_config_files(watch),
         control: ControlSocket::open(session),
         announced: ServerNotices::default(),
         run: None,
-        ticks: SpinnerInterval::begin(),
+        ticks: SpinnerInterval::start(),
         heard_of_run: 0,
         prompt_due: None,
         interrupted: None,
         over: false,
         went_wrong: None,
     };
-    repl.begin_with(args).await;
-    repl.live().await
+    repl.start_session(args).await;
+    repl.run_loop().await
 }
 
 impl ReplSession<'_> {
-    async fn begin_with(&mut self, args: &ReplArgs) {
-        self.announced.begin(&self.fleet.known(), self.session);
-        self.announced.catch_up(self.host(), self.session);
+    async fn start_session(&mut self, args: &ReplArgs) {
+        self.announced.announce_failures(&self.fleet.loaded_config(), self.session);
+        self.announced.announce_current(self.host(), self.session);
         let patience = if self.editor.is_terminal() { Duration::ZERO } else { SCRIPT_START_TIMEOUT };
-        self.errands.send(start_others(self.fleet, patience));
+        self.errands.push(start_remaining_servers(self.fleet, patience));
         let why = if args.model.is_some() { SelectionTrigger::Started } else { SelectionTrigger::Usual };
-        self.choose(args.model.clone(), why);
+        self.select_model(args.model.clone(), why);
         if let Some(id) = &args.resume {
-            self.resume(Some(id.clone()).filter(|id| id != "last")).await;
+            self.resume_conversation(Some(id.clone()).filter(|id| id != "last")).await;
         }
     }
 }
@@ -144,8 +144,8 @@ async fn watch(session: &CommandSession) -> Result<ConfigWatcher, Failure> {
 }
 
 /// Returns the source of completion names that do not come from a server.
-fn others(session: &CommandSession, models: ModelNames) -> LocalNameSource {
-    let conversations = chat::directory(session);
+fn local_name_source(session: &CommandSession, models: ModelNames) -> LocalNameSource {
+    let conversations = chat::conversations_directory(session);
     Arc::new(move |kind| match kind {
         LocalNameKind::Models => models.read(),
         LocalNameKind::Conversations => {
@@ -157,7 +157,7 @@ fn others(session: &CommandSession, models: ModelNames) -> LocalNameSource {
 }
 
 /// Returns the host options. Without a terminal the host has no asker and no rule sink.
-fn standing(
+fn host_options(
     args: &ReplArgs,
     session: &CommandSession,
     asker: Arc<dyn Asker>,
@@ -172,7 +172,7 @@ fn standing(
 
 /// Loads the servers that need no secret lookup. The other servers start later, so that a slow secret program delays
 /// only its own server.
-async fn without_secrets(session: &CommandSession, config: &Arc<Config>) -> LoadedConfig {
+async fn load_without_secrets(session: &CommandSession, config: &Arc<Config>) -> LoadedConfig {
     let mut at_once = Config::clone(config);
     at_once.servers.retain(|server| !refers_to_secret(server));
     LoadedConfig { config: Arc::clone(config), ..LoadedConfig::resolve(session, Arc::new(at_once), &[]).await }
@@ -180,21 +180,21 @@ async fn without_secrets(session: &CommandSession, config: &Arc<Config>) -> Load
 
 /// Starts the servers that need a secret lookup, then waits up to `patience` for all servers: a script cannot repeat
 /// its input.
-async fn start_others(fleet: &ManagedHost<'_>, patience: Duration) -> ActionResult {
-    if fleet.known().config.servers.iter().any(refers_to_secret) {
-        fleet.bring_up().await;
+async fn start_remaining_servers(fleet: &ManagedHost<'_>, patience: Duration) -> ActionResult {
+    if fleet.loaded_config().config.servers.iter().any(refers_to_secret) {
+        fleet.reapply_config().await;
     }
-    let _ = tokio::time::timeout(patience, fleet.host.settled()).await;
+    let _ = tokio::time::timeout(patience, fleet.host.wait_until_settled()).await;
     Ok(ReplAction::Started)
 }
 
 /// Prints the greeting: the version, the number of servers, the model and the help command.
-fn greet(session: &CommandSession, fleet: &ManagedHost<'_>, model: Option<String>) {
-    if !session.console.has_status() {
+fn print_greeting(session: &CommandSession, fleet: &ManagedHost<'_>, model: Option<String>) {
+    if !session.console.shows_status() {
         return;
     }
-    let is_on = |server: &&ConfiguredServer| server.admission() == ActivationState::Enabled;
-    let servers = match fleet.known().config.servers.iter().filter(is_on).count() {
+    let is_on = |server: &&ConfiguredServer| server.activation() == ActivationState::Enabled;
+    let servers = match fleet.loaded_config().config.servers.iter().filter(is_on).count() {
         0 => "no servers".to_owned(),
         1 => "1 server".to_owned(),
         count => format!("{count} servers"),

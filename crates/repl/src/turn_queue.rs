@@ -40,7 +40,7 @@ enum TurnPreparation<'a> {
 
 impl<'a> TurnQueue<'a> {
     /// Appends a turn. Its future is not polled before it is first in the queue.
-    pub fn put(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
+    pub fn push(&mut self, turn: TurnKind, errand: impl Future<Output = ActionResult> + 'a) {
         self.0.push_back(QueuedTurn { turn, errand: TurnPreparation::UnderWay(Box::pin(errand)) });
     }
 
@@ -103,10 +103,10 @@ mod tests {
     async fn turns_keep_their_order() {
         let (slow, waits) = oneshot::channel();
         let mut turns = TurnQueue::default();
-        turns.put(TurnKind::Message, async { waits.await.map_err(Failure::other) });
-        turns.put(TurnKind::Message, async { Ok(said("second")) });
-        turns.put(TurnKind::Change, async { Ok(ReplAction::Clear) });
-        turns.put(TurnKind::Message, async { Ok(said("third")) });
+        turns.push(TurnKind::Message, async { waits.await.map_err(Failure::other) });
+        turns.push(TurnKind::Message, async { Ok(said("second")) });
+        turns.push(TurnKind::Change, async { Ok(ReplAction::Clear) });
+        turns.push(TurnKind::Message, async { Ok(said("third")) });
         assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         slow.send(said("first")).unwrap();
         for expected in [said("first"), said("second"), ReplAction::Clear, said("third")] {
@@ -120,9 +120,9 @@ mod tests {
     async fn messages_are_dropped_and_changes_stay() {
         let (_slow, waits) = oneshot::channel::<ReplAction>();
         let mut turns = TurnQueue::default();
-        turns.put(TurnKind::Message, async { waits.await.map_err(Failure::other) });
-        turns.put(TurnKind::Change, async { Ok(ReplAction::Clear) });
-        turns.put(TurnKind::Message, async { Ok(said("never")) });
+        turns.push(TurnKind::Message, async { waits.await.map_err(Failure::other) });
+        turns.push(TurnKind::Change, async { Ok(ReplAction::Clear) });
+        turns.push(TurnKind::Message, async { Ok(said("never")) });
         assert!(now(&mut turns, ConversationHolder::Nobody).await.is_none());
         assert_eq!(turns.drop_messages(), 2);
         assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(ReplAction::Clear));
@@ -132,8 +132,8 @@ mod tests {
     #[tokio::test]
     async fn failures_are_returned_during_a_run() {
         let mut turns = TurnQueue::default();
-        turns.put(TurnKind::Message, async { Err(Failure::usage("no such resource")) });
-        turns.put(TurnKind::Message, async { Ok(said("good")) });
+        turns.push(TurnKind::Message, async { Err(Failure::usage("no such resource")) });
+        turns.push(TurnKind::Message, async { Ok(said("good")) });
         assert!(turns.next(ConversationHolder::Run).await.is_err());
         assert!(now(&mut turns, ConversationHolder::Run).await.is_none());
         assert_eq!(turns.next(ConversationHolder::Nobody).await.ok(), Some(said("good")));

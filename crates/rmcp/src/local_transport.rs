@@ -37,21 +37,21 @@ enum ClientLifecycle {
 
 impl RmcpTransport {
     pub fn new(end: ServerEnd) -> Self {
-        Self { outbox: end.outbox(), end, era: ClientLifecycle::Open, refusals: VecDeque::new() }
+        Self { outbox: end.sender(), end, era: ClientLifecycle::Open, refusals: VecDeque::new() }
     }
 
-    fn read(&mut self, incoming: &LocalMessage) -> Option<ClientJsonRpcMessage> {
+    fn parse_incoming(&mut self, incoming: &LocalMessage) -> Option<ClientJsonRpcMessage> {
         let mut message = match serde_json::from_slice(&incoming.text) {
             Ok(message) => message,
             Err(error) => {
-                self.unreadable(incoming, &error);
+                self.reject_unreadable(incoming, &error);
                 return None;
             }
         };
         let depth = CallDepth(incoming.depth);
         match &mut message {
             ClientJsonRpcMessage::Request(asked) => {
-                self.notice(&asked.request);
+                self.detect_lifecycle(&asked.request);
                 asked.request.extensions_mut().insert(depth);
             }
             // The SDK ends the session if anything other than a request comes first.
@@ -62,7 +62,7 @@ impl RmcpTransport {
         Some(message)
     }
 
-    fn notice(&mut self, request: &ClientRequest) {
+    fn detect_lifecycle(&mut self, request: &ClientRequest) {
         if self.era == ClientLifecycle::Open {
             self.era = match request {
                 ClientRequest::InitializeRequest(_) => ClientLifecycle::Handshake,
@@ -72,24 +72,24 @@ impl RmcpTransport {
         }
     }
 
-    fn unreadable(&self, incoming: &LocalMessage, error: &serde_json::Error) {
+    fn reject_unreadable(&self, incoming: &LocalMessage, error: &serde_json::Error) {
         tracing::warn!(%error, "unreadable message from the client");
         let envelope = wharf_wire::scan(&incoming.text).ok().filter(|envelope| envelope.method.is_some());
-        let id = envelope.and_then(|envelope| envelope.id).map(|id| id.of(&incoming.text));
+        let id = envelope.and_then(|envelope| envelope.id).map(|id| id.slice(&incoming.text));
         if let Some(id) = id.and_then(|id| serde_json::from_slice::<RequestId>(id).ok()) {
-            self.post(&refusal(id, "the server cannot parse the request"));
+            self.send_json(&error_response(id, "the server cannot parse the request"));
         }
     }
 
     /// Sends a message. Returns `false` if it cannot be serialized to JSON.
-    fn post(&self, message: &ServerJsonRpcMessage) -> bool {
+    fn send_json(&self, message: &ServerJsonRpcMessage) -> bool {
         let text = serde_json::to_vec(message);
         text.map(|text| self.outbox.send(text)).is_ok()
     }
 
     /// Queues an error response on the client's behalf. Revision 2026-07-28 has no server requests, so waiting for a
     /// response would only end with the call's timeout.
-    fn refuse(&mut self, id: RequestId) {
+    fn queue_refusal(&mut self, id: RequestId) {
         let error =
             ErrorData::invalid_request("server requests are not supported: return an InputRequiredResult", None);
         self.refusals.push_back(ClientJsonRpcMessage::error(error, Some(id)));
@@ -105,10 +105,12 @@ impl Transport<RoleServer> for RmcpTransport {
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         match message {
-            ServerJsonRpcMessage::Request(asked) if self.era != ClientLifecycle::Handshake => self.refuse(asked.id),
-            message if self.post(&message) => {}
+            ServerJsonRpcMessage::Request(asked) if self.era != ClientLifecycle::Handshake => {
+                self.queue_refusal(asked.id)
+            }
+            message if self.send_json(&message) => {}
             ServerJsonRpcMessage::Response(answer) => {
-                self.post(&refusal(answer.id, "the response cannot be serialized to JSON"));
+                self.send_json(&error_response(answer.id, "the response cannot be serialized to JSON"));
             }
             _ => tracing::warn!("in-process server sent a message that cannot be serialized to JSON"),
         }
@@ -122,7 +124,7 @@ impl Transport<RoleServer> for RmcpTransport {
                 return Some(refusal);
             }
             let incoming = self.end.receive().await?;
-            if let Some(message) = self.read(&incoming) {
+            if let Some(message) = self.parse_incoming(&incoming) {
                 return Some(message);
             }
         }
@@ -133,6 +135,6 @@ impl Transport<RoleServer> for RmcpTransport {
     }
 }
 
-fn refusal(id: RequestId, reason: &'static str) -> ServerJsonRpcMessage {
+fn error_response(id: RequestId, reason: &'static str) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INTERNAL_ERROR, reason, None), Some(id))
 }

@@ -37,16 +37,16 @@ impl<H: ServerHandler> WorkerService<H> {
     }
 
     /// Starts a request on the workers. The receiver yields the response, or closes if the work is abandoned.
-    fn begin(
+    fn start_request(
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<oneshot::Receiver<HandlerResult>, ErrorData> {
-        let depth = depth(&context.extensions);
-        let turns = takes_a_turn(&request, depth).then(|| Arc::clone(&self.turns));
-        let (withdrawn, when_panicked) = (context.ct.clone(), PanicReply::of(&request, &context));
+        let depth = call_depth(&context.extensions);
+        let turns = needs_permit(&request, depth).then(|| Arc::clone(&self.turns));
+        let (withdrawn, when_panicked) = (context.ct.clone(), PanicReply::for_request(&request, &context));
         let handler = Arc::clone(&self.handler);
-        let work = self.workers.caught(async move { Service::handle_request(&*handler, request, context).await });
+        let work = self.workers.catch_panics(async move { Service::handle_request(&*handler, request, context).await });
         let (answer, answered) = oneshot::channel();
         let job = async move {
             let _turn = match turns {
@@ -63,14 +63,14 @@ impl<H: ServerHandler> WorkerService<H> {
             tokio::select! {
                 outcome = work => {
                     // The receiver is dropped if the call was cancelled.
-                    let _ = answer.send(outcome.unwrap_or_else(|panicked| when_panicked.answer(&panicked)));
+                    let _ = answer.send(outcome.unwrap_or_else(|panicked| when_panicked.to_result(&panicked)));
                 }
                 () = given_up => {}
             }
         };
         match self.workers.spawn(depth, job) {
             Some(_) => Ok(answered),
-            None => Err(internal("the call was not executed: all worker threads of this server are blocked")),
+            None => Err(internal_error("the call was not executed: all worker threads of this server are blocked")),
         }
     }
 }
@@ -79,11 +79,11 @@ impl<H: ServerHandler> Service<RoleServer> for WorkerService<H> {
     /// Waits for the handler until the call is cancelled. The SDK discards any later response.
     async fn handle_request(&self, request: ClientRequest, context: RequestContext<RoleServer>) -> HandlerResult {
         let withdrawn = context.ct.clone();
-        let answered = self.begin(request, context)?;
+        let answered = self.start_request(request, context)?;
         tokio::select! {
             biased;
-            answer = answered => answer.unwrap_or_else(|_| Err(internal("the server is shutting down"))),
-            () = withdrawn.cancelled() => Err(internal("the call was cancelled")),
+            answer = answered => answer.unwrap_or_else(|_| Err(internal_error("the server is shutting down"))),
+            () = withdrawn.cancelled() => Err(internal_error("the call was cancelled")),
         }
     }
 
@@ -92,10 +92,10 @@ impl<H: ServerHandler> Service<RoleServer> for WorkerService<H> {
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let depth = depth(&context.extensions);
+        let depth = call_depth(&context.extensions);
         let handler = Arc::clone(&self.handler);
         let work = async move { Service::handle_notification(&*handler, notification, context).await };
-        let work = self.workers.caught(work);
+        let work = self.workers.catch_panics(work);
         self.workers.spawn(depth, async move { drop(work.await) });
         Ok(())
     }
@@ -118,7 +118,7 @@ enum PanicReply {
 }
 
 impl PanicReply {
-    fn of(request: &ClientRequest, context: &RequestContext<RoleServer>) -> Self {
+    fn for_request(request: &ClientRequest, context: &RequestContext<RoleServer>) -> Self {
         match request {
             ClientRequest::CallToolRequest(_) => Self::ToolResult {
                 handshake: context.protocol_version().is_none_or(|version| version.has_initialize()),
@@ -127,8 +127,8 @@ impl PanicReply {
         }
     }
 
-    fn answer(self, panicked: &HandlerPanic) -> HandlerResult {
-        let Self::ToolResult { handshake } = self else { return Err(internal(panicked.to_string())) };
+    fn to_result(self, panicked: &HandlerPanic) -> HandlerResult {
+        let Self::ToolResult { handshake } = self else { return Err(internal_error(panicked.to_string())) };
         let text = format!("tool failed: {panicked}");
         let mut result = ServerResult::CallToolResult(CallToolResult::error(vec![ContentBlock::text(text)]));
         if handshake {
@@ -140,7 +140,7 @@ impl PanicReply {
 
 /// Reports whether a request needs a concurrency permit. A nested call does not: its caller already holds a permit, and
 /// if such callers held all permits none would ever be released.
-fn takes_a_turn(request: &ClientRequest, depth: usize) -> bool {
+fn needs_permit(request: &ClientRequest, depth: usize) -> bool {
     let long = matches!(
         request,
         ClientRequest::CallToolRequest(_) | ClientRequest::ReadResourceRequest(_) | ClientRequest::GetPromptRequest(_)
@@ -148,10 +148,10 @@ fn takes_a_turn(request: &ClientRequest, depth: usize) -> bool {
     long && depth == 0
 }
 
-fn depth(extensions: &Extensions) -> usize {
+fn call_depth(extensions: &Extensions) -> usize {
     extensions.get::<CallDepth>().copied().unwrap_or_default().0
 }
 
-fn internal(message: impl Into<Cow<'static, str>>) -> ErrorData {
+fn internal_error(message: impl Into<Cow<'static, str>>) -> ErrorData {
     ErrorData::internal_error(message, None)
 }

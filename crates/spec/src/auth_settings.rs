@@ -93,15 +93,17 @@ impl AuthSettings {
         let of_grant = match &self.grant {
             TokenGrant::Person | TokenGrant::ClientSecret => [None, None],
             TokenGrant::ClientKey { key, .. } => [Some(key), None],
-            TokenGrant::Enterprise { client_secret, id_token, .. } => [client_secret.as_ref(), id_token.given()],
-            TokenGrant::Workload { assertion } => [assertion.given(), None],
+            TokenGrant::Enterprise { client_secret, id_token, .. } => {
+                [client_secret.as_ref(), id_token.inline_secret()]
+            }
+            TokenGrant::Workload { assertion } => [assertion.inline_secret(), None],
         };
         self.client_secret.iter().chain(of_grant.into_iter().flatten())
     }
 }
 
 impl AssertionSource {
-    fn given(&self) -> Option<&Secret> {
+    fn inline_secret(&self) -> Option<&Secret> {
         match self {
             Self::Given(secret) => Some(secret),
             Self::File(_) => None,

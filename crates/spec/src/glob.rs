@@ -36,7 +36,7 @@ impl Glob {
     }
 
     /// Returns a pattern that matches exactly this text.
-    pub fn exactly(text: &str) -> Self {
+    pub fn from_literal(text: &str) -> Self {
         let mut escaped = String::with_capacity(text.len());
         for character in text.chars() {
             if matches!(character, '*' | '?' | '\\') {
@@ -82,7 +82,7 @@ impl Glob {
     }
 
     /// Returns the number of literal characters. A pattern with more of them is more precise.
-    pub fn literals(&self) -> usize {
+    pub fn literal_count(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, GlobToken::One(_))).count()
     }
 
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn an_exact_pattern_is_one() {
         for text in ["", "a", "a*b?", "\\", "mcp__x__*"] {
-            let glob = Glob::exactly(text);
+            let glob = Glob::from_literal(text);
             assert!(glob.matches(text) && glob.is_exact() && !glob.matches("other"));
             assert_eq!(Glob::new(glob.as_str()).parts, glob.parts);
         }
-        assert_eq!(Glob::new("a*b?").literals(), 2);
+        assert_eq!(Glob::new("a*b?").literal_count(), 2);
     }
 
     #[test]

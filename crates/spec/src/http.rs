@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::mask::{MASK, is_worth_hiding};
+use crate::mask::{MASK, is_long_enough_to_mask};
 use crate::{AuthSettings, LaunchCheck, Secret, StdioSpec};
 
 /// Connection settings of a server that is reached over HTTP.
@@ -79,15 +79,15 @@ impl HttpSpec {
     }
 
     /// Returns the server's URL with secrets masked as `***`.
-    pub fn shown_url(&self) -> String {
-        self.shown(&self.url)
+    pub fn masked_url(&self) -> String {
+        self.mask_url(&self.url)
     }
 
     /// Returns any URL of this server with secrets masked as `***`.
-    pub fn shown(&self, url: &Url) -> String {
-        let shown = shown_url(url);
+    pub fn mask_url(&self, url: &Url) -> String {
+        let shown = mask_url_secrets(url);
         let Some((scheme, rest)) = shown.split_once("://") else { return shown };
-        let mut spellings: Vec<String> = self.hidden_parts().flat_map(|part| in_url(url, &part)).collect();
+        let mut spellings: Vec<String> = self.hidden_url_parts().flat_map(|part| url_spellings(url, &part)).collect();
         // Longest first: masking a short spelling would break up a longer one that contains it.
         spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
         let hide = |text: String, spelling: &String| text.replace(spelling.as_str(), MASK);
@@ -96,29 +96,29 @@ impl HttpSpec {
 
     /// Returns the hidden values, split into the parts of a URL in which they may appear. For a value that is itself a
     /// URL, that is its path: the host is not secret, and the other parts are always masked.
-    pub(crate) fn hidden_parts(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn hidden_url_parts(&self) -> impl Iterator<Item = String> {
         let parts = |secret: &Secret| -> Vec<String> {
             match Url::parse(secret.reveal()).ok().filter(Url::has_host) {
                 Some(url) => vec![url.path().trim_matches('/').to_owned()],
                 None => secret.reveal().split(['?', '#', '@']).map(|part| part.trim_matches('/').to_owned()).collect(),
             }
         };
-        self.hidden.iter().flat_map(parts).filter(|part| is_worth_hiding(part))
+        self.hidden.iter().flat_map(parts).filter(|part| is_long_enough_to_mask(part))
     }
 }
 
 /// Returns the ways a value may be spelled in a URL: as is, as a host, as a path, and fully percent-encoded.
-fn in_url(url: &Url, part: &str) -> [String; 4] {
+fn url_spellings(url: &Url, part: &str) -> [String; 4] {
     let mut path = url.clone();
     path.set_path(part);
     let path = path.path().trim_start_matches('/');
     // Fall back to the value itself if the normalized path is too short to mask.
-    let path = if is_worth_hiding(path) { path } else { part };
-    [part.to_owned(), part.to_lowercase(), path.to_owned(), escaped(part)]
+    let path = if is_long_enough_to_mask(path) { path } else { part };
+    [part.to_owned(), part.to_lowercase(), path.to_owned(), percent_encode(part)]
 }
 
 /// Percent-encodes everything but unreserved characters (RFC 3986, 2.3).
-pub(crate) fn escaped(value: &str) -> String {
+pub(crate) fn percent_encode(value: &str) -> String {
     let spell = |byte: u8| match byte {
         b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -130,7 +130,7 @@ pub(crate) fn escaped(value: &str) -> String {
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSpec")
-            .field("url", &self.shown_url())
+            .field("url", &self.masked_url())
             .field("form", &self.form)
             .field("headers", &self.headers)
             .field("proxy", &self.proxy)
@@ -144,7 +144,7 @@ impl fmt::Debug for HttpSpec {
 }
 
 /// Returns a URL with its credentials and query values masked and its fragment removed.
-pub fn shown_url(url: &Url) -> String {
+pub fn mask_url_secrets(url: &Url) -> String {
     let mut shown = url.clone();
     if url.password().is_some() || !url.username().is_empty() {
         // Fails only for URLs that cannot have credentials. A token may be in either field.
@@ -172,7 +172,7 @@ mod tests {
             ("https://example.org/mcp?key=hush&b=2#x", "https://example.org/mcp?key=***&b=***"),
             ("https://example.org/mcp?hush", "https://example.org/mcp?***"),
         ] {
-            assert_eq!(shown_url(&Url::parse(url).unwrap()), expected);
+            assert_eq!(mask_url_secrets(&Url::parse(url).unwrap()), expected);
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
         ] {
             let mut spec = HttpSpec::new(Url::parse(url).unwrap());
             spec.hidden.push(Secret::new(hidden));
-            assert_eq!(spec.shown_url(), expected);
+            assert_eq!(spec.masked_url(), expected);
             assert!(format!("{spec:?}").contains(expected), "{spec:?}");
         }
     }

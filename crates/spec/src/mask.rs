@@ -99,8 +99,8 @@ const CREDENTIAL_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 /// Reports whether a name marks its value as secret. Applies to flags, variables, headers and object members.
 ///
 /// Only whole words match: `api-key`, `apiKey` and `API_KEY` are secret, `keyboard` and `author` are not.
-pub fn sounds_secret(name: &str) -> bool {
-    let words = words(name);
+pub fn is_secret_name(name: &str) -> bool {
+    let words = split_words(name);
     let tells =
         |word: &String| SECRET_WORDS.contains(&&**word) || SECRET_SUFFIXES.iter().any(|ending| word.ends_with(ending));
     let harmless = words.last().is_some_and(|last| ATTRIBUTE_WORDS.contains(&&**last));
@@ -109,7 +109,7 @@ pub fn sounds_secret(name: &str) -> bool {
 }
 
 /// Splits a name into lower-case words, at non-letters and at camel-case boundaries.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().take(200).collect();
     let mut words = vec![String::new()];
     for (at, letter) in letters.iter().enumerate() {
@@ -130,43 +130,43 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// Returns the arguments with secrets masked as `***`.
-pub fn masked_arguments(arguments: &[OsString]) -> Vec<String> {
-    masked_arguments_without(arguments, &[])
+pub fn mask_arguments(arguments: &[OsString]) -> Vec<String> {
+    mask_arguments_and_values(arguments, &[])
 }
 
-/// Masks arguments like [`masked_arguments`], and also every occurrence of these values. Both searches run on the
+/// Masks arguments like [`mask_arguments`], and also every occurrence of these values. Both searches run on the
 /// original text, so that neither mask hides a match of the other.
-pub(crate) fn masked_arguments_without(arguments: &[OsString], values: &[Secret]) -> Vec<String> {
-    let texts = texts(arguments);
-    let values = || values.iter().map(Secret::reveal).filter(|value| is_worth_hiding(value));
+pub(crate) fn mask_arguments_and_values(arguments: &[OsString], values: &[Secret]) -> Vec<String> {
+    let texts = to_strings(arguments);
+    let values = || values.iter().map(Secret::reveal).filter(|value| is_long_enough_to_mask(value));
     let show = |(text, mut ranges): (&String, Vec<Range<usize>>)| {
         ranges.extend(values().flat_map(|value| text.match_indices(value).map(|(at, _)| at..at + value.len())));
-        replaced(text, &merged(ranges))
+        mask_ranges(text, &merge_ranges(ranges))
     };
-    texts.iter().zip(hidden_in(&texts)).map(show).collect()
+    texts.iter().zip(find_secret_ranges(&texts)).map(show).collect()
 }
 
 /// Reports whether a value is long enough to mask. Masking shorter values would make the rest unreadable.
-pub(crate) fn is_worth_hiding(value: &str) -> bool {
+pub(crate) fn is_long_enough_to_mask(value: &str) -> bool {
     value.chars().nth(2).is_some()
 }
 
 /// Returns the secrets in the arguments, as written there.
-pub(crate) fn secret_arguments(arguments: &[OsString]) -> Vec<String> {
-    let texts = texts(arguments);
-    let hidden = hidden_in(&texts);
+pub(crate) fn find_argument_secrets(arguments: &[OsString]) -> Vec<String> {
+    let texts = to_strings(arguments);
+    let hidden = find_secret_ranges(&texts);
     let cut = |(text, ranges): (&String, Vec<Range<usize>>)| -> Vec<String> {
         ranges.into_iter().map(|range| text[range].to_owned()).collect()
     };
     texts.iter().zip(hidden).flat_map(cut).collect()
 }
 
-fn texts(arguments: &[OsString]) -> Vec<String> {
+fn to_strings(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 /// Replaces these ranges with the mask. The ranges must be sorted and disjoint.
-pub(crate) fn replaced(text: &str, ranges: &[Range<usize>]) -> String {
+pub(crate) fn mask_ranges(text: &str, ranges: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
     for range in ranges {
@@ -179,7 +179,7 @@ pub(crate) fn replaced(text: &str, ranges: &[Range<usize>]) -> String {
 }
 
 /// Sorts ranges and merges those that touch or overlap.
-pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+pub(crate) fn merge_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by_key(|range| range.start);
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
@@ -202,78 +202,78 @@ enum FlagValueKind {
 }
 
 /// Returns the ranges to mask in each argument.
-fn hidden_in(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
+fn find_secret_ranges(arguments: &[String]) -> Vec<Vec<Range<usize>>> {
     let mut announced = FlagValueKind::Nothing;
     let mut all = Vec::with_capacity(arguments.len());
     for argument in arguments {
-        let mut hidden = hidden_by_itself(argument);
+        let mut hidden = word_secret_ranges(argument);
         let is_flag = argument.starts_with("--") || (argument.starts_with('-') && argument.len() == 2);
         if !is_flag {
-            hidden.extend(hidden_as(announced, argument, 0));
+            hidden.extend(announced_secret_range(announced, argument, 0));
         }
         // `-token` may be a flag too, even if it follows a flag that takes a value.
         let may_announce = argument.starts_with('-') && !argument.contains('=');
-        announced = if may_announce { announced_by(argument) } else { FlagValueKind::Nothing };
-        all.push(merged(hidden));
+        announced = if may_announce { flag_value_kind(argument) } else { FlagValueKind::Nothing };
+        all.push(merge_ranges(hidden));
     }
     all
 }
 
-fn announced_by(flag: &str) -> FlagValueKind {
+fn flag_value_kind(flag: &str) -> FlagValueKind {
     match flag {
         _ if HEADER_FLAGS.contains(&flag) => FlagValueKind::Header,
         _ if CREDENTIAL_FLAGS.contains(&flag) => FlagValueKind::Login,
-        _ if sounds_secret(flag) && !flag.trim_start_matches('-').starts_with("no-") => FlagValueKind::Secret,
+        _ if is_secret_name(flag) && !flag.trim_start_matches('-').starts_with("no-") => FlagValueKind::Secret,
         _ => FlagValueKind::Nothing,
     }
 }
 
 /// Returns the range to mask in the value that starts at `from`, given the kind that was announced.
-fn hidden_as(announced: FlagValueKind, text: &str, from: usize) -> Option<Range<usize>> {
+fn announced_secret_range(announced: FlagValueKind, text: &str, from: usize) -> Option<Range<usize>> {
     let value = &text[from..];
     let behind = |separators: &[char]| value.find(separators).map(|at| from + at + 1..text.len());
     match announced {
         FlagValueKind::Nothing => None,
         FlagValueKind::Secret => Some(from..text.len()),
-        FlagValueKind::Header => behind(&['=', ':']).map(|range| trimmed(text, range)),
+        FlagValueKind::Header => behind(&['=', ':']).map(|range| trim_range_start(text, range)),
         FlagValueKind::Login => behind(&[':']),
     }
 }
 
 /// Returns the ranges to mask in a word, independent of the word before it.
-fn hidden_by_itself(word: &str) -> Vec<Range<usize>> {
+fn word_secret_ranges(word: &str) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
-    hidden_in_urls(word, &mut hidden);
-    hidden_tokens(word, &mut hidden);
+    add_url_secrets(word, &mut hidden);
+    add_known_tokens(word, &mut hidden);
     if let Some(at) = word.find(['=', ':']).filter(|_| word.starts_with("--")) {
-        hidden.extend(hidden_as(announced_by(&word[..at]), word, at + 1));
+        hidden.extend(announced_secret_range(flag_value_kind(&word[..at]), word, at + 1));
     }
-    hidden.extend(word.match_indices(['=', ':']).filter_map(|(at, _)| hidden_behind(word, at)));
+    hidden.extend(word.match_indices(['=', ':']).filter_map(|(at, _)| named_secret_range(word, at)));
     hidden
 }
 
 /// Returns the range to mask after the `=` or `:` at `at`, if the name before it is secret.
-fn hidden_behind(word: &str, at: usize) -> Option<Range<usize>> {
+fn named_secret_range(word: &str, at: usize) -> Option<Range<usize>> {
     let before = word[..at].trim_end_matches(QUOTES).trim_end_matches('\\');
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = &before[before.trim_end_matches(is_name).len()..];
-    if !matches!(announced_by(name), FlagValueKind::Secret) {
+    if !matches!(flag_value_kind(name), FlagValueKind::Secret) {
         return None;
     }
     let ahead = &before[..before.len() - name.len()];
-    let value = trimmed(word, at + 1..word.len());
+    let value = trim_range_start(word, at + 1..word.len());
     // `NAME=value` is a whole argument, or the value of a flag.
     let begins = ahead.is_empty() || (ahead.starts_with('-') && ahead.find('=') == Some(ahead.len() - 1));
     if begins {
         return Some(value);
     }
     let around = ahead.chars().next_back().filter(|quote| QUOTES.contains(quote) && before.len() == at);
-    hidden_value(word, value, around)
+    value_range(word, value, around)
 }
 
 /// Returns the range of the value at the start of a text. It ends at the closing quote, at the quote around the whole
 /// pair, or at a usual separator.
-fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option<Range<usize>> {
+fn value_range(word: &str, value: Range<usize>, around: Option<char>) -> Option<Range<usize>> {
     let text = &word[value.clone()];
     let inside = text.trim_start_matches('\\');
     let quote = inside.chars().next().filter(|first| QUOTES.contains(first));
@@ -286,7 +286,7 @@ fn hidden_value(word: &str, value: Range<usize>, around: Option<char>) -> Option
         // An object has member names of its own.
         None if rest.starts_with('{') => return None,
         None if rest.starts_with('[') => rest.find(']').unwrap_or(rest.len()),
-        None => plain_length(rest),
+        None => unquoted_length(rest),
     };
     Some(value.start + from..value.start + from + length)
 }
@@ -299,7 +299,7 @@ fn quoted_length(text: &str, quote: char) -> usize {
 }
 
 /// Returns the length up to the next separator. An authentication scheme and the token after it count as one value.
-fn plain_length(text: &str) -> usize {
+fn unquoted_length(text: &str) -> usize {
     let ends = |letter: char| letter.is_whitespace() || QUOTES.contains(&letter) || ";&,".contains(letter);
     let length = text.find(ends).unwrap_or(text.len());
     let token = text[length..].trim_start();
@@ -309,13 +309,13 @@ fn plain_length(text: &str) -> usize {
     text.len() - token.len() + token.find(ends).unwrap_or(token.len())
 }
 
-fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+fn trim_range_start(text: &str, range: Range<usize>) -> Range<usize> {
     let value = &text[range.clone()];
     range.start + (value.len() - value.trim_start().len())..range.end
 }
 
 /// Adds the ranges of credentials, query values and fragments of every URL in a text.
-pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
+pub(crate) fn add_url_secrets(text: &str, hidden: &mut Vec<Range<usize>>) {
     for (at, mark) in text.match_indices("://") {
         let from = at + mark.len();
         let ends = |letter: char| letter.is_whitespace() || "\"'<>`".contains(letter);
@@ -330,7 +330,7 @@ pub(crate) fn hidden_in_urls(text: &str, hidden: &mut Vec<Range<usize>>) {
         let from = from + login;
         let fragment = text[from..end].find('#').map_or(end, |length| from + length);
         if let Some(length) = text[from..fragment].find('?') {
-            hidden_in_query(text, from + length + 1..fragment, hidden);
+            add_query_secrets(text, from + length + 1..fragment, hidden);
         }
         hidden.push((fragment + 1).min(end)..end);
     }
@@ -342,7 +342,7 @@ fn has_plain_scheme(text: &str) -> bool {
     PLAIN_SCHEMES.iter().any(|scheme| text[others.len()..].eq_ignore_ascii_case(scheme))
 }
 
-fn hidden_in_query(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize>>) {
+fn add_query_secrets(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize>>) {
     let mut from = query.start;
     for pair in text[query].split('&') {
         let value = pair.find('=').map_or(0, |length| length + 1);
@@ -351,7 +351,7 @@ fn hidden_in_query(text: &str, query: Range<usize>, hidden: &mut Vec<Range<usize
     }
 }
 
-fn hidden_tokens(text: &str, hidden: &mut Vec<Range<usize>>) {
+fn add_known_tokens(text: &str, hidden: &mut Vec<Range<usize>>) {
     let belongs = |letter: char| letter.is_ascii_alphanumeric() || "-_.+/=".contains(letter);
     for (beginning, wants_digit) in TOKEN_PREFIXES {
         for (at, _) in text.match_indices(beginning) {
@@ -396,7 +396,7 @@ mod tests {
             "--connection-string",
         ];
         for name in telling {
-            assert!(sounds_secret(name), "{name}");
+            assert!(is_secret_name(name), "{name}");
         }
         let harmless = [
             "",
@@ -420,14 +420,14 @@ mod tests {
             "hotkeys",
         ];
         for name in harmless {
-            assert!(!sounds_secret(name), "{name}");
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 
     #[track_caller]
     fn check(line: &[&str], expected: &[&str]) {
         let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-        assert_eq!(masked_arguments(&arguments), expected);
+        assert_eq!(mask_arguments(&arguments), expected);
     }
 
     #[test]
@@ -501,6 +501,6 @@ mod tests {
     #[test]
     fn the_secrets_themselves_are_found() {
         let arguments = ["--api-key", "one", "http://a:two@h/?q=three&r=four"].map(OsString::from);
-        assert_eq!(secret_arguments(&arguments), ["one", "a:two", "three", "four"]);
+        assert_eq!(find_argument_secrets(&arguments), ["one", "a:two", "three", "four"]);
     }
 }

@@ -35,7 +35,7 @@ impl ServerName {
     pub fn new(name: &str) -> Result<Self, InvalidServerName> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if name.is_empty() || name.len() > MAX_NAME_LENGTH || !name.bytes().all(fits) {
-            return Err(InvalidServerName(UntrustedText::new(name).shortened(100).to_string()));
+            return Err(InvalidServerName(UntrustedText::new(name).truncate(100).to_string()));
         }
         Ok(Self(name.into()))
     }
@@ -74,7 +74,7 @@ impl fmt::Debug for ServerName {
 /// Displays as `server / tool`, with the tool name escaped.
 impl fmt::Display for ToolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} / {}", self.server, UntrustedText::new(&*self.tool).shortened(200))
+        write!(f, "{} / {}", self.server, UntrustedText::new(&*self.tool).truncate(200))
     }
 }
 

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use memchr::memmem::Finder;
 use url::Url;
 
-use crate::http::escaped;
-use crate::mask::{MASK, merged, replaced, secret_arguments, sounds_secret};
+use crate::http::percent_encode;
+use crate::mask::{MASK, find_argument_secrets, is_secret_name, mask_ranges, merge_ranges};
 use crate::{EnvValue, Environment, HttpSpec, ServerSpec, StdioSpec};
 
 /// Minimum length of a secret. Redacting shorter values would remove ordinary words.
@@ -40,18 +40,20 @@ impl Redactor {
     /// Creates a redactor for the secrets in a server's environment, headers, arguments, URL, proxy and login settings.
     pub fn new(spec: &ServerSpec, around: &Environment) -> Self {
         match spec {
-            ServerSpec::Stdio(spec) => Self::for_process(spec, around),
-            ServerSpec::Http(spec) => Self::for_address(spec),
+            ServerSpec::Stdio(spec) => Self::for_stdio(spec, around),
+            ServerSpec::Http(spec) => Self::for_http(spec),
         }
     }
 
     /// Creates a redactor for the secrets of a local server.
-    pub fn for_process(spec: &StdioSpec, around: &Environment) -> Self {
+    pub fn for_stdio(spec: &StdioSpec, around: &Environment) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.env {
-            let announced = sounds_secret(&name.to_string_lossy());
+            let announced = is_secret_name(&name.to_string_lossy());
             match value {
-                EnvValue::Secret(secret) if announced || is_no_word(secret.reveal()) => redactor.add(secret.reveal()),
+                EnvValue::Secret(secret) if announced || is_distinctive(secret.reveal()) => {
+                    redactor.add(secret.reveal())
+                }
                 EnvValue::Secret(secret) => redactor.add_url(secret.reveal()),
                 EnvValue::Plain(value) if announced => redactor.add(&value.to_string_lossy()),
                 EnvValue::Plain(value) => redactor.add_url(&value.to_string_lossy()),
@@ -62,18 +64,18 @@ impl Redactor {
             }
         }
         if spec.inherit_env {
-            let telling = around.env.iter().filter(|(name, _)| sounds_secret(&name.to_string_lossy()));
+            let telling = around.env.iter().filter(|(name, _)| is_secret_name(&name.to_string_lossy()));
             telling.for_each(|(_, value)| redactor.add(&value.to_string_lossy()));
         }
         spec.hidden.iter().for_each(|secret| redactor.add(secret.reveal()));
-        for secret in secret_arguments(&spec.args) {
+        for secret in find_argument_secrets(&spec.args) {
             redactor.add_login(&secret);
         }
         redactor
     }
 
     /// Creates a redactor for the secrets of a remote server.
-    pub fn for_address(spec: &HttpSpec) -> Self {
+    pub fn for_http(spec: &HttpSpec) -> Self {
         let mut redactor = Self::default();
         for (name, value) in &spec.headers {
             if !NON_SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -82,7 +84,7 @@ impl Redactor {
         }
         redactor.add_url(spec.url.as_str());
         spec.hidden.iter().for_each(|secret| redactor.add(secret.reveal()));
-        spec.hidden_parts().for_each(|part| redactor.add(&part));
+        spec.hidden_url_parts().for_each(|part| redactor.add(&part));
         if let Some(proxy) = &spec.proxy {
             redactor.add_url(proxy.reveal());
         }
@@ -116,7 +118,7 @@ impl Redactor {
         learned.drain(..surplus);
     }
 
-    fn learned(&self) -> RwLockReadGuard<'_, VecDeque<Finder<'static>>> {
+    fn lock_learned(&self) -> RwLockReadGuard<'_, VecDeque<Finder<'static>>> {
         self.learned.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +153,7 @@ impl Redactor {
 
     fn add_url(&mut self, text: &str) {
         let Ok(url) = Url::parse(text) else { return };
-        let (user, password) = (unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
+        let (user, password) = (percent_decode(url.username()), percent_decode(url.password().unwrap_or_default()));
         if !user.is_empty() || !password.is_empty() {
             self.add_login(&format!("{user}:{password}"));
             self.add(url.username());
@@ -160,34 +162,35 @@ impl Redactor {
         for pair in url.query().unwrap_or_default().split('&') {
             let value = pair.split_once('=').map_or(pair, |(_, value)| value);
             self.add(value);
-            self.add(&unescaped(&value.replace('+', " ")));
+            self.add(&percent_decode(&value.replace('+', " ")));
         }
     }
 
     /// Reports whether there are no values to redact.
     pub fn is_empty(&self) -> bool {
-        self.spellings.is_empty() && self.learned().is_empty()
+        self.spellings.is_empty() && self.lock_learned().is_empty()
     }
 
     /// Replaces every secret in the text with `***`.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.find(text.as_bytes());
-        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
+        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(mask_ranges(text, &found)) }
     }
 
     /// Redacts a text that may be truncated. Also replaces a partial secret at the end of the text or before an
     /// ellipsis.
-    pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn redact_truncated<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = self.find(text.as_bytes());
         for end in text.match_indices('…').map(|(at, _)| at).chain([text.len()]) {
-            let begun =
-                |spelling: &Finder<'_>| begun_at_end(&text.as_bytes()[..end], spelling.needle()).map(|from| from..end);
-            let learned = self.learned();
+            let begun = |spelling: &Finder<'_>| {
+                partial_match_at_end(&text.as_bytes()[..end], spelling.needle()).map(|from| from..end)
+            };
+            let learned = self.lock_learned();
             let begun = self.spellings.iter().chain(&*learned).filter_map(begun);
             found.extend(begun.filter(|range| text.is_char_boundary(range.start)));
         }
-        let found = merged(found);
-        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(replaced(text, &found)) }
+        let found = merge_ranges(found);
+        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(mask_ranges(text, &found)) }
     }
 
     /// Redacts bytes, which need not be valid UTF-8.
@@ -209,13 +212,13 @@ impl Redactor {
 
     /// Returns the ranges of secrets, sorted and disjoint.
     fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let learned = self.learned();
+        let learned = self.lock_learned();
         let all = self
             .spellings
             .iter()
             .chain(&*learned)
             .flat_map(|spelling| spelling.find_iter(text).map(|at| at..at + spelling.needle().len()));
-        merged(all.collect())
+        merge_ranges(all.collect())
     }
 }
 
@@ -226,12 +229,12 @@ impl fmt::Debug for Redactor {
 }
 
 /// Reports whether a value differs from a short word such as `production`, which occurs in ordinary text.
-fn is_no_word(value: &str) -> bool {
+fn is_distinctive(value: &str) -> bool {
     value.chars().count() >= 12 || !value.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
 /// Returns the start of the longest prefix of a value with which the text ends.
-fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
+fn partial_match_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
     let longest = text.len().min(value.len().saturating_sub(1));
     (MIN_SECRET_LENGTH..=longest)
         .rev()
@@ -243,18 +246,18 @@ fn begun_at_end(text: &[u8], value: &[u8]) -> Option<usize> {
 fn spellings(value: &str) -> [String; 8] {
     [
         value.to_owned(),
-        json(value, false),
-        json(value, true),
-        json(value, false).replace('/', "\\/"),
+        escape_json(value, false),
+        escape_json(value, true),
+        escape_json(value, false).replace('/', "\\/"),
         url::form_urlencoded::byte_serialize(value.as_bytes()).collect(),
-        escaped(value),
+        percent_encode(value),
         STANDARD_NO_PAD.encode(value),
         URL_SAFE_NO_PAD.encode(value),
     ]
 }
 
 /// Escapes a value as the inside of a JSON string. `ascii` also escapes all non-ASCII characters.
-fn json(value: &str, ascii: bool) -> String {
+fn escape_json(value: &str, ascii: bool) -> String {
     let mut text = String::with_capacity(value.len());
     for letter in value.chars() {
         match letter {
@@ -271,7 +274,7 @@ fn json(value: &str, ascii: bool) -> String {
 }
 
 /// Decodes percent-encoding. Returns the value unchanged if the result is not UTF-8.
-fn unescaped(value: &str) -> String {
+fn percent_decode(value: &str) -> String {
     let bytes = value.as_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
@@ -325,9 +328,9 @@ mod tests {
         redactor.add("efghijkl");
         assert_eq!(redactor.redact("<abcdefghijkl> abcdefghabcdefgh."), "<***> ***.");
         assert_eq!(redactor.redact("abcdefg"), "abcdefg");
-        assert_eq!(redactor.redact_cut("say abcdefg"), "say ***");
-        assert_eq!(redactor.redact_cut("abcdefgh, abcde"), "***, abcde");
-        assert_eq!(redactor.redact_cut("say abcdef… (code 3)"), "say ***… (code 3)");
+        assert_eq!(redactor.redact_truncated("say abcdefg"), "say ***");
+        assert_eq!(redactor.redact_truncated("abcdefgh, abcde"), "***, abcde");
+        assert_eq!(redactor.redact_truncated("say abcdef… (code 3)"), "say ***… (code 3)");
         assert_eq!(&*redactor.redact_bytes(b"\xffabcdefgh\xff"), b"\xff***\xff");
     }
 
@@ -339,12 +342,12 @@ mod tests {
         redactor.learn_header("Bearer first-token");
         assert!(!clone.is_empty());
         assert_eq!(clone.redact("Bearer first-token, Zmlyc3QtdG9rZW4"), "Bearer ***, ***");
-        assert_eq!(clone.redact_cut("first-tok"), "***");
+        assert_eq!(clone.redact_truncated("first-tok"), "***");
         for number in 0..1000 {
             redactor.learn_header(&format!("DPoP token-{number}"));
         }
         assert_eq!(clone.redact("token-997 token-998 token-999"), "*** *** ***");
-        assert!(clone.learned().len() <= MAX_LEARNED_SPELLINGS);
+        assert!(clone.lock_learned().len() <= MAX_LEARNED_SPELLINGS);
     }
 
     #[test]
@@ -382,7 +385,7 @@ mod tests {
         assert_eq!(redactor.redact(text), "*** *** *** *** variable4 *** inherited2 server");
         assert!(!format!("{redactor:?}").contains("variable"));
         let whole = StdioSpec { inherit_env: true, ..StdioSpec::default() };
-        assert_eq!(Redactor::for_process(&whole, &around).redact("inherited1 inherited2"), "*** inherited2");
+        assert_eq!(Redactor::for_stdio(&whole, &around).redact("inherited1 inherited2"), "*** inherited2");
     }
 
     #[test]

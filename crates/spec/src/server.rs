@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::mask::masked_arguments_without;
+use crate::mask::mask_arguments_and_values;
 use crate::{LaunchCheck, Secret};
 
 /// A server that is started as a child process and communicates over its standard streams.
@@ -29,8 +29,8 @@ pub struct StdioSpec {
 
 impl StdioSpec {
     /// Returns the arguments with secrets masked as `***`.
-    pub fn shown_args(&self) -> Vec<String> {
-        masked_arguments_without(&self.args, &self.hidden)
+    pub fn masked_args(&self) -> Vec<String> {
+        mask_arguments_and_values(&self.args, &self.hidden)
     }
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StdioSpec")
             .field("program", &self.program)
-            .field("args", &self.shown_args())
+            .field("args", &self.masked_args())
             .field("cwd", &self.cwd)
             .field("env", &self.env)
             .field("inherit_env", &self.inherit_env)
@@ -103,6 +103,6 @@ mod tests {
             hidden: ["me:hush@h/hush", "key", "80", ""].map(Secret::new).to_vec(),
             ..StdioSpec::default()
         };
-        assert_eq!(spec.shown_args(), ["https://***?a=***", "--api-***", "***", "--port", "80"]);
+        assert_eq!(spec.masked_args(), ["https://***?a=***", "--api-***", "***", "--port", "80"]);
     }
 }

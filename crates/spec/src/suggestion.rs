@@ -7,39 +7,39 @@ const MAX_EDITS: usize = 3;
 
 /// Returns the name that is most similar to `said`, if one is similar enough: a few letters changed, added, left out or
 /// swapped, or a prefix missing (`read_file` for `mcp__files__read_file`). Ties go to the first name in sort order.
-pub fn nearest<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest_name<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if said.is_empty() || said.len() > MAX_NAME_BYTES {
         return None;
     }
-    let said_letters = letters(said);
-    let close = |name: &'a str| Some((slips(&said_letters, name)?, name));
+    let said_letters = normalized_letters(said);
+    let close = |name: &'a str| Some((edit_count(&said_letters, name)?, name));
     names.into_iter().filter_map(close).min().map(|(_, name)| name)
 }
 
-fn letters(text: &str) -> Vec<char> {
+fn normalized_letters(text: &str) -> Vec<char> {
     text.chars().map(|letter| if letter == '-' { '_' } else { letter.to_ascii_lowercase() }).collect()
 }
 
 /// Returns the number of edits between `said` and a name, or `None` if there are too many.
-fn slips(said: &[char], name: &str) -> Option<usize> {
+fn edit_count(said: &[char], name: &str) -> Option<usize> {
     if name.len() > MAX_NAME_BYTES {
         return None;
     }
-    let name = letters(name);
+    let name = normalized_letters(name);
     let most = MAX_EDITS.min(said.len() / 3);
     let near = said.len().abs_diff(name.len()) <= most;
-    let misspelt = if near { distance(said, &name, most) } else { None };
+    let misspelt = if near { edit_distance(said, &name, most) } else { None };
     // A suffix match ranks after every misspelling.
-    misspelt.or_else(|| is_end(said, &name).then_some(MAX_EDITS + 1))
+    misspelt.or_else(|| is_name_suffix(said, &name).then_some(MAX_EDITS + 1))
 }
 
-fn is_end(said: &[char], name: &[char]) -> bool {
+fn is_name_suffix(said: &[char], name: &[char]) -> bool {
     said.len() >= 3 && name.strip_suffix(said).and_then(<[char]>::last) == Some(&'_')
 }
 
 /// Returns the edit distance, with adjacent swaps as one edit, if it is at most `most`.
-fn distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
-    let (one, other) = differing(one, other);
+fn edit_distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
+    let (one, other) = strip_common_affixes(one, other);
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=other.len()).collect());
     for (i, letter) in one.iter().enumerate() {
         let mut row = vec![i + 1];
@@ -59,7 +59,7 @@ fn distance(one: &[char], other: &[char], most: usize) -> Option<usize> {
 }
 
 /// Strips the common prefix and suffix, which is usually most of the text.
-fn differing<'a>(one: &'a [char], other: &'a [char]) -> (&'a [char], &'a [char]) {
+fn strip_common_affixes<'a>(one: &'a [char], other: &'a [char]) -> (&'a [char], &'a [char]) {
     let begin = std::iter::zip(one, other).take_while(|(letter, against)| letter == against).count();
     let (one, other) = (&one[begin..], &other[begin..]);
     let end = std::iter::zip(one.iter().rev(), other.iter().rev());
@@ -91,8 +91,8 @@ mod tests {
             ("é", None),
             (&long, None),
         ] {
-            assert_eq!(nearest(said, names), meant, "{said:?}");
-            assert_eq!(nearest(said, names.into_iter().rev()), meant, "{said:?}");
+            assert_eq!(closest_name(said, names), meant, "{said:?}");
+            assert_eq!(closest_name(said, names.into_iter().rev()), meant, "{said:?}");
         }
     }
 }

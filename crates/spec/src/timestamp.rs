@@ -11,7 +11,7 @@ pub struct Timestamp(pub SystemTime);
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (year, month, day) = civil(since.as_secs() / 86_400);
+        let (year, month, day) = civil_from_days(since.as_secs() / 86_400);
         let seconds = since.as_secs() % 86_400;
         let (hour, minute, second, milli) = (seconds / 3600, seconds / 60 % 60, seconds % 60, since.subsec_millis());
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
@@ -19,7 +19,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// Returns year, month and day for a number of days since 1970-01-01. Eras of 400 years start on the first of March.
-fn civil(days: u64) -> (u64, u64, u64) {
+fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

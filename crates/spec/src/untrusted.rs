@@ -22,12 +22,12 @@ impl<'a> UntrustedText<'a> {
     }
 
     /// Displays the text with its line breaks, tabs and emoji joiners. Everything else is escaped.
-    pub fn block(&self) -> EscapedText<'_> {
+    pub fn multiline(&self) -> EscapedText<'_> {
         EscapedText { text: &self.0, lines: true, limit: usize::MAX }
     }
 
     /// Displays at most this many characters, with `…` if the text is longer.
-    pub fn shortened(&self, limit: usize) -> EscapedText<'_> {
+    pub fn truncate(&self, limit: usize) -> EscapedText<'_> {
         EscapedText { text: &self.0, lines: false, limit }
     }
 
@@ -39,7 +39,7 @@ impl<'a> UntrustedText<'a> {
 
 impl fmt::Display for UntrustedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shortened(usize::MAX).fmt(f)
+        self.truncate(usize::MAX).fmt(f)
     }
 }
 
@@ -59,12 +59,12 @@ pub struct EscapedText<'a> {
 
 impl<'a> EscapedText<'a> {
     /// Displays the text on one line, limited to this many characters.
-    pub fn line(text: &'a str, limit: usize) -> Self {
+    pub fn single_line(text: &'a str, limit: usize) -> Self {
         Self { text, lines: false, limit }
     }
 
     /// Displays the text with its line breaks and tabs, limited to this many characters.
-    pub fn lines(text: &'a str, limit: usize) -> Self {
+    pub fn multiline(text: &'a str, limit: usize) -> Self {
         Self { text, lines: true, limit }
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Display for EscapedText<'_> {
                 '\n' => f.write_str("\\n")?,
                 '\r' => f.write_str("\\r")?,
                 '\t' => f.write_str("\\t")?,
-                _ if acts(character) => write!(f, "\\u{{{:x}}}", u32::from(character))?,
+                _ if is_control_or_bidi(character) => write!(f, "\\u{{{:x}}}", u32::from(character))?,
                 _ => f.write_char(character)?,
             }
         }
@@ -91,7 +91,7 @@ impl fmt::Display for EscapedText<'_> {
 }
 
 /// Reports whether a character is not visible text: a control, bidirectional mark, invisible letter or tag.
-pub fn acts(character: char) -> bool {
+pub fn is_control_or_bidi(character: char) -> bool {
     matches!(character,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
         | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -116,9 +116,9 @@ mod tests {
         ] {
             assert_eq!(UntrustedText::new(text).to_string(), line);
         }
-        assert_eq!(UntrustedText::new("a\nb\u{1b}\r").block().to_string(), "a\nb\\u{1b}\\r");
-        assert_eq!(UntrustedText::new("abcdef").shortened(3).to_string(), "abc…");
-        assert_eq!(UntrustedText::new("abc").shortened(3).to_string(), "abc");
+        assert_eq!(UntrustedText::new("a\nb\u{1b}\r").multiline().to_string(), "a\nb\\u{1b}\\r");
+        assert_eq!(UntrustedText::new("abcdef").truncate(3).to_string(), "abc…");
+        assert_eq!(UntrustedText::new("abc").truncate(3).to_string(), "abc");
         assert_eq!(UntrustedText::from_bytes(b"a\xffb").to_string(), "a\u{fffd}b");
     }
 }

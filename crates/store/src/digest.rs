@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct ContentDigest([u8; 32]);
 
 impl ContentDigest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn it_is_sha_256() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(ContentDigest::of(b"").to_string(), empty);
-        assert_eq!(format!("{:?}", ContentDigest::of(b"")), "e3b0c442");
+        assert_eq!(ContentDigest::from_bytes(b"").to_string(), empty);
+        assert_eq!(format!("{:?}", ContentDigest::from_bytes(b"")), "e3b0c442");
     }
 }

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::path_safety::check_own_folder;
+use crate::path_safety::check_private_dir;
 
 /// Creates a directory that only the owner can access, and its missing parents. Blocks.
 ///
 /// # Errors
 /// Fails on an I/O error, and if the directory exists but other users can read or change it.
-pub fn make_private_directory(path: &Path) -> io::Result<()> {
-    let metadata = DirHandle::make_private(path)?.metadata()?;
-    check_own_folder(path, &metadata).map_err(io::Error::other)
+pub fn create_private_directory(path: &Path) -> io::Result<()> {
+    let metadata = DirHandle::create_private_dir(path)?.metadata()?;
+    check_private_dir(path, &metadata).map_err(io::Error::other)
 }
 
 /// An open directory handle.
@@ -41,7 +41,7 @@ impl DirHandle {
     }
 
     /// Opens a directory. Creates it and its missing parents with mode 0700.
-    pub(crate) fn make_private(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create_private_dir(path: &Path) -> io::Result<Self> {
         if !path.as_os_str().is_empty() {
             DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         }
@@ -57,27 +57,27 @@ impl DirHandle {
     }
 
     /// Opens the directory again with a separate file description, so that it can be locked independently.
-    pub(crate) fn reopened(&self) -> io::Result<File> {
+    pub(crate) fn reopen(&self) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.file, ".", flags, Mode::empty())?.into())
     }
 
     /// Opens a file for reading. Does not block, even if the file is a pipe.
-    pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
+    pub(crate) fn open_for_reading(&self, name: &OsStr) -> io::Result<File> {
         self.open_with(name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
     }
 
     /// Opens a file for reading and appending. Creates it with mode 0600 if it is missing.
-    pub(crate) fn append(&self, name: &OsStr) -> io::Result<File> {
-        self.open_or_make(name, OFlags::RDWR | OFlags::NONBLOCK | OFlags::APPEND)
+    pub(crate) fn open_for_appending(&self, name: &OsStr) -> io::Result<File> {
+        self.open_or_create(name, OFlags::RDWR | OFlags::NONBLOCK | OFlags::APPEND)
     }
 
     /// Opens a file for reading and writing. Creates it with mode 0600 if it is missing.
-    pub(crate) fn write(&self, name: &OsStr) -> io::Result<File> {
-        self.open_or_make(name, OFlags::RDWR | OFlags::NONBLOCK)
+    pub(crate) fn open_for_writing(&self, name: &OsStr) -> io::Result<File> {
+        self.open_or_create(name, OFlags::RDWR | OFlags::NONBLOCK)
     }
 
-    fn open_or_make(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
+    fn open_or_create(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
         self.open_with(name, flags | OFlags::CREATE, Mode::from_raw_mode(0o600))
     }
 
@@ -138,7 +138,7 @@ impl DirHandle {
 }
 
 /// Maps [`io::ErrorKind::NotFound`] to `None`.
-pub(crate) fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn found_or_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -61,12 +61,12 @@ pub struct ContentStamp(Option<ContentDigest>);
 
 impl Document {
     /// Creates a document handle. The size limit is 16 MiB; see [`Document::with_limit`].
-    pub fn at(path: impl Into<PathBuf>, privacy: DocumentPrivacy) -> Self {
+    pub fn new(path: impl Into<PathBuf>, privacy: DocumentPrivacy) -> Self {
         Self { path: path.into(), privacy, is_made_private: false, limit: DEFAULT_MAX_BYTES, patience: PATIENCE }
     }
 
     /// Creates a missing shared document, and its missing directories, with owner-only permissions.
-    pub fn made_private(self) -> Self {
+    pub fn created_private(self) -> Self {
         Self { is_made_private: true, ..self }
     }
 
@@ -76,7 +76,7 @@ impl Document {
     }
 
     /// Sets the timeout for taking the lock. The default is 10 s.
-    pub fn with_patience(self, patience: Duration) -> Self {
+    pub fn with_lock_timeout(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
@@ -87,9 +87,9 @@ impl Document {
 
     /// Reads the content, or returns `None` if the file does not exist. Takes no lock: replacement is atomic.
     pub fn load(&self) -> Result<Option<LoadedDocument>, DocumentLoadError> {
-        let Some(place) = DocumentLocation::find(&self.path, self.privacy)? else { return Ok(None) };
+        let Some(place) = DocumentLocation::resolve(&self.path, self.privacy)? else { return Ok(None) };
         let found = place.read(self.limit)?;
-        Ok(found.map(|FoundContent { bytes, .. }| LoadedDocument { stamp: ContentStamp::of(&bytes), bytes }))
+        Ok(found.map(|FoundContent { bytes, .. }| LoadedDocument { stamp: ContentStamp::from_content(&bytes), bytes }))
     }
 
     /// Replaces the content with the result of `edit`. If `edit` returns `None`, the content stays as it is.
@@ -103,17 +103,17 @@ impl Document {
         &self,
         mut edit: impl FnMut(Option<&[u8]>) -> Result<Option<Vec<u8>>, E>,
     ) -> Result<ContentStamp, DocumentUpdateError<E>> {
-        let place = DocumentLocation::make(&self.path, self.privacy, self.is_made_private)?;
+        let place = DocumentLocation::resolve_or_create(&self.path, self.privacy, self.is_made_private)?;
         place.check_kind().map_err(DocumentSaveError::Load)?;
         let _lock = place.lock(self.patience).map_err(DocumentSaveError::Locked)?;
         for _ in 0..MAX_EDIT_ATTEMPTS {
             let old = place.read(self.limit).map_err(DocumentSaveError::Load)?;
             let content = old.as_ref().map(|found| found.bytes.as_slice());
             let Some(new) = edit(content).map_err(DocumentUpdateError::Edit)? else {
-                return Ok(ContentStamp::of_found(content));
+                return Ok(ContentStamp::from_optional_content(content));
             };
             if content == Some(&new) || place.replace(old.as_ref(), &new, self.limit)? {
-                return Ok(ContentStamp::of(&new));
+                return Ok(ContentStamp::from_content(&new));
             }
         }
         Err(DocumentSaveError::Disturbed { path: self.path.clone() }.into())
@@ -121,7 +121,7 @@ impl Document {
 
     /// Replaces the content if it still matches `stamp`. For callers that edited a copy.
     pub fn replace(&self, stamp: ContentStamp, bytes: &[u8]) -> Result<ContentStamp, DocumentReplaceError> {
-        let updated = self.update(|old| match ContentStamp::of_found(old) {
+        let updated = self.update(|old| match ContentStamp::from_optional_content(old) {
             found if found == stamp => Ok(Some(bytes.to_vec())),
             found => Err(DocumentReplaceError::Conflict { path: self.path.clone(), found }),
         });
@@ -145,12 +145,12 @@ impl ContentStamp {
     pub const ABSENT: Self = Self(None);
 
     /// Computes the stamp of `content`.
-    pub fn of(content: &[u8]) -> Self {
-        Self(Some(ContentDigest::of(content)))
+    pub fn from_content(content: &[u8]) -> Self {
+        Self(Some(ContentDigest::from_bytes(content)))
     }
 
-    fn of_found(content: Option<&[u8]>) -> Self {
-        content.map_or(Self::ABSENT, Self::of)
+    fn from_optional_content(content: Option<&[u8]>) -> Self {
+        content.map_or(Self::ABSENT, Self::from_content)
     }
 }
 

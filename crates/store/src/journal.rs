@@ -23,8 +23,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use error::{JournalAppendError, JournalOpenError};
-pub use read::entries;
-pub use verify::{Broken, CorruptionKind, JournalSummary, JournalVerifyError, verify};
+pub use read::for_each_entry;
+pub use verify::{Broken, CorruptionKind, JournalSummary, JournalVerifyError, verify_journal};
 
 use crate::lock::FileLockGuard;
 use files::JournalFiles;
@@ -65,7 +65,7 @@ impl Journal {
     /// # Errors
     /// Fails if another user could write to the journal, as for a private document, or on an I/O error.
     pub fn open(path: &Path, options: JournalOptions) -> Result<Self, JournalOpenError> {
-        let files = JournalFiles::make(path)?;
+        let files = JournalFiles::open_or_create(path)?;
         let head = files.open_head()?;
         Ok(Self { files, options, head: Mutex::new(head) })
     }
@@ -79,14 +79,14 @@ impl Journal {
         // The guarded state is on disk and consistent even after a panic.
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let _held =
-            FileLockGuard::take(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
+            FileLockGuard::acquire(&head, &self.files.head_path(), PATIENCE).map_err(JournalAppendError::Locked)?;
         let mut tail = JournalTail::find(&self.files, &head)?;
         let mut line = self.compose(&tail, &entry)?;
         if tail.size > 0 && tail.size + line.len() as u64 > self.options.max_bytes {
-            tail = self.rotate(&head, tail).map_err(|error| self.files.unwritten(error))?;
+            tail = self.rotate(&head, tail).map_err(|error| self.files.append_error(error))?;
             line = self.compose(&tail, &entry)?;
         }
-        self.put(&head, tail, &line).map_err(|error| self.files.unwritten(error))
+        self.write_line(&head, tail, &line).map_err(|error| self.files.append_error(error))
     }
 
     /// Syncs all appended entries to disk.
@@ -96,9 +96,13 @@ impl Journal {
 
     fn compose(&self, tail: &JournalTail, entry: &serde_json::value::RawValue) -> Result<Vec<u8>, JournalAppendError> {
         let is_first = tail.size == 0;
-        let after = if is_first { self.files.newest().map_err(|error| self.files.unwritten(error))? } else { None };
+        let after = if is_first {
+            self.files.newest_full_file().map_err(|error| self.files.append_error(error))?
+        } else {
+            None
+        };
         let line = JournalLine { is_first, link: &tail.link, after: after.as_deref(), torn: tail.torn, entry };
-        let text = line.compose().map_err(JournalAppendError::NotJson)?;
+        let text = line.to_bytes().map_err(JournalAppendError::NotJson)?;
         match text.len() as u64 {
             length if length <= self.options.max_bytes => Ok(text),
             _ => Err(JournalAppendError::TooLarge { limit: self.options.max_bytes }),
@@ -106,7 +110,7 @@ impl Journal {
     }
 
     /// Writes a line and then the head. Truncates the file again if either write fails.
-    fn put(&self, head: &File, mut tail: JournalTail, line: &[u8]) -> io::Result<()> {
+    fn write_line(&self, head: &File, mut tail: JournalTail, line: &[u8]) -> io::Result<()> {
         let size = tail.size + line.len() as u64;
         let link = tail.link.next(&line[..line.len() - 1]);
         let written = tail.file.write_all(line).and_then(|()| JournalHead { link, size }.write(head));
@@ -119,7 +123,7 @@ impl Journal {
     /// Renames the full file and starts the next. After a crash in between, [`Tail::find`] continues from the head.
     fn rotate(&self, head: &File, full: JournalTail) -> io::Result<JournalTail> {
         full.file.sync_data()?;
-        self.files.set_aside(self.options.keep_files)?;
+        self.files.rotate_current(self.options.keep_files)?;
         JournalHead { link: full.link.clone(), size: 0 }.write(head)?;
         Ok(JournalTail { file: self.files.open_current()?, size: 0, ..full })
     }

@@ -20,14 +20,14 @@ mod process_tests;
 mod scratch_dir;
 mod spill;
 
-pub use dir_handle::make_private_directory;
+pub use dir_handle::create_private_directory;
 pub use document::{
     ContentStamp, Document, DocumentLoadError, DocumentPrivacy, DocumentReplaceError, DocumentSaveError,
     DocumentUpdateError, LoadedDocument,
 };
 pub use journal::{
     Broken, CorruptionKind, Journal, JournalAppendError, JournalOpenError, JournalOptions, JournalSummary,
-    JournalVerifyError, entries, verify,
+    JournalVerifyError, for_each_entry, verify_journal,
 };
 pub use lock::{LockError, LockFile};
 pub use log::LogFile;

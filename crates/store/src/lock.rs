@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::dir_handle::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, found_or_none};
 
 /// Maximum pause between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(8);
@@ -48,19 +48,19 @@ pub enum LockError {
 
 impl LockFile {
     /// Takes the lock at this path. Its directory must exist. Blocks up to `patience`.
-    pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
+    pub fn acquire(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let folder = DirHandle::open(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
-        Self::beneath(&Arc::new(folder), name, patience)
+        Self::acquire_in(&Arc::new(folder), name, patience)
     }
 
-    pub(crate) fn beneath(folder: &Arc<DirHandle>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
+    pub(crate) fn acquire_in(folder: &Arc<DirHandle>, name: &OsStr, patience: Duration) -> Result<Self, LockError> {
         let path = folder.path().join(name);
         let deadline = Instant::now() + patience;
         loop {
-            let attempt = folder.write(name).and_then(|file| {
-                let locked = wait(&file, deadline)?;
+            let attempt = folder.open_for_writing(name).and_then(|file| {
+                let locked = lock_until(&file, deadline)?;
                 Ok((locked, is_current(folder, name, &file)?, file))
             });
             match attempt {
@@ -87,8 +87,8 @@ impl Drop for LockFile {
 pub(crate) struct FileLockGuard<'a>(&'a File);
 
 impl<'a> FileLockGuard<'a> {
-    pub(crate) fn take(file: &'a File, path: &Path, patience: Duration) -> Result<Self, LockError> {
-        match wait(file, Instant::now() + patience) {
+    pub(crate) fn acquire(file: &'a File, path: &Path, patience: Duration) -> Result<Self, LockError> {
+        match lock_until(file, Instant::now() + patience) {
             Ok(true) => Ok(Self(file)),
             Ok(false) => Err(LockError::Held { path: path.to_owned(), patience }),
             Err(source) => Err(LockError::Io { path: path.to_owned(), source }),
@@ -103,7 +103,7 @@ impl Drop for FileLockGuard<'_> {
 }
 
 /// Waits for the lock until the deadline. Returns whether it was taken.
-fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
+fn lock_until(file: &File, deadline: Instant) -> io::Result<bool> {
     let mut pause = Duration::from_millis(1);
     loop {
         match file.try_lock() {
@@ -117,7 +117,7 @@ fn wait(file: &File, deadline: Instant) -> io::Result<bool> {
 }
 
 fn is_current(folder: &DirHandle, name: &OsStr, file: &File) -> io::Result<bool> {
-    let Some(named) = if_found(folder.stat(name))? else { return Ok(false) };
+    let Some(named) = found_or_none(folder.stat(name))? else { return Ok(false) };
     let held = rustix::fs::fstat(file)?;
     Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino))
 }
@@ -131,11 +131,11 @@ mod tests {
     fn a_lock_is_held_by_one_and_leaves_no_file() {
         let scratch = ScratchDir::new();
         let path = scratch.path("refresh.lock");
-        let lock = LockFile::take(&path, Duration::ZERO).unwrap();
-        assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Held { .. })));
+        let lock = LockFile::acquire(&path, Duration::ZERO).unwrap();
+        assert!(matches!(LockFile::acquire(&path, Duration::ZERO), Err(LockError::Held { .. })));
         drop(lock);
         assert!(!path.exists());
-        drop(LockFile::take(&path, Duration::ZERO).unwrap());
+        drop(LockFile::acquire(&path, Duration::ZERO).unwrap());
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         let scratch = ScratchDir::new();
         let path = scratch.path("lock");
         std::os::unix::fs::symlink(scratch.path("elsewhere"), &path).unwrap();
-        assert!(matches!(LockFile::take(&path, Duration::ZERO), Err(LockError::Io { .. })));
+        assert!(matches!(LockFile::acquire(&path, Duration::ZERO), Err(LockError::Io { .. })));
         assert!(!scratch.path("elsewhere").exists());
     }
 
@@ -157,7 +157,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..25 {
-                        let _lock = LockFile::take(&path, Duration::from_secs(60)).unwrap();
+                        let _lock = LockFile::acquire(&path, Duration::from_secs(60)).unwrap();
                         let count: u32 = std::fs::read_to_string(&counter).unwrap().parse().unwrap();
                         std::fs::write(&counter, (count + 1).to_string()).unwrap();
                     }

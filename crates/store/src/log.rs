@@ -8,9 +8,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::dir_handle::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, found_or_none};
 use crate::lock::FileLockGuard;
-use crate::path_safety::{check_file, check_unshared_folder};
+use crate::path_safety::{check_private_file, check_unwritable_by_others};
 
 /// Timeout for another process that is rotating the file.
 const ROTATION_LOCK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,17 +32,17 @@ impl LogFile {
     /// other users can write to its directory.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        let folder = own_folder(path.parent().unwrap_or(Path::new("")))?;
-        let file = open_own(&folder, &name)?;
+        let folder = open_private_dir(path.parent().unwrap_or(Path::new("")))?;
+        let file = open_private_file(&folder, &name)?;
         Ok(Self { folder, name, file, max_bytes })
     }
 
     /// Appends one line and a line break. Other processes see either the whole line or none of it.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         let text = format!("{line}\n");
-        self.follow()?;
+        self.reopen_if_replaced()?;
         if self.is_full(text.len())? {
-            self.set_aside(text.len())?;
+            self.rotate(text.len())?;
         }
         match self.file.write(text.as_bytes())? {
             count if count == text.len() => Ok(()),
@@ -53,22 +53,22 @@ impl LogFile {
 
     /// Reopens the file by name if it was replaced: another process may have rotated it, or the directory may have been
     /// removed.
-    fn follow(&mut self) -> io::Result<()> {
+    fn reopen_if_replaced(&mut self) -> io::Result<()> {
         if self.is_current()? {
             return Ok(());
         }
-        self.file = match if_found(open_own(&self.folder, &self.name))? {
+        self.file = match found_or_none(open_private_file(&self.folder, &self.name))? {
             Some(file) => file,
             None => {
-                self.folder = own_folder(self.folder.path())?;
-                open_own(&self.folder, &self.name)?
+                self.folder = open_private_dir(self.folder.path())?;
+                open_private_file(&self.folder, &self.name)?
             }
         };
         Ok(())
     }
 
     fn is_current(&self) -> io::Result<bool> {
-        let Some(named) = if_found(self.folder.stat(&self.name))? else { return Ok(false) };
+        let Some(named) = found_or_none(self.folder.stat(&self.name))? else { return Ok(false) };
         let ours = rustix::fs::fstat(&self.file)?;
         Ok((named.st_dev, named.st_ino) == (ours.st_dev, ours.st_ino))
     }
@@ -79,28 +79,28 @@ impl LogFile {
     }
 
     /// Rotates the full file. Checks again under the lock, so that only one process rotates.
-    fn set_aside(&mut self, more: usize) -> io::Result<()> {
+    fn rotate(&mut self, more: usize) -> io::Result<()> {
         let path = self.folder.path().join(&self.name);
-        let held = FileLockGuard::take(&self.file, &path, ROTATION_LOCK_TIMEOUT).map_err(io::Error::other)?;
+        let held = FileLockGuard::acquire(&self.file, &path, ROTATION_LOCK_TIMEOUT).map_err(io::Error::other)?;
         if self.is_current()? && self.is_full(more)? {
             let mut older = self.name.clone();
             older.push(".1");
             self.folder.rename(&self.name, &older)?;
         }
         drop(held);
-        self.follow()
+        self.reopen_if_replaced()
     }
 }
 
-fn own_folder(path: &Path) -> io::Result<DirHandle> {
-    let folder = DirHandle::make_private(path)?;
-    check_unshared_folder(folder.path(), &folder.metadata()?).map_err(io::Error::other)?;
+fn open_private_dir(path: &Path) -> io::Result<DirHandle> {
+    let folder = DirHandle::create_private_dir(path)?;
+    check_unwritable_by_others(folder.path(), &folder.metadata()?).map_err(io::Error::other)?;
     Ok(folder)
 }
 
-fn open_own(folder: &DirHandle, name: &OsStr) -> io::Result<File> {
-    let file = folder.append(name)?;
-    check_file(&folder.path().join(name), &file.metadata()?).map_err(io::Error::other)?;
+fn open_private_file(folder: &DirHandle, name: &OsStr) -> io::Result<File> {
+    let file = folder.open_for_appending(name)?;
+    check_private_file(&folder.path().join(name), &file.metadata()?).map_err(io::Error::other)?;
     Ok(file)
 }
 

@@ -97,32 +97,34 @@ pub(crate) enum PathCheckError {
 }
 
 /// Checks that an open file is accessible only to this user.
-pub(crate) fn check_file(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
-    judge_file(&FileAttributes::of(metadata), us()).map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
+pub(crate) fn check_private_file(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    file_violation(&FileAttributes::from_metadata(metadata), effective_uid())
+        .map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that an open directory is accessible only to this user.
-pub(crate) fn check_own_folder(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
-    judge_own_folder(&FileAttributes::of(metadata), us()).map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
+pub(crate) fn check_private_dir(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    private_dir_violation(&FileAttributes::from_metadata(metadata), effective_uid())
+        .map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that an open directory is writable only by this user. Other users may read it.
-pub(crate) fn check_unshared_folder(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
-    judge_unshared_folder(&FileAttributes::of(metadata), us())
+pub(crate) fn check_unwritable_by_others(path: &Path, metadata: &Metadata) -> Result<(), UnsafePath> {
+    unwritable_dir_violation(&FileAttributes::from_metadata(metadata), effective_uid())
         .map_err(|flaw| UnsafePath { path: path.to_owned(), flaw })
 }
 
 /// Checks that no other user can replace any directory on the path. The path must not contain symbolic links.
-pub(crate) fn check_way(folder: &Path) -> Result<(), PathCheckError> {
+pub(crate) fn check_parent_dirs(folder: &Path) -> Result<(), PathCheckError> {
     for above in folder.ancestors() {
         let metadata = std::fs::symlink_metadata(above).map_err(PathCheckError::Io)?;
-        judge_way(&FileAttributes::of(&metadata), us())
+        parent_dir_violation(&FileAttributes::from_metadata(&metadata), effective_uid())
             .map_err(|flaw| PathCheckError::Unsafe(UnsafePath { path: above.to_owned(), flaw }))?;
     }
     Ok(())
 }
 
-fn us() -> u32 {
+fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -143,7 +145,7 @@ enum FileKind {
 }
 
 impl FileAttributes {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         let kind = match metadata.file_type() {
             kind if kind.is_file() => FileKind::File,
             kind if kind.is_dir() => FileKind::Directory,
@@ -153,7 +155,7 @@ impl FileAttributes {
     }
 }
 
-fn judge_file(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
+fn file_violation(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
         FileAttributes { kind, .. } if kind != FileKind::File => Err(PathViolation::NotAFile),
         FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
@@ -163,7 +165,7 @@ fn judge_file(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     }
 }
 
-fn judge_own_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
+fn private_dir_violation(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
         FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
         FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
@@ -172,7 +174,7 @@ fn judge_own_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViolation
     }
 }
 
-fn judge_unshared_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
+fn unwritable_dir_violation(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
         FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
         FileAttributes { owner, .. } if owner != us => Err(PathViolation::Owner { found: owner, expected: us }),
@@ -182,7 +184,7 @@ fn judge_unshared_folder(facts: &FileAttributes, us: u32) -> Result<(), PathViol
 }
 
 /// With the sticky bit set, other users can add entries but replace only their own.
-fn judge_way(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
+fn parent_dir_violation(facts: &FileAttributes, us: u32) -> Result<(), PathViolation> {
     match *facts {
         FileAttributes { kind, .. } if kind != FileKind::Directory => Err(PathViolation::NotADirectory),
         FileAttributes { owner, .. } if owner != us && owner != 0 => {
@@ -227,7 +229,7 @@ mod tests {
             (FileKind::Directory, 0o700, US, 2, Err(PathViolation::NotAFile)),
             (FileKind::Other, 0o600, US, 1, Err(PathViolation::NotAFile)),
         ];
-        check(judge_file, &cases);
+        check(file_violation, &cases);
     }
 
     #[test]
@@ -239,7 +241,7 @@ mod tests {
             (FileKind::Directory, 0o700, 0, 2, foreign(0)),
             (FileKind::File, 0o600, US, 1, Err(PathViolation::NotADirectory)),
         ];
-        check(judge_own_folder, &own);
+        check(private_dir_violation, &own);
         let unshared = [
             (FileKind::Directory, 0o700, US, 2, Ok(())),
             (FileKind::Directory, 0o755, US, 2, Ok(())),
@@ -249,7 +251,7 @@ mod tests {
             (FileKind::Directory, 0o700, 1001, 2, foreign(1001)),
             (FileKind::File, 0o600, US, 1, Err(PathViolation::NotADirectory)),
         ];
-        check(judge_unshared_folder, &unshared);
+        check(unwritable_dir_violation, &unshared);
         let passed = [
             (FileKind::Directory, 0o755, US, 2, Ok(())),
             (FileKind::Directory, 0o755, 0, 2, Ok(())),
@@ -260,7 +262,7 @@ mod tests {
             (FileKind::Directory, 0o755, 1001, 2, foreign(1001)),
             (FileKind::Other, 0o777, US, 1, Err(PathViolation::NotADirectory)),
         ];
-        check(judge_way, &passed);
+        check(parent_dir_violation, &passed);
     }
 
     #[test]

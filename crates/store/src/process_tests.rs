@@ -78,7 +78,7 @@ fn run_and_kill(name: &str, path: &Path, steps: usize) {
 }
 
 fn document(path: &Path) -> Document {
-    Document::at(path, DocumentPrivacy::Private).with_patience(Duration::from_secs(120))
+    Document::new(path, DocumentPrivacy::Private).with_lock_timeout(Duration::from_secs(120))
 }
 
 fn load(path: &Path) -> Value {
@@ -163,7 +163,7 @@ fn append(journal: &Journal, step: u64) {
 fn of_many_entries_none_is_lost_or_torn() {
     let scratch = ScratchDir::new();
     run_many(PROCESSES, "append", &scratch.path("log"), 50);
-    let verified = verify(&scratch.path("log")).unwrap();
+    let verified = verify_journal(&scratch.path("log")).unwrap();
     assert_eq!((verified.entries, verified.first, verified.torn), (PROCESSES * 50, 0, 0));
     assert!(verified.files > 3);
 }
@@ -178,7 +178,7 @@ fn a_journal_survives_its_writers() {
         reported += steps as u64 * 4;
         append(&Journal::open(&path, OPTIONS).unwrap(), 0);
         reported += 1;
-        assert!(verify(&path).unwrap().entries >= reported);
+        assert!(verify_journal(&path).unwrap().entries >= reported);
     }
 }
 
@@ -219,13 +219,13 @@ fn starve(folder: &Path) {
         );
         limit(resource, before);
         assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
-        assert_eq!(verify(&folder.join("log")).unwrap().torn, 0);
+        assert_eq!(verify_journal(&folder.join("log")).unwrap().torn, 0);
         assert_eq!(names(&folder.join("spill")).len(), 0);
         document.write(large.as_bytes()).unwrap();
     }
     journal.append(&large).unwrap();
     spill.write(SpillExtension::Txt, large.as_bytes()).unwrap();
-    assert_eq!(verify(&folder.join("log")).unwrap().entries, 3);
+    assert_eq!(verify_journal(&folder.join("log")).unwrap().entries, 3);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn want_is_an_error_and_passes() {
 fn umask(folder: &Path) {
     rustix::process::umask(rustix::fs::Mode::empty());
     document(&folder.join("private/tokens")).write(b"x").unwrap();
-    Document::at(folder.join("shared"), DocumentPrivacy::Shared).write(b"x").unwrap();
+    Document::new(folder.join("shared"), DocumentPrivacy::Shared).write(b"x").unwrap();
     Journal::open(&folder.join("private/log"), OPTIONS).unwrap().append("x").unwrap();
     let spill = SpillDir::open(&folder.join("spill"), SpillLimits::default()).unwrap();
     let spilled = spill.write(SpillExtension::Txt, &b"x"[..]).unwrap();

@@ -24,9 +24,9 @@ use rustix::fs::FileType;
 pub use error::SpillError;
 pub use extension::SpillExtension;
 
-use crate::dir_handle::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, found_or_none};
 use crate::lock::FileLockGuard;
-use crate::path_safety::{PathCheckError, PathViolation, UnsafePath, check_own_folder, check_way};
+use crate::path_safety::{PathCheckError, PathViolation, UnsafePath, check_parent_dirs, check_private_dir};
 use concat_reader::ConcatReader;
 use quota::RemainingQuota;
 
@@ -100,9 +100,9 @@ impl SpillDir {
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
             return Err(UnsafePath { path: path.to_owned(), flaw: PathViolation::Link }.into());
         }
-        let folder = DirHandle::make_private(path).map_err(failed)?;
-        check_own_folder(folder.path(), &folder.metadata().map_err(failed)?)?;
-        check_way(folder.path()).map_err(|error| match error {
+        let folder = DirHandle::create_private_dir(path).map_err(failed)?;
+        check_private_dir(folder.path(), &folder.metadata().map_err(failed)?)?;
+        check_parent_dirs(folder.path()).map_err(|error| match error {
             PathCheckError::Unsafe(flaw) => SpillError::Unsafe(flaw),
             PathCheckError::Io(source) => failed(source),
         })?;
@@ -112,11 +112,11 @@ impl SpillDir {
     /// Writes the content of a reader to a new file. Other writers are locked out until the reader ends, so it should
     /// be fast.
     pub fn write(&self, kind: SpillExtension, mut from: impl Read) -> Result<SpilledFile, SpillError> {
-        let locked = self.folder.reopened().map_err(|error| self.failed(error))?;
-        let _held = FileLockGuard::take(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
-        let used = self.sweep(SystemTime::now())?.left;
-        let room = RemainingQuota::of(&self.limits, &used)?;
-        let name = name(kind).map_err(|error| self.failed(error))?;
+        let locked = self.folder.reopen().map_err(|error| self.failed(error))?;
+        let _held = FileLockGuard::acquire(&locked, self.folder.path(), PATIENCE).map_err(SpillError::Locked)?;
+        let used = self.remove_older_than_limit(SystemTime::now())?.left;
+        let room = RemainingQuota::new(&self.limits, &used)?;
+        let name = random_name(kind).map_err(|error| self.failed(error))?;
         let file = self.folder.create_private(&name).map_err(|error| self.failed(error))?;
         match self.copy(&mut from, file, &room) {
             Ok(bytes) => Ok(SpilledFile { path: self.folder.path().join(&name), bytes }),
@@ -133,7 +133,7 @@ impl SpillDir {
         kind: SpillExtension,
         pieces: impl IntoIterator<Item = P>,
     ) -> Result<SpilledFile, SpillError> {
-        self.write(kind, ConcatReader::of(pieces.into_iter()))
+        self.write(kind, ConcatReader::new(pieces.into_iter()))
     }
 
     /// Decodes base64 into a new file, chunk by chunk. Removes the file if the text is not valid base64.
@@ -145,17 +145,19 @@ impl SpillDir {
     }
 
     /// Removes expired files.
-    pub fn clean(&self) -> Result<FileTotals, SpillError> {
-        Ok(self.sweep(SystemTime::now())?.removed)
+    pub fn remove_expired(&self) -> Result<FileTotals, SpillError> {
+        Ok(self.remove_older_than_limit(SystemTime::now())?.removed)
     }
 
-    fn sweep(&self, now: SystemTime) -> Result<SweepResult, SpillError> {
+    fn remove_older_than_limit(&self, now: SystemTime) -> Result<SweepResult, SpillError> {
         let mut swept = SweepResult::default();
         for name in self.folder.names().map_err(|error| self.failed(error))? {
-            let Some((bytes, written)) = self.own(&name).map_err(|error| self.failed(error))? else { continue };
+            let Some((bytes, written)) = self.own_file_stat(&name).map_err(|error| self.failed(error))? else {
+                continue;
+            };
             let is_old = now.duration_since(written).is_ok_and(|age| age > self.limits.age);
             if is_old {
-                if_found(self.folder.remove(&name)).map_err(|error| self.failed(error))?;
+                found_or_none(self.folder.remove(&name)).map_err(|error| self.failed(error))?;
             }
             swept.count(is_old, bytes);
         }
@@ -163,11 +165,11 @@ impl SpillDir {
     }
 
     /// Returns size and modification time of a file if it was created by this module.
-    fn own(&self, name: &OsStr) -> io::Result<Option<(u64, SystemTime)>> {
+    fn own_file_stat(&self, name: &OsStr) -> io::Result<Option<(u64, SystemTime)>> {
         if !is_our_name(name) {
             return Ok(None);
         }
-        let Some(stat) = if_found(self.folder.stat(name))? else { return Ok(None) };
+        let Some(stat) = found_or_none(self.folder.stat(name))? else { return Ok(None) };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
@@ -186,7 +188,7 @@ impl SpillDir {
                 Err(error) => return Err(self.failed(error)),
             };
             bytes += count as u64;
-            room.admit(bytes)?;
+            room.check(bytes)?;
             file.write_all(&chunk[..count]).map_err(|error| self.failed(error))?;
         }
     }
@@ -211,7 +213,7 @@ impl SweepResult {
     }
 }
 
-fn name(kind: SpillExtension) -> io::Result<OsString> {
+fn random_name(kind: SpillExtension) -> io::Result<OsString> {
     let mut random = [0; NAME_DIGITS / 2];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let digits = u128::from_be_bytes(random);

@@ -13,7 +13,7 @@ use wharf_config::Layer;
 use wharf_net::NetOptions;
 use wharf_spec::HttpSpec;
 
-pub use browser::{LoginPageMode, visitor, visitors};
+pub use browser::{LoginPageMode, login_visitor, login_visitor_factory};
 pub use vault::{LazyVault, LoginLocation};
 
 use crate::config_context::ConfigContext;
@@ -31,13 +31,13 @@ pub struct ServerAccounts {
 
 impl ServerAccounts {
     pub fn new(configuration: Arc<ConfigContext>, named: Option<String>) -> Self {
-        let vault = file(&configuration).map(|path| Arc::new(LazyVault::new(path, configuration.clone())));
+        let vault = vault_path(&configuration).map(|path| Arc::new(LazyVault::new(path, configuration.clone())));
         Self { named, vault, configuration, handed: Mutex::default() }
     }
 
     /// Returns the account for a server, or `None` if the server's own headers or URL carry credentials.
-    pub fn of(&self, name: &str, spec: &HttpSpec) -> Option<Account> {
-        if has_own(spec) {
+    pub fn for_server(&self, name: &str, spec: &HttpSpec) -> Option<Account> {
+        if has_own_credentials(spec) {
             return None;
         }
         self.open(self.key(name, spec), spec)
@@ -49,7 +49,7 @@ impl ServerAccounts {
         net.proxy.clone_from(&spec.proxy);
         net.extra_ca.clone_from(&spec.extra_ca);
         net.client_certificate.clone_from(&spec.client_certificate);
-        let takes_flat = self.is_own(&key, spec);
+        let takes_flat = self.is_user_configured(&key, spec);
         let mut options = AccountOptions::new(key, spec.url.clone(), self.vault.clone()?);
         options.settings = (*spec.login).clone();
         options.net = net;
@@ -68,7 +68,7 @@ impl ServerAccounts {
     }
 
     /// Reports whether the URL has an explicit login key or comes from the user's own files, as opposed to a project's.
-    fn is_own(&self, key: &AccountKey, spec: &HttpSpec) -> bool {
+    fn is_user_configured(&self, key: &AccountKey, spec: &HttpSpec) -> bool {
         let is_users = |layer: Layer| matches!(layer, Layer::Home | Layer::User);
         let entry = || self.configuration.config().ok().and_then(|config| config.server(&key.server));
         spec.login_key.is_some() || entry().is_some_and(|entry| is_users(entry.layer))
@@ -90,19 +90,19 @@ impl ServerAccounts {
 
 /// Reports whether the server entry carries its own credentials: an `Authorization` header or userinfo in the URL. No
 /// login is sent to such a server.
-pub fn has_own(spec: &HttpSpec) -> bool {
+pub fn has_own_credentials(spec: &HttpSpec) -> bool {
     let is_named = spec.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     is_named || !spec.url.username().is_empty() || spec.url.password().is_some()
 }
 
 /// Path of the private token file, next to the user's configuration file.
-fn file(configuration: &ConfigContext) -> Option<PathBuf> {
+fn vault_path(configuration: &ConfigContext) -> Option<PathBuf> {
     let user = &configuration.places.user;
     (!user.as_os_str().is_empty()).then(|| user.with_file_name("mcp-auth.json"))
 }
 
 /// Returns the current Unix time in milliseconds.
-pub fn now() -> u64 {
+pub fn unix_millis_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -13,7 +13,7 @@ pub struct AgeText(pub SystemTime);
 impl fmt::Display for AgeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A time in the future comes from another clock: show it as now.
-        let (count, unit) = rounded(self.0.elapsed().unwrap_or_default());
+        let (count, unit) = largest_unit(self.0.elapsed().unwrap_or_default());
         write!(f, "{count}{unit} ago")
     }
 }
@@ -25,7 +25,7 @@ impl fmt::Display for ExpiryText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.duration_since(SystemTime::now()) {
             Ok(left) => {
-                let (count, unit) = rounded(left);
+                let (count, unit) = largest_unit(left);
                 write!(f, "in {count}{unit}")
             }
             Err(_) => AgeText(self.0).fmt(f),
@@ -33,7 +33,7 @@ impl fmt::Display for ExpiryText {
     }
 }
 
-fn rounded(time: Duration) -> (u64, char) {
+fn largest_unit(time: Duration) -> (u64, char) {
     let seconds = time.as_secs();
     match seconds {
         0..MINUTE => (seconds, 's'),
@@ -48,7 +48,7 @@ fn rounded(time: Duration) -> (u64, char) {
 /// # Errors
 ///
 /// Returns a sentence if the text has another form or overflows.
-pub fn period(text: &str) -> Result<Duration, String> {
+pub fn parse_period(text: &str) -> Result<Duration, String> {
     let bad = || "a period is written like 90s, 15m, 36h, 7d or 2w".to_owned();
     let unit = match text.chars().last() {
         Some('s') => 1,
@@ -77,10 +77,10 @@ mod tests {
         assert_eq!(ExpiryText(SystemTime::now() + Duration::from_secs(7300)).to_string(), "in 2h");
         assert_eq!(ExpiryText(SystemTime::now() - Duration::from_secs(61)).to_string(), "1m ago");
         for (text, seconds) in [("90s", 90), ("15m", 900), ("7d", 604_800), ("2w", 1_209_600)] {
-            assert_eq!(period(text), Ok(Duration::from_secs(seconds)));
+            assert_eq!(parse_period(text), Ok(Duration::from_secs(seconds)));
         }
         for text in ["", "7", "d", "-1d", "1.5h", "99999999999999999w", "7é"] {
-            assert!(period(text).is_err(), "{text}");
+            assert!(parse_period(text).is_err(), "{text}");
         }
     }
 }

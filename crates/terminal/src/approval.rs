@@ -31,17 +31,17 @@ pub struct Waiting {
 /// # Errors
 ///
 /// Fails if the stored approvals cannot be read.
-pub fn waiting<'a>(
+pub fn pending_approvals<'a>(
     servers: impl IntoIterator<Item = &'a ConfiguredServer>,
     approvals: &ApprovalStore,
     project: &Path,
     around: &Environment,
 ) -> Result<Vec<Waiting>, Failure> {
     let known = approvals.load().map_err(approvals_failed)?;
-    let servers = servers.into_iter().filter(|server| waits(server)).filter_map(|server| {
+    let servers = servers.into_iter().filter(|server| awaits_approval(server)).filter_map(|server| {
         let described: &ServerDefinition = server.described.as_ref().ok()?;
-        let what = ApprovalSubject::of(described, around);
-        let key = ApprovalKey::of(project, &server.place.file, server.name.as_str());
+        let what = ApprovalSubject::inspect(described, around);
+        let key = ApprovalKey::new(project, &server.place.file, server.name.as_str());
         let before = match known.state(&key, what.digest()) {
             ApprovalState::Changed { before } => Some(before),
             _ => None,
@@ -51,26 +51,26 @@ pub fn waiting<'a>(
     Ok(servers.collect())
 }
 
-pub fn waits(server: &ConfiguredServer) -> bool {
+pub fn awaits_approval(server: &ConfiguredServer) -> bool {
     matches!(server.approval, ServerApproval::Needed | ServerApproval::Changed)
 }
 
-pub fn approvals(session: &CommandSession) -> Result<ApprovalStore, Failure> {
+pub fn open_approvals(session: &CommandSession) -> Result<ApprovalStore, Failure> {
     let path = &session.configuration.places.approvals;
     if path.as_os_str().is_empty() {
         let failure = Failure::other("no directory to store approvals in");
-        return Err(failure.hint("set HOME or XDG_STATE_HOME"));
+        return Err(failure.with_hint("set HOME or XDG_STATE_HOME"));
     }
-    Ok(ApprovalStore::at(path))
+    Ok(ApprovalStore::new(path))
 }
 
 pub fn approvals_failed(error: ApprovalsError) -> Failure {
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::other(format_args!("{error}{cause}")).hint(error.fix())
+    Failure::other(format_args!("{error}{cause}")).with_hint(error.fix())
 }
 
 /// Returns the line that reports the user's decision.
-pub fn told(name: &ServerName, consent: ConsentAnswer) -> String {
+pub fn decision_line(name: &ServerName, consent: ConsentAnswer) -> String {
     match consent {
         ConsentAnswer::Given => format!("{} {name}. Undo: wharf revoke {name}", paint(GOOD, "Approved")),
         ConsentAnswer::Refused => format!("{name} was not approved."),
@@ -79,7 +79,7 @@ pub fn told(name: &ServerName, consent: ConsentAnswer) -> String {
 
 impl Waiting {
     /// Computes the effects of the approval within the configuration. Blocks.
-    pub fn among(self, config: &Config) -> Self {
+    pub fn with_effects(self, config: &Config) -> Self {
         Self { effects: ApprovalEffects::new(&self.server, config), ..self }
     }
 
@@ -93,7 +93,7 @@ impl Waiting {
     }
 
     /// Returns the full text to review. Nothing is shortened; lines are escaped.
-    pub fn shown(&self) -> String {
+    pub fn review_text(&self) -> String {
         let Self { server, what, before, .. } = self;
         let mut text = format!("\n{}  {}", paint(HEADING, &server.name), paint(QUIET, &server.place));
         match before {
@@ -114,7 +114,7 @@ impl Waiting {
             let mark = if is_new(line) { "+ " } else { "" };
             let _ = write!(text, "\n{}", gutter(&format!("{mark}{line}")));
         }
-        text.push_str(&self.effects.shown(&server.name));
+        text.push_str(&self.effects.to_lines(&server.name));
         text
     }
 }

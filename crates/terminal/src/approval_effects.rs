@@ -29,7 +29,7 @@ impl ApprovalEffects {
         let names: Vec<ServerName> = config.servers.iter().map(|server| server.name.clone()).collect();
         let policy = Policy::compile(rules_of(&config.settings), &names);
         let mut allowed_by: Vec<String> =
-            policy.allows(&server.name, &server.origin()).iter().map(ToString::to_string).collect();
+            policy.allow_rules_for(&server.name, &server.origin()).iter().map(ToString::to_string).collect();
         if let Some(more) = allowed_by.len().checked_sub(MAX_RULES).filter(|more| *more > 0) {
             allowed_by.truncate(MAX_RULES);
             allowed_by.push(format!("{more} more rules"));
@@ -41,7 +41,7 @@ impl ApprovalEffects {
     }
 
     /// Returns the effects as lines to show, each preceded by a line break.
-    pub fn shown(&self, name: &ServerName) -> String {
+    pub fn to_lines(&self, name: &ServerName) -> String {
         let mut text = String::new();
         if let Some(place) = &self.replaces {
             let _ = write!(text, "\n  {} `{name}` defined in {place}", paint(WARNING, "replaces"));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn shown(effects: &ApprovalEffects) -> String {
-        anstream::adapter::strip_str(&effects.shown(&ServerName::new("docs").unwrap())).to_string()
+        anstream::adapter::strip_str(&effects.to_lines(&ServerName::new("docs").unwrap())).to_string()
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod words;
 
 use std::path::Path;
 
-use wharf_wire::{JsonLimits, RawJson, members};
+use wharf_wire::{JsonLimits, RawJson, object_members};
 
 use crate::failure::Failure;
 
@@ -51,7 +51,7 @@ pub fn read_words(words: &[String], cwd: &Path) -> Result<Vec<TypedArgument>, Fa
 fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
     let Some((name, text)) = word.split_once('=').filter(|(name, _)| !name.is_empty() && *name != ":") else {
         let failure = Failure::usage(format_args!("`{word}` is not an argument"));
-        return Err(failure.hint("write arguments as name=value, name:=JSON or name=@FILE"));
+        return Err(failure.with_hint("write arguments as name=value, name:=JSON or name=@FILE"));
     };
     let text = match text.strip_prefix('@') {
         Some(file) => read_file(name.trim_end_matches(':'), &cwd.join(file))?,
@@ -62,7 +62,7 @@ fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
         Some(name) => match RawJson::parse(text) {
             Ok(json) => Ok(TypedArgument { name: name.to_owned(), value: ArgumentValue::Json(json) }),
             Err(error) => Err(Failure::usage(format_args!("the value of `{name}` is {error}"))
-                .hint(format_args!("quote it for the shell, as in '{name}:={{\"a\":[1,2]}}'"))),
+                .with_hint(format_args!("quote it for the shell, as in '{name}:={{\"a\":[1,2]}}'"))),
         },
     }
 }
@@ -70,7 +70,7 @@ fn read_word(word: &str, cwd: &Path) -> Result<TypedArgument, Failure> {
 fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(format_args!("cannot read the file `{}` for `{name}`: {error}", file.display()))
-            .hint(format_args!("for text that begins with @, write '{name}:=\"@…\"'"))
+            .with_hint(format_args!("for text that begins with @, write '{name}:=\"@…\"'"))
     })
 }
 
@@ -82,7 +82,7 @@ fn read_file(name: &str, file: &Path) -> Result<String, Failure> {
 pub fn read_object(text: String) -> Result<Vec<TypedArgument>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--args must be a JSON object: {error}"));
     let object = RawJson::parse(text.trim().to_owned()).map_err(|error| wrong(&error))?;
-    let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
+    let members = object_members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
     let given = |(name, value): (std::borrow::Cow<'_, str>, RawJson)| TypedArgument {
         name: name.into_owned(),
         value: ArgumentValue::Member(value),
@@ -117,8 +117,8 @@ pub fn compose(
     for given in last {
         let comma = if object.len() > 1 { "," } else { "" };
         let name = serde_json::to_string(&given.name).map_err(Failure::other)?;
-        if let Some(value) = check.argument(given) {
-            object.push_str(&format!("{comma}{name}:{}", value.get()));
+        if let Some(value) = check.check_argument(given) {
+            object.push_str(&format!("{comma}{name}:{}", value.as_str()));
         }
     }
     object.push('}');
@@ -139,11 +139,11 @@ mod tests {
 
     #[track_caller]
     fn check(words: &[&str], expected: Result<&str, &str>) {
-        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
+        let schema = InputSchema::decode(&RawJson::parse(SCHEMA).unwrap());
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let composed = read_words(&words, Path::new("/"))
             .and_then(|given| compose(given, "tool", Some(&schema)))
-            .map(|composed| composed.arguments.get().to_owned())
+            .map(|composed| composed.arguments.as_str().to_owned())
             .map_err(|failure| failure.error.message);
         assert_eq!(composed.as_deref().map_err(String::as_str), expected);
     }
@@ -190,8 +190,8 @@ mod tests {
         let mut given = read_object(" {\"a\": 12345678901234567890123, \"b\":[1 ,2]}\n".to_owned()).unwrap();
         given.extend(read_words(&["b=x".to_owned()], Path::new("/")).unwrap());
         let composed = compose(given, "tool", None).unwrap();
-        assert_eq!(composed.arguments.get(), r#"{"a":12345678901234567890123,"b":"x"}"#);
-        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
+        assert_eq!(composed.arguments.as_str(), r#"{"a":12345678901234567890123,"b":"x"}"#);
+        let schema = InputSchema::decode(&RawJson::parse(SCHEMA).unwrap());
         let mistyped = compose(read_object(r#"{"text":1,"n":"x"}"#.to_owned()).unwrap(), "tool", Some(&schema));
         let message = "`text` must be a string, not `1`; `n` must be an integer, not `\"x\"`";
         assert_eq!(mistyped.unwrap_err().error.message, message);
@@ -209,7 +209,7 @@ mod tests {
         ] {
             let given = read_words(&["txt=a".to_owned()], Path::new("/")).unwrap();
             let warnings =
-                compose(given, "tool", Some(&InputSchema::read(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
+                compose(given, "tool", Some(&InputSchema::decode(&RawJson::parse(schema).unwrap()))).unwrap().warnings;
             let expected = "the tool `tool` does not declare an argument `txt`; did you mean `text`?";
             assert_eq!(warnings, if warns { vec![expected] } else { Vec::new() }, "{schema}");
         }

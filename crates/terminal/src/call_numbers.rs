@@ -7,7 +7,7 @@ use wharf::ToolStats;
 use crate::clock::DurationText;
 use crate::columns::ColumnAlignment;
 
-/// Headings of [`numbers`].
+/// Headings of [`stats_cells`].
 pub const NUMBERS: [(&str, ColumnAlignment); 5] = [
     ("CALLS", ColumnAlignment::Right),
     ("ERRORS", ColumnAlignment::Right),
@@ -17,7 +17,7 @@ pub const NUMBERS: [(&str, ColumnAlignment); 5] = [
 ];
 
 /// Returns the statistics of a tool as table cells.
-pub fn numbers(stats: &ToolStats) -> [String; 5] {
+pub fn stats_cells(stats: &ToolStats) -> [String; 5] {
     let took = |micros: u64| DurationText(Duration::from_micros(micros)).to_string();
     let times = [stats.p50_us, stats.p90_us, stats.p99_us].map(took);
     let [half, most, nearly_all] = times;

@@ -33,7 +33,7 @@ pub fn timestamp(time: SystemTime) -> String {
 }
 
 /// Parses the output of [`timestamp`].
-pub fn time_of(text: &str) -> Option<SystemTime> {
+pub fn parse_timestamp(text: &str) -> Option<SystemTime> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let (hours, millis) = time.split_once('.')?;
     let number = |text: &str| text.parse::<u64>().ok();
@@ -63,12 +63,12 @@ mod tests {
     fn a_time_that_was_written_is_read() {
         for millis in [0, 951_782_400_007, 951_868_800_000, 1_785_196_799_999, 4_107_542_400_000, 253_402_300_799_000] {
             let time = unix_time(millis);
-            assert_eq!(time_of(&timestamp(time)), Some(time), "{millis}");
+            assert_eq!(parse_timestamp(&timestamp(time)), Some(time), "{millis}");
         }
         for text in
             ["", "soon", "2026-07-27", "2026-13-27T23:59:59.999Z", "1969-07-27T23:59:59.999Z", "2026-07T1:2:3.4Z"]
         {
-            assert_eq!(time_of(text), None, "{text}");
+            assert_eq!(parse_timestamp(text), None, "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{QUIET, paint};
-use crate::table::cut;
+use crate::table::truncate_columns;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -18,13 +18,13 @@ pub enum ColumnAlignment {
 }
 
 /// Returns left-aligned headings.
-pub fn left<const N: usize>(headings: [&str; N]) -> [(&str, ColumnAlignment); N] {
+pub fn left_aligned<const N: usize>(headings: [&str; N]) -> [(&str, ColumnAlignment); N] {
     headings.map(|heading| (heading, ColumnAlignment::Left))
 }
 
 /// Renders escaped rows under their headings. If the width is too small, the last columns are truncated, then omitted.
 /// `dress` styles a finished cell.
-pub fn columns<const N: usize>(
+pub fn render_columns<const N: usize>(
     headings: [(&str, ColumnAlignment); N],
     rows: &[[String; N]],
     width: Option<usize>,
@@ -33,18 +33,18 @@ pub fn columns<const N: usize>(
     let natural: Vec<usize> = (0..N)
         .map(|at| rows.iter().map(|row| row[at].width()).chain([headings[at].0.width()]).max().unwrap_or_default())
         .collect();
-    let widths = fitted(&natural, width);
+    let widths = fit_widths(&natural, width);
     let columns: Vec<(usize, ColumnAlignment)> = widths.into_iter().zip(headings.map(|(_, side)| side)).collect();
     let titles = headings.map(|(title, _)| title.to_owned());
-    let mut text = line(&titles, &columns, |_, cell| paint(QUIET, cell).to_string());
+    let mut text = render_line(&titles, &columns, |_, cell| paint(QUIET, cell).to_string());
     for row in rows {
-        text.push_str(&line(row, &columns, &dress));
+        text.push_str(&render_line(row, &columns, &dress));
     }
     text
 }
 
 /// Returns the width of each column. Columns get their natural width from left to right until the space runs out.
-fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
+fn fit_widths(natural: &[usize], width: Option<usize>) -> Vec<usize> {
     let Some(mut room) = width else { return natural.to_vec() };
     let mut widths = Vec::new();
     for (at, wanted) in natural.iter().enumerate() {
@@ -63,11 +63,15 @@ fn fitted(natural: &[usize], width: Option<usize>) -> Vec<usize> {
     widths
 }
 
-fn line(cells: &[String], columns: &[(usize, ColumnAlignment)], dress: impl Fn(usize, &str) -> String) -> String {
+fn render_line(
+    cells: &[String],
+    columns: &[(usize, ColumnAlignment)],
+    dress: impl Fn(usize, &str) -> String,
+) -> String {
     let mut text = String::new();
     let mut missing = 0;
     for (at, (cell, (width, side))) in cells.iter().zip(columns).enumerate() {
-        let cell = cut(cell, *width);
+        let cell = truncate_columns(cell, *width);
         let gap = width.saturating_sub(cell.width());
         let (before, after) = if *side == ColumnAlignment::Left { (0, gap) } else { (gap, 0) };
         if !cell.is_empty() {
@@ -93,7 +97,8 @@ mod tests {
             ["longer".to_owned(), String::new(), "x".to_owned(), "f:2".to_owned()],
         ];
         let shown = |width| {
-            let text = columns(left(["ID", "STATE", "RUNS", "FILE"]), &rows, width, |_, cell| cell.to_owned());
+            let text =
+                render_columns(left_aligned(["ID", "STATE", "RUNS", "FILE"]), &rows, width, |_, cell| cell.to_owned());
             anstream::adapter::strip_str(&text).to_string()
         };
         assert_eq!(

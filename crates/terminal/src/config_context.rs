@@ -14,7 +14,7 @@ use wharf_spec::{ActivationState, Environment, ServerEntry, ServerSpec};
 
 use crate::console::Console;
 use crate::failure::{Failure, FailureKind};
-use crate::servers::shown_word;
+use crate::servers::printable_word;
 use crate::suggestions::suggestion;
 
 /// Options that select the configuration.
@@ -61,7 +61,7 @@ pub struct ConfigContext {
 
 impl ConfigContext {
     pub fn new(args: ConfigArgs, around: &Environment, console: Arc<Console>) -> Self {
-        let (places, state) = whereabouts(&args, around);
+        let (places, state) = config_paths(&args, around);
         let (reader, strict) = (ConfigReader::new(places.clone(), around.clone()), args.strict_config);
         Self { places, state, around: around.clone(), account: None, reader, console, strict, loaded: OnceLock::new() }
     }
@@ -81,28 +81,28 @@ impl ConfigContext {
         if self.strict
             && let Some(first) = config.problems.first()
         {
-            return Err(self.strictly(first, config.problems.len()));
+            return Err(self.strict_failure(first, config.problems.len()));
         }
         // A file that was named explicitly must exist.
         if let Some(missing) = config.problems.iter().find(|problem| problem.code == "missing_file") {
-            return Err(broken(missing));
+            return Err(problem_failure(missing));
         }
         if is_new {
             let of_files =
                 |problem: &&ConfigProblem| problem.server.is_none() || problem.severity == ProblemSeverity::Warning;
             for problem in config.problems.iter().filter(of_files) {
-                self.console.warn(told(problem));
+                self.console.warn(problem_line(problem));
             }
         }
         Ok(config)
     }
 
     /// Returns the failure of strict mode.
-    fn strictly(&self, first: &ConfigProblem, count: usize) -> Failure {
-        let failure = broken(first);
+    fn strict_failure(&self, first: &ConfigProblem, count: usize) -> Failure {
+        let failure = problem_failure(first);
         match count {
             1 => failure,
-            _ => failure.hint(format_args!("{} more problems: wharf validate", count - 1)),
+            _ => failure.with_hint(format_args!("{} more problems: wharf validate", count - 1)),
         }
     }
 
@@ -122,7 +122,7 @@ impl ConfigContext {
     /// Fails if it is disabled, invalid or not approved, or cannot be resolved.
     pub async fn entry_of(&self, server: &ConfiguredServer) -> Result<ServerEntry, Failure> {
         let config = self.config()?;
-        if let Some(failure) = refusal(server) {
+        if let Some(failure) = usage_refusal(server) {
             return Err(failure);
         }
         let (server, config) = (server.clone(), Arc::clone(config));
@@ -140,10 +140,10 @@ impl ConfigContext {
     pub fn find(&self, name: &str) -> Result<&ConfiguredServer, Failure> {
         let config = self.config()?;
         config.server(name).ok_or_else(|| {
-            let failure = Failure::usage(format_args!("no server named `{}`", shown_word(name)));
+            let failure = Failure::usage(format_args!("no server named `{}`", printable_word(name)));
             match &config.servers[..] {
-                [] => failure.hint(ADD),
-                servers => failure.hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
+                [] => failure.with_hint(ADD),
+                servers => failure.with_hint(suggestion(name, servers.iter().map(|server| server.name.as_str()))),
             }
         })
     }
@@ -156,7 +156,7 @@ impl ConfigContext {
     pub async fn entries(&self) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
         let config = self.config()?;
         let wanted =
-            config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled).cloned().collect();
+            config.servers.iter().filter(|server| server.activation() == ActivationState::Enabled).cloned().collect();
         let (mut entries, mut failures) = (Vec::new(), Vec::new());
         for resolved in self.resolve(wanted, Arc::clone(config)).await {
             match resolved {
@@ -178,10 +178,10 @@ impl ConfigContext {
         for server in servers {
             let needs_secret = refers_to_secret(&server);
             let (around, config, store) =
-                (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secrets(&config.settings)));
+                (self.around.clone(), Arc::clone(&config), needs_secret.then(|| self.secret_store(&config.settings)));
             let (account, places) = (self.account.clone(), self.places.clone());
             let work = move || {
-                let entry = expanded(&server, &config, &places, &around, store.as_ref())?;
+                let entry = resolve_entry(&server, &config, &places, &around, store.as_ref())?;
                 Ok(with_login(entry, login_key(&server), account))
             };
             let (done, resolved) = oneshot::channel();
@@ -207,7 +207,7 @@ impl ConfigContext {
     }
 
     /// Returns the servers with `debug` in their entries or the settings. Does not load the configuration.
-    pub fn debugging(&self) -> Vec<String> {
+    pub fn debugged_servers(&self) -> Vec<String> {
         let Some(config) = self.loaded.get() else { return Vec::new() };
         let says_so = |server: &&ConfiguredServer| {
             config.settings.debug || server.described.as_ref().is_ok_and(|described| described.debug)
@@ -216,7 +216,7 @@ impl ConfigContext {
     }
 
     /// Returns the store behind `${secret:NAME}`.
-    pub fn secrets(&self, settings: &GlobalSettings) -> SecretStore {
+    pub fn secret_store(&self, settings: &GlobalSettings) -> SecretStore {
         let user = &self.places.user;
         // Without a home directory there is no such file: a bare file name would refer to the working directory.
         let file = if user.as_os_str().is_empty() { PathBuf::new() } else { user.with_file_name("secrets.json") };
@@ -244,7 +244,7 @@ impl ConfigContext {
 
 /// Returns the permission rules of these settings.
 pub fn rules_of(settings: &GlobalSettings) -> Vec<SourcedRule> {
-    let mut rules = sourced(&settings.rules);
+    let mut rules = to_sourced_rules(&settings.rules);
     if settings.unread {
         // The rules of the unreadable file are unknown, so deny every call until it is fixed.
         let place = "an unreadable file of yours (see wharf validate)".to_owned();
@@ -276,7 +276,7 @@ pub fn refers_to_secret(server: &ConfiguredServer) -> bool {
     })
 }
 
-fn expanded(
+fn resolve_entry(
     server: &ConfiguredServer,
     config: &Config,
     places: &ConfigPaths,
@@ -289,7 +289,7 @@ fn expanded(
         None => Err("no secret store is available".to_owned()),
     };
     let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
-    server.resolve(&with).map_err(|problems| problems_of(server.name.as_str(), &problems))
+    server.resolve(&with).map_err(|problems| server_problems_failure(server.name.as_str(), &problems))
 }
 
 /// Prefix of the login key of a project's server.
@@ -298,17 +298,17 @@ const PROJECT_KEY_PREFIX: &str = "project:";
 /// Returns the login key of a server, if it is not its name. A project's server has its own logins, separate from those
 /// of a user's server with the same name.
 pub fn login_key(server: &ConfiguredServer) -> Option<String> {
-    let key = || format!("{PROJECT_KEY_PREFIX}{}", filed_key(&server.place.file, server.name.as_str()));
+    let key = || format!("{PROJECT_KEY_PREFIX}{}", file_entry_key(&server.place.file, server.name.as_str()));
     server.layer.needs_approval().then(key)
 }
 
 /// Splits the login key of a project's server into file and name.
-pub fn of_project(key: &str) -> Option<(&str, &str)> {
+pub fn split_project_key(key: &str) -> Option<(&str, &str)> {
     key.strip_prefix(PROJECT_KEY_PREFIX)?.rsplit_once(':')
 }
 
 /// Returns the login key of an entry of a file: `FILE:NAME`, with a canonical path.
-pub fn filed_key(file: &Path, name: &str) -> String {
+pub fn file_entry_key(file: &Path, name: &str) -> String {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     format!("{}:{name}", file.display())
 }
@@ -323,12 +323,12 @@ pub fn with_login(mut entry: ServerEntry, key: Option<String>, account: Option<S
 }
 
 /// Converts rules of the configuration to policy rules.
-pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
+pub fn to_sourced_rules(rules: &[RuleText]) -> Vec<SourcedRule> {
     let rule = |text: &RuleText| SourcedRule {
         rule: Rule {
             tool: text.tool.clone(),
             pattern: text.pattern.clone(),
-            action: action(&text.action),
+            action: parse_action(&text.action),
             defined_in: text.defined_in.clone(),
         },
         origin: RuleOrigin {
@@ -343,18 +343,18 @@ pub fn sourced(rules: &[RuleText]) -> Vec<SourcedRule> {
 pub const ADD: &str = "add one: wharf add NAME -- COMMAND ARGS…, or wharf add NAME URL; or wharf import";
 
 /// Returns the configuration paths and the state directory.
-pub fn whereabouts(args: &ConfigArgs, around: &Environment) -> (ConfigPaths, Option<PathBuf>) {
-    let state = directory(around, "XDG_STATE_HOME", ".local/state");
-    (places(args, around, state.as_deref()), state)
+pub fn config_paths(args: &ConfigArgs, around: &Environment) -> (ConfigPaths, Option<PathBuf>) {
+    let state = wharf_directory(around, "XDG_STATE_HOME", ".local/state");
+    (config_places(args, around, state.as_deref()), state)
 }
 
-fn directory(around: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
+fn wharf_directory(around: &Environment, variable: &str, under: &str) -> Option<PathBuf> {
     let named = around.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    named.or_else(|| home(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
+    named.or_else(|| home_directory(around).map(|home| home.join(under))).map(|path| path.join("wharf"))
 }
 
 /// Returns the home directory. Ignores a relative one, which would make files of the project pass for the user's own.
-pub fn home(around: &Environment) -> Option<PathBuf> {
+pub fn home_directory(around: &Environment) -> Option<PathBuf> {
     around.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
@@ -366,11 +366,11 @@ pub fn ignored_variables(around: &Environment) -> impl Iterator<Item = (&'static
     })
 }
 
-fn places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> ConfigPaths {
+fn config_places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> ConfigPaths {
     let named = around.var("WHARF_CONFIG").filter(|path| !path.is_empty()).map(|path| around.cwd.join(path));
-    let usual = || directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
+    let usual = || wharf_directory(around, "XDG_CONFIG_HOME", ".config").map(|path| path.join("config.json"));
     ConfigPaths {
-        home: home(around).map(|home| home.join(".mcp.json")),
+        home: home_directory(around).map(|home| home.join(".mcp.json")),
         user_was_named: named.is_some(),
         user: named.or_else(usual).unwrap_or_default(),
         project: around.cwd.clone(),
@@ -386,7 +386,7 @@ fn places(args: &ConfigArgs, around: &Environment, state: Option<&Path>) -> Conf
 }
 
 /// Converts an action, which was validated on loading.
-fn action(word: &str) -> RuleAction {
+fn parse_action(word: &str) -> RuleAction {
     match word {
         "allow" => RuleAction::Allow,
         "ask" => RuleAction::Ask,
@@ -395,25 +395,26 @@ fn action(word: &str) -> RuleAction {
 }
 
 /// Returns the reason that a server may not be used, if there is one.
-pub fn refusal(server: &ConfiguredServer) -> Option<Failure> {
+pub fn usage_refusal(server: &ConfiguredServer) -> Option<Failure> {
     let name = &server.name;
     if let Err(problems) = &server.described {
-        return Some(problems_of(name.as_str(), problems));
+        return Some(server_problems_failure(name.as_str(), problems));
     }
-    let failure = match (server.admission(), server.approval) {
+    let failure = match (server.activation(), server.approval) {
         (ActivationState::Enabled, _) => return None,
-        (ActivationState::Disabled, _) => Failure::usage("disabled").hint(format_args!("wharf enable {name}")),
+        (ActivationState::Disabled, _) => Failure::usage("disabled").with_hint(format_args!("wharf enable {name}")),
         (ActivationState::Unapproved, ServerApproval::Changed) => {
-            Failure::of(FailureKind::Denied, "changed since you approved it").hint(format_args!("wharf approve {name}"))
+            Failure::new(FailureKind::Denied, "changed since you approved it")
+                .with_hint(format_args!("wharf approve {name}"))
         }
-        (ActivationState::Unapproved, _) => Failure::of(FailureKind::Denied, unapproved(server))
-            .hint(format_args!("wharf approve {name} shows what would run and asks for approval")),
+        (ActivationState::Unapproved, _) => Failure::new(FailureKind::Denied, approval_reason(server))
+            .with_hint(format_args!("wharf approve {name} shows what would run and asks for approval")),
     };
-    Some(failure.about(name.as_str()).hint(format_args!("defined in {}", server.place)))
+    Some(failure.about_server(name.as_str()).with_hint(format_args!("defined in {}", server.place)))
 }
 
 /// Returns the reason that a server needs approval.
-pub fn unapproved(server: &ConfiguredServer) -> &'static str {
+pub fn approval_reason(server: &ConfiguredServer) -> &'static str {
     match server.layer.needs_approval() {
         true => "defined by the project and not approved yet",
         false => "refers to the project directory (`${project}`) and is not approved for this project yet",
@@ -421,7 +422,7 @@ pub fn unapproved(server: &ConfiguredServer) -> &'static str {
 }
 
 /// Formats a problem on one line: location, text and fix.
-pub fn told(problem: &ConfigProblem) -> String {
+pub fn problem_line(problem: &ConfigProblem) -> String {
     match &problem.fix {
         Some(fix) => format!("{problem}; {fix}"),
         None => problem.to_string(),
@@ -429,16 +430,18 @@ pub fn told(problem: &ConfigProblem) -> String {
 }
 
 /// Converts a problem to a failure.
-pub fn broken(problem: &ConfigProblem) -> Failure {
+pub fn problem_failure(problem: &ConfigProblem) -> Failure {
     let failure = Failure::usage(problem);
-    let failure = problem.fix.iter().fold(failure, |failure, fix| failure.hint(fix));
-    problem.server.iter().fold(failure, |failure, server| failure.about(server))
+    let failure = problem.fix.iter().fold(failure, |failure, fix| failure.with_hint(fix));
+    problem.server.iter().fold(failure, |failure, server| failure.about_server(server))
 }
 
 /// Converts the problems of a server to a failure.
-pub fn problems_of(server: &str, problems: &[ConfigProblem]) -> Failure {
+pub fn server_problems_failure(server: &str, problems: &[ConfigProblem]) -> Failure {
     match problems.split_first() {
-        None => Failure::usage("the entry is invalid").about(server),
-        Some((first, others)) => others.iter().fold(broken(first), |failure, other| failure.hint(told(other))),
+        None => Failure::usage("the entry is invalid").about_server(server),
+        Some((first, others)) => {
+            others.iter().fold(problem_failure(first), |failure, other| failure.with_hint(problem_line(other)))
+        }
     }
 }

@@ -11,7 +11,7 @@ use wharf_config::{
 };
 use wharf_spec::ServerName;
 
-use crate::approval::approvals;
+use crate::approval::open_approvals;
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 
@@ -72,7 +72,7 @@ pub fn write_server(
     entry: &Map<String, Value>,
 ) -> Result<PathBuf, Failure> {
     let approve = entry.get("enabled") != Some(&Value::Bool(false));
-    write(session, scope, &EntryWrite { name, entry, replace: true, approve }).map(|written| written.file)
+    write_entry(session, scope, &EntryWrite { name, entry, replace: true, approve }).map(|written| written.file)
 }
 
 /// Writes a server. Blocks.
@@ -81,9 +81,14 @@ pub fn write_server(
 ///
 /// Fails if the server exists and must not be replaced, if the file cannot be changed, or if the approval cannot be
 /// stored.
-pub fn write(session: &CommandSession, scope: ConfigScope, writing: &EntryWrite<'_>) -> Result<WrittenEntry, Failure> {
+pub fn write_entry(
+    session: &CommandSession,
+    scope: ConfigScope,
+    writing: &EntryWrite<'_>,
+) -> Result<WrittenEntry, Failure> {
     let places = &session.configuration.places;
-    let path = places.file_of(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(homeless)?;
+    let path =
+        places.layer_file(scope.layer()).filter(|path| !path.as_os_str().is_empty()).ok_or_else(no_user_config)?;
     let mut is_taken = false;
     let change = change_file(places, scope.layer(), &path, |text| {
         let edited = set_server(text, writing.name, writing.entry)?;
@@ -91,7 +96,7 @@ pub fn write(session: &CommandSession, scope: ConfigScope, writing: &EntryWrite<
         Ok(if is_taken { EditedText { text: text.to_owned(), change: ConfigChange::Unchanged } } else { edited })
     })?;
     if is_taken {
-        return Err(taken(session, writing.name, &path));
+        return Err(already_exists(session, writing.name, &path));
     }
     if writing.approve {
         approve(session, writing, &path)?;
@@ -111,28 +116,28 @@ pub fn change_file(
     edit: impl FnMut(&str) -> Result<EditedText, EditRefusal>,
 ) -> Result<ConfigChange, Failure> {
     let file = match layer.needs_approval() {
-        true => ConfigFile::of_project(path, &places.project),
-        false => ConfigFile::of_user(path),
+        true => ConfigFile::for_project(path, &places.project),
+        false => ConfigFile::for_user(path),
     };
-    file.edit(edit).map_err(|error| not_changed(&error))
+    file.edit(edit).map_err(|error| edit_failure(&error))
 }
 
-fn not_changed(error: &EditError) -> Failure {
+fn edit_failure(error: &EditError) -> Failure {
     let kind = if matches!(error, EditError::Store(_)) { FailureKind::Other } else { FailureKind::Usage };
-    Failure::of(kind, with_cause(error)).hint(error.fix())
+    Failure::new(kind, with_cause(error)).with_hint(error.fix())
 }
 
-fn homeless() -> Failure {
-    Failure::usage("no directory for your own configuration").hint("set HOME or WHARF_CONFIG")
+fn no_user_config() -> Failure {
+    Failure::usage("no directory for your own configuration").with_hint("set HOME or WHARF_CONFIG")
 }
 
-fn taken(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
+fn already_exists(session: &CommandSession, name: &ServerName, path: &Path) -> Failure {
     let config = load(&session.configuration.places, &session.surroundings);
     let mut all = config.servers.iter().chain(&config.beside);
     let found = all.find(|server| server.name == *name && *server.place.file == *path);
     let place = found.map_or_else(|| path.display().to_string(), |server| server.place.to_string());
     Failure::usage(format_args!("server `{name}` already exists in {place}"))
-        .hint(format_args!("`wharf get {name}` shows it; use --replace to replace it"))
+        .with_hint(format_args!("`wharf get {name}` shows it; use --replace to replace it"))
 }
 
 /// Approves the entry just written, if the file still holds it and it needs approval.
@@ -146,11 +151,11 @@ fn approve(session: &CommandSession, writing: &EntryWrite<'_>, path: &Path) -> R
         return Ok(());
     }
     let Ok(described) = &server.described else { return Ok(()) };
-    let key = ApprovalKey::of(&places.project, path, writing.name.as_str());
-    let what = ApprovalSubject::of(described, &session.surroundings);
-    approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
+    let key = ApprovalKey::new(&places.project, path, writing.name.as_str());
+    let what = ApprovalSubject::inspect(described, &session.surroundings);
+    open_approvals(session)?.approve(&key, &what, SystemTime::now()).map_err(|error: ApprovalsError| {
         let failure = Failure::other(format_args!("written but not approved: {}", with_cause(&error)));
-        failure.hint(error.fix()).hint(format_args!("then: wharf approve {}", writing.name))
+        failure.with_hint(error.fix()).with_hint(format_args!("then: wharf approve {}", writing.name))
     })
 }
 

@@ -16,7 +16,7 @@ use wharf_spec::UntrustedText;
 
 use crate::failure::Failure;
 use crate::style::{WARNING, paint};
-use crate::table::cut;
+use crate::table::truncate_columns;
 
 /// Output settings of a command.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +56,10 @@ pub trait LineOverlay: Send + Sync {
     fn print(&self, text: String);
 
     /// Prints log lines, some of which may be dropped under load. Does not block.
-    fn aside(&self, text: String);
+    fn log_line(&self, text: String);
 
     /// Replaces the status line, or removes it.
-    fn status(&self, line: Option<String>);
+    fn set_status(&self, line: Option<String>);
 }
 
 /// Guard of an open question. Dropping it prints the deferred log lines.
@@ -82,28 +82,28 @@ impl Console {
     }
 
     /// Routes all output above a line that is being edited. Requires stdout to be a terminal.
-    pub fn attach(&self, above: Arc<dyn LineOverlay>) {
-        self.clear();
+    pub fn attach_overlay(&self, above: Arc<dyn LineOverlay>) {
+        self.clear_status();
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = Some(above);
     }
 
     /// Restores direct output after editing.
-    pub fn detach(&self) {
+    pub fn detach_overlay(&self) {
         *self.above.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns the overlay for data, if one is attached.
-    fn above(&self) -> Option<Arc<dyn LineOverlay>> {
+    fn overlay(&self) -> Option<Arc<dyn LineOverlay>> {
         self.above.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the overlay for messages, if one is attached and stderr is not redirected.
-    fn above_talk(&self) -> Option<Arc<dyn LineOverlay>> {
-        self.above().filter(|_| self.talk_terminal)
+    fn stderr_overlay(&self) -> Option<Arc<dyn LineOverlay>> {
+        self.overlay().filter(|_| self.talk_terminal)
     }
 
     /// Renders a text, without its colours unless the colour setting allows them on stdout.
-    pub fn colored(&self, text: impl Display) -> String {
+    pub fn apply_color_choice(&self, text: impl Display) -> String {
         let choice = match self.manner.color {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
             choice => choice,
@@ -115,26 +115,26 @@ impl Console {
     }
 
     /// Width of the terminal on stdout, or `None` if stdout is not a terminal.
-    pub fn width(&self) -> Option<usize> {
+    pub fn stdout_width(&self) -> Option<usize> {
         let (Width(columns), _) = self.data_terminal.then(|| terminal_size_of(io::stdout()))??;
         Some(usize::from(columns))
     }
 
     /// Width of the terminal on stderr, or `None` if stderr is not a terminal.
-    pub fn talk_width(&self) -> Option<usize> {
+    pub fn stderr_width(&self) -> Option<usize> {
         let (Width(columns), _) = self.talk_terminal.then(|| terminal_size_of(io::stderr()))??;
         Some(usize::from(columns))
     }
 
     /// Reports whether a status line is visible.
-    pub fn has_status(&self) -> bool {
+    pub fn shows_status(&self) -> bool {
         self.talk_terminal
     }
 
     /// Writes human-readable data to stdout verbatim.
     pub fn print(&self, text: impl Display) -> Result<(), Failure> {
-        if let Some(above) = self.above() {
-            above.print(self.colored(text));
+        if let Some(above) = self.overlay() {
+            above.print(self.apply_color_choice(text));
             return Ok(());
         }
         self.write(|| {
@@ -158,10 +158,10 @@ impl Console {
     }
 
     /// Writes one JSON document on its own line.
-    pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+    pub fn print_json(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(Failure::other)?;
-        let text = if self.data_terminal { harmless(&text) } else { text };
-        if let Some(above) = self.above() {
+        let text = if self.data_terminal { escape_json_controls(&text) } else { text };
+        if let Some(above) = self.overlay() {
             above.print(text);
             return Ok(());
         }
@@ -174,35 +174,35 @@ impl Console {
     }
 
     fn write(&self, write: impl FnOnce() -> io::Result<()>) -> Result<(), Failure> {
-        self.clear();
-        write().map_err(Failure::stdout)
+        self.clear_status();
+        write().map_err(Failure::from_stdout_error)
     }
 
     /// Prints a message of one or more lines to stderr.
     pub fn say(&self, text: impl Display) {
-        if let Some(above) = self.above_talk() {
-            return above.print(self.colored(text));
+        if let Some(above) = self.stderr_overlay() {
+            return above.print(self.apply_color_choice(text));
         }
         let mut status = self.lock();
-        self.wipe(&mut status);
-        self.write_talk(text);
+        self.erase_status(&mut status);
+        self.write_stderr(text);
     }
 
-    fn write_talk(&self, text: impl Display) {
+    fn write_stderr(&self, text: impl Display) {
         let mut err = AutoStream::new(io::stderr().lock(), self.manner.color);
         // Ignored: a failed write to stderr cannot be reported.
         let _ = writeln!(err, "{text}");
     }
 
     /// Prints a log line, such as server output. While a question is open, the line is deferred.
-    pub fn aside(&self, text: impl Display) {
-        if let Some(above) = self.above_talk() {
-            return above.aside(self.colored(text));
+    pub fn log_line(&self, text: impl Display) {
+        if let Some(above) = self.stderr_overlay() {
+            return above.log_line(self.apply_color_choice(text));
         }
         let mut status = self.lock();
         if !status.asking {
-            self.wipe(&mut status);
-            self.write_talk(text);
+            self.erase_status(&mut status);
+            self.write_stderr(text);
         } else if status.kept.len() < MAX_DEFERRED_LINES {
             status.kept.push(text.to_string());
         } else {
@@ -212,9 +212,9 @@ impl Console {
 
     /// Reserves the terminal for a question. Until the guard is dropped, the status line is hidden and log lines are
     /// deferred. Output above an edited line is not affected.
-    pub fn take_floor(&self) -> PromptGuard<'_> {
+    pub fn begin_prompt(&self) -> PromptGuard<'_> {
         let mut status = self.lock();
-        self.wipe(&mut status);
+        self.erase_status(&mut status);
         status.asking = true;
         PromptGuard(self)
     }
@@ -225,35 +225,35 @@ impl Console {
     }
 
     /// Shows a status line that the next one replaces. Terminals only.
-    pub fn status(&self, text: &str) {
+    pub fn show_status(&self, text: &str) {
         if !self.talk_terminal {
             return;
         }
-        if let Some(above) = self.above() {
-            return above.status(Some(self.colored(text)));
+        if let Some(above) = self.overlay() {
+            return above.set_status(Some(self.apply_color_choice(text)));
         }
         let mut status = self.lock();
         let now = Instant::now();
         if status.asking || status.at.is_some_and(|at| now.duration_since(at) < STATUS_INTERVAL) {
             return;
         }
-        self.wipe(&mut status);
-        let width = self.talk_width().unwrap_or(80);
-        let _ = write!(io::stderr(), "{}", cut(text, width.saturating_sub(1)));
+        self.erase_status(&mut status);
+        let width = self.stderr_width().unwrap_or(80);
+        let _ = write!(io::stderr(), "{}", truncate_columns(text, width.saturating_sub(1)));
         (status.shown, status.at) = (true, Some(now));
     }
 
     /// Removes the status line.
-    pub fn clear(&self) {
-        if let Some(above) = self.above() {
-            return above.status(None);
+    pub fn clear_status(&self) {
+        if let Some(above) = self.overlay() {
+            return above.set_status(None);
         }
         let mut status = self.lock();
-        self.wipe(&mut status);
+        self.erase_status(&mut status);
         status.at = None;
     }
 
-    fn wipe(&self, status: &mut StatusLine) {
+    fn erase_status(&self, status: &mut StatusLine) {
         if std::mem::take(&mut status.shown) {
             let _ = write!(io::stderr(), "\r\x1b[2K");
         }
@@ -269,18 +269,18 @@ impl Drop for PromptGuard<'_> {
         let mut status = self.0.lock();
         status.asking = false;
         for text in std::mem::take(&mut status.kept) {
-            self.0.write_talk(text);
+            self.0.write_stderr(text);
         }
         let lost = std::mem::take(&mut status.lost);
         if lost > 0 {
-            self.0.write_talk(format_args!("({lost} more log lines dropped)"));
+            self.0.write_stderr(format_args!("({lost} more log lines dropped)"));
         }
     }
 }
 
 /// Replaces characters that could control a terminal with JSON escapes. Non-ASCII characters occur only inside JSON
 /// strings.
-fn harmless(json: &str) -> String {
+fn escape_json_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
         let acts = (letter == '\x7f' || !letter.is_ascii()) && {
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn document_escapes_terminal_controls() {
         let text = "{\"a\":\"\u{9b}31m é 漢 \u{202e}\u{e0041}\u{7f} 🎉\"}";
-        let shown = harmless(text);
+        let shown = escape_json_controls(text);
         assert_eq!(shown, "{\"a\":\"\\u009b31m é 漢 \\u202e\\udb40\\udc41\\u007f 🎉\"}");
         let (before, after): (serde_json::Value, serde_json::Value) =
             (serde_json::from_str(text).unwrap(), serde_json::from_str(&shown).unwrap());
@@ -321,11 +321,11 @@ mod tests {
             self.0.lock().unwrap().push(format!("print {text}"));
         }
 
-        fn aside(&self, text: String) {
+        fn log_line(&self, text: String) {
             self.0.lock().unwrap().push(format!("aside {text}"));
         }
 
-        fn status(&self, line: Option<String>) {
+        fn set_status(&self, line: Option<String>) {
             self.0.lock().unwrap().push(format!("status {line:?}"));
         }
     }
@@ -335,16 +335,16 @@ mod tests {
         let manner = OutputMode { json: false, debug: false, color: ColorChoice::Never };
         let console = Console { data_terminal: true, talk_terminal: true, ..Console::new(manner) };
         let notes = Arc::new(RecordingOverlay::default());
-        console.attach(notes.clone());
-        let _floor = console.take_floor();
+        console.attach_overlay(notes.clone());
+        let _floor = console.begin_prompt();
         console.print(paint(WARNING, "data")).unwrap();
-        console.document(&"\u{9b}").unwrap();
+        console.print_json(&"\u{9b}").unwrap();
         console.warn("careful");
-        console.aside("beside");
-        console.status("working");
-        console.clear();
-        console.detach();
-        console.clear();
+        console.log_line("beside");
+        console.show_status("working");
+        console.clear_status();
+        console.detach_overlay();
+        console.clear_status();
         let noted = notes.0.lock().unwrap().join("; ");
         let document = r#"print "\u009b""#;
         assert_eq!(
@@ -358,12 +358,12 @@ mod tests {
     #[test]
     fn log_lines_are_deferred_during_a_prompt() {
         let console = Console::new(OutputMode { json: false, debug: false, color: ColorChoice::Never });
-        let floor = console.take_floor();
+        let floor = console.begin_prompt();
         let held = |status: &StatusLine| (status.asking, status.kept.len(), status.lost);
-        console.aside("later");
+        console.log_line("later");
         assert_eq!(held(&console.lock()), (true, 1, 0));
         console.lock().kept.resize(MAX_DEFERRED_LINES, String::new());
-        console.aside("too much");
+        console.log_line("too much");
         assert_eq!(held(&console.lock()), (true, MAX_DEFERRED_LINES, 1));
         console.lock().kept.truncate(1);
         drop(floor);

@@ -10,51 +10,51 @@ use crate::saving::SaveDirectory;
 /// Returns the text of all blocks, separated by line breaks. Other content becomes a reference with type and size.
 ///
 /// The result is untrusted: the caller must escape it before printing.
-pub fn text_view(blocks: &[Content]) -> String {
+pub fn content_text(blocks: &[Content]) -> String {
     blocks.iter().map(block_text).collect::<Vec<_>>().join("\n")
 }
 
-/// Like [`text_view`], but saves binary content if there is a shelf, and adds the path to the reference.
+/// Like [`content_text`], but saves binary content if there is a shelf, and adds the path to the reference.
 ///
 /// # Errors
 ///
 /// Fails if a file cannot be written.
-pub fn text_saving(blocks: &[Content], mut shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
+pub fn content_text_saving(blocks: &[Content], mut shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     let texts = blocks.iter().map(|block| {
-        let file = saved_block(block, shelf.as_deref_mut())?;
+        let file = save_block(block, shelf.as_deref_mut())?;
         Ok(with_file(block_text(block), file))
     });
     Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
 }
 
-/// Like [`text_saving`], for the contents of resources.
+/// Like [`content_text_saving`], for the contents of resources.
 ///
 /// # Errors
 ///
 /// Fails if a file cannot be written.
-pub fn resources_saving(
+pub fn resources_text_saving(
     contents: &[ResourceContents],
     mut shelf: Option<&mut SaveDirectory>,
 ) -> Result<String, Failure> {
     let texts = contents.iter().map(|contents| {
-        let file = saved_resource(contents, shelf.as_deref_mut())?;
+        let file = save_resource(contents, shelf.as_deref_mut())?;
         Ok(with_file(resource_text(contents), file))
     });
     Ok(texts.collect::<Result<Vec<_>, Failure>>()?.join("\n"))
 }
 
-fn saved_block(block: &Content, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
+fn save_block(block: &Content, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
     let Some(shelf) = shelf else { return Ok(None) };
     match block {
         Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {
             shelf.save(data, Some(mime_type)).map(|path| Some(path.to_owned()))
         }
-        Content::Resource { resource, .. } => saved_resource(resource, Some(shelf)),
+        Content::Resource { resource, .. } => save_resource(resource, Some(shelf)),
         _ => Ok(None),
     }
 }
 
-fn saved_resource(contents: &ResourceContents, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
+fn save_resource(contents: &ResourceContents, shelf: Option<&mut SaveDirectory>) -> Result<Option<PathBuf>, Failure> {
     match (&contents.blob, shelf) {
         (Some(blob), Some(shelf)) if contents.text.is_none() => {
             shelf.save(blob, contents.mime_type.as_deref()).map(|path| Some(path.to_owned()))
@@ -74,9 +74,9 @@ fn with_file(reference: String, file: Option<PathBuf>) -> String {
 fn block_text(block: &Content) -> String {
     match block {
         Content::Text { text, .. } => text.clone(),
-        Content::Image { data, mime_type, .. } => format!("[image: {mime_type}, {}]", ContentSize(decoded(data))),
-        Content::Audio { data, mime_type, .. } => format!("[audio: {mime_type}, {}]", ContentSize(decoded(data))),
-        Content::ResourceLink { uri, mime_type, .. } => format!("[resource link: {uri}{}]", listed(mime_type)),
+        Content::Image { data, mime_type, .. } => format!("[image: {mime_type}, {}]", ContentSize(decoded_len(data))),
+        Content::Audio { data, mime_type, .. } => format!("[audio: {mime_type}, {}]", ContentSize(decoded_len(data))),
+        Content::ResourceLink { uri, mime_type, .. } => format!("[resource link: {uri}{}]", type_suffix(mime_type)),
         Content::Resource { resource, .. } => format!("[resource: {}]", reference(resource)),
         Content::Unknown { kind: Some(kind), raw } => format!("[{kind}: {}]", ContentSize(raw.as_bytes().len())),
         other => format!("[unknown block: {}]", ContentSize(other.raw().as_bytes().len())),
@@ -95,17 +95,17 @@ pub fn resource_text(contents: &ResourceContents) -> String {
 fn reference(contents: &ResourceContents) -> String {
     let size = match (&contents.text, &contents.blob) {
         (Some(text), _) => text.len(),
-        (None, blob) => blob.as_deref().map_or(0, decoded),
+        (None, blob) => blob.as_deref().map_or(0, decoded_len),
     };
-    format!("{}{}, {}", contents.uri, listed(&contents.mime_type), ContentSize(size))
+    format!("{}{}, {}", contents.uri, type_suffix(&contents.mime_type), ContentSize(size))
 }
 
-fn listed(mime_type: &Option<String>) -> String {
+fn type_suffix(mime_type: &Option<String>) -> String {
     mime_type.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default()
 }
 
 /// Returns the decoded size of a Base64 text.
-fn decoded(base64: &str) -> usize {
+fn decoded_len(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
@@ -140,7 +140,7 @@ mod tests {
             (r#"{"type":"hologram"}"#, "[hologram: 19 bytes]"),
             ("7", "[unknown block: 1 byte]"),
         ] {
-            assert_eq!(text_view(&[Content::view(RawJson::parse(block).unwrap())]), expected);
+            assert_eq!(content_text(&[Content::view(RawJson::parse(block).unwrap())]), expected);
         }
         assert_eq!(ContentSize(1500).to_string(), "1.5 kB");
     }

@@ -16,7 +16,7 @@ use crate::session::CommandSession;
 /// # Errors
 ///
 /// Fails if a rule denies the access, or if the rules cannot be compiled.
-pub fn refuse_denied(
+pub fn check_not_denied(
     session: &CommandSession,
     server: &ServerEntry,
     tool: &str,
@@ -24,17 +24,17 @@ pub fn refuse_denied(
 ) -> Result<(), Failure> {
     let policy = Policy::compile(session.configuration.rules()?, std::slice::from_ref(&server.name));
     if let Some(problem) = policy.problems().iter().find(|problem| problem.is_fatal()) {
-        return Err(Failure::usage(problem).hint("`wharf validate` shows its location"));
+        return Err(Failure::usage(problem).with_hint("`wharf validate` shows its location"));
     }
     let mut arguments = arguments.clone();
     arguments["server"] = json!(server.name.as_str());
-    let arguments = RawJson::known(arguments.to_string());
-    let attempt = CallAttempt::access((&server.name, &server.settings.origin), tool, &arguments, RiskLevel::Low);
+    let arguments = RawJson::new_unchecked(arguments.to_string());
+    let attempt = CallAttempt::server_access((&server.name, &server.settings.origin), tool, &arguments, RiskLevel::Low);
     let decision = policy.decide(&attempt);
     match decision.verdict {
         Verdict::Deny => {
-            let failure = Failure::of(FailureKind::Denied, format_args!("denied: {}", decision.reason));
-            Err(failure.about(server.name.as_str()).hint("change the rule in `permissions` of that file"))
+            let failure = Failure::new(FailureKind::Denied, format_args!("denied: {}", decision.reason));
+            Err(failure.about_server(server.name.as_str()).with_hint("change the rule in `permissions` of that file"))
         }
         Verdict::Allow | Verdict::Ask => Ok(()),
     }
@@ -45,6 +45,6 @@ pub fn refuse_denied(
 /// # Errors
 ///
 /// Fails if a rule denies the listing, or if the rules cannot be compiled.
-pub fn refuse_listing(session: &CommandSession, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
-    refuse_denied(session, server, tool, &json!({}))
+pub fn check_listing_not_denied(session: &CommandSession, server: &ServerEntry, tool: &str) -> Result<(), Failure> {
+    check_not_denied(session, server, tool, &json!({}))
 }

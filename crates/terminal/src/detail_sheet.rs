@@ -28,7 +28,7 @@ impl DetailSheet {
     }
 
     /// Appends a labelled value, wrapped to a total width.
-    pub fn wrapped(&mut self, word: &'static str, about: &str, width: Option<usize>) {
+    pub fn wrapped_line(&mut self, word: &'static str, about: &str, width: Option<usize>) {
         let room = width.map(|width| width.saturating_sub(INDENT).max(INDENT));
         for line in wrap(about, room).lines() {
             self.line(word, line);
@@ -44,7 +44,7 @@ mod tests {
     fn repeated_label_is_omitted_and_lines_are_wrapped() {
         let mut sheet = DetailSheet::new("harbour");
         sheet.line("State", "ready");
-        sheet.wrapped("Error", "it has lost its anchor and drifts", Some(34));
+        sheet.wrapped_line("Error", "it has lost its anchor and drifts", Some(34));
         let expected =
             "harbour\n  State:       ready\n  Error:       it has lost its\n                 anchor and drifts\n";
         assert_eq!(anstream::adapter::strip_str(&sheet.text).to_string(), expected);

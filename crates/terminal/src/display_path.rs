@@ -5,7 +5,7 @@ use std::path::Path;
 use wharf_spec::{Environment, UntrustedText};
 
 /// Returns a path relative to the working directory or to the home directory if it is below, escaped.
-pub fn shown_path(path: &Path, around: &Environment) -> String {
+pub fn display_path(path: &Path, around: &Environment) -> String {
     let home = around.var("HOME").map(Path::new).filter(|home| home.is_absolute());
     let text = match (path.strip_prefix(&around.cwd), home.and_then(|home| path.strip_prefix(home).ok())) {
         (Ok(below), _) if !below.as_os_str().is_empty() => below.display().to_string(),
@@ -29,7 +29,7 @@ mod tests {
             ("/etc/x\u{1b}", "/etc/x\\u{1b}"),
             ("WHARF_MCP_SERVERS", "WHARF_MCP_SERVERS"),
         ] {
-            assert_eq!(shown_path(Path::new(path), &around), expected);
+            assert_eq!(display_path(Path::new(path), &around), expected);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 pub use completion::{Candidate, LineCompleter, starting_with};
 use prompt_state::PromptState;
 use terminal::EditorTerminal;
-pub use terminal_mode::give_back;
+pub use terminal_mode::restore;
 
 /// One unit of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl InputEditor {
         let terminal = match terminal::prepare(&options.console) {
             Some(prepared) => Some(prepared.start(options, asked.clone(), ends).map_err(system)?),
             None => {
-                std::thread::spawn(move || pipe::run(&options.console, &ends));
+                std::thread::spawn(move || pipe::read_pipe(&options.console, &ends));
                 None
             }
         };
@@ -116,15 +116,15 @@ impl InputEditor {
     }
 
     /// Allows the next line to be typed.
-    pub fn again(&self) {
+    pub fn resume(&self) {
         // The reader thread is gone after the end of input.
         let _ = self.again.send(());
     }
 
     /// Sets the question that the line answers, or none, and redraws the prompt. Call it for every new question, but
     /// not again for an unchanged one: a line begun before the call is not an answer.
-    pub fn asks(&self, field: Option<InputField>) {
-        self.asked.ask(field);
+    pub fn set_question(&self, field: Option<InputField>) {
+        self.asked.set_field(field);
         if let Some(terminal) = &self.terminal {
             terminal.redraw();
         }
@@ -133,7 +133,7 @@ impl InputEditor {
 
 impl ReaderChannels {
     /// Sends the input and waits until the next line is requested. Returns `false` if the editor is gone.
-    fn hand_over(&self, typed: EditorInput) -> bool {
+    fn send_and_wait(&self, typed: EditorInput) -> bool {
         // Discard surplus requests: they refer to the previous line.
         while self.again.try_recv().is_ok() {}
         self.typed.blocking_send(typed).is_ok() && self.again.recv().is_ok()

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wharf_client::ProcessExit;
 
-pub use explain::{LOGIN_COMMAND, chain, login_words};
-pub use show::{ErrorDocument, gutter, render};
+pub use explain::{LOGIN_COMMAND, error_chain, login_arguments};
+pub use show::{ErrorDocument, gutter, render_failure};
 
 /// Result of a command.
 pub type CommandResult = Result<CommandEnding, Failure>;
@@ -102,7 +102,7 @@ impl CommandEnding {
 
 impl Failure {
     /// Creates a failure of this kind.
-    pub fn of(kind: FailureKind, message: impl Display) -> Self {
+    pub fn new(kind: FailureKind, message: impl Display) -> Self {
         Self {
             kind,
             error: Box::new(FailureReport { message: message.to_string(), ..FailureReport::default() }),
@@ -112,42 +112,42 @@ impl Failure {
 
     /// Creates a usage failure.
     pub fn usage(message: impl Display) -> Self {
-        Self::of(FailureKind::Usage, message)
+        Self::new(FailureKind::Usage, message)
     }
 
     /// Creates a failure for a request that the server does not support.
     pub fn unsupported(message: impl Display) -> Self {
-        Self::of(FailureKind::Unsupported, message)
+        Self::new(FailureKind::Unsupported, message)
     }
 
     /// Creates a failure of no particular kind.
     pub fn other(message: impl Display) -> Self {
-        Self::of(FailureKind::Other, message)
+        Self::new(FailureKind::Other, message)
     }
 
     /// Creates the failure of an interrupted command.
     pub fn interrupted() -> Self {
-        Self::of(FailureKind::Interrupted, "interrupted")
+        Self::new(FailureKind::Interrupted, "interrupted")
     }
 
     /// Creates the failure of writing to stdout.
-    pub fn stdout(error: io::Error) -> Self {
+    pub fn from_stdout_error(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::of(FailureKind::OutputClosed, "stdout was closed"),
+            io::ErrorKind::BrokenPipe => Self::new(FailureKind::OutputClosed, "stdout was closed"),
             _ => Self::other(format_args!("cannot write to stdout: {error}")),
         }
     }
 
     /// Sets the affected server.
     #[must_use]
-    pub fn about(mut self, server: &str) -> Self {
+    pub fn about_server(mut self, server: &str) -> Self {
         self.error.server = Some(server.to_owned());
         self
     }
 
     /// Adds a hint.
     #[must_use]
-    pub fn hint(mut self, hint: impl Display) -> Self {
+    pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
     }

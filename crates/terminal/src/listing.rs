@@ -10,12 +10,12 @@ use wharf_client::{CallError, Connection, Listing, ServerFacts, WithheldEntry};
 use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_wire::ServerCapabilities;
 
-use crate::deny_rules::refuse_listing;
-use crate::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, render};
-use crate::servers::{ServerArgs, each};
+use crate::deny_rules::check_listing_not_denied;
+use crate::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, render_failure};
+use crate::servers::{ServerArgs, connect_each};
 use crate::session::CommandSession;
 use crate::style::{HEADING, QUIET, paint};
-use crate::table::{LabelRow, table, wrap};
+use crate::table::{LabelRow, render_table, wrap};
 
 /// An item that can be printed as part of a list.
 pub trait ListItem {
@@ -54,9 +54,9 @@ pub struct ServerItems<T> {
 pub async fn list<T: ServerList>(session: &CommandSession, servers: &ServerArgs) -> CommandResult {
     let (servers, failures) = servers.resolve(session).await?;
     let servers = without_denied::<T>(session, servers)?;
-    let mut results = each(session, &servers, |connection| ask::<T>(connection)).await;
+    let mut results = connect_each(session, &servers, |connection| list_server::<T>(connection)).await;
     results.extend(failures.into_iter().map(Err));
-    show(session, results)
+    print_lists(session, results)
 }
 
 /// Removes servers that a rule denies, with a warning. Fails if none is left.
@@ -65,7 +65,7 @@ fn without_denied<T: ServerList>(
     mut servers: Vec<ServerEntry>,
 ) -> Result<Vec<ServerEntry>, Failure> {
     let mut denied = Vec::new();
-    servers.retain(|server| match refuse_listing(session, server, T::TOOL) {
+    servers.retain(|server| match check_listing_not_denied(session, server, T::TOOL) {
         Ok(()) => true,
         Err(failure) => {
             denied.push(failure);
@@ -87,7 +87,10 @@ fn without_denied<T: ServerList>(
 /// # Errors
 ///
 /// Fails if the only server failed, or if the output cannot be written.
-pub fn show<T: ListItem>(session: &CommandSession, mut results: Vec<Result<ServerItems<T>, Failure>>) -> CommandResult {
+pub fn print_lists<T: ListItem>(
+    session: &CommandSession,
+    mut results: Vec<Result<ServerItems<T>, Failure>>,
+) -> CommandResult {
     if results.len() == 1
         && let Some(Err(failure)) = results.pop_if(|only| only.is_err())
     {
@@ -105,11 +108,11 @@ pub fn show<T: ListItem>(session: &CommandSession, mut results: Vec<Result<Serve
     Ok(worst.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)))
 }
 
-async fn ask<T: ServerList>(connection: Connection) -> Result<ServerItems<T>, Failure> {
+async fn list_server<T: ServerList>(connection: Connection) -> Result<ServerItems<T>, Failure> {
     let facts = connection.facts().clone();
     let is_offered = T::is_offered(&facts.capabilities);
     let (items, withheld) = if is_offered {
-        let listing = T::list(&connection).await.map_err(|error| Failure::calling(&connection, error))?;
+        let listing = T::list(&connection).await.map_err(|error| Failure::from_call_error(&connection, error))?;
         (listing.items, listing.withheld)
     } else {
         Default::default()
@@ -141,7 +144,7 @@ fn show_text<T: ListItem>(
                 let gap = if std::mem::take(&mut first) { "" } else { "\n" };
                 session.console.print(format_args!("{gap}{}\n{}", heading(found), rows(session, found)))?;
             }
-            Err(failure) => session.console.say(wrap(&render(failure), session.console.talk_width())),
+            Err(failure) => session.console.say(wrap(&render_failure(failure), session.console.stderr_width())),
         }
     }
     Ok(())
@@ -149,7 +152,7 @@ fn show_text<T: ListItem>(
 
 fn rows<T: ListItem>(session: &CommandSession, found: &ServerItems<T>) -> String {
     let rows: Vec<LabelRow> = found.items.iter().map(T::row).collect();
-    let table = table(&rows, session.console.width());
+    let table = render_table(&rows, session.console.stdout_width());
     let lines = table.lines().zip(&found.items);
     lines.map(|(line, item)| format!("{line}\n{}", (found.below)(item))).collect()
 }
@@ -160,7 +163,7 @@ fn heading<T: ListItem>(found: &ServerItems<T>) -> String {
     let mut about = Vec::new();
     if let Some(info) = &facts.server_info {
         let called = format!("{} {}", info.name, info.version);
-        about.push(UntrustedText::new(called.trim()).shortened(80).to_string());
+        about.push(UntrustedText::new(called.trim()).truncate(80).to_string());
     }
     about.push(facts.revision.to_string());
     about.push(match (items.len(), found.is_offered) {
@@ -205,6 +208,6 @@ fn show_json<T: ListItem>(
             })
         })
         .collect();
-    let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::told).collect();
-    session.console.document(&ItemListDocument { schema: 1, items, withheld, errors })
+    let errors = results.iter().filter_map(|result| result.as_ref().err()).map(Failure::error_document).collect();
+    session.console.print_json(&ItemListDocument { schema: 1, items, withheld, errors })
 }

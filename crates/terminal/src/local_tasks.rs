@@ -14,7 +14,7 @@ impl<T> Default for LocalTasks<'_, T> {
 }
 
 impl<'a, T> LocalTasks<'a, T> {
-    pub fn send(&mut self, errand: impl Future<Output = T> + 'a) {
+    pub fn push(&mut self, errand: impl Future<Output = T> + 'a) {
         self.0.push(Box::pin(errand));
     }
 
@@ -47,8 +47,8 @@ mod tests {
     async fn first_finished_task_is_returned_first() {
         let mut errands = LocalTasks::default();
         let (slow, waits) = oneshot::channel();
-        errands.send(async { waits.await.unwrap() });
-        errands.send(async { 2 });
+        errands.push(async { waits.await.unwrap() });
+        errands.push(async { 2 });
         assert_eq!(errands.next().await, 2);
         slow.send(1).unwrap();
         assert_eq!(errands.next().await, 1);
@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test]
     async fn ready_tasks_keep_insertion_order() {
         let mut errands = LocalTasks::default();
-        (1..=4).for_each(|number| errands.send(async move { number }));
+        (1..=4).for_each(|number| errands.push(async move { number }));
         for expected in 1..=4 {
             assert_eq!(errands.next().await, expected);
         }

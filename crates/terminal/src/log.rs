@@ -52,7 +52,7 @@ impl Subscriber for ConsoleSubscriber {
         let line = format!("{server}{}", words.message.trim_start());
         match *event.metadata().level() {
             Level::ERROR | Level::WARN => self.0.warn(UntrustedText::new(line)),
-            _ => self.0.aside(UntrustedText::new(line)),
+            _ => self.0.log_line(UntrustedText::new(line)),
         }
     }
 

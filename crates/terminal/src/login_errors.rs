@@ -5,7 +5,7 @@ use wharf_auth::{LoginError, TokenError, VaultError, VisitError};
 use crate::failure::{Failure, FailureKind};
 
 /// Converts a login error to a failure with a hint.
-pub fn explained(error: &LoginError) -> Failure {
+pub fn login_failure(error: &LoginError) -> Failure {
     let (kind, hint) = match error {
         LoginError::Denied(_) | LoginError::Visit(VisitError::Declined) => {
             (FailureKind::Denied, "run the command again to log in; --no-browser prints the URL only")
@@ -31,17 +31,17 @@ pub fn explained(error: &LoginError) -> Failure {
             (FailureKind::Usage, "fix `oauth` in its entry: the client authentication settings are invalid")
         }
         LoginError::Token(error) if error.is_final() => (FailureKind::LoginNeeded, "run the command again"),
-        LoginError::Token(TokenError::Refused { code, .. }) if lasting(code).is_some() => {
-            (FailureKind::Denied, lasting(code).unwrap_or_default())
+        LoginError::Token(TokenError::Refused { code, .. }) if permanent_refusal_hint(code).is_some() => {
+            (FailureKind::Denied, permanent_refusal_hint(code).unwrap_or_default())
         }
-        LoginError::Vault(error) => return kept_badly(error),
+        LoginError::Vault(error) => return vault_failure(error),
         _ => (FailureKind::Unreachable, "retry later; --debug shows details"),
     };
-    Failure::of(kind, error).hint(hint)
+    Failure::new(kind, error).with_hint(hint)
 }
 
 /// Returns a hint for OAuth error codes that a retry does not resolve.
-pub fn lasting(code: &str) -> Option<&'static str> {
+pub fn permanent_refusal_hint(code: &str) -> Option<&'static str> {
     match code {
         "invalid_client" | "unauthorized_client" => {
             Some("the client was rejected: check `client_id` and its secret under `oauth` in its entry")
@@ -53,14 +53,14 @@ pub fn lasting(code: &str) -> Option<&'static str> {
 }
 
 /// Converts a vault error to a failure with a hint.
-pub fn kept_badly(error: &VaultError) -> Failure {
+pub fn vault_failure(error: &VaultError) -> Failure {
     let failure = Failure::other(error);
     match error.fix() {
-        Some(fix) => failure.hint(fix),
+        Some(fix) => failure.with_hint(fix),
         None if matches!(error, VaultError::Damaged { .. }) => {
-            failure.hint("`wharf auth SERVER` moves the damaged file aside and logs in again")
+            failure.with_hint("`wharf auth SERVER` moves the damaged file aside and logs in again")
         }
-        None => failure.hint("`wharf auth status` shows where logins are stored"),
+        None => failure.with_hint("`wharf auth status` shows where logins are stored"),
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
             (refused("invalid_grant"), FailureKind::LoginNeeded, "run the command again"),
             (refused("invalid_request"), FailureKind::Unreachable, "retry later"),
         ] {
-            let failure = explained(&error);
+            let failure = login_failure(&error);
             assert!(failure.kind == kind && failure.hints.iter().any(|hint| hint.contains(part)), "{failure:?}");
         }
     }

@@ -16,7 +16,7 @@ use crate::config_context::rules_of;
 use crate::failure::Failure;
 use crate::one_shot_host::OneShotHost;
 use crate::session::CommandSession;
-use crate::status::status_rows::{StatusInputs, StatusRow, gather};
+use crate::status::status_rows::{StatusInputs, StatusRow, status_rows};
 
 pub use reload_report::ReloadReport;
 
@@ -54,7 +54,7 @@ impl LoadedConfig {
     /// Resolves the enabled and approved servers, or those of them that `ids` names.
     pub async fn resolve(session: &CommandSession, config: Arc<Config>, ids: &[String]) -> Self {
         let is_wanted = |server: &&ConfiguredServer| {
-            server.admission() == ActivationState::Enabled
+            server.activation() == ActivationState::Enabled
                 && (ids.is_empty() || ids.iter().any(|id| server.name.as_str() == id))
         };
         let wanted: Vec<ConfiguredServer> = config.servers.iter().filter(is_wanted).cloned().collect();
@@ -76,9 +76,9 @@ impl LoadedConfig {
     }
 
     /// Keeps the previous entry of every server that failed to resolve although its definition is unchanged.
-    fn keeping(mut self, before: &Self) -> Self {
+    fn keep_previous_entries(mut self, before: &Self) -> Self {
         let is_same = |name: &str| match (self.config.server(name), before.config.server(name)) {
-            (Some(now), Some(then)) => is_written_alike(now, then),
+            (Some(now), Some(then)) => is_same_definition(now, then),
             _ => false,
         };
         let has_failed = |entry: &&ServerEntry| self.failures.iter().any(|(name, _)| name == entry.name.as_str());
@@ -91,13 +91,13 @@ impl LoadedConfig {
     /// Project servers that await approval.
     pub fn unapproved(&self) -> impl Iterator<Item = &ConfiguredServer> {
         let waits =
-            |server: &&ConfiguredServer| server.admission() == ActivationState::Unapproved && server.described.is_ok();
+            |server: &&ConfiguredServer| server.activation() == ActivationState::Unapproved && server.described.is_ok();
         self.config.servers.iter().chain(&self.config.beside).filter(waits)
     }
 }
 
 /// Reports whether two entries have the same name, layer, file and text, regardless of their position in the file.
-pub fn is_written_alike(one: &ConfiguredServer, other: &ConfiguredServer) -> bool {
+pub fn is_same_definition(one: &ConfiguredServer, other: &ConfiguredServer) -> bool {
     (&one.name, one.layer, &one.place.file, &one.written)
         == (&other.name, other.layer, &other.place.file, &other.written)
 }
@@ -116,33 +116,40 @@ impl<'a> ManagedHost<'a> {
     }
 
     /// Returns the current configuration.
-    pub fn known(&self) -> Arc<LoadedConfig> {
+    pub fn loaded_config(&self) -> Arc<LoadedConfig> {
         Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns one status row per server.
     pub fn rows(&self) -> Vec<StatusRow> {
-        let known = self.known();
+        let known = self.loaded_config();
         let LoadedConfig { config, entries, failures } = &*known;
-        gather(&StatusInputs { session: self.session, config, host: &self.host, entries, failures, ids: &self.ids })
+        status_rows(&StatusInputs {
+            session: self.session,
+            config,
+            host: &self.host,
+            entries,
+            failures,
+            ids: &self.ids,
+        })
     }
 
     /// Waits until the host has received the current configuration and tried to start every server.
-    pub async fn settled(&self) {
-        self.caught_up().await;
-        self.host.settled().await;
+    pub async fn wait_until_settled(&self) {
+        self.wait_for_config().await;
+        self.host.wait_until_settled().await;
     }
 
     /// Waits until the host has received the current configuration. Resolving a server may include secret lookups.
-    pub async fn caught_up(&self) {
+    pub async fn wait_for_config(&self) {
         // The semaphore is never closed.
         let _changing = self.changing.acquire().await;
     }
 
     /// Reports whether a server is not in the host yet because its configuration is still being resolved.
-    pub fn awaits(&self, server: &ConfiguredServer) -> bool {
-        let (known, name) = (self.known(), server.name.as_str());
-        server.admission() == ActivationState::Enabled
+    pub fn is_pending(&self, server: &ConfiguredServer) -> bool {
+        let (known, name) = (self.loaded_config(), server.name.as_str());
+        server.activation() == ActivationState::Enabled
             && self.changing.available_permits() == 0
             && self.host.status_of(name).is_err()
             && !known.failures.iter().any(|(failed, _)| failed == name)
@@ -156,25 +163,27 @@ impl<'a> ManagedHost<'a> {
         let _changing = self.changing.acquire().await;
         let reader = self.session.configuration.reader.clone();
         let read = move || match look {
-            ReloadTrigger::Asked => reader.read_anew(),
+            ReloadTrigger::Asked => reader.reload(),
             ReloadTrigger::Noticed => reader.read(),
         };
         let config = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
-        Ok(self.take_over(Arc::new(config)).await)
+        Ok(self.apply_config(Arc::new(config)).await)
     }
 
     /// Applies the current configuration to the host again without reading the files.
-    pub async fn bring_up(&self) {
+    pub async fn reapply_config(&self) {
         let _changing = self.changing.acquire().await;
-        let config = Arc::clone(&self.known().config);
-        self.take_over(config).await;
+        let config = Arc::clone(&self.loaded_config().config);
+        self.apply_config(config).await;
     }
 
-    async fn take_over(&self, config: Arc<Config>) -> ReloadReport {
-        let before = self.known();
-        let known = LoadedConfig::resolve(self.session, self.switched(config), &self.ids).await.keeping(&before);
+    async fn apply_config(&self, config: Arc<Config>) -> ReloadReport {
+        let before = self.loaded_config();
+        let known = LoadedConfig::resolve(self.session, self.with_session_overrides(config), &self.ids)
+            .await
+            .keep_previous_entries(&before);
         if let Err(rule) = self.host.set_rules(rules_of(&known.config.settings)) {
-            return ReloadReport::refused(&before, &known, &rule);
+            return ReloadReport::rejected(&before, &known, &rule);
         }
         let (entries, known) = (known.entries.clone(), Arc::new(known));
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&known);
@@ -185,13 +194,13 @@ impl<'a> ManagedHost<'a> {
     pub async fn enable(&self, name: &ServerName) -> Result<(), HostError> {
         if self.host.status_of(name.as_str()).is_err() {
             self.switched_on.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-            self.bring_up().await;
+            self.reapply_config().await;
         }
         self.host.enable(name.as_str()).await
     }
 
     /// Returns the configuration with the servers enabled for this session.
-    fn switched(&self, config: Arc<Config>) -> Arc<Config> {
+    fn with_session_overrides(&self, config: Arc<Config>) -> Arc<Config> {
         let switched_on = self.switched_on.lock().unwrap_or_else(PoisonError::into_inner);
         if switched_on.is_empty() {
             return config;
@@ -204,8 +213,8 @@ impl<'a> ManagedHost<'a> {
     }
 
     /// Returns the login settings of a server.
-    pub fn login_of(&self, name: &str) -> AuthSettings {
-        let known = self.known();
+    pub fn login_settings(&self, name: &str) -> AuthSettings {
+        let known = self.loaded_config();
         match known.entries.iter().find(|entry| entry.name.as_str() == name).map(|entry| &entry.spec) {
             Some(ServerSpec::Http(spec)) => (*spec.login).clone(),
             _ => AuthSettings::default(),
@@ -214,18 +223,19 @@ impl<'a> ManagedHost<'a> {
 
     /// Converts a host error into a failure with hints.
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
-        OneShotHost::over(self.session, self.host.clone(), self.known().entries.clone()).failure(name, error)
+        OneShotHost::from_host(self.session, self.host.clone(), self.loaded_config().entries.clone())
+            .failure(name, error)
     }
 }
 
 /// Spawns a task that watches the configuration files and sends a message on every change. The receiver reads the
 /// files. A busy host does not delay the watcher.
-pub fn follow(mut watch: ConfigWatcher) -> mpsc::Receiver<()> {
+pub fn watch_config_files(mut watch: ConfigWatcher) -> mpsc::Receiver<()> {
     let (sender, changes) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {
             tokio::select! {
-                _ = watch.next() => {}
+                _ = watch.next_change() => {}
                 () = sender.closed() => return,
             }
             if sender.send(()).await.is_err() {

@@ -15,10 +15,10 @@ use wharf_client::{ClientServices, ConnectOptions, Connection};
 use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
 use wharf_wire::Root;
 
-use crate::accounts::{LoginPageMode, visitors};
+use crate::accounts::{LoginPageMode, login_visitor_factory};
 use crate::config_context::unreadable_rules;
 use crate::failure::{Failure, FailureKind};
-use crate::servers::while_starting;
+use crate::servers::with_startup_status;
 use crate::session::CommandSession;
 
 /// Start time of a host's servers.
@@ -48,13 +48,14 @@ impl<'a> OneShotHost<'a> {
         services: ClientServices,
         begin: StartMode,
     ) -> Result<Self, Failure> {
-        let entries: Vec<ServerEntry> = entries.into_iter().map(|entry| for_once(entry, begin, session)).collect();
-        let host = start_host(session, || plain(session, &entries, services.clone())).await?;
+        let entries: Vec<ServerEntry> =
+            entries.into_iter().map(|entry| one_shot_entry(entry, begin, session)).collect();
+        let host = start_host(session, || one_shot_builder(session, &entries, services.clone())).await?;
         Ok(Self { host, session, entries })
     }
 
     /// Wraps a host that outlives the command.
-    pub fn over(session: &'a CommandSession, host: Host, entries: Vec<ServerEntry>) -> Self {
+    pub fn from_host(session: &'a CommandSession, host: Host, entries: Vec<ServerEntry>) -> Self {
         Self { host, session, entries }
     }
 
@@ -69,7 +70,8 @@ impl<'a> OneShotHost<'a> {
     /// Fails if the server does not become ready.
     pub async fn ready(&self, name: &ServerName) -> Result<Connection, Failure> {
         let told = || format!("{name} · starting");
-        let ready = while_starting(self.session, Instant::now(), told, self.host.ready(name.as_str())).await;
+        let ready =
+            with_startup_status(self.session, Instant::now(), told, self.host.wait_until_ready(name.as_str())).await;
         ready.map_err(|error| self.failure(name, error))
     }
 
@@ -77,41 +79,41 @@ impl<'a> OneShotHost<'a> {
     pub fn failure(&self, name: &ServerName, error: HostError) -> Failure {
         match &error {
             HostError::Unavailable { trouble: Some(trouble), .. }
-            | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble(name, trouble, &error),
+            | HostError::NotInTime { trouble: Some(trouble), .. } => self.trouble_failure(name, trouble, &error),
             HostError::Call { error: failed, .. } => match self.host.connection(name.as_str()) {
-                Ok(connection) => self.session.in_full(Failure::calling(&connection, failed.clone())),
-                Err(_) => Failure::of(FailureKind::Unreachable, failed).about(name.as_str()),
+                Ok(connection) => self.session.with_login_hint(Failure::from_call_error(&connection, failed.clone())),
+                Err(_) => Failure::new(FailureKind::Unreachable, failed).about_server(name.as_str()),
             },
-            HostError::Refused(refusal) => refused(refusal).about(name.as_str()),
-            HostError::NotInTime { .. } => {
-                Failure::of(FailureKind::TimedOut, &error).hint("--timeout SECONDS waits longer").about(name.as_str())
-            }
-            HostError::Unavailable { state: ServerState::Unapproved, .. } => {
-                Failure::of(FailureKind::Denied, &error).about(name.as_str()).hint(format_args!("wharf approve {name}"))
-            }
+            HostError::Refused(refusal) => refusal_failure(refusal).about_server(name.as_str()),
+            HostError::NotInTime { .. } => Failure::new(FailureKind::TimedOut, &error)
+                .with_hint("--timeout SECONDS waits longer")
+                .about_server(name.as_str()),
+            HostError::Unavailable { state: ServerState::Unapproved, .. } => Failure::new(FailureKind::Denied, &error)
+                .about_server(name.as_str())
+                .with_hint(format_args!("wharf approve {name}")),
             HostError::UnknownServer { .. } | HostError::UnknownTool { .. } | HostError::Unresolved(_) => {
                 Failure::usage(&error)
             }
-            _ => Failure::of(FailureKind::Unreachable, &error).about(name.as_str()),
+            _ => Failure::new(FailureKind::Unreachable, &error).about_server(name.as_str()),
         }
     }
 
-    fn trouble(&self, name: &ServerName, trouble: &ServerError, error: &HostError) -> Failure {
+    fn trouble_failure(&self, name: &ServerName, trouble: &ServerError, error: &HostError) -> Failure {
         let entry = self.entries.iter().find(|entry| entry.name == *name);
         let mut failure = match (trouble, entry) {
             (ServerError::NotConnected(error), Some(entry)) => {
                 let around = &self.session.surroundings;
-                return Failure::connecting(name.as_str(), &entry.spec, around, Arc::clone(error));
+                return Failure::from_connect_error(name.as_str(), &entry.spec, around, Arc::clone(error));
             }
             (ServerError::Lost(gone), _) => {
-                let mut failure = Failure::of(FailureKind::Unreachable, gone);
+                let mut failure = Failure::new(FailureKind::Unreachable, gone);
                 failure.error.exit = gone.exit;
                 failure
             }
-            _ => Failure::of(FailureKind::Unreachable, error),
+            _ => Failure::new(FailureKind::Unreachable, error),
         };
         failure.error.stderr = trouble.stderr().to_vec();
-        failure.about(name.as_str())
+        failure.about_server(name.as_str())
     }
 }
 
@@ -124,28 +126,28 @@ impl<'a> OneShotHost<'a> {
 pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuilder) -> Result<Host, Failure> {
     let rules = session.configuration.rules()?;
     let settings = &session.configuration.config()?.settings;
-    let style = settings.tool_names.as_deref().and_then(NameStyle::of).unwrap_or_default();
+    let style = settings.tool_names.as_deref().and_then(NameStyle::from_spelling).unwrap_or_default();
     let accounts = session.accounts.clone();
     let builder = || {
         let accounts = accounts.clone();
-        let builder = builder().rules(rules.clone()).names(style);
-        builder.accounts(move |name, spec| accounts.of(name.as_str(), spec))
+        let builder = builder().rules(rules.clone()).name_style(style);
+        builder.accounts(move |name, spec| accounts.for_server(name.as_str(), spec))
     };
     let started = match &session.configuration.state {
-        None => builder().start_heard().await,
-        Some(state) => match builder().state_dir(state).start_heard().await {
+        None => builder().start_with_events().await,
+        Some(state) => match builder().state_dir(state).start_with_events().await {
             Err(StartError::Disk(why)) => {
                 session.console.warn(format_args!("cannot write to {}, continuing without it: {why}", state.display()));
-                builder().start_heard().await
+                builder().start_with_events().await
             }
             started => started,
         },
     };
     let (host, events) = started.map_err(|error| match error {
-        StartError::Rule(_) => Failure::usage(error).hint("`wharf validate` shows its location"),
+        StartError::Rule(_) => Failure::usage(error).with_hint("`wharf validate` shows its location"),
         error => Failure::other(error),
     })?;
-    session.keep_host(&host, events);
+    session.track_host(&host, events);
     unreadable_rules(settings).into_iter().for_each(|rule| session.console.warn(rule));
     Ok(host)
 }
@@ -164,22 +166,22 @@ pub struct ManagedHostOptions {
 /// # Errors
 ///
 /// Fails if the configuration or its rules are invalid.
-pub async fn start_standing(
+pub async fn start_managed(
     session: &CommandSession,
     entries: &[ServerEntry],
     with: ManagedHostOptions,
 ) -> Result<Host, Failure> {
     let settings = session.configuration.config()?.settings.clone();
-    let visitors = visitors(session, LoginPageMode::Agreed);
+    let visitors = login_visitor_factory(session, LoginPageMode::Agreed);
     let builder = || {
         let visitors = visitors.clone();
         let mut builder = Host::builder()
             .servers(entries.iter().cloned())
-            .surroundings(session.surroundings.clone())
-            .limits(session.staying_limits())
+            .environment(session.surroundings.clone())
+            .limits(session.managed_host_limits())
             .roots(working_directory(&session.surroundings.cwd))
-            .visitors(move |_, spec| visitors(&spec.login))
-            .when_asked(with.when_asked);
+            .browser_factory(move |_, spec| visitors(&spec.login))
+            .prompt_policy(with.when_asked);
         if let Some(text) = settings.result_limit {
             builder = builder.result_limits(ResultLimits { text, ..ResultLimits::default() });
         }
@@ -198,25 +200,25 @@ fn working_directory(cwd: &Path) -> Option<Root> {
 }
 
 /// Converts a refused call to a failure.
-fn refused(refusal: &wharf::tools::CallRefusal) -> Failure {
-    Failure::of(FailureKind::Denied, refusal)
+fn refusal_failure(refusal: &wharf::tools::CallRefusal) -> Failure {
+    Failure::new(FailureKind::Denied, refusal)
 }
 
 /// Returns the builder of a host for one command: lists tools once and does not watch for changes.
-fn plain(session: &CommandSession, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
+fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
     let options: HashMap<String, ConnectOptions> =
-        entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.options_for(entry))).collect();
+        entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.connect_options_for(entry))).collect();
     Host::builder()
         .servers(entries.iter().cloned())
-        .surroundings(session.surroundings.clone())
+        .environment(session.surroundings.clone())
         .limits(session.limits().clone())
-        .connecting(move |server| options.get(server).cloned().unwrap_or_default())
+        .connect_options(move |server| options.get(server).cloned().unwrap_or_default())
         .services(services)
-        .attention(ListingMode::ToolsOnce)
+        .listing_mode(ListingMode::ToolsOnce)
 }
 
 /// Adapts an entry to one command: no reconnects, and `--timeout` applies.
-fn for_once(mut entry: ServerEntry, begin: StartMode, session: &CommandSession) -> ServerEntry {
+fn one_shot_entry(mut entry: ServerEntry, begin: StartMode, session: &CommandSession) -> ServerEntry {
     let settings = &mut entry.settings;
     settings.reconnect = ReconnectPolicy::Off;
     settings.lazy = begin == StartMode::WhenNeeded;

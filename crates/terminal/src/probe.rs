@@ -17,12 +17,12 @@ use wharf_config::ConfiguredServer;
 use wharf_spec::{ActivationState, ServerEntry};
 use wharf_wire::Implementation;
 
-pub use brief::{brief, evidence};
+pub use brief::{brief_line, evidence_line};
 pub use code::ProbeCode;
 pub use next_step::next_step;
-pub use rows::{render_rows, row_document};
+pub use rows::{render_steps, step_document};
 
-use crate::config_context::refusal;
+use crate::config_context::usage_refusal;
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 
@@ -89,7 +89,7 @@ impl ProbedServer<'_> {
     pub fn kind(&self) -> Option<FailureKind> {
         match &self.outcome {
             Ok(probed) => probed.outcome.as_ref().err().map(|broken| broken.failure.kind),
-            Err(_) if self.server.admission() != ActivationState::Enabled => None,
+            Err(_) if self.server.activation() != ActivationState::Enabled => None,
             Err(failure) => Some(failure.kind),
         }
     }
@@ -101,13 +101,13 @@ impl ProbeStep {
     }
 
     #[must_use]
-    pub fn took(mut self, took: Duration) -> Self {
+    pub fn with_duration(mut self, took: Duration) -> Self {
         self.took = Some(took);
         self
     }
 
     #[must_use]
-    pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+    pub fn with_evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
     }
@@ -128,13 +128,15 @@ impl From<StepOutcome> for StepState {
 /// # Cancel safety
 ///
 /// Dropping the future stops a pending connection attempt. The session closes an open connection.
-pub async fn one(session: &CommandSession, entry: &ServerEntry) -> ProbeResult {
+pub async fn probe_one(session: &CommandSession, entry: &ServerEntry) -> ProbeResult {
     let began = Instant::now();
     let connecting = connect::connect(session, entry);
-    let (mut steps, connected) = waiting(session, &[entry.name.as_str()], connecting).await;
+    let (mut steps, connected) = wait_with_status(session, &[entry.name.as_str()], connecting).await;
     let outcome = match connected {
         Err(broken) => Err(broken),
-        Ok(connection) => waiting(session, &[entry.name.as_str()], examine(&mut steps, entry, &connection)).await,
+        Ok(connection) => {
+            wait_with_status(session, &[entry.name.as_str()], examine(&mut steps, entry, &connection)).await
+        }
     };
     ProbeResult { steps, outcome, took: began.elapsed() }
 }
@@ -144,14 +146,14 @@ pub async fn one(session: &CommandSession, entry: &ServerEntry) -> ProbeResult {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub async fn all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Failure> {
+pub async fn probe_all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Failure> {
     let config = session.configuration.config()?;
-    let wanted = |server: &&ConfiguredServer| refusal(server).is_none();
+    let wanted = |server: &&ConfiguredServer| usage_refusal(server).is_none();
     let servers: Vec<ConfiguredServer> = config.servers.iter().filter(wanted).cloned().collect();
     let mut resolved = session.configuration.resolve(servers, config.clone()).await.into_iter();
     let (mut looked, mut tasks) = (Vec::new(), JoinSet::new());
     for (position, server) in config.servers.iter().enumerate() {
-        let entry = match refusal(server) {
+        let entry = match usage_refusal(server) {
             Some(refused) => Err(refused),
             None => resolved
                 .next()
@@ -160,7 +162,7 @@ pub async fn all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Fail
         looked.push(match entry {
             Err(failure) => Some(ProbedServer { server, outcome: Err(failure) }),
             Ok(entry) => {
-                begin(session, &mut tasks, position, entry);
+                spawn_probe(session, &mut tasks, position, entry);
                 None
             }
         });
@@ -168,15 +170,20 @@ pub async fn all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>, Fail
     let is_under_way = |position: usize| looked[position].is_none();
     let started = config.servers.iter().enumerate().filter(|(position, _)| is_under_way(*position));
     let names: Vec<&str> = started.map(|(_, server)| server.name.as_str()).collect();
-    let probed = waiting(session, &names, tasks.join_all()).await;
+    let probed = wait_with_status(session, &names, tasks.join_all()).await;
     for (position, probed) in probed {
         looked[position] = Some(ProbedServer { server: &config.servers[position], outcome: Ok(probed) });
     }
     Ok(looked.into_iter().flatten().collect())
 }
 
-fn begin(session: &CommandSession, tasks: &mut JoinSet<(usize, ProbeResult)>, position: usize, entry: ServerEntry) {
-    let plan = connect::plan(session, &entry);
+fn spawn_probe(
+    session: &CommandSession,
+    tasks: &mut JoinSet<(usize, ProbeResult)>,
+    position: usize,
+    entry: ServerEntry,
+) {
+    let plan = connect::probe_plan(session, &entry);
     tasks.spawn(async move {
         let began = Instant::now();
         let (mut steps, connected) = connect::connect_with(plan, &entry).await;
@@ -209,25 +216,25 @@ pub const TICK: Duration = Duration::from_millis(100);
 const SPINNER_FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Awaits a future. On a terminal, a status line shows the servers and the elapsed time.
-pub async fn waiting<T>(session: &CommandSession, names: &[&str], work: impl Future<Output = T>) -> T {
+pub async fn wait_with_status<T>(session: &CommandSession, names: &[&str], work: impl Future<Output = T>) -> T {
     let began = Instant::now();
     tokio::pin!(work);
     loop {
         tokio::select! {
             biased;
             done = &mut work => {
-                session.console.clear();
+                session.console.clear_status();
                 return done;
             }
-            () = tokio::time::sleep(TICK), if session.console.has_status() => {
-                session.console.status(&frame(names, began.elapsed()));
+            () = tokio::time::sleep(TICK), if session.console.shows_status() => {
+                session.console.show_status(&status_frame(names, began.elapsed()));
             }
         }
     }
 }
 
 /// Formats the status line, as in `⠋ git, files · starting, 2 s`.
-pub fn frame(names: &[&str], since: Duration) -> String {
+pub fn status_frame(names: &[&str], since: Duration) -> String {
     let turn = usize::try_from(since.as_millis() / TICK.as_millis()).unwrap_or(0);
     format!("{} {} · starting, {} s", SPINNER_FRAMES[turn % SPINNER_FRAMES.len()], names.join(", "), since.as_secs())
 }

@@ -6,7 +6,7 @@ use wharf_wire::{PromptArgument, PromptDefinition, PromptResult};
 
 use crate::call_arguments::{ArgumentValue, TypedArgument};
 use crate::failure::Failure;
-use crate::suggestions::{quoted, suggestion};
+use crate::suggestions::{quote_names, suggestion};
 
 /// Maximum characters of an argument's description in a hint.
 const MAX_DESCRIPTION: usize = 300;
@@ -16,12 +16,12 @@ const MAX_DESCRIPTION: usize = 300;
 /// # Errors
 ///
 /// Fails if the argument is JSON.
-pub fn text(given: TypedArgument) -> Result<(String, String), Failure> {
+pub fn text_argument(given: TypedArgument) -> Result<(String, String), Failure> {
     match given.value {
         ArgumentValue::Text(text) => Ok((given.name, text)),
         ArgumentValue::Json(_) | ArgumentValue::Member(_) => {
             Err(Failure::usage(format_args!("`{}` must be a string: prompts accept no other type", given.name))
-                .hint(format_args!("write {}=value", given.name)))
+                .with_hint(format_args!("write {}=value", given.name)))
         }
     }
 }
@@ -31,10 +31,10 @@ pub fn text(given: TypedArgument) -> Result<(String, String), Failure> {
 /// # Errors
 ///
 /// Fails with the name of the problem: an unknown prompt or missing arguments.
-pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
+pub fn check_arguments(name: &str, given: &[(String, String)], prompts: &[PromptDefinition]) -> Result<(), Failure> {
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
-        return Err(Failure::usage(format_args!("no prompt named `{name}`")).hint(suggestion(name, names)));
+        return Err(Failure::usage(format_args!("no prompt named `{name}`")).with_hint(suggestion(name, names)));
     };
     let is_missing =
         |argument: &&PromptArgument| argument.required && !given.iter().any(|(known, _)| *known == argument.name);
@@ -44,15 +44,15 @@ pub fn check(name: &str, given: &[(String, String)], prompts: &[PromptDefinition
     }
     let names: Vec<&str> = missing.iter().map(|argument| argument.name.as_str()).collect();
     let all: Vec<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
-    let failure = Failure::usage(format_args!("the prompt `{name}` needs {}", quoted(&names)));
+    let failure = Failure::usage(format_args!("the prompt `{name}` needs {}", quote_names(&names)));
     let described = |argument: &&PromptArgument| {
         argument
             .description
             .as_ref()
-            .map(|about| format!("`{}`: {}", argument.name, EscapedText::line(about, MAX_DESCRIPTION)))
+            .map(|about| format!("`{}`: {}", argument.name, EscapedText::single_line(about, MAX_DESCRIPTION)))
     };
-    let failure = missing.iter().filter_map(described).fold(failure, Failure::hint);
-    Err(failure.hint(format_args!("arguments: {}", quoted(&all))))
+    let failure = missing.iter().filter_map(described).fold(failure, Failure::with_hint);
+    Err(failure.with_hint(format_args!("arguments: {}", quote_names(&all))))
 }
 
 pub async fn expand(
@@ -61,5 +61,5 @@ pub async fn expand(
     arguments: &[(String, String)],
 ) -> Result<PromptResult, Failure> {
     let expanded = connection.get_prompt(name, arguments, CallOptions::default()).await;
-    expanded.map_err(|error| Failure::calling(connection, error))
+    expanded.map_err(|error| Failure::from_call_error(connection, error))
 }

@@ -41,7 +41,7 @@ pub use pages::ScreenSize;
 pub use permission::PermissionDialog;
 pub use prepared_answers::from_answers;
 pub use sampling::{SamplingDialog, SamplingSummary};
-pub use secret::secrets;
+pub use secret::read_secrets;
 
 /// Context of an elicitation: the requesting server and the means to ask.
 pub struct ElicitationContext<'a> {
@@ -81,11 +81,11 @@ pub trait Dialog {
     type Answer;
 
     fn begin(&self) -> DialogStep<Self::Answer>;
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<Self::Answer>;
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<Self::Answer>;
 
     /// Describes the input field the next line belongs to.
     fn field(&self) -> InputField {
-        one_of(&[])
+        choice_field(&[])
     }
 }
 
@@ -119,45 +119,50 @@ pub async fn ask(asking: &ElicitationContext<'_>, request: &Elicitation) -> Elic
 
 async fn ask_form(asking: &ElicitationContext<'_>, name: &str, form: &FormRequest) -> ElicitationResponse {
     if let Some(field) = form.secret_field().filter(|_| !asking.allow_secrets) {
-        let field = UntrustedText::new(field.display_name()).shortened(80).to_string();
+        let field = UntrustedText::new(field.display_name()).truncate(80).to_string();
         asking.console.warn(format_args!(
             "declined: {name} asks for `{field}` in a form, which looks like a secret (allow it with --allow-secrets)"
         ));
         return ElicitationResponse::Decline;
     }
-    if !terminal::is_there() {
+    if !terminal::is_available() {
         let how = "run the command in a terminal, or use --answer name=value";
-        return unheard(asking, name, &form.message, how);
+        return decline_without_terminal(asking, name, &form.message, how);
     }
-    converse(asking.console, &mut FormDialog::new(name, form)).await
+    run_dialog(asking.console, &mut FormDialog::new(name, form)).await
 }
 
 async fn ask_link(asking: &ElicitationContext<'_>, name: &str, request: &UrlRequest) -> ElicitationResponse {
-    let link = match BrowserLink::read(&request.url) {
+    let link = match BrowserLink::parse(&request.url) {
         Ok(link) => link,
         Err(reason) => {
-            warn_of_link(asking.console, asking.server, &request.url, &reason);
+            warn_refused_link(asking.console, asking.server, &request.url, &reason);
             return ElicitationResponse::Decline;
         }
     };
-    if !terminal::is_there() {
-        return unheard(asking, name, &request.message, "run the command in a terminal to review the URL");
+    if !terminal::is_available() {
+        return decline_without_terminal(
+            asking,
+            name,
+            &request.message,
+            "run the command in a terminal to review the URL",
+        );
     }
-    let answer = converse(asking.console, &mut LinkDialog::new(name, &request.message, &link)).await;
+    let answer = run_dialog(asking.console, &mut LinkDialog::new(name, &request.message, &link)).await;
     if let ElicitationResponse::Accept(_) = answer {
-        open(asking.console, asking.opener, &link);
+        open_link(asking.console, asking.opener, &link);
     }
     answer
 }
 
 /// Warns about a link that is refused without asking the user.
-pub fn warn_of_link(console: &Console, server: &str, url: &str, reason: &str) {
+pub fn warn_refused_link(console: &Console, server: &str, url: &str, reason: &str) {
     let (server, url) = (UntrustedText::new(server), UntrustedText::new(url));
-    console.warn(format_args!("{server} asked to open `{}`. Refused: {reason}", url.shortened(400)));
+    console.warn(format_args!("{server} asked to open `{}`. Refused: {reason}", url.truncate(400)));
 }
 
 /// Opens an accepted link. If the browser does not start, the user still has the URL on screen.
-pub fn open(console: &Console, opener: &UrlOpener, link: &BrowserLink) {
+pub fn open_link(console: &Console, opener: &UrlOpener, link: &BrowserLink) {
     let failed = |status| tracing::debug!(%status, "browser exited with an error");
     match opener.open(link.url(), failed) {
         Ok(()) => console.say("Opened in the browser."),
@@ -166,8 +171,8 @@ pub fn open(console: &Console, opener: &UrlOpener, link: &BrowserLink) {
 }
 
 /// Reports whether a terminal is available for questions.
-pub fn is_somebody_there() -> bool {
-    terminal::is_there()
+pub fn has_terminal() -> bool {
+    terminal::is_available()
 }
 
 /// Prints a text and asks for yes or no. Anything but an explicit yes is a no. Requires a terminal.
@@ -177,12 +182,12 @@ pub fn is_somebody_there() -> bool {
 /// Dropping the future abandons the question.
 pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
     let _terminal = TERMINAL_LOCK.lock().await;
-    let _floor = console.take_floor();
-    terminal::forget_typed();
-    console.say(wrap_gutter(say, console.talk_width()));
+    let _floor = console.begin_prompt();
+    terminal::discard_pending_input();
+    console.say(wrap_gutter(say, console.stderr_width()));
     loop {
-        let DialogInput::Line(line) = terminal::hear(console, prompt).await else { return false };
-        match consent(&line) {
+        let DialogInput::Line(line) = terminal::read_input(console, prompt).await else { return false };
+        match parse_consent(&line) {
             Some(consent) => return consent == ConsentAnswer::Given,
             None => console.say(YES_NO_MESSAGE),
         }
@@ -194,14 +199,14 @@ pub async fn confirm(console: &Console, say: &str, prompt: &str) -> bool {
 /// # Cancel safety
 ///
 /// Dropping the future abandons the question.
-pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> {
+pub async fn ask_line(console: &Console, say: &str, prompt: &str) -> Option<String> {
     let _terminal = TERMINAL_LOCK.lock().await;
-    let _floor = console.take_floor();
+    let _floor = console.begin_prompt();
     if !say.is_empty() {
         console.say(say);
     }
     loop {
-        match terminal::hear(console, prompt).await {
+        match terminal::read_input(console, prompt).await {
             DialogInput::Line(line) => return Some(line),
             DialogInput::Garbled => console.say("  Not valid UTF-8."),
             DialogInput::End => return None,
@@ -215,20 +220,25 @@ pub async fn line(console: &Console, say: &str, prompt: &str) -> Option<String> 
 /// # Cancel safety
 ///
 /// Dropping the future abandons the question.
-pub async fn page_visited(console: &Console, server: &str) {
-    if !terminal::is_there() {
+pub async fn wait_for_page_visit(console: &Console, server: &str) {
+    if !terminal::is_available() {
         return std::future::pending().await;
     }
     // The server may already have reported completion. Yield so that the caller can drop this future unasked.
     tokio::task::yield_now().await;
     let _terminal = TERMINAL_LOCK.lock().await;
-    let _floor = console.take_floor();
-    terminal::hear(console, &page_visit::prompt(server)).await;
+    let _floor = console.begin_prompt();
+    terminal::read_input(console, &page_visit::prompt(server)).await;
 }
 
-fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str) -> ElicitationResponse {
+fn decline_without_terminal(
+    asking: &ElicitationContext<'_>,
+    name: &str,
+    message: &str,
+    how: &str,
+) -> ElicitationResponse {
     let message = UntrustedText::new(message);
-    let message = message.shortened(200);
+    let message = message.truncate(200);
     asking
         .console
         .warn(format_args!("{name} asks: {message}\n  declined: no terminal to prompt on. To answer, {how}."));
@@ -236,18 +246,18 @@ fn unheard(asking: &ElicitationContext<'_>, name: &str, message: &str, how: &str
 }
 
 /// Runs a dialog to its end. Holds the terminal for one question and discards input typed before the question appeared.
-async fn converse<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
+async fn run_dialog<T: Dialog>(console: &Console, talk: &mut T) -> T::Answer {
     let _terminal = TERMINAL_LOCK.lock().await;
-    let _floor = console.take_floor();
-    terminal::forget_typed();
+    let _floor = console.begin_prompt();
+    terminal::discard_pending_input();
     let mut turn = talk.begin();
     loop {
         match turn {
             DialogStep::Done(answer) => return answer,
             DialogStep::Ask { say, prompt } => {
-                console.say(wrap_gutter(&say, console.talk_width()));
-                let _unseen = (talk.field().echo == EchoMode::Hidden).then(terminal::EchoGuard::begin);
-                turn = talk.hear(terminal::hear(console, &prompt).await);
+                console.say(wrap_gutter(&say, console.stderr_width()));
+                let _unseen = (talk.field().echo == EchoMode::Hidden).then(terminal::EchoGuard::disable_echo);
+                turn = talk.on_input(terminal::read_input(console, &prompt).await);
             }
         }
     }
@@ -257,7 +267,7 @@ const YES_NO_MESSAGE: &str = "  Answer y or n.";
 const NOT_UTF8_MESSAGE: &str = "  not valid UTF-8, please type it again";
 
 /// Parses a line as yes or no, or `None` for neither. An empty line is a no.
-fn consent(line: &str) -> Option<ConsentAnswer> {
+fn parse_consent(line: &str) -> Option<ConsentAnswer> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(ConsentAnswer::Given),
         "" | "n" | "no" => Some(ConsentAnswer::Refused),
@@ -266,23 +276,23 @@ fn consent(line: &str) -> Option<ConsentAnswer> {
 }
 
 /// Returns the next step of a yes-or-no dialog. End of input is a no.
-fn yes_or_no(heard: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
+fn consent_step(heard: DialogInput, prompt: &str) -> DialogStep<ConsentAnswer> {
     match heard {
         DialogInput::End => DialogStep::Done(ConsentAnswer::Refused),
         DialogInput::Garbled => DialogStep::ask(NOT_UTF8_MESSAGE, prompt),
         DialogInput::Line(line) => {
-            consent(&line).map_or_else(|| DialogStep::ask(YES_NO_MESSAGE, prompt), DialogStep::Done)
+            parse_consent(&line).map_or_else(|| DialogStep::ask(YES_NO_MESSAGE, prompt), DialogStep::Done)
         }
     }
 }
 
 /// Returns a field that accepts one of these words or an abbreviation.
-fn one_of(words: &[&str]) -> InputField {
+fn choice_field(words: &[&str]) -> InputField {
     InputField { echo: EchoMode::Shown, check: None, choices: words.iter().map(|word| (*word).to_owned()).collect() }
 }
 
 /// Formats the header of a question: the requesting server and its message, set apart in the gutter.
-fn opening(name: &str, wants: &str, message: &str) -> String {
+fn question_header(name: &str, wants: &str, message: &str) -> String {
     let end = message.char_indices().nth(MAX_MESSAGE_CHARS).map_or(message.len(), |(at, _)| at);
     let lines: Vec<String> = wrap(&message[..end], Some(MESSAGE_WIDTH)).lines().map(gutter).collect();
     let cut = lines.len() > MAX_MESSAGE_LINES || end < message.len();

@@ -53,8 +53,8 @@ impl SaveDirectory {
     /// Fails if the directory cannot be created.
     pub fn open(session: &CommandSession, path: &Path, named: &[&str]) -> Result<Self, Failure> {
         let directory = session.surroundings.cwd.join(path);
-        std::fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
-        let stem = named.iter().map(|part| safe(part)).collect::<Vec<_>>().join("-");
+        std::fs::create_dir_all(&directory).map_err(|error| write_failure(&directory, &error))?;
+        let stem = named.iter().map(|part| safe_name_part(part)).collect::<Vec<_>>().join("-");
         Ok(Self { directory, stem, saved: Vec::new() })
     }
 
@@ -68,9 +68,9 @@ impl SaveDirectory {
         let bytes = STANDARD.decode(compact).map_err(|error| {
             Failure::other(format_args!("cannot save the content, it is not valid Base64: {error}"))
         })?;
-        let ending = ending(mime_type.unwrap_or_default());
+        let ending = extension(mime_type.unwrap_or_default());
         let (path, mut file) = self.create(ending)?;
-        file.write_all(&bytes).map_err(|error| unwritable(&path, &error))?;
+        file.write_all(&bytes).map_err(|error| write_failure(&path, &error))?;
         self.saved.push(path);
         Ok(self.saved.last().map_or(Path::new(""), PathBuf::as_path))
     }
@@ -87,25 +87,25 @@ impl SaveDirectory {
             match File::create_new(&path) {
                 Ok(file) => return Ok((path, file)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(unwritable(&path, &error)),
+                Err(error) => return Err(write_failure(&path, &error)),
             }
         }
         Err(Failure::other(format_args!("too many files of that name in `{}`", self.directory.display())))
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::other(format_args!("cannot write `{}`: {error}", path.display()))
-        .hint("choose a writable directory with --save")
+        .with_hint("choose a writable directory with --save")
 }
 
-fn ending(mime_type: &str) -> &'static str {
+fn extension(mime_type: &str) -> &'static str {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     EXTENSIONS.iter().find(|(known, _)| *known == essence).map_or("bin", |(_, ending)| ending)
 }
 
 /// Returns a text that is safe as part of a file name.
-fn safe(part: &str) -> String {
+fn safe_name_part(part: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     let part: String = part.chars().map(plain).take(MAX_NAME_PART).collect();
     if part.trim_matches('-').is_empty() { "x".to_owned() } else { part }
@@ -120,10 +120,10 @@ mod tests {
         for (mime_type, expected) in
             [("image/png", "png"), ("IMAGE/PNG; x=y", "png"), ("text/html", "bin"), ("../../sh", "bin"), ("", "bin")]
         {
-            assert_eq!(ending(mime_type), expected);
+            assert_eq!(extension(mime_type), expected);
         }
         for (part, expected) in [("git", "git"), ("../../etc/passwd", "------etc-passwd"), ("..", "x"), ("漢", "x")] {
-            assert_eq!(safe(part), expected);
+            assert_eq!(safe_name_part(part), expected);
         }
     }
 

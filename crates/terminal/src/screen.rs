@@ -79,14 +79,14 @@ impl EditorScreen {
     pub fn end_line(&self) {
         let mut inside = self.lock();
         inside.line = LineState::Absent;
-        inside.stage.leave_line();
+        inside.stage.forget_status_line();
         drop(inside);
         self.0.changed.notify_all();
     }
 
     /// Requests a redraw of the prompt.
     pub fn redraw(&self) {
-        self.change(ScreenBuffer::redraw);
+        self.update(ScreenBuffer::redraw);
     }
 
     /// Writes the remaining output on the empty row of the prompt, and ends the screen.
@@ -94,7 +94,7 @@ impl EditorScreen {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
         inside.is_closed = true;
-        inside.stage.settle(Instant::now() + Duration::from_secs(60));
+        inside.stage.end_period(Instant::now() + Duration::from_secs(60));
         let text = inside.stage.without_status(columns());
         drop(inside);
         self.0.changed.notify_all();
@@ -106,8 +106,8 @@ impl EditorScreen {
         let mut inside = self.lock();
         loop {
             let now = Instant::now();
-            inside.stage.settle(now);
-            match inside.stage.due(now) {
+            inside.stage.end_period(now);
+            match inside.stage.next_redraw(now) {
                 _ if inside.is_closed => return None,
                 Some(Duration::ZERO) => return Some(inside.line),
                 Some(later) => {
@@ -122,12 +122,12 @@ impl EditorScreen {
         match line {
             // The print fails only after the editor has ended.
             LineState::Edited => drop(printer.print(REDRAW_TRIGGER.to_owned())),
-            LineState::Absent => self.write_past(),
+            LineState::Absent => self.write_directly(),
         }
     }
 
     /// Writes pending output directly while no line is edited.
-    fn write_past(&self) {
+    fn write_directly(&self) {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = self.lock();
         if inside.line == LineState::Edited {
@@ -138,7 +138,7 @@ impl EditorScreen {
         write(&text);
     }
 
-    fn change(&self, change: impl FnOnce(&mut ScreenBuffer)) {
+    fn update(&self, change: impl FnOnce(&mut ScreenBuffer)) {
         change(&mut self.lock().stage);
         self.0.changed.notify_all();
     }
@@ -150,15 +150,15 @@ impl EditorScreen {
 
 impl LineOverlay for EditorScreen {
     fn print(&self, text: String) {
-        self.change(|stage| stage.print(&text));
+        self.update(|stage| stage.print(&text));
     }
 
-    fn aside(&self, text: String) {
-        self.change(|stage| stage.aside(&text, Instant::now()));
+    fn log_line(&self, text: String) {
+        self.update(|stage| stage.log_line(&text, Instant::now()));
     }
 
-    fn status(&self, line: Option<String>) {
-        self.change(|stage| stage.set_status(line));
+    fn set_status(&self, line: Option<String>) {
+        self.update(|stage| stage.set_status(line));
     }
 }
 

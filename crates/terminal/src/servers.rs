@@ -15,9 +15,9 @@ use wharf_spec::{EnvValue, HttpSpec, HttpTransport, Secret, ServerEntry, ServerN
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
-pub use connect::{connect_one, each};
-pub use resolve::{entry_of, is_address, is_entry_of_file, key_of, names, shown_word};
-pub use startup_status::while_starting;
+pub use connect::{connect_each, connect_one};
+pub use resolve::{configured_names, is_address, is_file_entry, login_key_of_word, printable_word, resolve_configured};
+pub use startup_status::with_startup_status;
 
 /// The server of a command, if not a configured one.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ impl ServerArg {
     pub async fn resolve(&self, session: &CommandSession, word: Option<&str>) -> Result<ServerEntry, Failure> {
         let mut servers = Vec::new();
         match word {
-            Some(word) => servers.push(resolve::named(session, word, &self.dial).await?),
+            Some(word) => servers.push(resolve::resolve_word(session, word, &self.dial).await?),
             None => {
                 self.start.resolve(self.stdio.as_slice(), session, &mut servers)?;
                 self.dial.resolve(self.url.as_slice(), session, &mut servers)?;
@@ -120,11 +120,11 @@ impl ServerArg {
         self.start.check(self.stdio.as_slice())?;
         let address = word.filter(|word| is_address(word));
         self.dial.check(self.url.iter().len() + address.iter().len())?;
-        servers.pop().ok_or_else(|| resolve::nowhere(session))
+        servers.pop().ok_or_else(|| resolve::no_server_failure(session))
     }
 
     /// Takes the server's name off the words of a command, unless the options give the server.
-    pub fn first_of<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
+    pub fn split_server<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
         match words {
             [name, rest @ ..] if !self.is_given() => (Some(name), rest),
             words => (None, words),
@@ -143,7 +143,7 @@ impl ServerArgs {
         let (addresses, names): (Vec<String>, Vec<String>) =
             self.names.iter().cloned().partition(|word| is_address(word));
         for word in &names {
-            match resolve::named(session, word, &self.dial).await {
+            match resolve::resolve_word(session, word, &self.dial).await {
                 Ok(entry) => servers.push(entry),
                 Err(failure) => failures.push(failure),
             }
@@ -152,16 +152,20 @@ impl ServerArgs {
         self.dial.resolve(&self.url, session, &mut servers)?;
         self.dial.resolve(&addresses, session, &mut servers)?;
         if servers.is_empty() && failures.is_empty() {
-            (servers, failures) = resolve::all(session).await?;
+            (servers, failures) = resolve::usable_servers(session).await?;
         }
         self.start.check(&self.stdio)?;
         self.dial.check(self.url.len() + addresses.len())?;
-        if servers.is_empty() && failures.is_empty() { Err(resolve::nowhere(session)) } else { Ok((servers, failures)) }
+        if servers.is_empty() && failures.is_empty() {
+            Err(resolve::no_server_failure(session))
+        } else {
+            Ok((servers, failures))
+        }
     }
 }
 
-fn add(servers: &mut Vec<ServerEntry>, name: &str, spec: ServerSpec) -> Result<(), Failure> {
-    let name = name::unique(name, servers.iter().map(|server| server.name.as_str()));
+fn push_server(servers: &mut Vec<ServerEntry>, name: &str, spec: ServerSpec) -> Result<(), Failure> {
+    let name = name::unique_name(name, servers.iter().map(|server| server.name.as_str()));
     servers.push(ServerEntry::new(ServerName::new(&name).map_err(Failure::other)?, spec));
     Ok(())
 }
@@ -173,15 +177,15 @@ impl StartArgs {
         session: &CommandSession,
         servers: &mut Vec<ServerEntry>,
     ) -> Result<(), Failure> {
-        let env = self.env.iter().map(|text| variable(text)).collect::<Result<Vec<_>, _>>()?;
+        let env = self.env.iter().map(|text| parse_variable(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &env {
             if matches!(value, EnvValue::Inherit) && session.surroundings.var(name).is_none() {
                 session.console.warn(format_args!("`{name}` is not set and is not passed to the server"));
             }
         }
         for line in lines {
-            let words = words(line)?;
-            let name = name::derive(&words);
+            let words = split_command(line)?;
+            let name = name::name_from_command(&words);
             let mut words = words.into_iter();
             let spec = StdioSpec {
                 program: words.next().unwrap_or_default().into(),
@@ -191,7 +195,7 @@ impl StartArgs {
                 inherit_env: self.inherit_env,
                 ..StdioSpec::default()
             };
-            add(servers, &name, ServerSpec::Stdio(spec))?;
+            push_server(servers, &name, ServerSpec::Stdio(spec))?;
         }
         Ok(())
     }
@@ -201,7 +205,7 @@ impl StartArgs {
         let said = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env;
         if said && lines.is_empty() {
             return Err(
-                Failure::usage("--env, --cwd and --inherit-env apply only to --stdio").hint("add --stdio COMMAND")
+                Failure::usage("--env, --cwd and --inherit-env apply only to --stdio").with_hint("add --stdio COMMAND")
             );
         }
         Ok(())
@@ -219,11 +223,11 @@ impl DialArgs {
         if said && addresses == 0 {
             let options = "--header, --transport, --proxy, --ca and --client-cert";
             return Err(Failure::usage(format_args!("{options} apply only to a server at a URL"))
-                .hint("use --url, or give a URL as the server"));
+                .with_hint("use --url, or give a URL as the server"));
         }
         if addresses > 1 && !self.header.is_empty() {
             // A header for one server may be a secret that others must not see.
-            return Err(Failure::usage("--header requires a single --url").hint("run one command per server"));
+            return Err(Failure::usage("--header requires a single --url").with_hint("run one command per server"));
         }
         Ok(())
     }
@@ -234,9 +238,9 @@ impl DialArgs {
         session: &CommandSession,
         servers: &mut Vec<ServerEntry>,
     ) -> Result<(), Failure> {
-        let headers = self.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+        let headers = self.header.iter().map(|text| parse_header(text)).collect::<Result<Vec<_>, _>>()?;
         for text in urls {
-            let mut spec = HttpSpec::new(address(text)?);
+            let mut spec = HttpSpec::new(parse_url(text)?);
             spec.headers.clone_from(&headers);
             spec.form = match self.transport {
                 TransportArg::Auto => HttpTransport::Automatic,
@@ -248,15 +252,16 @@ impl DialArgs {
             spec.client_certificate.clone_from(&self.client_cert);
             spec.login_key = Some(spec.url.to_string());
             spec.account.clone_from(&session.configuration.account);
-            add(servers, &name::of_url(&spec.url), ServerSpec::Http(spec))?;
+            push_server(servers, &name::name_from_url(&spec.url), ServerSpec::Http(spec))?;
         }
         Ok(())
     }
 }
 
 /// Parses a URL. The failure does not repeat the text, which may contain a secret.
-fn address(text: &str) -> Result<Url, Failure> {
-    let bad = |what: &str| Failure::usage(format_args!("--url {what}")).hint("write it like https://example.org/mcp");
+fn parse_url(text: &str) -> Result<Url, Failure> {
+    let bad =
+        |what: &str| Failure::usage(format_args!("--url {what}")).with_hint("write it like https://example.org/mcp");
     let url = Url::parse(text).map_err(|_| bad("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad(&format!("`{}:` does not begin with http:// or https://", url.scheme())));
@@ -265,7 +270,7 @@ fn address(text: &str) -> Result<Url, Failure> {
 }
 
 /// Parses `NAME=VALUE` or `NAME: VALUE`.
-fn header(text: &str) -> Result<(String, Secret), Failure> {
+fn parse_header(text: &str) -> Result<(String, Secret), Failure> {
     let Some((name, value)) = text.split_once(['=', ':']) else {
         return Err(Failure::usage("--header needs a name and a value, as in --header NAME=VALUE"));
     };
@@ -273,18 +278,18 @@ fn header(text: &str) -> Result<(String, Secret), Failure> {
 }
 
 /// Splits a command line. Supports quotes and backslashes as in a shell, and nothing else.
-fn words(line: &str) -> Result<Vec<String>, Failure> {
+fn split_command(line: &str) -> Result<Vec<String>, Failure> {
     let Some(words) = shlex::split(line) else {
         return Err(Failure::usage("unclosed quote in --stdio"));
     };
     if words.is_empty() {
-        return Err(Failure::usage("--stdio is empty").hint("give the command that starts the server"));
+        return Err(Failure::usage("--stdio is empty").with_hint("give the command that starts the server"));
     }
     Ok(words)
 }
 
 /// Parses a variable. Values are treated as secrets, since many are.
-fn variable(text: &str) -> Result<(String, EnvValue), Failure> {
+fn parse_variable(text: &str) -> Result<(String, EnvValue), Failure> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, EnvValue::Secret(Secret::new(value))),
         None => (text, EnvValue::Inherit),

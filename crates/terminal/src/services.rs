@@ -50,7 +50,7 @@ pub struct OfferedServices {
 
 impl ServiceArgs {
     /// Returns options as if these answers were given with `--answer`. Without answers, the user is prompted.
-    pub fn answering(answers: &[&str]) -> Self {
+    pub fn with_answers(answers: &[&str]) -> Self {
         Self { answers: answers.iter().map(|answer| (*answer).to_owned()).collect(), ..Self::default() }
     }
 
@@ -59,12 +59,12 @@ impl ServiceArgs {
     /// # Errors
     ///
     /// Fails if a root is not a directory.
-    pub fn offer(&self, session: &CommandSession) -> Result<OfferedServices, Failure> {
+    pub fn prepare(&self, session: &CommandSession) -> Result<OfferedServices, Failure> {
         let (misfit, misfits) = mpsc::channel(1);
         let person = TerminalElicitor::new(session, self.answers.clone(), self.allow_secrets, misfit);
         let mut services = ClientServices::default().elicitation(person);
         if !self.roots.is_empty() {
-            services = services.roots(FixedRoots::find(&self.roots, &session.surroundings.cwd)?);
+            services = services.roots(FixedRoots::resolve(&self.roots, &session.surroundings.cwd)?);
         }
         let by_default = session.console.manner.debug.then_some(LogLevel::Info);
         if let Some(level) = self.log.or(by_default) {
@@ -81,7 +81,7 @@ impl OfferedServices {
     /// # Errors
     ///
     /// Fails if the work fails or an answer does not fit.
-    pub async fn during<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub async fn run_until_misfit<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
             outcome = work => outcome,

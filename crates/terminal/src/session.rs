@@ -20,7 +20,7 @@ use wharf_spec::{Environment, ServerEntry, ServerSpec, UntrustedText};
 use crate::accounts::ServerAccounts;
 use crate::config_context::{ConfigArgs, ConfigContext, ignored_variables};
 use crate::console::{Console, OutputMode};
-use crate::failure::{CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_words, render};
+use crate::failure::{CommandResult, Failure, FailureKind, LOGIN_COMMAND, login_arguments, render_failure};
 use crate::log::ConsoleSubscriber;
 use crate::signals::FirstSignal;
 use crate::style::{QUIET, paint};
@@ -40,7 +40,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
     /// Timeout for startup and for each response or progress update, e.g. 30, 250ms
-    #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = "Server")]
     pub timeout: Option<Duration>,
     /// Account to use for servers with logins; see `wharf auth`
     #[arg(long, value_name = "NAME", help_heading = "Server")]
@@ -52,7 +52,7 @@ pub struct CommonArgs {
 /// # Errors
 ///
 /// Returns a sentence if the text has another form or is zero.
-pub fn timeout(text: &str) -> Result<Duration, String> {
+pub fn parse_timeout(text: &str) -> Result<Duration, String> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
         (None, Some(number)) => (number, 1.0),
@@ -101,23 +101,23 @@ pub fn run(
     body: impl AsyncFnOnce(&CommandSession) -> CommandResult,
 ) -> ExitCode {
     let debug =
-        common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_yes(&value.to_string_lossy()));
+        common.debug || edge.surroundings.var("WHARF_DEBUG").is_some_and(|value| is_truthy(&value.to_string_lossy()));
     let manner = OutputMode { json: common.json, debug, color: edge.color };
     let console = Arc::new(Console::new(manner));
     // Set once per process, so it cannot fail.
     let _ = tracing::subscriber::set_global_default(ConsoleSubscriber(console.clone()));
-    match perform(edge, console.clone(), common, body) {
+    match run_session(edge, console.clone(), common, body) {
         Ok(ending) => ending.exit_code(),
-        Err(failure) => tell(&console, &failure),
+        Err(failure) => report_failure(&console, &failure),
     }
 }
 
 /// Reports whether a variable is truthy: not empty, `0`, `false`, `no` or `off`.
-fn is_yes(value: &str) -> bool {
+fn is_truthy(value: &str) -> bool {
     !["", "0", "false", "no", "off"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn perform(
+fn run_session(
     edge: CliContext,
     console: Arc<Console>,
     common: &CommonArgs,
@@ -132,19 +132,19 @@ fn perform(
         let outcome = tokio::select! {
             biased;
             () = signal.wait() => Err(Failure::interrupted()),
-            outcome = body(&session) => outcome.map_err(|failure| session.in_full(failure)),
+            outcome = body(&session) => outcome.map_err(|failure| session.with_login_hint(failure)),
         };
-        session.console.clear();
+        session.console.clear_status();
         session.close().await;
         outcome
     })
 }
 
-fn tell(console: &Console, failure: &Failure) -> ExitCode {
+fn report_failure(console: &Console, failure: &Failure) -> ExitCode {
     if failure.kind != FailureKind::OutputClosed {
-        let told = console.manner.json && console.document(&failure.document()).is_ok();
+        let told = console.manner.json && console.print_json(&failure.document()).is_ok();
         if !told {
-            console.say(wrap(&render(failure), console.talk_width()));
+            console.say(wrap(&render_failure(failure), console.stderr_width()));
         }
     }
     failure.kind.code().into()
@@ -169,7 +169,7 @@ impl CommandSession {
         let configuration = Arc::new(configuration);
         Ok(Self {
             accounts: Arc::new(ServerAccounts::new(configuration.clone(), common.account.clone())),
-            logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::beneath(state))),
+            logs: configuration.state.as_deref().map(|state| Arc::new(ServerLogs::in_state_dir(state))),
             configuration,
             console,
             surroundings,
@@ -194,7 +194,7 @@ impl CommandSession {
     }
 
     /// Returns the limits for a host that keeps running, where servers get more time to stop.
-    pub fn staying_limits(&self) -> Limits {
+    pub fn managed_host_limits(&self) -> Limits {
         let Limits { stop_grace, term_grace, .. } = Limits::default();
         let mut limits = self.limits.clone();
         (limits.stop_grace, limits.term_grace) = (stop_grace, term_grace);
@@ -207,7 +207,7 @@ impl CommandSession {
     }
 
     /// Returns the connect options of a server, with its login.
-    pub fn options_for(&self, entry: &ServerEntry) -> ConnectOptions {
+    pub fn connect_options_for(&self, entry: &ServerEntry) -> ConnectOptions {
         let mut options = self.connect_options(entry.name.as_str());
         options.authorizer = self.account(entry).map(|account| Arc::new(account) as Arc<dyn Authorizer>);
         options
@@ -217,16 +217,16 @@ impl CommandSession {
     pub fn account(&self, entry: &ServerEntry) -> Option<Account> {
         match &entry.spec {
             ServerSpec::Http(spec) => {
-                let words = login_words(entry.name.as_str(), spec);
+                let words = login_arguments(entry.name.as_str(), spec);
                 self.logins.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.name.to_string(), words);
-                self.accounts.of(entry.name.as_str(), spec)
+                self.accounts.for_server(entry.name.as_str(), spec)
             }
             ServerSpec::Stdio(_) => None,
         }
     }
 
     /// Completes a hint to log in with the arguments of the login in use.
-    pub fn in_full(&self, mut failure: Failure) -> Failure {
+    pub fn with_login_hint(&self, mut failure: Failure) -> Failure {
         let Some(server) = &failure.error.server else { return failure };
         if let Some(words) = self.logins.lock().unwrap_or_else(PoisonError::into_inner).get(server) {
             let (short, full) = (format!("{LOGIN_COMMAND} {server} "), format!("{LOGIN_COMMAND} {words} "));
@@ -244,7 +244,7 @@ impl CommandSession {
         options.name = server.to_owned();
         options.surroundings = self.surroundings.clone();
         options.limits = self.limits.clone();
-        if let Some(console) = self.shows(server).then(|| self.console.clone()) {
+        if let Some(console) = self.is_debugged(server).then(|| self.console.clone()) {
             let server = server.to_owned();
             options.on_step = Some(Arc::new(move |step| {
                 let head = format!("{server} · {} ({:?}, {:.1?})", step.name, step.outcome, step.duration);
@@ -258,7 +258,7 @@ impl CommandSession {
 
     /// Returns the tap for all messages, if `--debug` or `--trace` need one.
     pub fn tap(&self) -> Option<Arc<dyn Tap>> {
-        let shown = match self.configuration.debugging() {
+        let shown = match self.configuration.debugged_servers() {
             _ if self.console.manner.debug => ShownServers::All,
             servers => ShownServers::Only(servers),
         };
@@ -268,8 +268,8 @@ impl CommandSession {
     }
 
     /// Reports whether the messages of a server are shown.
-    fn shows(&self, server: &str) -> bool {
-        self.console.manner.debug || self.configuration.debugging().iter().any(|name| name == server)
+    fn is_debugged(&self, server: &str) -> bool {
+        self.console.manner.debug || self.configuration.debugged_servers().iter().any(|name| name == server)
     }
 
     /// Returns the log for stderr output of servers. `None` without a state directory.
@@ -278,17 +278,17 @@ impl CommandSession {
     }
 
     /// Tracks a connection, to close it at the end.
-    pub fn keep(&self, connection: &Connection) {
+    pub fn track_connection(&self, connection: &Connection) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).push(connection.clone());
     }
 
     /// Tracks a host, to close it at the end.
-    pub fn keep_host(&self, host: &Host, events: EventReceiver) {
+    pub fn track_host(&self, host: &Host, events: EventReceiver) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), events));
     }
 
     /// Spawns a task that must finish before the servers are closed, within a short time limit.
-    pub fn last_word(&self, word: impl Future<Output = ()> + Send + 'static) {
+    pub fn on_shutdown(&self, word: impl Future<Output = ()> + Send + 'static) {
         self.last_words.lock().unwrap_or_else(PoisonError::into_inner).spawn(word);
     }
 
@@ -330,13 +330,13 @@ mod tests {
     #[test]
     fn times_and_switches_are_read() {
         for (text, millis) in [("30", 30_000), ("2.5", 2500), ("7s", 7000), ("250ms", 250)] {
-            assert_eq!(timeout(text), Ok(Duration::from_millis(millis)), "{text}");
+            assert_eq!(parse_timeout(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for (value, yes) in [("1", true), ("yes", true), ("", false), ("0", false), ("False", false), ("off", false)] {
-            assert_eq!(is_yes(value), yes, "{value}");
+            assert_eq!(is_truthy(value), yes, "{value}");
         }
         for text in ["", "0", "-1", "soon", "1e99", "ms", "NaN"] {
-            assert!(timeout(text).is_err(), "{text}");
+            assert!(parse_timeout(text).is_err(), "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::editor::give_back;
+use crate::editor::restore;
 use crate::failure::FailureKind;
 
 /// Resolves on the first signal.
@@ -26,7 +26,7 @@ impl FirstSignal {
             next(&mut signals).await;
             let _ = first.send(());
             next(&mut signals).await;
-            give_back();
+            restore();
             // The guards notice the exit and stop the servers.
             std::process::exit(FailureKind::Interrupted.code().into());
         });

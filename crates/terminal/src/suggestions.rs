@@ -5,23 +5,23 @@ const MAX_LISTED: usize = 12;
 
 /// Returns a hint for an unknown name: similar names, or else the existing ones.
 pub fn suggestion<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let close = nearest(wanted, names.clone());
+    let close = similar_names(wanted, names.clone());
     if !close.is_empty() {
-        return format!("did you mean {}?", quoted(&close));
+        return format!("did you mean {}?", quote_names(&close));
     }
     match names.take(MAX_LISTED).collect::<Vec<_>>().as_slice() {
         [] => "there are none".to_owned(),
-        all => format!("known names: {}", quoted(all)),
+        all => format!("known names: {}", quote_names(all)),
     }
 }
 
 /// Formats names in backquotes, separated by commas.
-pub fn quoted(names: &[&str]) -> String {
+pub fn quote_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns up to three similar names, most similar first.
-pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted_lower = wanted.to_lowercase();
     let tolerance = (wanted.chars().count() / 3).max(1);
     let mut close: Vec<(usize, &str)> = names
@@ -29,7 +29,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Ve
         .filter_map(|name| {
             let lower = name.to_lowercase();
             let part = wanted_lower.len() >= 3 && (lower.contains(&wanted_lower) || wanted_lower.contains(&lower));
-            let distance = distance(&wanted_lower, &lower);
+            let distance = edit_distance(&wanted_lower, &lower);
             (part || distance <= tolerance).then_some((distance, name))
         })
         .collect();
@@ -38,7 +38,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Ve
 }
 
 /// Levenshtein distance. Compares only the first 64 characters.
-fn distance(from: &str, to: &str) -> usize {
+fn edit_distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().take(64).collect(), to.chars().take(64).collect());
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (line, letter) in from.iter().enumerate() {
@@ -76,7 +76,7 @@ mod tests {
             ("xyz", &[]),
             ("", &[]),
         ] {
-            assert_eq!(nearest(wanted, names), expected, "{wanted}");
+            assert_eq!(similar_names(wanted, names), expected, "{wanted}");
         }
     }
 }

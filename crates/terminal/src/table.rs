@@ -33,7 +33,7 @@ impl LabelRow {
 }
 
 /// Renders the rows. Without a width, texts are not truncated.
-pub fn table(rows: &[LabelRow], width: Option<usize>) -> String {
+pub fn render_table(rows: &[LabelRow], width: Option<usize>) -> String {
     let label_width =
         rows.iter().map(|row| row.label.width()).filter(|width| *width <= MAX_LABEL_WIDTH).max().unwrap_or(0);
     let mut text = String::new();
@@ -43,7 +43,7 @@ pub fn table(rows: &[LabelRow], width: Option<usize>) -> String {
         let about = match width.map(|width| width.saturating_sub(used)) {
             None => about.clone(),
             Some(room) if room < MIN_ABOUT_WIDTH => String::new(),
-            Some(room) => cut(about, room),
+            Some(room) => truncate_columns(about, room),
         };
         let _ = match about.as_str() {
             "" => writeln!(text, "  {}", paint(NAME, label)),
@@ -54,7 +54,7 @@ pub fn table(rows: &[LabelRow], width: Option<usize>) -> String {
 }
 
 /// Truncates a text to `width` columns, ending in `…` if anything was removed.
-pub fn cut(text: &str, width: usize) -> String {
+pub fn truncate_columns(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -84,7 +84,7 @@ fn wrap_by(text: &str, width: Option<usize>, other: fn(&str, usize) -> String) -
     let Some(width) = width else { return text.to_owned() };
     let mark = gutter("");
     let wrapped = text.lines().map(|line| match line.strip_prefix(&mark) {
-        Some(words) => wrap_behind(&mark, words, width.saturating_sub(GUTTER_WIDTH).max(1)),
+        Some(words) => wrap_with_mark(&mark, words, width.saturating_sub(GUTTER_WIDTH).max(1)),
         None => other(line, width),
     });
     wrapped.collect::<Vec<_>>().join("\n")
@@ -92,24 +92,24 @@ fn wrap_by(text: &str, width: Option<usize>, other: fn(&str, usize) -> String) -
 
 /// Wraps a line after a mark. Words wider than the line are split: the terminal would split them without the mark.
 /// Every row but the first is indented, so that a continuation cannot pass for a separate line.
-fn wrap_behind(mark: &str, line: &str, width: usize) -> String {
+fn wrap_with_mark(mark: &str, line: &str, width: usize) -> String {
     let rows = wrap_line(line, width);
-    let rows: Vec<String> = rows.split('\n').flat_map(|row| broken_and_indented(row, width)).collect();
+    let rows: Vec<String> = rows.split('\n').flat_map(|row| split_and_indent(row, width)).collect();
     rows.iter().map(|row| format!("{mark}{row}")).collect::<Vec<_>>().join("\n")
 }
 
-fn broken_and_indented(row: &str, width: usize) -> Vec<String> {
-    let whole = broken(row, width);
+fn split_and_indent(row: &str, width: usize) -> Vec<String> {
+    let whole = split_columns(row, width);
     // A terminal this narrow has no room for an indent.
     if whole.len() == 1 || width < 8 {
         return whole;
     }
-    let rows = broken(row, width - CONTINUATION_INDENT.len()).into_iter().enumerate();
+    let rows = split_columns(row, width - CONTINUATION_INDENT.len()).into_iter().enumerate();
     rows.map(|(number, row)| if number == 0 { row } else { format!("{CONTINUATION_INDENT}{row}") }).collect()
 }
 
 /// Splits a line into pieces of at most `width` columns.
-pub fn broken(line: &str, width: usize) -> Vec<String> {
+pub fn split_columns(line: &str, width: usize) -> Vec<String> {
     let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     for letter in line.chars() {
         // Zero-width characters count as one column, which bounds the length of a row.
@@ -149,7 +149,7 @@ mod tests {
 
     fn plain(rows: &[(&str, &str)], width: Option<usize>) -> String {
         let rows: Vec<LabelRow> = rows.iter().map(|(label, about)| LabelRow::new(label, Some(about))).collect();
-        anstream::adapter::strip_str(&table(&rows, width)).to_string()
+        anstream::adapter::strip_str(&render_table(&rows, width)).to_string()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         for (text, width, expected) in
             [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字漢字", 5, "漢字…"), ("ab cd", 4, "ab…")]
         {
-            assert_eq!(cut(text, width), expected);
+            assert_eq!(truncate_columns(text, width), expected);
         }
     }
 }

@@ -35,7 +35,7 @@ impl TraceFile {
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
         // Opening a FIFO without a reader would block forever.
-        options.custom_flags(without_waiting());
+        options.custom_flags(nonblocking_flag());
         let file = options.open(path).map_err(|error| failed(&error))?;
         let metadata = file.metadata().map_err(|error| failed(&error))?;
         if metadata.is_file() {
@@ -55,7 +55,7 @@ impl TraceFile {
 }
 
 /// Returns the open flag for non-blocking mode.
-fn without_waiting() -> i32 {
+fn nonblocking_flag() -> i32 {
     i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
 }
 
@@ -110,7 +110,7 @@ impl Tap for CommandTap {
             Direction::Sent => ("sent", "→"),
             Direction::Received => ("received", "←"),
         };
-        let masked = passing.masked();
+        let masked = passing.redact();
         if let Some(file) = &self.file {
             let message = serde_json::from_slice(&masked)
                 .map_or_else(|_| TraceMessage::Text(String::from_utf8_lossy(&masked).into_owned()), TraceMessage::Json);
@@ -118,7 +118,7 @@ impl Tap for CommandTap {
         }
         if self.shown.has(server) {
             let head = format!("{server} {arrow}");
-            self.console.aside(format_args!("{} {}", paint(QUIET, head), UntrustedText::from_bytes(&masked)));
+            self.console.log_line(format_args!("{} {}", paint(QUIET, head), UntrustedText::from_bytes(&masked)));
         }
     }
 }

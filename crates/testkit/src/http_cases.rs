@@ -44,8 +44,14 @@ const OLDEST: &[ServerEra] = &[ServerEra::Revision("2024-11-05")];
 /// The catalogue of `faults.md`, 2.2 and 2.3, as far as a server can cause them.
 pub const CASES: &[HttpCase] = &[
     row("ok", CALLS, EVERY, "a healthy server, answers as JSON"),
-    with("ok-sse", "ok", &["--answers", "sse"], EVERY, "a healthy server, answers as event streams"),
-    with("ok-bare", "ok", &["--bare"], HANDSHAKE, "a healthy server without sessions and GET: both are 405"),
+    row_with_arguments("ok-sse", "ok", &["--answers", "sse"], EVERY, "a healthy server, answers as event streams"),
+    row_with_arguments(
+        "ok-bare",
+        "ok",
+        &["--bare"],
+        HANDSHAKE,
+        "a healthy server without sessions and GET: both are 405",
+    ),
     row("H04", IDLE, BOTH, "401 without a challenge, until a request is authorized"),
     row("H04-challenge", IDLE, BOTH, "401 with a challenge, until a request is authorized"),
     row("H04-malformed", ALL, BOTH, "401 with a malformed challenge"),
@@ -167,8 +173,8 @@ pub const CASES: &[HttpCase] = &[
     row("H38-endless", CALLS, MODERN, "a call requires input endlessly"),
     row("H39", CALLS, BOTH, "the list changes right after it was listed, well within its minute"),
     row("H39-race", CALLS, BOTH, "the returned list is already outdated"),
-    with("H40", "H40", &["--pages", "3"], BOTH, "a cursor is lost once"),
-    with("H40-always", "H40-always", &["--pages", "3"], BOTH, "every cursor is lost"),
+    row_with_arguments("H40", "H40", &["--pages", "3"], BOTH, "a cursor is lost once"),
+    row_with_arguments("H40-always", "H40-always", &["--pages", "3"], BOTH, "every cursor is lost"),
     row("H42", CALLS, BOTH, "hangs before the headers"),
     row("H42-stream", CALLS, BOTH, "hangs after the headers"),
     row("endless-json", ANSWERS, BOTH, "an answer that never ends"),
@@ -180,29 +186,29 @@ pub const CASES: &[HttpCase] = &[
     row("32022-legacy", OPENING, LEGACY, "answers discover with -32022 naming handshake revisions"),
     row("32022-disjoint", OPENING, MODERN, "answers everything with -32022 naming 2031-01-01"),
     row("discover-no-overlap", OPENING, LEGACY, "a valid DiscoverResult offering 2031-01-01; initialize works"),
-    old("sse-ok", "ok", CALLS, "a healthy HTTP+SSE server"),
-    old("L01", "L01", OPENING, "no endpoint"),
-    old("L01-headers", "L01-headers", OPENING, "not even headers"),
-    old("L02", "L02", OPENING, "an endpoint at another origin"),
-    old("L02-relative", "L02-relative", OPENING, "an endpoint at another origin, without its scheme"),
-    old("L02-userinfo", "L02-userinfo", OPENING, "an endpoint at another origin, disguised by a user name"),
-    old("L03-relative", "L03-relative", OPENING, "a relative endpoint"),
-    old("L03-dots", "L03-dots", OPENING, "a relative endpoint with dots in it"),
-    old("L03-query", "L03-query", OPENING, "an endpoint that is only a query"),
-    old("L03-absolute", "L03-absolute", OPENING, "an absolute endpoint at the same origin"),
-    old("L04", "L04", OPENING, "a second endpoint, which is wrong"),
-    old("L04-other", "L04-other", OPENING, "a second endpoint at another origin"),
-    old("L05", "L05", ANSWERS, "202, and no answer on the stream"),
-    old("L06-500", "L06-500", ANSWERS, "500 to a POST, the stream is healthy"),
-    old("L06-404", "L06-404", ANSWERS, "404 to a POST, the stream is healthy"),
-    old("L06-cut", "L06-cut", ANSWERS, "a POST's connection ends, the stream is healthy"),
-    old("L07", "L07", ALL, "the stream drops; the answer comes on the next one"),
-    old("L08", "L08", ANSWERS, "the answer in the POST's body"),
-    old("L08-both", "L08-both", ANSWERS, "the answer in the POST's body and on the stream"),
-    old("L09", "L09", ANSWERS, "an event without a name"),
-    old("L09-others", "L09-others", ANSWERS, "an event with an unknown name before the answer"),
-    old("L09-unknown", "L09-unknown", ANSWERS, "the answer in an event with an unknown name"),
-    old("L10", "L10", ANSWERS, "--count (40) seconds of comments, then the answer"),
+    sse_row("sse-ok", "ok", CALLS, "a healthy HTTP+SSE server"),
+    sse_row("L01", "L01", OPENING, "no endpoint"),
+    sse_row("L01-headers", "L01-headers", OPENING, "not even headers"),
+    sse_row("L02", "L02", OPENING, "an endpoint at another origin"),
+    sse_row("L02-relative", "L02-relative", OPENING, "an endpoint at another origin, without its scheme"),
+    sse_row("L02-userinfo", "L02-userinfo", OPENING, "an endpoint at another origin, disguised by a user name"),
+    sse_row("L03-relative", "L03-relative", OPENING, "a relative endpoint"),
+    sse_row("L03-dots", "L03-dots", OPENING, "a relative endpoint with dots in it"),
+    sse_row("L03-query", "L03-query", OPENING, "an endpoint that is only a query"),
+    sse_row("L03-absolute", "L03-absolute", OPENING, "an absolute endpoint at the same origin"),
+    sse_row("L04", "L04", OPENING, "a second endpoint, which is wrong"),
+    sse_row("L04-other", "L04-other", OPENING, "a second endpoint at another origin"),
+    sse_row("L05", "L05", ANSWERS, "202, and no answer on the stream"),
+    sse_row("L06-500", "L06-500", ANSWERS, "500 to a POST, the stream is healthy"),
+    sse_row("L06-404", "L06-404", ANSWERS, "404 to a POST, the stream is healthy"),
+    sse_row("L06-cut", "L06-cut", ANSWERS, "a POST's connection ends, the stream is healthy"),
+    sse_row("L07", "L07", ALL, "the stream drops; the answer comes on the next one"),
+    sse_row("L08", "L08", ANSWERS, "the answer in the POST's body"),
+    sse_row("L08-both", "L08-both", ANSWERS, "the answer in the POST's body and on the stream"),
+    sse_row("L09", "L09", ANSWERS, "an event without a name"),
+    sse_row("L09-others", "L09-others", ANSWERS, "an event with an unknown name before the answer"),
+    sse_row("L09-unknown", "L09-unknown", ANSWERS, "the answer in an event with an unknown name"),
+    sse_row("L10", "L10", ANSWERS, "--count (40) seconds of comments, then the answer"),
 ];
 
 const fn row(
@@ -214,7 +220,7 @@ const fn row(
     HttpCase { name, fault: name, forms: &[Form::Http], phases, eras, args: &[], about }
 }
 
-const fn with(
+const fn row_with_arguments(
     name: &'static str,
     fault: &'static str,
     args: &'static [&'static str],
@@ -225,7 +231,12 @@ const fn with(
 }
 
 /// Creates a case for HTTP+SSE.
-const fn old(name: &'static str, fault: &'static str, phases: &'static [FaultPhase], about: &'static str) -> HttpCase {
+const fn sse_row(
+    name: &'static str,
+    fault: &'static str,
+    phases: &'static [FaultPhase],
+    about: &'static str,
+) -> HttpCase {
     HttpCase { name, fault, forms: &[Form::Sse], phases, eras: OLDEST, args: &[], about }
 }
 

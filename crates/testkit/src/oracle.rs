@@ -83,7 +83,7 @@ pub fn reset_peak_rss() -> io::Result<()> {
 }
 
 /// Polls until the condition holds or the time is up. Returns whether it holds.
-pub fn until(limit: Duration, mut poll: impl FnMut() -> bool) -> bool {
+pub fn poll_until(limit: Duration, mut poll: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     loop {
         if poll() {
@@ -115,51 +115,51 @@ impl Ledger {
     }
 
     /// Returns the number of `tools/call` requests with this nonce.
-    pub fn calls(&self, nonce: &str) -> usize {
-        self.tails("call ").filter(|tail| tail.split_once(' ').is_some_and(|(_, which)| which == nonce)).count()
+    pub fn call_count(&self, nonce: &str) -> usize {
+        self.lines_of_kind("call ").filter(|tail| tail.split_once(' ').is_some_and(|(_, which)| which == nonce)).count()
     }
 
     /// Returns the number of side effects with this nonce.
-    pub fn effects(&self, nonce: &str) -> usize {
+    pub fn effect_count(&self, nonce: &str) -> usize {
         self.lines.iter().filter(|line| *line == nonce).count()
     }
 
     /// Returns the number of cancellations of the request with this id.
-    pub fn cancelled(&self, id: &str) -> usize {
-        self.tails("cancelled ").filter(|tail| *tail == id).count()
+    pub fn cancel_count(&self, id: &str) -> usize {
+        self.lines_of_kind("cancelled ").filter(|tail| *tail == id).count()
     }
 
     /// Returns the number of opening requests (`server/discover` or `initialize`).
-    pub fn opened(&self, method: &str) -> usize {
-        self.tails("opened ").filter(|tail| *tail == method).count()
+    pub fn open_count(&self, method: &str) -> usize {
+        self.lines_of_kind("opened ").filter(|tail| *tail == method).count()
     }
 
     /// Returns the outcomes of the server's requests of this method: `result`, an error code, or `none`.
     pub fn replies(&self, method: &str) -> Vec<&str> {
-        self.tails("reply ").filter_map(|tail| tail.strip_prefix(method)?.strip_prefix(' ')).collect()
+        self.lines_of_kind("reply ").filter_map(|tail| tail.strip_prefix(method)?.strip_prefix(' ')).collect()
     }
 
     /// Returns the protocol violations of the client.
     pub fn violations(&self) -> Vec<&str> {
-        self.tails("violation ").collect()
+        self.lines_of_kind("violation ").collect()
     }
 
     /// Returns the nonces that arrived or took effect more than once. Calls without a nonce are ignored: a new process
     /// may reuse an id.
     pub fn duplicates(&self) -> Vec<String> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-        for tail in self.tails("call ") {
+        for tail in self.lines_of_kind("call ") {
             if let Some((_, nonce)) = tail.split_once(' ')
                 && !nonce.starts_with("id:")
             {
                 *seen.entry(nonce).or_default() += 1;
             }
         }
-        let often = seen.into_iter().filter(|(nonce, calls)| *calls > 1 || self.effects(nonce) > 1);
+        let often = seen.into_iter().filter(|(nonce, calls)| *calls > 1 || self.effect_count(nonce) > 1);
         often.map(|(nonce, _)| nonce.to_owned()).collect()
     }
 
-    fn tails<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    fn lines_of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
         self.lines.iter().filter_map(move |line| line.strip_prefix(kind))
     }
 }
@@ -205,14 +205,14 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").env(MARKER, &marker).stdin(Stdio::null()).spawn().unwrap();
         let pid = child.id().cast_signed();
         // Between fork and exec the child still has this process's environment.
-        assert!(until(SOON, || marked_processes(&marker).iter().any(|found| found.pid == pid)));
+        assert!(poll_until(SOON, || marked_processes(&marker).iter().any(|found| found.pid == pid)));
         let found = marked_processes(&marker);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].cmdline, "sleep 60");
         assert!(marked_processes(&marker[..marker.len() - 1]).is_empty());
         assert!(children_of(own_pid()).contains(&pid));
         child.kill().unwrap();
-        assert!(until(SOON, || zombies_of(own_pid()).contains(&pid)));
+        assert!(poll_until(SOON, || zombies_of(own_pid()).contains(&pid)));
         assert!(marked_processes(&marker).is_empty());
         child.wait().unwrap();
         assert!(!children_of(own_pid()).contains(&pid));
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn poll_until_times_out() {
-        assert!(!until(Duration::from_millis(20), || false));
-        assert!(until(Duration::ZERO, || true));
+        assert!(!poll_until(Duration::from_millis(20), || false));
+        assert!(poll_until(Duration::ZERO, || true));
     }
 
     #[test]
@@ -245,10 +245,10 @@ mod tests {
         let text = "opened initialize\ncall note a\na\ncall note b\nb\nb\ncall echo id:1\ncall echo id:1\n\
                     cancelled 7\nreply ping result\nreply roots/list -32601\nviolation x\n";
         let ledger = Ledger { lines: text.lines().map(str::to_owned).collect() };
-        assert_eq!((ledger.calls("a"), ledger.effects("a"), ledger.effects("b")), (1, 1, 2));
+        assert_eq!((ledger.call_count("a"), ledger.effect_count("a"), ledger.effect_count("b")), (1, 1, 2));
         assert_eq!(ledger.duplicates(), ["b"]);
-        assert_eq!(ledger.cancelled("7"), 1);
-        assert_eq!(ledger.opened("initialize"), 1);
+        assert_eq!(ledger.cancel_count("7"), 1);
+        assert_eq!(ledger.open_count("initialize"), 1);
         assert_eq!(ledger.replies("roots/list"), ["-32601"]);
         assert_eq!(ledger.violations(), ["x"]);
         assert!(Ledger::read(Path::new("/no/such/ledger")).unwrap().lines.is_empty());

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::oracle::until;
+use crate::oracle::poll_until;
 use crate::pty::{PATIENCE, Terminal};
 
 /// The prompt before an input line.
@@ -21,7 +21,7 @@ pub fn start(command: &Command) -> Terminal {
 
 /// Leaves the REPL, asserts success, and returns all text shown.
 #[track_caller]
-pub fn leave(mut terminal: Terminal) -> String {
+pub fn exit_repl(mut terminal: Terminal) -> String {
     terminal.line("/exit");
     let ended = terminal.end();
     assert_eq!(ended.code, Some(0), "{}", ended.shown);
@@ -30,7 +30,7 @@ pub fn leave(mut terminal: Terminal) -> String {
 
 /// Waits for a question and its input line: earlier input is not taken as an answer.
 #[track_caller]
-pub fn await_question(terminal: &mut Terminal, question: &str) {
+pub fn wait_for_question(terminal: &mut Terminal, question: &str) {
     terminal.expect(question);
     terminal.expect_view(|screen| {
         let (row, column) = screen.cursor_position();
@@ -41,12 +41,12 @@ pub fn await_question(terminal: &mut Terminal, question: &str) {
 /// Requests the server table until a server has the wanted state, and its tools are listed if it is ready. Returns the
 /// table.
 #[track_caller]
-pub fn await_state(terminal: &mut Terminal, server: &str, state: &str) -> Table {
+pub fn wait_for_state(terminal: &mut Terminal, server: &str, state: &str) -> Table {
     let mut table = Table { text: String::new() };
-    let came = until(PATIENCE, || {
+    let came = poll_until(PATIENCE, || {
         terminal.line("/mcp");
         table.text = terminal.expect(LAST_HINT);
-        table.find(server).is_some_and(|row| row.is(state) && (state != "ready" || row.has_tools()))
+        table.find(server).is_some_and(|row| row.has_state(state) && (state != "ready" || row.has_tools()))
     });
     assert!(came, "{server} never reached state {state}:\n{}", table.text);
     table
@@ -78,19 +78,19 @@ impl Table {
     }
 
     fn find(&self, server: &str) -> Option<Row<'_>> {
-        self.text.lines().filter_map(Row::of).find(|row| row.server == server)
+        self.text.lines().filter_map(Row::parse).find(|row| row.server == server)
     }
 }
 
 impl<'a> Row<'a> {
     /// Parses a row; returns `None` if the line is not a complete row.
-    fn of(line: &'a str) -> Option<Row<'a>> {
+    fn parse(line: &'a str) -> Option<Row<'a>> {
         let cells: Vec<&str> = line.split('│').map(str::trim).collect();
         let [_, server, transport, source, enabled, status, tools, updated, _] = cells[..] else { return None };
         Some(Row { server, transport, source, enabled, status, tools, updated })
     }
 
-    fn is(&self, state: &str) -> bool {
+    fn has_state(&self, state: &str) -> bool {
         self.status.split(' ').any(|word| word == state)
     }
 
@@ -115,7 +115,7 @@ mod tests {
         let (east, west) = (table.row("east"), table.row("west"));
         assert_eq!((east.transport, east.source, east.status, east.updated), ("stdio", "global", "✗ failed", "2h ago"));
         assert_eq!((west.source, west.enabled, west.tools), ("project", "yes", "8"));
-        assert!(east.is("failed") && !east.is("fail") && !east.has_tools() && west.has_tools());
+        assert!(east.has_state("failed") && !east.has_state("fail") && !east.has_tools() && west.has_tools());
         assert_eq!(table.find("it said west and ready"), None);
     }
 }

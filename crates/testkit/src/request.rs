@@ -23,25 +23,25 @@ pub(crate) struct Request {
 impl Request {
     /// Reads the next request; returns `None` if the connection ended between requests.
     pub fn read(input: &mut impl BufRead) -> Option<Result<Request, &'static str>> {
-        match line(input) {
-            Ok(Some(first)) => Some(Request::after(&first, input)),
+        match read_line(input) {
+            Ok(Some(first)) => Some(Request::parse_after_line(&first, input)),
             Ok(None) => None,
             Err(problem) => Some(Err(problem)),
         }
     }
 
-    fn after(first: &str, input: &mut impl BufRead) -> Result<Request, &'static str> {
+    fn parse_after_line(first: &str, input: &mut impl BufRead) -> Result<Request, &'static str> {
         let mut words = first.split(' ');
         let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
             return Err("no request line");
         };
-        let (method, target, headers) = (method.to_owned(), target.to_owned(), headers(input)?);
+        let (method, target, headers) = (method.to_owned(), target.to_owned(), read_headers(input)?);
         let mut request = Request { method, target, headers, body: Vec::new() };
         request.body = match (request.header("transfer-encoding"), request.header("content-length")) {
-            (Some("chunked"), None) => chunked(input)?,
-            (None, Some(length)) => exactly(input, length.parse().map_err(|_| "a length that is none")?)?,
+            (Some("chunked"), None) => read_chunked(input)?,
+            (None, Some(length)) => read_exact_body(input, length.parse().map_err(|_| "a length that is none")?)?,
             (None, None) => Vec::new(),
             _ => return Err("two kinds of body at once"),
         };
@@ -68,7 +68,7 @@ impl Request {
     }
 
     /// Reports whether the request asks to close the connection.
-    pub fn is_last(&self) -> bool {
+    pub fn closes_connection(&self) -> bool {
         self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
@@ -78,10 +78,10 @@ impl Request {
     }
 }
 
-fn headers(input: &mut impl BufRead) -> Result<Fields, &'static str> {
+fn read_headers(input: &mut impl BufRead) -> Result<Fields, &'static str> {
     let mut headers = Fields::new();
     loop {
-        let text = line(input)?.ok_or("the end among the headers")?;
+        let text = read_line(input)?.ok_or("the end among the headers")?;
         if text.is_empty() {
             return Ok(headers);
         }
@@ -90,24 +90,24 @@ fn headers(input: &mut impl BufRead) -> Result<Fields, &'static str> {
     }
 }
 
-fn chunked(input: &mut impl BufRead) -> Result<Vec<u8>, &'static str> {
+fn read_chunked(input: &mut impl BufRead) -> Result<Vec<u8>, &'static str> {
     let mut body = Vec::new();
     loop {
-        let size = line(input)?.ok_or("the end among the chunks")?;
+        let size = read_line(input)?.ok_or("the end among the chunks")?;
         let size = usize::from_str_radix(size.split(';').next().unwrap_or_default().trim(), 16);
         let size = size.map_err(|_| "a chunk size that is none")?;
         if size == 0 {
-            headers(input)?;
+            read_headers(input)?;
             return Ok(body);
         }
-        body.extend(exactly(input, size)?);
-        if body.len() > MAX_BODY_BYTES || line(input)?.is_none_or(|rest| !rest.is_empty()) {
+        body.extend(read_exact_body(input, size)?);
+        if body.len() > MAX_BODY_BYTES || read_line(input)?.is_none_or(|rest| !rest.is_empty()) {
             return Err("a chunk that does not end");
         }
     }
 }
 
-fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static str> {
+fn read_exact_body(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static str> {
     if length > MAX_BODY_BYTES {
         return Err("a body too large");
     }
@@ -117,7 +117,7 @@ fn exactly(input: &mut impl BufRead, length: usize) -> Result<Vec<u8>, &'static 
 }
 
 /// Reads one line without its CRLF; returns `None` at the end of input or on a read error.
-fn line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
+fn read_line(input: &mut impl BufRead) -> Result<Option<String>, &'static str> {
     let mut bytes = Vec::new();
     match input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes) {
         Ok(0) | Err(_) => return Ok(None),

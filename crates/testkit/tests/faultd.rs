@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf_testkit::cases::{CASES, ServerEra};
-use wharf_testkit::oracle::{MARKER, marked_processes, until};
+use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -117,12 +117,12 @@ fn daemons_outlive_the_server_and_are_found() {
     peer.open();
     peer.ask(2, "tools/call", echo("hello"));
     assert_eq!(peer.end(), Some(0));
-    assert!(until(SOON, || marked_processes(&marker).len() == 2));
+    assert!(poll_until(SOON, || marked_processes(&marker).len() == 2));
     for survivor in marked_processes(&marker) {
         assert!(survivor.cmdline.contains("faultd kin sleep"), "{survivor:?}");
         Command::new("kill").args(["-KILL", &survivor.pid.to_string()]).status().unwrap();
     }
-    assert!(until(SOON, || marked_processes(&marker).is_empty()));
+    assert!(poll_until(SOON, || marked_processes(&marker).is_empty()));
 }
 
 #[test]

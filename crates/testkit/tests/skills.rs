@@ -63,7 +63,7 @@ impl Server {
     /// What it was asked since it introduced itself.
     async fn log(&self) -> Vec<String> {
         let answer = self.connection.request("skilld/log", None, CallOptions::default()).await.unwrap();
-        let answer: Value = serde_json::from_str(answer.result.get()).unwrap();
+        let answer: Value = serde_json::from_str(answer.result.as_str()).unwrap();
         let log = answer["log"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned());
         log.filter(|line| !line.starts_with("server/discover")).collect()
     }
@@ -89,7 +89,7 @@ impl Drop for Server {
 async fn a_file_is_read_when_it_is_wanted_and_not_before() {
     let server = Server::start("lazy", &script()).await;
     let skill = server.only_skill().await;
-    assert_eq!(server.connection.skill(URI).await.unwrap().raw, skill.raw);
+    assert_eq!(server.connection.get_skill(URI).await.unwrap().raw, skill.raw);
     assert_eq!(server.log().await, ["skills/list", &format!("skills/get {URI}")]);
 
     let loaded = server.connection.load_skill(&skill).await.unwrap();
@@ -110,7 +110,7 @@ async fn what_is_not_declared_is_not_asked() {
         let server = Server::start(&format!("undeclared-{name}"), &script).await;
         let listed = server.connection.list_skills().await;
         assert!(matches!(listed, Err(CallError::Unsupported("skills"))), "{name}");
-        assert!(matches!(server.connection.skill(URI).await, Err(CallError::Unsupported("skills"))), "{name}");
+        assert!(matches!(server.connection.get_skill(URI).await, Err(CallError::Unsupported("skills"))), "{name}");
         assert!(server.log().await.is_empty(), "{name}");
         server.end().await;
     }
@@ -287,7 +287,7 @@ async fn a_skill_fetched_by_address_is_the_one_asked_for() {
         ("skill://x/z/SKILL.md", "missing field `frontmatter`"),
         ("skill://x/none/SKILL.md", "nothing at"),
     ] {
-        let error = server.connection.skill(uri).await.unwrap_err().to_string();
+        let error = server.connection.get_skill(uri).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{uri}: {error}");
     }
     server.end().await;

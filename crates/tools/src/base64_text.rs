@@ -18,14 +18,14 @@ pub struct InvalidBase64(base64::DecodeError);
 
 impl Base64Text {
     /// Encodes bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(RawJson::known(format!("\"{}\"", BASE64_ENGINE.encode(bytes))))
+    pub fn encode(bytes: &[u8]) -> Self {
+        Self(RawJson::new_unchecked(format!("\"{}\"", BASE64_ENGINE.encode(bytes))))
     }
 
     /// Wraps a JSON string, sharing its memory where it has no escapes. Returns `None` if the value is not a string, or
     /// if it has escapes and decodes to characters outside the Base64 alphabets.
     pub fn from_json(string: RawJson) -> Option<Self> {
-        let inside = string.get().strip_prefix('"')?.strip_suffix('"')?;
+        let inside = string.as_str().strip_prefix('"')?.strip_suffix('"')?;
         if !inside.contains('\\') {
             return Some(Self(string));
         }
@@ -33,12 +33,12 @@ impl Base64Text {
         let mut text: String = string.decode(&JsonLimits::default()).ok()?;
         text.retain(|character| !character.is_ascii_whitespace());
         let known = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
-        text.bytes().all(known).then(|| Self(RawJson::known(format!("\"{text}\""))))
+        text.bytes().all(known).then(|| Self(RawJson::new_unchecked(format!("\"{text}\""))))
     }
 
     /// Returns the Base64 text.
     pub fn text(&self) -> &str {
-        self.0.get().trim_matches('"')
+        self.0.as_str().trim_matches('"')
     }
 
     /// Returns the decoded size in bytes, computed from the text length.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn bytes_come_back() {
         for bytes in [&b""[..], b"a", b"ab", b"abc", b"\xff\xfe\xfd\xfc"] {
-            let encoded = Base64Text::of(bytes);
+            let encoded = Base64Text::encode(bytes);
             assert_eq!((encoded.decode().unwrap().as_slice(), encoded.decoded_len()), (bytes, bytes.len()));
             let unpadded = format!("\"{}\"", encoded.text().trim_end_matches('='));
             let unpadded = Base64Text::from_json(RawJson::parse(unpadded).unwrap()).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_string_without_escapes_is_shared() {
         let string = RawJson::parse(r#""AAAA""#).unwrap();
-        let inside = string.get()[1..].as_ptr();
+        let inside = string.as_str()[1..].as_ptr();
         assert_eq!(Base64Text::from_json(string).unwrap().text().as_ptr(), inside);
     }
 }

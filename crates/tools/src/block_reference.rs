@@ -15,34 +15,43 @@ impl fmt::Display for BlockReference<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             OutcomeBlock::Text { text, .. } => write!(f, "text, {}", LineCount(text)),
-            OutcomeBlock::Image { data, mime, .. } => write!(f, "image{}, {}", OptionalMime(Some(mime)), size(data)),
-            OutcomeBlock::Audio { data, mime, .. } => write!(f, "audio{}, {}", OptionalMime(Some(mime)), size(data)),
+            OutcomeBlock::Image { data, mime, .. } => {
+                write!(f, "image{}, {}", OptionalMime(Some(mime)), decoded_size(data))
+            }
+            OutcomeBlock::Audio { data, mime, .. } => {
+                write!(f, "audio{}, {}", OptionalMime(Some(mime)), decoded_size(data))
+            }
             OutcomeBlock::Link { uri, name, mime, description, size, .. } => {
                 write!(
                     f,
                     "link{} <{}>{}",
                     OptionalName(name.as_deref()),
-                    EscapedText::line(uri, MAX_URI_CHARS),
+                    EscapedText::single_line(uri, MAX_URI_CHARS),
                     OptionalMime(mime.as_deref())
                 )?;
                 size.map_or(Ok(()), |size| write!(f, ", {}", ByteSize(size)))?;
-                description.as_ref().map_or(Ok(()), |text| write!(f, ": {}", EscapedText::line(text, 200)))
+                description.as_ref().map_or(Ok(()), |text| write!(f, ": {}", EscapedText::single_line(text, 200)))
             }
             OutcomeBlock::Resource { uri, mime, contents, .. } => {
-                write!(f, "resource {}{}, ", EscapedText::line(uri, MAX_URI_CHARS), OptionalMime(mime.as_deref()))?;
+                write!(
+                    f,
+                    "resource {}{}, ",
+                    EscapedText::single_line(uri, MAX_URI_CHARS),
+                    OptionalMime(mime.as_deref())
+                )?;
                 match contents {
                     EmbeddedContents::Text(text) => LineCount(text).fmt(f),
-                    EmbeddedContents::Bytes(data) => size(data).fmt(f),
+                    EmbeddedContents::Bytes(data) => decoded_size(data).fmt(f),
                     EmbeddedContents::Nothing => f.write_str("empty"),
                 }
             }
             OutcomeBlock::File { path, mime, bytes, note } => {
                 let path = path.to_string_lossy();
-                let note = EscapedText::line(note, 500);
+                let note = EscapedText::single_line(note, 500);
                 write!(
                     f,
                     "file {}{}, {}: {note}",
-                    EscapedText::line(&path, MAX_URI_CHARS),
+                    EscapedText::single_line(&path, MAX_URI_CHARS),
                     OptionalMime(mime.as_deref()),
                     ByteSize(*bytes)
                 )
@@ -59,7 +68,7 @@ struct OptionalName<'a>(Option<&'a str>);
 
 impl fmt::Display for OptionalName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |name| write!(f, " {}", EscapedText::line(name, 200)))
+        self.0.map_or(Ok(()), |name| write!(f, " {}", EscapedText::single_line(name, 200)))
     }
 }
 
@@ -68,7 +77,9 @@ struct OptionalMime<'a>(Option<&'a str>);
 
 impl fmt::Display for OptionalMime<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.filter(|mime| !mime.is_empty()).map_or(Ok(()), |mime| write!(f, " {}", EscapedText::line(mime, 100)))
+        self.0
+            .filter(|mime| !mime.is_empty())
+            .map_or(Ok(()), |mime| write!(f, " {}", EscapedText::single_line(mime, 100)))
     }
 }
 
@@ -84,7 +95,7 @@ impl fmt::Display for LineCount<'_> {
     }
 }
 
-fn size(data: &Base64Text) -> ByteSize {
+fn decoded_size(data: &Base64Text) -> ByteSize {
     ByteSize(data.decoded_len() as u64)
 }
 

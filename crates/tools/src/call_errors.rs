@@ -15,7 +15,7 @@ const MAX_UNKNOWN_NAME_CHARS: usize = 200;
 #[non_exhaustive]
 pub enum RegistryCallError {
     /// No tool has this name.
-    #[error("unknown tool {}{}", EscapedText::line(.name, 100), DidYouMean(.nearest))]
+    #[error("unknown tool {}{}", EscapedText::single_line(.name, 100), DidYouMean(.nearest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -23,7 +23,7 @@ pub enum RegistryCallError {
         nearest: Option<Arc<str>>,
     },
     /// Several providers registered this name, so it is ambiguous and resolves to none of them.
-    #[error("ambiguous tool name {}: provided by {}", EscapedText::line(.name, 100), ProviderList(.providers))]
+    #[error("ambiguous tool name {}: provided by {}", EscapedText::single_line(.name, 100), ProviderList(.providers))]
     Withheld {
         /// The name.
         name: String,
@@ -73,7 +73,7 @@ pub enum ToolErrorKind {
 
 impl RegistryCallError {
     /// Creates the error for an unknown tool name, truncated to a bounded length.
-    pub fn unknown(name: &str, nearest: Option<Arc<str>>) -> Self {
+    pub fn unknown_tool(name: &str, nearest: Option<Arc<str>>) -> Self {
         Self::Unknown { name: name.chars().take(MAX_UNKNOWN_NAME_CHARS).collect(), nearest }
     }
 
@@ -81,10 +81,10 @@ impl RegistryCallError {
     pub fn to_outcome(&self) -> ToolOutcome {
         let mut text = self.to_string();
         for cause in std::iter::successors(self.source(), |&cause| cause.source()).take(8) {
-            text = format!("{text}: {}", EscapedText::line(&cause.to_string(), 1000));
+            text = format!("{text}: {}", EscapedText::single_line(&cause.to_string(), 1000));
         }
-        if let Some(next) = self.next() {
-            text = format!("{text}\n{}", EscapedText::line(next, 1000));
+        if let Some(next) = self.next_action() {
+            text = format!("{text}\n{}", EscapedText::single_line(next, 1000));
         }
         ToolOutcome::error(text)
     }
@@ -94,7 +94,7 @@ impl RegistryCallError {
         matches!(self, Self::Failed(error) if error.is_retryable())
     }
 
-    fn next(&self) -> Option<&str> {
+    fn next_action(&self) -> Option<&str> {
         match self {
             Self::Failed(error) => error.next.as_deref(),
             _ => None,
@@ -109,7 +109,7 @@ impl ToolError {
     }
 
     /// Adds a suggested next action.
-    pub fn with_next(self, next: impl Into<String>) -> Self {
+    pub fn with_next_action(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }
     }
 
@@ -128,7 +128,7 @@ struct DidYouMean<'a>(&'a Option<Arc<str>>);
 
 impl fmt::Display for DidYouMean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {}?", EscapedText::line(name, 100)))
+        self.0.as_ref().map_or(Ok(()), |name| write!(f, "; did you mean {}?", EscapedText::single_line(name, 100)))
     }
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for ProviderList<'_> {
         for (n, provider) in self.0.iter().enumerate() {
             f.write_str(if n == 0 { "" } else { " and " })?;
             let provider = if provider.is_empty() { "this program" } else { provider };
-            EscapedText::line(provider, 100).fmt(f)?;
+            EscapedText::single_line(provider, 100).fmt(f)?;
         }
         Ok(())
     }
@@ -153,8 +153,9 @@ mod tests {
     #[test]
     fn a_model_is_told_what_went_wrong_and_what_to_do() {
         let cause = std::io::Error::other("exit code 3\u{1b}");
-        let gone =
-            ToolError::new(ToolErrorKind::Unavailable, "files is gone").with_source(cause).with_next("try later");
+        let gone = ToolError::new(ToolErrorKind::Unavailable, "files is gone")
+            .with_source(cause)
+            .with_next_action("try later");
         for (failure, told) in [
             (RegistryCallError::Unknown { name: "raed\n".into(), nearest: None }, r"unknown tool raed\n"),
             (

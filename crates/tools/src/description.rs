@@ -113,7 +113,7 @@ impl ToolDescription {
 }
 
 /// Reports whether every caller can use a name: 1 to 64 characters of `[a-zA-Z0-9_-]`.
-pub(crate) fn is_callable(name: &str) -> bool {
+pub(crate) fn is_callable_name(name: &str) -> bool {
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=64).contains(&name.len()) && name.bytes().all(safe)
 }
@@ -136,7 +136,7 @@ mod tests {
             ("sеarch", false),
             ("a\n", false),
         ] {
-            assert_eq!(is_callable(name), callable, "{name:?}");
+            assert_eq!(is_callable_name(name), callable, "{name:?}");
         }
     }
 }

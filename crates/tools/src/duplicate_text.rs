@@ -3,7 +3,7 @@
 //! Tools that return structured data usually repeat it as text for callers without support for structured data.
 //! Duplicates are detected so that the data is not shown twice.
 
-use wharf_json::{JsonLimits, RawJson, members};
+use wharf_json::{JsonLimits, RawJson, object_members};
 
 /// Maximum bytes of a text to compare. Longer texts are treated as different from the data.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
@@ -14,79 +14,81 @@ const COMPARE_LIMITS: JsonLimits = JsonLimits { depth: 16, nodes: 50_000 };
 
 /// Reports whether a text is the JSON of the data, ignoring white space, escapes and member order.
 pub(crate) fn is_json_of(text: &str, data: &RawJson) -> bool {
-    let begins_alike = text.trim_start().bytes().next() == first(data);
+    let begins_alike = text.trim_start().bytes().next() == first_byte(data);
     if !begins_alike || text.len().max(data.as_bytes().len()) > MAX_COMPARED_BYTES {
         return false;
     }
-    RawJson::parse(text.to_owned()).is_ok_and(|text| same(&text, data))
+    RawJson::parse(text.to_owned()).is_ok_and(|text| json_equal(&text, data))
 }
 
 /// Reports whether texts contain all of the data: one of them is its JSON, or the data only wraps their content.
 ///
 /// Servers wrap unstructured results as `{"result": …}`. In that case the texts are the value itself, or its elements
 /// one by one.
-pub(crate) fn say(texts: &[&str], data: &RawJson) -> bool {
+pub(crate) fn texts_contain_data(texts: &[&str], data: &RawJson) -> bool {
     if texts.iter().take(MAX_COMPARED_TEXTS).any(|text| is_json_of(text, data)) {
         return true;
     }
-    let Some(value) = wrapped(data) else { return false };
-    match (texts, elements(&value)) {
+    let Some(value) = unwrap_result(data) else { return false };
+    match (texts, array_elements(&value)) {
         ([], _) => false,
-        ([text], _) if says(text, &value) => true,
+        ([text], _) if text_equals_value(text, &value) => true,
         (texts, Some(elements)) => {
-            texts.len() == elements.len() && std::iter::zip(texts, &elements).all(|(text, value)| says(text, value))
+            texts.len() == elements.len()
+                && std::iter::zip(texts, &elements).all(|(text, value)| text_equals_value(text, value))
         }
         _ => false,
     }
 }
 
 /// Reports whether a text equals a value: a string verbatim, any other value as JSON.
-fn says(text: &str, value: &RawJson) -> bool {
-    string(value).is_some_and(|string| string == text) || is_json_of(text, value)
+fn text_equals_value(text: &str, value: &RawJson) -> bool {
+    decode_string(value).is_some_and(|string| string == text) || is_json_of(text, value)
 }
 
-fn wrapped(data: &RawJson) -> Option<RawJson> {
-    let mut list = members(data, &COMPARE_LIMITS).ok()?;
+fn unwrap_result(data: &RawJson) -> Option<RawJson> {
+    let mut list = object_members(data, &COMPARE_LIMITS).ok()?;
     let (name, value) = list.pop()?;
     (name == "result" && list.is_empty()).then_some(value)
 }
 
-fn same(one: &RawJson, other: &RawJson) -> bool {
-    match (first(one), first(other)) {
-        (Some(b'{'), Some(b'{')) => same_members(one, other).unwrap_or(false),
-        (Some(b'['), Some(b'[')) => match (elements(one), elements(other)) {
+fn json_equal(one: &RawJson, other: &RawJson) -> bool {
+    match (first_byte(one), first_byte(other)) {
+        (Some(b'{'), Some(b'{')) => members_equal(one, other).unwrap_or(false),
+        (Some(b'['), Some(b'[')) => match (array_elements(one), array_elements(other)) {
             (Some(one), Some(other)) => {
-                one.len() == other.len() && std::iter::zip(&one, &other).all(|(one, other)| same(one, other))
+                one.len() == other.len() && std::iter::zip(&one, &other).all(|(one, other)| json_equal(one, other))
             }
             _ => false,
         },
-        (Some(b'"'), Some(b'"')) => string(one).is_some_and(|text| Some(text) == string(other)),
+        (Some(b'"'), Some(b'"')) => decode_string(one).is_some_and(|text| Some(text) == decode_string(other)),
         // Compare the text, because decoding could make different large numbers equal.
-        _ => one.get().trim() == other.get().trim(),
+        _ => one.as_str().trim() == other.as_str().trim(),
     }
 }
 
-fn same_members(one: &RawJson, other: &RawJson) -> Option<bool> {
-    let (mut one, mut other) = (members(one, &COMPARE_LIMITS).ok()?, members(other, &COMPARE_LIMITS).ok()?);
+fn members_equal(one: &RawJson, other: &RawJson) -> Option<bool> {
+    let (mut one, mut other) =
+        (object_members(one, &COMPARE_LIMITS).ok()?, object_members(other, &COMPARE_LIMITS).ok()?);
     one.sort_by(|(a, _), (b, _)| a.cmp(b));
     other.sort_by(|(a, _), (b, _)| a.cmp(b));
     let alike = |((key, value), (other_key, other_value)): (&(_, RawJson), &(_, RawJson))| {
-        key == other_key && same(value, other_value)
+        key == other_key && json_equal(value, other_value)
     };
     Some(one.len() == other.len() && std::iter::zip(&one, &other).all(alike))
 }
 
-fn elements(array: &RawJson) -> Option<Vec<RawJson>> {
+fn array_elements(array: &RawJson) -> Option<Vec<RawJson>> {
     let list: Vec<&serde_json::value::RawValue> = array.decode(&COMPARE_LIMITS).ok()?;
-    Some(list.into_iter().map(|value| array.part(value)).collect())
+    Some(list.into_iter().map(|value| array.slice_part(value)).collect())
 }
 
-fn string(value: &RawJson) -> Option<String> {
+fn decode_string(value: &RawJson) -> Option<String> {
     value.decode(&COMPARE_LIMITS).ok()
 }
 
-fn first(value: &RawJson) -> Option<u8> {
-    value.get().trim_start().bytes().next()
+fn first_byte(value: &RawJson) -> Option<u8> {
+    value.as_str().trim_start().bytes().next()
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
             (&["", "", "", "", "", "", "", "{}"], "{}", true),
             (&["", "", "", "", "", "", "", "", "{}"], "{}", false),
         ] {
-            assert_eq!(say(texts, &raw(data)), expected, "{texts:?} as {data}");
+            assert_eq!(texts_contain_data(texts, &raw(data)), expected, "{texts:?} as {data}");
         }
     }
 }

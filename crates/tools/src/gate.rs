@@ -99,7 +99,7 @@ impl CallRefusal {
 impl fmt::Display for CallRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.reason.fmt(f)?;
-        self.hint.as_deref().map_or(Ok(()), |hint| write!(f, "; {}", EscapedText::line(hint, 1000)))
+        self.hint.as_deref().map_or(Ok(()), |hint| write!(f, "; {}", EscapedText::single_line(hint, 1000)))
     }
 }
 
@@ -108,21 +108,21 @@ impl std::error::Error for CallRefusal {}
 impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Denied { rule } => write!(f, "denied: {}", EscapedText::line(rule, 500)),
+            Self::Denied { rule } => write!(f, "denied: {}", EscapedText::single_line(rule, 500)),
             Self::NobodyToAsk { rule } => {
-                let rule = EscapedText::line(rule, 500);
+                let rule = EscapedText::single_line(rule, 500);
                 write!(f, "needs permission, and no user is available to ask (the rule {rule} would allow it)")
             }
             Self::SaidNo { because: None } => f.write_str("denied by the user"),
             Self::SaidNo { because: Some(why) } => {
-                write!(f, "denied by the user: {}", EscapedText::line(why, 1000))
+                write!(f, "denied by the user: {}", EscapedText::single_line(why, 1000))
             }
             Self::DefinitionChanged => f.write_str("the tool's definition has changed since it was approved"),
             Self::ApprovalStale => {
                 f.write_str("the tool was replaced or removed while the permission prompt was open; call it again")
             }
             Self::NotApproved => f.write_str("the provider of this tool is not approved"),
-            Self::Other(reason) => EscapedText::line(reason, 500).fmt(f),
+            Self::Other(reason) => EscapedText::single_line(reason, 500).fmt(f),
         }
     }
 }

@@ -34,4 +34,4 @@ pub use registry::Registry;
 pub use snapshot::{RegistrySnapshot, WithheldReason, WithheldTool};
 pub use tool::{BoxFuture, CallProgress, CallerConsent, ProgressSink, Tool, ToolCaller, ToolInvocation};
 pub use wharf_spec::Fingerprint;
-pub use wharf_spec::nearest;
+pub use wharf_spec::closest_name;

@@ -52,7 +52,7 @@ impl<V: Clone> NameTable<V> {
     /// Looks up a name.
     pub fn find(&self, name: &str) -> NameLookup<'_, V> {
         let hash = self.hasher.hash_one(name);
-        let shard = &self.shards[shard_of(hash)];
+        let shard = &self.shards[shard_index(hash)];
         let from = shard.partition_point(|(other, _)| *other < hash);
         let same = shard[from..].iter().take_while(|(other, _)| *other == hash);
         let mut holders = same.map(|(_, held)| held).filter(|held| &*held.name == name);
@@ -71,7 +71,7 @@ impl<V: Clone> NameTable<V> {
     ///
     /// Removals apply before additions, so a name in both lists is replaced. An addition by itself never replaces an
     /// entry, so a name added twice has two entries. Removing a name that the owner does not hold has no effect.
-    pub fn with<'n>(
+    pub fn with_changes<'n>(
         &self,
         owner: &Arc<str>,
         remove: impl IntoIterator<Item = &'n str>,
@@ -80,25 +80,28 @@ impl<V: Clone> NameTable<V> {
         let mut edits: ShardEdits<'n, V> = HashMap::new();
         for name in remove {
             let hash = self.hasher.hash_one(name);
-            edits.entry(shard_of(hash)).or_default().remove.push((hash, name));
+            edits.entry(shard_index(hash)).or_default().remove.push((hash, name));
         }
-        self.plan(&mut edits, add.into_iter().map(|(name, value)| NameEntry { name, owner: owner.clone(), value }));
-        self.edited(owner, edits)
+        self.plan_additions(
+            &mut edits,
+            add.into_iter().map(|(name, value)| NameEntry { name, owner: owner.clone(), value }),
+        );
+        self.apply_edits(owner, edits)
     }
 
-    fn plan(&self, edits: &mut ShardEdits<'_, V>, add: impl Iterator<Item = NameEntry<V>>) {
+    fn plan_additions(&self, edits: &mut ShardEdits<'_, V>, add: impl Iterator<Item = NameEntry<V>>) {
         for held in add {
             let hash = self.hasher.hash_one(&*held.name);
-            edits.entry(shard_of(hash)).or_default().add.push((hash, held));
+            edits.entry(shard_index(hash)).or_default().add.push((hash, held));
         }
     }
 
-    fn edited(&self, owner: &str, edits: ShardEdits<'_, V>) -> Self {
+    fn apply_edits(&self, owner: &str, edits: ShardEdits<'_, V>) -> Self {
         let mut shards = self.shards.to_vec();
         let mut len = self.len;
         for (at, edit) in edits {
             let before = shards[at].len();
-            let shard = edit.applied(owner, &shards[at]);
+            let shard = edit.apply(owner, &shards[at]);
             len = len - before + shard.len();
             shards[at] = Arc::new(shard);
         }
@@ -121,7 +124,7 @@ impl<V: Clone> NameTable<V> {
     }
 }
 
-fn shard_of(hash: u64) -> usize {
+fn shard_index(hash: u64) -> usize {
     (hash >> 56) as usize % SHARD_COUNT
 }
 
@@ -135,7 +138,7 @@ struct ShardEdit<'n, V> {
 }
 
 impl<V: Clone> ShardEdit<'_, V> {
-    fn applied(self, owner: &str, shard: &TableShard<V>) -> TableShard<V> {
+    fn apply(self, owner: &str, shard: &TableShard<V>) -> TableShard<V> {
         let gone = |hash: &u64, held: &NameEntry<V>| {
             *held.owner == *owner && self.remove.iter().any(|(other, name)| other == hash && **name == *held.name)
         };
@@ -157,8 +160,8 @@ impl<V> Default for ShardEdit<'_, V> {
 impl<V: Clone> FromIterator<NameEntry<V>> for NameTable<V> {
     fn from_iter<I: IntoIterator<Item = NameEntry<V>>>(all: I) -> Self {
         let (empty, mut edits) = (Self::new(), HashMap::new());
-        empty.plan(&mut edits, all.into_iter());
-        empty.edited("", edits)
+        empty.plan_additions(&mut edits, all.into_iter());
+        empty.apply_edits("", edits)
     }
 }
 
@@ -216,7 +219,7 @@ mod tests {
                 (NameLookup::One(value), [(_, expected)]) => assert_eq!(value, expected, "{name}"),
                 (NameLookup::Several(held), expected) => {
                     let held = held.iter().map(|held| (&*held.owner, held.value));
-                    assert_eq!(sorted(held), sorted(expected.iter().copied()), "{name}");
+                    assert_eq!(sort_entries(held), sort_entries(expected.iter().copied()), "{name}");
                 }
                 (found, expected) => panic!("{name}: {found:?} instead of {expected:?}"),
             }
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(table.iter().count(), model.0.len());
     }
 
-    fn sorted<'a>(held: impl Iterator<Item = (&'a str, u32)>) -> Vec<(&'a str, u32)> {
+    fn sort_entries<'a>(held: impl Iterator<Item = (&'a str, u32)>) -> Vec<(&'a str, u32)> {
         let mut held: Vec<_> = held.collect();
         held.sort_unstable();
         held
@@ -250,7 +253,7 @@ mod tests {
                 kept.push((table.clone(), ReferenceTable(model.0.clone())));
                 model.apply(owner, remove, add);
                 let add = add.iter().map(|(name, value)| (Arc::from(name.as_str()), *value));
-                table = table.with(&Arc::from(owner.as_str()), remove.iter().map(String::as_str), add);
+                table = table.with_changes(&Arc::from(owner.as_str()), remove.iter().map(String::as_str), add);
                 check(&table, &model);
             }
             for (table, model) in kept {
@@ -260,16 +263,16 @@ mod tests {
         }
     }
 
-    fn many(count: u32) -> NameTable<u32> {
+    fn table_with_tools(count: u32) -> NameTable<u32> {
         let add = (0..count).map(|n| (Arc::from(format!("mcp__server__tool_{n}")), n));
-        NameTable::new().with(&"server".into(), [], add)
+        NameTable::new().with_changes(&"server".into(), [], add)
     }
 
     #[test]
     fn a_change_copies_only_the_shards_of_its_names() {
-        let table = many(10_000);
+        let table = table_with_tools(10_000);
         let removed = ["mcp__server__tool_7", "mcp__server__tool_8"];
-        let changed = table.with(&"server".into(), removed, [(Arc::from("new"), 0)]);
+        let changed = table.with_changes(&"server".into(), removed, [(Arc::from("new"), 0)]);
         let copied = std::iter::zip(&*table.shards, &*changed.shards).filter(|(one, other)| !Arc::ptr_eq(one, other));
         assert!((1..=3).contains(&copied.count()));
         assert_eq!((changed.len(), changed.find("mcp__server__tool_7")), (9_999, NameLookup::Nothing));
@@ -278,7 +281,7 @@ mod tests {
 
     #[test]
     fn names_are_spread_over_the_shards() {
-        let longest = many(10_000).shards.iter().map(|shard| shard.len()).max();
+        let longest = table_with_tools(10_000).shards.iter().map(|shard| shard.len()).max();
         assert!(longest < Some(120), "{longest:?} in one shard, where 39 would be even");
     }
 }

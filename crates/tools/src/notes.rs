@@ -51,12 +51,12 @@ impl NoteQueue {
 
     /// Adds a note. Never blocks, never fails.
     pub fn push(&self, from: &str, text: &str) {
-        let from = EscapedText::line(from, 100).to_string().into();
-        let text = EscapedText::lines(text, self.limits.characters).to_string();
+        let from = EscapedText::single_line(from, 100).to_string().into();
+        let text = EscapedText::multiline(text, self.limits.characters).to_string();
         let mut waiting = self.lock();
         waiting.push(AgentNote { from, text, missed: 0 });
         if waiting.len() > self.limits.notes.max(1) {
-            let at = oldest_of_the_loudest(&waiting);
+            let at = oldest_of_busiest_source(&waiting);
             let removed = waiting.remove(at);
             // The new note is last and never the one removed, so a following note exists to record the loss.
             waiting[at].missed += removed.missed + 1;
@@ -64,7 +64,7 @@ impl NoteQueue {
     }
 
     /// Takes all queued notes, oldest first.
-    pub fn take(&self) -> Vec<AgentNote> {
+    pub fn take_all(&self) -> Vec<AgentNote> {
         std::mem::take(&mut *self.lock())
     }
 
@@ -74,7 +74,7 @@ impl NoteQueue {
     }
 }
 
-fn oldest_of_the_loudest(notes: &[AgentNote]) -> usize {
+fn oldest_of_busiest_source(notes: &[AgentNote]) -> usize {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for note in notes {
         *counts.entry(&note.from).or_default() += 1;
@@ -90,10 +90,10 @@ mod tests {
     fn check(pushed: &[(&str, &str)], notes: usize, expected: &[(&str, &str, u64)]) {
         let queue = NoteQueue::new(NoteLimits { notes, characters: 5 });
         pushed.iter().for_each(|(from, text)| queue.push(from, text));
-        let taken = queue.take();
+        let taken = queue.take_all();
         let taken: Vec<_> = taken.iter().map(|note| (&*note.from, note.text.as_str(), note.missed)).collect();
         assert_eq!(taken, expected, "{pushed:?}");
-        assert!(queue.take().is_empty());
+        assert!(queue.take_all().is_empty());
     }
 
     #[test]

@@ -39,13 +39,13 @@ impl ToolOutcome {
     }
 
     /// Creates a successful outcome with one text block.
-    pub fn text_of(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self::new(vec![OutcomeBlock::text(text)])
     }
 
     /// Creates an error outcome with one text block.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { is_error: true, ..Self::text_of(text) }
+        Self { is_error: true, ..Self::from_text(text) }
     }
 
     /// Adds structured data.
@@ -57,16 +57,16 @@ impl ToolOutcome {
     /// the data unless a text block already contains it. Text blocks are verbatim; the caller must escape them before
     /// display.
     pub fn text(&self) -> String {
-        let mut text = self.blocks_text(|_| true);
-        if let Some(data) = self.unsaid_data() {
+        let mut text = self.join_blocks(|_| true);
+        if let Some(data) = self.data_not_in_text() {
             text.push_str(if self.blocks.is_empty() { "" } else { "\n" });
-            text.push_str(data.get());
+            text.push_str(data.as_str());
         }
         text
     }
 
     /// Converts the outcome for a text-only receiver: every non-text block is replaced by its text rendering.
-    pub fn for_text_only(self) -> Self {
+    pub fn into_text_only(self) -> Self {
         let as_text = |block: OutcomeBlock| match block {
             OutcomeBlock::Text { .. } => block,
             other => OutcomeBlock::text(other.as_text()),
@@ -75,50 +75,50 @@ impl ToolOutcome {
     }
 
     /// Returns the machine-readable view.
-    pub fn report(&self) -> OutcomeReport {
+    pub fn to_report(&self) -> OutcomeReport {
         let (output, error) = match self.is_error {
-            true => (String::new(), Some(self.complaint())),
-            false => (self.unrepeated_text(), None),
+            true => (String::new(), Some(self.error_text())),
+            false => (self.text_without_data(), None),
         };
         OutcomeReport { success: !self.is_error, output, data: self.data.clone(), error }
     }
 
-    fn complaint(&self) -> String {
-        let said = self.blocks_text(|_| true);
+    fn error_text(&self) -> String {
+        let said = self.join_blocks(|_| true);
         if !said.trim().is_empty() {
             return said;
         }
-        self.data.as_ref().map_or("the tool failed without an error message", RawJson::get).to_owned()
+        self.data.as_ref().map_or("the tool failed without an error message", RawJson::as_str).to_owned()
     }
 
     /// Returns the text of the blocks without copies of the data. Compares at most [`repeat::MAX_COMPARED_TEXTS`] text
     /// blocks.
-    fn unrepeated_text(&self) -> String {
+    fn text_without_data(&self) -> String {
         let mut compared = 0;
-        self.blocks_text(|block| {
-            compared += usize::from(plain_text(block).is_some());
+        self.join_blocks(|block| {
+            compared += usize::from(text_of_block(block).is_some());
             compared > duplicate_text::MAX_COMPARED_TEXTS || !self.repeats_data(block)
         })
     }
 
-    fn blocks_text(&self, mut wanted: impl FnMut(&OutcomeBlock) -> bool) -> String {
+    fn join_blocks(&self, mut wanted: impl FnMut(&OutcomeBlock) -> bool) -> String {
         let texts: Vec<_> = self.blocks.iter().filter(|block| wanted(block)).map(OutcomeBlock::as_text).collect();
         texts.join("\n")
     }
 
     /// Returns the data unless the text blocks already contain it.
-    fn unsaid_data(&self) -> Option<&RawJson> {
-        let texts: Vec<&str> = self.blocks.iter().filter_map(plain_text).collect();
-        self.data.as_ref().filter(|data| !duplicate_text::say(&texts, data))
+    fn data_not_in_text(&self) -> Option<&RawJson> {
+        let texts: Vec<&str> = self.blocks.iter().filter_map(text_of_block).collect();
+        self.data.as_ref().filter(|data| !duplicate_text::texts_contain_data(&texts, data))
     }
 
     fn repeats_data(&self, block: &OutcomeBlock) -> bool {
-        let text = plain_text(block);
+        let text = text_of_block(block);
         text.zip(self.data.as_ref()).is_some_and(|(text, data)| duplicate_text::is_json_of(text, data))
     }
 }
 
-fn plain_text(block: &OutcomeBlock) -> Option<&str> {
+fn text_of_block(block: &OutcomeBlock) -> Option<&str> {
     match block {
         OutcomeBlock::Text { text, .. } => Some(text),
         _ => None,

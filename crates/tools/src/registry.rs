@@ -45,18 +45,18 @@ impl Registry {
     pub fn register(&self, tool: Arc<dyn Tool>) {
         let provider: Arc<str> = tool.description().provider().into();
         let name = tool.description().name.clone();
-        self.change(|table, owned| {
+        self.publish_change(|table, owned| {
             owned.entry(provider.clone()).or_default().insert(name.clone());
-            Some(table.with(&provider, [&*name], [(name.clone(), tool)]))
+            Some(table.with_changes(&provider, [&*name], [(name.clone(), tool)]))
         });
     }
 
     /// Removes all tools with a name, including withheld ones. Reports whether there were any.
     pub fn remove(&self, name: &str) -> bool {
-        self.change(|table, owned| {
+        self.publish_change(|table, owned| {
             let givers = owned.iter_mut().filter_map(|(provider, names)| names.remove(name).then_some(provider));
             let changed = givers.fold(None, |changed: Option<ToolTable>, provider| {
-                Some(changed.as_ref().unwrap_or(table).with(provider, [name], []))
+                Some(changed.as_ref().unwrap_or(table).with_changes(provider, [name], []))
             });
             owned.retain(|_, names| !names.is_empty());
             changed
@@ -69,7 +69,7 @@ impl Registry {
     /// both withheld.
     pub fn replace_provider(&self, provider: &str, tools: Vec<Arc<dyn Tool>>) {
         let provider: Arc<str> = provider.into();
-        self.change(|table, owned| {
+        self.publish_change(|table, owned| {
             let before = owned.remove(&provider).unwrap_or_default();
             let add: Vec<_> = tools.into_iter().map(|tool| (tool.description().name.clone(), tool)).collect();
             if before.is_empty() && add.is_empty() {
@@ -78,7 +78,7 @@ impl Registry {
             if !add.is_empty() {
                 owned.insert(provider.clone(), add.iter().map(|(name, _)| name.clone()).collect());
             }
-            Some(table.with(&provider, before.iter().map(|name| &**name), add))
+            Some(table.with_changes(&provider, before.iter().map(|name| &**name), add))
         });
     }
 
@@ -88,7 +88,7 @@ impl Registry {
     }
 
     /// Returns a watch channel with the version of the current snapshot, updated on every change.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_versions(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
@@ -110,24 +110,24 @@ impl Registry {
     ///
     /// Dropping the future cancels the call, or the pending permission prompt.
     pub async fn call(&self, name: &str, call: ToolInvocation) -> Result<ToolOutcome, RegistryCallError> {
-        let mut tool = self.find(name)?;
+        let mut tool = self.resolve(name)?;
         let attempt = GatedCall { caller: &call.caller, tool: tool.description(), arguments: &call.arguments };
         match self.gate.check(attempt) {
             GateDecision::Pass => (),
             GateDecision::Refuse(refusal) => return Err(RegistryCallError::Refused(refusal)),
             GateDecision::Ask(answer) => {
                 answer.await.map_err(RegistryCallError::Refused)?;
-                tool = self.find_still(name, tool.description())?;
+                tool = self.resolve_approved(name, tool.description())?;
             }
         }
         Ok(tool.call(call).await?)
     }
 
-    fn find(&self, name: &str) -> Result<Arc<dyn Tool>, RegistryCallError> {
+    fn resolve(&self, name: &str) -> Result<Arc<dyn Tool>, RegistryCallError> {
         let snapshot = self.current.load();
         match snapshot.find(name) {
             NameLookup::One(tool) => Ok(tool.clone()),
-            NameLookup::Nothing => Err(RegistryCallError::unknown(name, snapshot.nearest(name).cloned())),
+            NameLookup::Nothing => Err(RegistryCallError::unknown_tool(name, snapshot.nearest(name).cloned())),
             NameLookup::Several(holders) => {
                 let providers = holders.iter().map(|held| held.owner.clone()).collect();
                 Err(RegistryCallError::Withheld { name: name.to_owned(), providers })
@@ -136,14 +136,14 @@ impl Registry {
     }
 
     /// Resolves the name again after a permission prompt. Succeeds only if the tool is still the one that was approved.
-    fn find_still(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
-        let same = |tool: &Arc<dyn Tool>| is_same(tool.description(), asked);
+    fn resolve_approved(&self, name: &str, asked: &ToolDescription) -> Result<Arc<dyn Tool>, RegistryCallError> {
+        let same = |tool: &Arc<dyn Tool>| is_same_tool(tool.description(), asked);
         let stale = || RegistryCallError::Refused(CallRefusal::new(RefusalReason::ApprovalStale));
-        self.find(name).ok().filter(same).ok_or_else(stale)
+        self.resolve(name).ok().filter(same).ok_or_else(stale)
     }
 
     /// Publishes the next snapshot if `change` returns a table. Reports whether it did.
-    fn change(&self, change: impl FnOnce(&ToolTable, &mut NamesByProvider) -> Option<ToolTable>) -> bool {
+    fn publish_change(&self, change: impl FnOnce(&ToolTable, &mut NamesByProvider) -> Option<ToolTable>) -> bool {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load();
         let version = current.version() + 1;
@@ -156,7 +156,7 @@ impl Registry {
 
 /// Reports whether two descriptions are of the same tool. Compares origins where both have one, because hints can
 /// differ between a live provider and a remembered one.
-fn is_same(now: &ToolDescription, asked: &ToolDescription) -> bool {
+fn is_same_tool(now: &ToolDescription, asked: &ToolDescription) -> bool {
     match (&now.origin, &asked.origin) {
         (Some(now), Some(asked)) => now == asked,
         _ => now == asked,
@@ -187,7 +187,7 @@ mod tests {
             (of(None, None), of(None, None), true),
             (of(None, Some(true)), of(None, None), false),
         ] {
-            assert_eq!(is_same(&now, &asked), expected, "{now:?} {asked:?}");
+            assert_eq!(is_same_tool(&now, &asked), expected, "{now:?} {asked:?}");
         }
     }
 }

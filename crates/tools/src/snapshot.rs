@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::description::is_callable;
-use crate::{NameEntry, NameLookup, NameTable, Tool, nearest};
+use crate::description::is_callable_name;
+use crate::{NameEntry, NameLookup, NameTable, Tool, closest_name};
 
 /// The tools registered at one moment. Immutable.
 pub struct RegistrySnapshot {
@@ -59,17 +59,17 @@ impl RegistrySnapshot {
 
     /// Looks up a tool by name. Takes no lock, and allocates only for an ambiguous name.
     pub fn find(&self, name: &str) -> NameLookup<'_, Arc<dyn Tool>> {
-        if is_callable(name) { self.table.find(name) } else { NameLookup::Nothing }
+        if is_callable_name(name) { self.table.find(name) } else { NameLookup::Nothing }
     }
 
     /// Iterates over the callable tools, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
-        self.ordered().tools.iter()
+        self.sorted_tools().tools.iter()
     }
 
     /// Returns the number of callable tools.
     pub fn len(&self) -> usize {
-        self.ordered().tools.len()
+        self.sorted_tools().tools.len()
     }
 
     /// Reports whether no tool is callable.
@@ -79,40 +79,40 @@ impl RegistrySnapshot {
 
     /// Returns the withheld names with the reasons, sorted by name.
     pub fn withheld(&self) -> &[WithheldTool] {
-        &self.ordered().withheld
+        &self.sorted_tools().withheld
     }
 
     /// Returns the callable name most similar to `said`, if one is similar enough.
     pub fn nearest(&self, said: &str) -> Option<&Arc<str>> {
-        let name = nearest(said, self.iter().map(|tool| &*tool.description().name))?;
+        let name = closest_name(said, self.iter().map(|tool| &*tool.description().name))?;
         match self.find(name) {
             NameLookup::One(tool) => Some(&tool.description().name),
             _ => None,
         }
     }
 
-    fn ordered(&self) -> &SortedTools {
-        self.ordered.get_or_init(|| SortedTools::of(&self.table))
+    fn sorted_tools(&self) -> &SortedTools {
+        self.ordered.get_or_init(|| SortedTools::from_table(&self.table))
     }
 }
 
 impl SortedTools {
-    fn of(table: &ToolTable) -> Self {
+    fn from_table(table: &ToolTable) -> Self {
         let mut all: Vec<&ToolEntry> = table.iter().collect();
         all.sort_by_key(|held| (&held.name, &held.owner));
         let mut ordered = Self { tools: Vec::with_capacity(all.len()), withheld: Vec::new() };
         for holders in all.chunk_by(|one, other| one.name == other.name) {
-            match (holders, is_callable(&holders[0].name)) {
+            match (holders, is_callable_name(&holders[0].name)) {
                 ([held], true) => ordered.tools.push(held.value.clone()),
-                (_, true) => ordered.withheld.push(withheld(holders, WithheldReason::SharedName)),
-                (_, false) => ordered.withheld.push(withheld(holders, WithheldReason::BadName)),
+                (_, true) => ordered.withheld.push(withheld_tool(holders, WithheldReason::SharedName)),
+                (_, false) => ordered.withheld.push(withheld_tool(holders, WithheldReason::BadName)),
             }
         }
         ordered
     }
 }
 
-fn withheld(holders: &[&ToolEntry], reason: WithheldReason) -> WithheldTool {
+fn withheld_tool(holders: &[&ToolEntry], reason: WithheldReason) -> WithheldTool {
     let providers = holders.iter().map(|held| held.owner.clone()).collect();
     WithheldTool { name: holders[0].name.clone(), providers, reason }
 }

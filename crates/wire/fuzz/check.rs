@@ -25,7 +25,7 @@ pub fn check(line: &[u8]) -> Result<Envelope, ScanError> {
         agrees(line, &message, &verdict);
     }
     never_undercounts(line);
-    let _ = Id::read(line);
+    let _ = Id::parse(line);
     let _ = split_batch(&line.to_vec().into());
     verdict
 }
@@ -61,7 +61,7 @@ fn lies_inside(line: &[u8], envelope: &Envelope) {
     let Envelope { id, method, params, result, error, result_type } = *envelope;
     for span in [id, method, params, result, error, result_type].into_iter().flatten() {
         assert!(span.start < span.end && span.end <= line.len(), "{span:?} of {}", line.len());
-        assert_eq!(span.copy(line).as_bytes(), &line[span.start..span.end]);
+        assert_eq!(span.to_raw(line).as_bytes(), &line[span.start..span.end]);
     }
     if let Some(inner) = result_type {
         let outer = result.expect("a result type is part of a result");
@@ -88,7 +88,7 @@ fn agrees(line: &[u8], message: &Message<'_>, verdict: &Result<Envelope, ScanErr
 
 /// Ids, methods and result types mean what serde_json says they mean.
 fn reads_as_json_says(line: &[u8], envelope: &Envelope) {
-    let json = |span: Span| serde_json::from_slice::<Value>(span.of(line)).ok();
+    let json = |span: Span| serde_json::from_slice::<Value>(span.slice(line)).ok();
     if let Some(value) = envelope.id.and_then(json) {
         match (envelope.id(line), &value) {
             (Some(Id::Text(text)), Value::String(expected)) => assert_eq!(text, expected.as_str()),

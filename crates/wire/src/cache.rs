@@ -31,7 +31,7 @@ pub enum CacheScope {
 impl CacheHint {
     /// Reads the hint from a result. Invalid values mean a zero lifetime and private scope; a hint never fails a
     /// result.
-    pub fn of(result: &RawJson) -> Self {
+    pub fn from_result(result: &RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
         struct WireCacheHint<'a> {
@@ -64,7 +64,7 @@ mod tests {
             ("{}", 0, CacheScope::Private),
             ("[]", 0, CacheScope::Private),
         ] {
-            let hint = CacheHint::of(&RawJson::parse(text).unwrap());
+            let hint = CacheHint::from_result(&RawJson::parse(text).unwrap());
             assert_eq!((hint.ttl, hint.scope), (Duration::from_millis(millis), scope), "{text}");
         }
     }

@@ -29,7 +29,7 @@ pub struct Completion {
 }
 
 impl View for Completion {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct WireCompletionValues {
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn values_are_truncated_to_a_hundred() {
         let many: Vec<String> = (0..150).map(|n| n.to_string()).collect();
-        let raw = RawJson::of(&serde_json::json!({ "completion": { "values": many } })).unwrap();
-        let found = Completion::view(raw, &JsonLimits::default()).unwrap();
+        let raw = RawJson::from_value(&serde_json::json!({ "completion": { "values": many } })).unwrap();
+        let found = Completion::from_raw(raw, &JsonLimits::default()).unwrap();
         assert_eq!((found.values.len(), found.has_more), (100, true));
     }
 }

@@ -146,7 +146,7 @@ mod tests {
                 Content::Unknown { .. } => "unknown",
             };
             assert_eq!(found, kind, "{text}");
-            assert_eq!(block.raw().get(), text);
+            assert_eq!(block.raw().as_str(), text);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Elicitation {
 
 impl View for Elicitation {
     /// Reads the parameters of `elicitation/create`. A missing `mode` means a form.
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct WireElicitationMode {
             #[serde(default)]
@@ -92,15 +92,15 @@ impl View for Elicitation {
         }
         let WireElicitationMode { mode } = raw.decode(bounds)?;
         match mode.as_deref() {
-            None | Some("form") => FormRequest::view(raw, bounds).map(Self::Form),
-            Some("url") => UrlRequest::view(raw, bounds).map(Self::Url),
-            Some(_) => Err(wrong("unsupported elicitation mode (expected `form` or `url`)")),
+            None | Some("form") => FormRequest::from_raw(raw, bounds).map(Self::Form),
+            Some("url") => UrlRequest::from_raw(raw, bounds).map(Self::Url),
+            Some(_) => Err(shape_error("unsupported elicitation mode (expected `form` or `url`)")),
         }
     }
 }
 
 impl View for FormRequest {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct WireFormRequest<'a> {
@@ -109,13 +109,13 @@ impl View for FormRequest {
             requested_schema: &'a RawValue,
         }
         let WireFormRequest { message, requested_schema } = raw.decode(bounds)?;
-        let fields = schema::read_fields(&raw.part(requested_schema), bounds)?;
+        let fields = schema::read_fields(&raw.slice_part(requested_schema), bounds)?;
         Ok(Self { message, fields, raw })
     }
 }
 
 impl View for UrlRequest {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct WireUrlRequest {
@@ -138,7 +138,7 @@ impl FormRequest {
     /// Returns the defaults of the form as an object.
     pub fn defaults(&self) -> RawJson {
         let given = self.fields.iter().filter_map(|field| Some((field, field.default.as_ref()?)));
-        form_content::object(given)
+        form_content::object_from_values(given)
     }
 
     /// Returns the first field that asks for a password, token, card number or similar secret. Look-alike letters are
@@ -156,17 +156,17 @@ impl ElicitationResponse {
     pub fn to_raw(&self) -> RawJson {
         match self {
             Self::Accept(Some(content)) => {
-                RawJson::known(format!(r#"{{"action":"accept","content":{}}}"#, content.get()))
+                RawJson::new_unchecked(format!(r#"{{"action":"accept","content":{}}}"#, content.as_str()))
             }
-            Self::Accept(None) => RawJson::known(r#"{"action":"accept"}"#.to_owned()),
-            Self::Decline => RawJson::known(r#"{"action":"decline"}"#.to_owned()),
-            Self::Cancel => RawJson::known(r#"{"action":"cancel"}"#.to_owned()),
+            Self::Accept(None) => RawJson::new_unchecked(r#"{"action":"accept"}"#.to_owned()),
+            Self::Decline => RawJson::new_unchecked(r#"{"action":"decline"}"#.to_owned()),
+            Self::Cancel => RawJson::new_unchecked(r#"{"action":"cancel"}"#.to_owned()),
         }
     }
 }
 
 /// Returns a decode error for a malformed request.
-fn wrong(message: impl std::fmt::Display) -> JsonDecodeError {
+fn shape_error(message: impl std::fmt::Display) -> JsonDecodeError {
     JsonDecodeError::Shape(serde_json::Error::custom(message))
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn view(text: &str) -> Result<Elicitation, JsonDecodeError> {
-        Elicitation::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
+        Elicitation::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         for mode in ["", r#""mode":"form","#, r#""mode":null,"#] {
             let text = format!("{{{mode}{form}}}");
             let Elicitation::Form(request) = view(&text).unwrap() else { panic!("{text}") };
-            assert_eq!((request.message.as_str(), request.raw.get()), ("m", text.as_str()));
+            assert_eq!((request.message.as_str(), request.raw.as_str()), ("m", text.as_str()));
         }
         let text = r#"{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"e1"}"#;
         let Elicitation::Url(request) = view(text).unwrap() else { panic!("{text}") };

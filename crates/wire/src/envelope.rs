@@ -18,18 +18,18 @@ pub struct Span {
 
 impl Span {
     /// Returns the bytes of the part.
-    pub fn of(self, line: &[u8]) -> &[u8] {
+    pub fn slice(self, line: &[u8]) -> &[u8] {
         line.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Copies the part into its own buffer.
-    pub fn copy(self, line: &[u8]) -> RawJson {
-        RawJson::known(Bytes::copy_from_slice(self.of(line)))
+    pub fn to_raw(self, line: &[u8]) -> RawJson {
+        RawJson::new_unchecked(Bytes::copy_from_slice(self.slice(line)))
     }
 
     /// Returns the part as a slice of the line's buffer.
-    pub fn share(self, line: &Bytes) -> RawJson {
-        RawJson::known(line.slice(self.start..self.end))
+    pub fn to_shared_raw(self, line: &Bytes) -> RawJson {
+        RawJson::new_unchecked(line.slice(self.start..self.end))
     }
 }
 
@@ -53,25 +53,25 @@ pub struct Envelope {
 impl Envelope {
     /// Returns the parsed id.
     pub fn id<'a>(&self, line: &'a [u8]) -> Option<Id<'a>> {
-        self.id.map(|span| Id::read(span.of(line)))
+        self.id.map(|span| Id::parse(span.slice(line)))
     }
 
     /// Returns the method name with escapes resolved; `None` if it is missing or not a string.
     pub fn method<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
-        self.method.and_then(|span| string(span.of(line)))
+        self.method.and_then(|span| parse_string(span.slice(line)))
     }
 
     /// Returns the result's `resultType` with escapes resolved; an empty string if it is present but not a string.
     pub fn result_type<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
-        self.result_type.map(|span| match span.of(line) {
+        self.result_type.map(|span| match span.slice(line) {
             // Fast path: the value of almost every result.
             b"\"complete\"" => Cow::Borrowed("complete"),
-            other => string(other).unwrap_or_default(),
+            other => parse_string(other).unwrap_or_default(),
         })
     }
 }
 
-fn string(quoted: &[u8]) -> Option<Cow<'_, str>> {
+fn parse_string(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inside = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if memchr(b'\\', inside).is_none() {
         return std::str::from_utf8(inside).ok().map(Cow::Borrowed);

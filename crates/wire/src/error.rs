@@ -42,7 +42,7 @@ pub struct RpcError {
 }
 
 impl View for RpcError {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct WireRpcError<'a> {
             code: i64,
@@ -52,6 +52,6 @@ impl View for RpcError {
             data: Option<&'a RawValue>,
         }
         let shape: WireRpcError = raw.decode(bounds)?;
-        Ok(Self { code: shape.code, message: shape.message, data: shape.data.map(|data| raw.part(data)) })
+        Ok(Self { code: shape.code, message: shape.message, data: shape.data.map(|data| raw.slice_part(data)) })
     }
 }

@@ -10,7 +10,7 @@ use crate::scan::{StringEnd, quote_or_escape, skip_text};
 pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
     let mut envelope = Envelope::default();
     let mut seen_version = false;
-    let mut at = after_space(line, 0);
+    let mut at = skip_space(line, 0);
     let end = members(line, &mut at, |key, line, at| {
         let slot = match key {
             b"jsonrpc" if !seen_version => {
@@ -21,7 +21,7 @@ pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
             b"method" => &mut envelope.method,
             b"params" => &mut envelope.params,
             b"result" if line.get(at) == Some(&b'{') && envelope.result.is_none() => {
-                let end = result(line, at, &mut envelope.result_type)?;
+                let end = result_end(line, at, &mut envelope.result_type)?;
                 envelope.result = Some(Span { start: at, end });
                 return Some(end);
             }
@@ -32,11 +32,11 @@ pub(crate) fn scan(line: &[u8]) -> Option<Envelope> {
         let end = value_end(line, at)?;
         slot.replace(Span { start: at, end }).is_none().then_some(end)
     })?;
-    (after_space(line, end) == line.len()).then_some(envelope)
+    (skip_space(line, end) == line.len()).then_some(envelope)
 }
 
 /// Returns the end of a result and records its `resultType`.
-fn result(line: &[u8], mut at: usize, result_type: &mut Option<Span>) -> Option<usize> {
+fn result_end(line: &[u8], mut at: usize, result_type: &mut Option<Span>) -> Option<usize> {
     members(line, &mut at, |key, line, at| {
         let end = value_end(line, at)?;
         let twice = key == b"resultType" && result_type.replace(Span { start: at, end }).is_some();
@@ -53,7 +53,7 @@ fn members<'a>(
     mut take: impl FnMut(&'a [u8], &'a [u8], usize) -> Option<usize>,
 ) -> Option<usize> {
     expect(line, at, b'{')?;
-    *at = after_space(line, *at);
+    *at = skip_space(line, *at);
     if line.get(*at) == Some(&b'}') {
         return Some(*at + 1);
     }
@@ -64,13 +64,13 @@ fn members<'a>(
         let length = quote_or_escape(&line[start..])?;
         *at = start + length;
         expect(line, at, b'"')?;
-        *at = after_space(line, *at);
+        *at = skip_space(line, *at);
         expect(line, at, b':')?;
-        *at = after_space(line, *at);
+        *at = skip_space(line, *at);
         *at = take(&line[start..start + length], line, *at)?;
-        *at = after_space(line, *at);
+        *at = skip_space(line, *at);
         match line.get(*at)? {
-            b',' => *at = after_space(line, *at + 1),
+            b',' => *at = skip_space(line, *at + 1),
             b'}' => return Some(*at + 1),
             _ => return None,
         }
@@ -83,7 +83,7 @@ fn expect(line: &[u8], at: &mut usize, byte: u8) -> Option<()> {
     found.then_some(())
 }
 
-fn after_space(line: &[u8], mut at: usize) -> usize {
+fn skip_space(line: &[u8], mut at: usize) -> usize {
     while matches!(line.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
         at += 1;
     }

@@ -10,10 +10,10 @@ use memchr::memmem;
 use serde_json::{Map, Number, Value};
 
 use crate::JsonLimits;
-use wharf_json::{RawJson, members};
+use wharf_json::{RawJson, object_members};
 
 pub use header_errors::{HeaderAnnotationError, HeaderValueError};
-pub use header_value::header_text;
+pub use header_value::encode_header_value;
 
 /// The schema keyword that requests a header.
 const ANNOTATION: &str = "x-mcp-header";
@@ -30,7 +30,7 @@ const MAX_NAME_BYTES: usize = 256;
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Returns the parameter that `Mcp-Name` repeats for a method, if any.
-pub fn mirror_key(method: &str) -> Option<&'static str> {
+pub fn mcp_name_param(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),
@@ -52,13 +52,13 @@ pub struct Mirrored {
 /// # Errors
 ///
 /// Fails on the first invalid annotation. The caller must then withhold the tool over HTTP.
-pub fn mirrored(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Mirrored>, HeaderAnnotationError> {
+pub fn header_params(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<Mirrored>, HeaderAnnotationError> {
     if !may_annotate(schema.as_bytes()) {
         return Ok(Vec::new());
     }
     let value: Value = schema.decode(bounds).map_err(HeaderAnnotationError::Unreadable)?;
     let mut reading = Reading::default();
-    reading.schema(&value, Way::Chain)?;
+    reading.visit_schema(&value, Way::Chain)?;
     Ok(reading.found)
 }
 
@@ -73,7 +73,7 @@ impl Mirrored {
         &self.path
     }
 
-    /// Returns the header value for these arguments, not yet encoded: see [`header_text`].
+    /// Returns the header value for these arguments, not yet encoded: see [`encode_header_value`].
     ///
     /// Returns `None` if the argument is absent or `null`; no header may be sent then. Integers are in decimal in any
     /// notation: `42.0` gives `42`.
@@ -85,10 +85,10 @@ impl Mirrored {
     pub fn value(&self, arguments: &RawJson, bounds: &JsonLimits) -> Result<Option<String>, HeaderValueError> {
         let mut here = arguments.clone();
         for name in &self.path {
-            if first(&here) != Some(b'{') {
+            if first_byte(&here) != Some(b'{') {
                 return Ok(None);
             }
-            let list = members(&here, bounds).map_err(HeaderValueError::Unreadable)?;
+            let list = object_members(&here, bounds).map_err(HeaderValueError::Unreadable)?;
             let Some((_, value)) = list.into_iter().find(|(key, _)| key == name) else { return Ok(None) };
             here = value;
         }
@@ -96,8 +96,8 @@ impl Mirrored {
     }
 
     fn text(&self, value: &RawJson, bounds: &JsonLimits) -> Result<Option<String>, HeaderValueError> {
-        let kind = || HeaderValueError::Kind { property: header_errors::property(&self.path) };
-        if matches!(first(value), Some(b'{' | b'[')) {
+        let kind = || HeaderValueError::Kind { property: header_errors::format_path(&self.path) };
+        if matches!(first_byte(value), Some(b'{' | b'[')) {
             return Err(kind());
         }
         match value.decode(bounds).map_err(HeaderValueError::Unreadable)? {
@@ -106,7 +106,7 @@ impl Mirrored {
             Value::String(text) => Ok(Some(text)),
             Value::Number(number) if is_whole(&number) => match integer(&number) {
                 Some(integer) => Ok(Some(integer.to_string())),
-                None => Err(HeaderValueError::Range { property: header_errors::property(&self.path) }),
+                None => Err(HeaderValueError::Range { property: header_errors::format_path(&self.path) }),
             },
             Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(kind()),
         }
@@ -114,7 +114,7 @@ impl Mirrored {
 }
 
 /// Returns the first non-space byte, which determines the kind of value.
-fn first(value: &RawJson) -> Option<u8> {
+fn first_byte(value: &RawJson) -> Option<u8> {
     value.as_bytes().trim_ascii_start().first().copied()
 }
 
@@ -148,36 +148,36 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     /// Visits a schema or a list of schemas. The recursion depth is limited by the bounds of the text.
-    fn schema(&mut self, schema: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
+    fn visit_schema(&mut self, schema: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
         match schema {
             Value::Object(keywords) => {
                 if let Some(name) = keywords.get(ANNOTATION) {
-                    self.annotation(name, keywords, way)?;
+                    self.read_annotation(name, keywords, way)?;
                 }
-                keywords.iter().try_for_each(|(keyword, value)| self.keyword(keyword, value, way))
+                keywords.iter().try_for_each(|(keyword, value)| self.visit_keyword(keyword, value, way))
             }
-            Value::Array(list) => list.iter().try_for_each(|one| self.schema(one, Way::Elsewhere)),
+            Value::Array(list) => list.iter().try_for_each(|one| self.visit_schema(one, Way::Elsewhere)),
             _ => Ok(()),
         }
     }
 
-    fn keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
+    fn visit_keyword(&mut self, keyword: &'a str, value: &'a Value, way: Way) -> Result<(), HeaderAnnotationError> {
         match value {
             _ if DATA_KEYWORDS.contains(&keyword) => Ok(()),
-            Value::Object(schemas) if keyword == "properties" => self.named(schemas, way),
+            Value::Object(schemas) if keyword == "properties" => self.visit_named(schemas, way),
             Value::Object(schemas) if NAMED_SCHEMA_KEYWORDS.contains(&keyword) => {
-                self.step(keyword, |inner| inner.named(schemas, Way::Elsewhere))
+                self.descend(keyword, |inner| inner.visit_named(schemas, Way::Elsewhere))
             }
             // An unknown keyword may contain a schema too.
-            _ => self.step(keyword, |inner| inner.schema(value, Way::Elsewhere)),
+            _ => self.descend(keyword, |inner| inner.visit_schema(value, Way::Elsewhere)),
         }
     }
 
-    fn named(&mut self, schemas: &'a Map<String, Value>, way: Way) -> Result<(), HeaderAnnotationError> {
-        schemas.iter().try_for_each(|(name, schema)| self.step(name, |inner| inner.schema(schema, way)))
+    fn visit_named(&mut self, schemas: &'a Map<String, Value>, way: Way) -> Result<(), HeaderAnnotationError> {
+        schemas.iter().try_for_each(|(name, schema)| self.descend(name, |inner| inner.visit_schema(schema, way)))
     }
 
-    fn step(
+    fn descend(
         &mut self,
         key: &'a str,
         walk: impl FnOnce(&mut Self) -> Result<(), HeaderAnnotationError>,
@@ -188,8 +188,13 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn annotation(&mut self, name: &Value, schema: &Map<String, Value>, way: Way) -> Result<(), HeaderAnnotationError> {
-        let property = || header_errors::property(&self.place);
+    fn read_annotation(
+        &mut self,
+        name: &Value,
+        schema: &Map<String, Value>,
+        way: Way,
+    ) -> Result<(), HeaderAnnotationError> {
+        let property = || header_errors::format_path(&self.place);
         if way != Way::Chain {
             return Err(HeaderAnnotationError::OutOfReach { property: property() });
         }
@@ -198,7 +203,10 @@ impl<'a> Reading<'a> {
             return Err(HeaderAnnotationError::Empty { property: property() });
         }
         if header.len() > MAX_NAME_BYTES || !header.bytes().all(header_value::is_token) {
-            return Err(HeaderAnnotationError::NotToken { property: property(), header: header_errors::shown(header) });
+            return Err(HeaderAnnotationError::NotToken {
+                property: property(),
+                header: header_errors::escape_short(header),
+            });
         }
         if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
             return Err(HeaderAnnotationError::Type { property: property() });
@@ -206,7 +214,7 @@ impl<'a> Reading<'a> {
         if self.found.iter().any(|other| other.header.eq_ignore_ascii_case(header)) {
             return Err(HeaderAnnotationError::Duplicate {
                 property: property(),
-                header: header_errors::shown(header),
+                header: header_errors::escape_short(header),
             });
         }
         if self.found.len() == MAX_HEADERS {

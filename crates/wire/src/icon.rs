@@ -81,7 +81,7 @@ pub fn icons(owner: &RawJson, bounds: &JsonLimits) -> Vec<Icon> {
         icons: Vec<&'a RawValue>,
     }
     let Ok(WireIconOwner { icons }) = owner.decode::<WireIconOwner>(bounds) else { return Vec::new() };
-    icons.into_iter().take(MAX_ICONS).filter_map(|entry| view(owner.part(entry))).collect()
+    icons.into_iter().take(MAX_ICONS).filter_map(|entry| view(owner.slice_part(entry))).collect()
 }
 
 fn view(raw: RawJson) -> Option<Icon> {
@@ -107,19 +107,19 @@ impl Icon {
     /// # Errors
     ///
     /// Returns the reason if the icon must not be shown.
-    pub fn allowed(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconError> {
-        self.declared()?;
+    pub fn resolve_source(&self, server_origin: Option<&str>) -> Result<IconSource<'_>, IconError> {
+        self.declared_format()?;
         if let Some(rest) = after_scheme(&self.src, "data:") {
-            let bytes = inline(rest)?;
+            let bytes = decode_data_url(rest)?;
             let format = self.check(&bytes)?;
-            if declared_format(media_type(rest))? != format {
+            if parse_image_type(media_type(rest))? != format {
                 return Err(IconError::Disguised);
             }
             return Ok(IconSource::Inline { format, bytes });
         }
         after_scheme(&self.src, "https://").ok_or(IconError::Scheme)?;
-        let place = origin(&self.src).ok_or(IconError::Address)?;
-        if server_origin.and_then(origin) == Some(place) {
+        let place = parse_origin(&self.src).ok_or(IconError::Address)?;
+        if server_origin.and_then(parse_origin) == Some(place) {
             Ok(IconSource::Remote(&self.src))
         } else {
             Err(IconError::Origin)
@@ -136,13 +136,13 @@ impl Icon {
             return Err(IconError::TooLarge);
         }
         let found = ImageFormat::sniff(bytes).ok_or(IconError::Disguised)?;
-        let agrees = self.declared()?.is_none_or(|declared| declared == found);
+        let agrees = self.declared_format()?.is_none_or(|declared| declared == found);
         if agrees { Ok(found) } else { Err(IconError::Disguised) }
     }
 
     /// Returns the format the server declares, if any.
-    fn declared(&self) -> Result<Option<ImageFormat>, IconError> {
-        self.mime_type.as_deref().map(declared_format).transpose()
+    fn declared_format(&self) -> Result<Option<ImageFormat>, IconError> {
+        self.mime_type.as_deref().map(parse_image_type).transpose()
     }
 }
 
@@ -159,7 +159,7 @@ impl ImageFormat {
     }
 }
 
-fn declared_format(mime_type: &str) -> Result<ImageFormat, IconError> {
+fn parse_image_type(mime_type: &str) -> Result<ImageFormat, IconError> {
     let essence = mime_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("image/png") {
         Ok(ImageFormat::Png)
@@ -180,7 +180,7 @@ fn media_type(rest: &str) -> &str {
     rest.split(',').next().unwrap_or_default()
 }
 
-fn inline(rest: &str) -> Result<Vec<u8>, IconError> {
+fn decode_data_url(rest: &str) -> Result<Vec<u8>, IconError> {
     let (head, data) = rest.split_once(',').ok_or(IconError::Address)?;
     let (_, encoding) = head.rsplit_once(';').ok_or(IconError::Encoding)?;
     if !encoding.eq_ignore_ascii_case("base64") {
@@ -189,11 +189,11 @@ fn inline(rest: &str) -> Result<Vec<u8>, IconError> {
     if data.len() / 4 * 3 > ICON_LIMIT + 3 {
         return Err(IconError::TooLarge);
     }
-    base64(data.as_bytes()).ok_or(IconError::Encoding)
+    decode_base64(data.as_bytes()).ok_or(IconError::Encoding)
 }
 
 /// Decodes padded Base64; rejects non-canonical encodings.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
     }
@@ -230,7 +230,7 @@ fn sextet(digit: u8) -> Option<u32> {
 
 /// Returns host and port of an `https` URL. Returns `None` for a URL with user info, escapes or characters that
 /// browsers interpret differently.
-fn origin(address: &str) -> Option<(String, u16)> {
+fn parse_origin(address: &str) -> Option<(String, u16)> {
     let odd = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
     let rest = after_scheme(address, "https://").filter(|_| !address.bytes().any(odd))?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -259,12 +259,12 @@ mod tests {
 
     fn icon(src: &str, mime_type: Option<&str>) -> Icon {
         let owner = json!({ "icons": [{ "src": src, "mimeType": mime_type }] });
-        icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default()).remove(0)
+        icons(&RawJson::from_value(&owner).unwrap(), &JsonLimits::default()).remove(0)
     }
 
     /// Returns the decision as one word.
     fn outcome(src: &str, mime_type: Option<&str>, home: Option<&str>) -> String {
-        match icon(src, mime_type).allowed(home) {
+        match icon(src, mime_type).resolve_source(home) {
             Ok(IconSource::Remote(_)) => "remote".to_owned(),
             Ok(IconSource::Inline { format, bytes }) => format!("{format:?} {}", bytes.len()),
             Err(refusal) => format!("{refusal:?}"),
@@ -355,7 +355,7 @@ mod tests {
             ("Zg==Zg==", None),
             ("Zm-_", None),
         ] {
-            assert_eq!(base64(text.as_bytes()).as_deref(), expected, "{text}");
+            assert_eq!(decode_base64(text.as_bytes()).as_deref(), expected, "{text}");
         }
     }
 
@@ -363,14 +363,14 @@ mod tests {
     fn invalid_entries_are_skipped() {
         let owner = json!({ "name": "t", "icons": [7, {}, { "src": "" }, { "src": 3 }, { "src": "a", "sizes": "48x48" },
             { "src": "b", "sizes": ["any"], "theme": "dark", "x": 1 }] });
-        let found = icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default());
+        let found = icons(&RawJson::from_value(&owner).unwrap(), &JsonLimits::default());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].src.as_str(), found[0].theme.as_deref()), ("b", Some("dark")));
         assert_eq!(found[0].sizes, ["any"]);
         for owner in [json!({}), json!({ "icons": 3 }), json!({ "icons": null }), json!(3)] {
-            assert!(icons(&RawJson::of(&owner).unwrap(), &JsonLimits::default()).is_empty(), "{owner}");
+            assert!(icons(&RawJson::from_value(&owner).unwrap(), &JsonLimits::default()).is_empty(), "{owner}");
         }
         let many = json!({ "icons": vec![json!({ "src": "a" }); 1000] });
-        assert_eq!(icons(&RawJson::of(&many).unwrap(), &JsonLimits::default()).len(), MAX_ICONS);
+        assert_eq!(icons(&RawJson::from_value(&many).unwrap(), &JsonLimits::default()).len(), MAX_ICONS);
     }
 }

@@ -20,7 +20,7 @@ pub enum Id<'a> {
 
 impl<'a> Id<'a> {
     /// Parses the raw text of an id.
-    pub fn read(text: &'a [u8]) -> Self {
+    pub fn parse(text: &'a [u8]) -> Self {
         match text.first() {
             Some(b'"') => serde_json::from_slice(text).map_or(Self::Illegal, |Text(text)| Self::Text(text)),
             Some(b'n') if text == b"null" => Self::Null,
@@ -100,7 +100,7 @@ mod tests {
             ("[7]", Id::Illegal, None),
             ("", Id::Illegal, None),
         ] {
-            let id = Id::read(text.as_bytes());
+            let id = Id::parse(text.as_bytes());
             assert_eq!(id, expected, "{text}");
             assert_eq!(id.lenient_number(), lenient, "{text}");
         }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{JsonLimits, View};
-use wharf_json::{JsonDecodeError, RawJson, members};
+use wharf_json::{JsonDecodeError, RawJson, object_members};
 
 /// An intermediate result that asks the client for input.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct InputRequest {
 }
 
 impl View for InputRequired {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -37,8 +37,8 @@ impl View for InputRequired {
             request_state: Option<&'a RawValue>,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let requests = shape.input_requests.map(|list| input_requests(&raw.part(list), bounds)).transpose()?;
-        let state = shape.request_state.map(|state| raw.part(state));
+        let requests = shape.input_requests.map(|list| input_requests(&raw.slice_part(list), bounds)).transpose()?;
+        let state = shape.request_state.map(|state| raw.slice_part(state));
         let wrong = |what: &str| JsonDecodeError::Shape(serde::de::Error::custom(what));
         if state.as_ref().is_some_and(|state| state.as_bytes().first() != Some(&b'"')) {
             return Err(wrong("`requestState` is not a string"));
@@ -62,11 +62,11 @@ pub fn input_requests(raw: &RawJson, bounds: &JsonLimits) -> Result<Vec<InputReq
         #[serde(borrow, default)]
         params: Option<&'a RawValue>,
     }
-    let list = members(raw, bounds)?.into_iter().map(|(key, value)| {
+    let list = object_members(raw, bounds)?.into_iter().map(|(key, value)| {
         let shape: Shape = value.decode(bounds)?;
-        let params = shape.params.map(|params| value.part(params));
-        let key =
-            RawJson::of(key.as_ref()).map_err(|_| JsonDecodeError::Shape(serde::de::Error::custom("invalid key")))?;
+        let params = shape.params.map(|params| value.slice_part(params));
+        let key = RawJson::from_value(key.as_ref())
+            .map_err(|_| JsonDecodeError::Shape(serde::de::Error::custom("invalid key")))?;
         Ok(InputRequest { key, method: shape.method, params })
     });
     list.collect()
@@ -77,15 +77,15 @@ mod tests {
     use super::*;
 
     fn view(text: &str) -> Result<InputRequired, JsonDecodeError> {
-        InputRequired::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
+        InputRequired::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default())
     }
 
     #[test]
     fn state_is_preserved_byte_for_byte() {
         let found =
             view(r#"{"requestState":"a\u0062\/\"\\ é","inputRequests":{"k\"1":{"method":"roots/list"}}}"#).unwrap();
-        assert_eq!(found.state.unwrap().get(), r#""a\u0062\/\"\\ é""#);
-        assert_eq!(found.requests[0].key.get(), r#""k\"1""#);
+        assert_eq!(found.state.unwrap().as_str(), r#""a\u0062\/\"\\ é""#);
+        assert_eq!(found.requests[0].key.as_str(), r#""k\"1""#);
         assert_eq!(found.requests[0].method, "roots/list");
         assert!(found.requests[0].params.is_none());
     }

@@ -41,7 +41,9 @@ pub use elicit::{
 };
 pub use envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 pub use error::{RpcError, code};
-pub use header_params::{HeaderAnnotationError, HeaderValueError, Mirrored, header_text, mirror_key, mirrored};
+pub use header_params::{
+    HeaderAnnotationError, HeaderValueError, Mirrored, encode_header_value, header_params, mcp_name_param,
+};
 pub use icon::{ICON_LIMIT, Icon, IconError, IconSource, ImageFormat, icons};
 pub use id::Id;
 pub use input::{InputRequest, InputRequired, input_requests};
@@ -58,4 +60,4 @@ pub use skill::{Sha256, Skill, SkillFile, SkillFiles};
 pub use subscription::{Acknowledged, Interest, subscription_id};
 pub use task::{Task, TaskStatus};
 pub use tool::{TaskSupport, ToolAnnotations, ToolDefinition, ToolResult};
-pub use wharf_json::{InvalidJson, JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson, members};
+pub use wharf_json::{InvalidJson, JsonDecodeError, JsonLimitExceeded, JsonLimits, RawJson, object_members};

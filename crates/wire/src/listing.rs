@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::JsonLimits;
-use wharf_json::{JsonDecodeError, RawJson, members};
+use wharf_json::{JsonDecodeError, RawJson, object_members};
 
 /// A typed view of raw JSON.
 pub trait View: Sized {
@@ -12,7 +12,7 @@ pub trait View: Sized {
     /// # Errors
     ///
     /// Fails if the text exceeds `bounds` or lacks the required shape.
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError>;
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError>;
 }
 
 /// One page of a listing. Items stay raw, so that a malformed item does not invalidate the page.
@@ -33,10 +33,10 @@ impl Page {
     pub fn view(raw: &RawJson, key: &str, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let mut items = None;
         let mut next_cursor = None;
-        for (name, value) in members(raw, bounds)? {
+        for (name, value) in object_members(raw, bounds)? {
             if name == key {
                 let list: Vec<&RawValue> = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
-                items = Some(list.into_iter().map(|item| value.part(item)).collect());
+                items = Some(list.into_iter().map(|item| value.slice_part(item)).collect());
             } else if name == "nextCursor" {
                 next_cursor = serde_json::from_slice(value.as_bytes()).map_err(JsonDecodeError::Shape)?;
             }

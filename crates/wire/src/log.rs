@@ -90,7 +90,7 @@ pub struct LogMessage {
 }
 
 impl View for LogMessage {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct WireLogMessage<'a> {
             level: LogLevel,
@@ -100,6 +100,6 @@ impl View for LogMessage {
             data: &'a RawValue,
         }
         let shape: WireLogMessage = raw.decode(bounds)?;
-        Ok(Self { level: shape.level, logger: shape.logger, data: raw.part(shape.data) })
+        Ok(Self { level: shape.level, logger: shape.logger, data: raw.slice_part(shape.data) })
     }
 }

@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl View for Progress {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct WireProgress<'a> {
@@ -33,7 +33,7 @@ impl View for Progress {
             message: Option<String>,
         }
         let shape: WireProgress = raw.decode(bounds)?;
-        let token = raw.part(shape.progress_token);
+        let token = raw.slice_part(shape.progress_token);
         Ok(Self { token, progress: shape.progress, total: shape.total, message: shape.message })
     }
 }

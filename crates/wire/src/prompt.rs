@@ -34,7 +34,7 @@ pub struct PromptArgument {
 }
 
 impl View for PromptDefinition {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape {
             name: String,
@@ -73,7 +73,7 @@ pub struct PromptMessage {
 }
 
 impl View for PromptResult {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             #[serde(default)]
@@ -94,9 +94,12 @@ impl View for PromptResult {
             description: shape.description,
             messages: messages
                 .into_iter()
-                .map(|message| PromptMessage { role: message.role, content: Content::view(raw.part(message.content)) })
+                .map(|message| PromptMessage {
+                    role: message.role,
+                    content: Content::view(raw.slice_part(message.content)),
+                })
                 .collect(),
-            messages_raw: raw.part(shape.messages),
+            messages_raw: raw.slice_part(shape.messages),
             raw,
         })
     }

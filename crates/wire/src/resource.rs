@@ -57,22 +57,22 @@ struct WireResourceEntry {
     mime_type: Option<String>,
 }
 
-fn missing(field: &str) -> JsonDecodeError {
+fn missing_field(field: &str) -> JsonDecodeError {
     JsonDecodeError::Shape(serde::de::Error::custom(format!("missing field `{field}`")))
 }
 
 impl View for Resource {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let WireResourceEntry { uri, name, title, description, mime_type, .. } = raw.decode(bounds)?;
-        let uri = uri.ok_or_else(|| missing("uri"))?;
+        let uri = uri.ok_or_else(|| missing_field("uri"))?;
         Ok(Self { uri, name, title, description, mime_type, raw })
     }
 }
 
 impl View for ResourceTemplate {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         let WireResourceEntry { uri_template, name, title, description, mime_type, .. } = raw.decode(bounds)?;
-        let uri_template = uri_template.ok_or_else(|| missing("uriTemplate"))?;
+        let uri_template = uri_template.ok_or_else(|| missing_field("uriTemplate"))?;
         Ok(Self { uri_template, name, title, description, mime_type, raw })
     }
 }
@@ -89,7 +89,7 @@ pub struct ReadResult {
 }
 
 impl View for ReadResult {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             #[serde(borrow)]
@@ -97,6 +97,6 @@ impl View for ReadResult {
         }
         let shape: Shape = raw.decode(bounds)?;
         let contents = serde_json::from_str(shape.contents.get()).map_err(JsonDecodeError::Shape)?;
-        Ok(Self { contents, contents_raw: raw.part(shape.contents), raw })
+        Ok(Self { contents, contents_raw: raw.slice_part(shape.contents), raw })
     }
 }

@@ -22,7 +22,7 @@ pub struct SamplingRequest {
 }
 
 impl View for SamplingRequest {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -41,8 +41,8 @@ impl View for SamplingRequest {
             return Err(JsonDecodeError::Shape(serde::de::Error::custom("`messages` is not an array")));
         }
         // A `toolChoice` without `tools` still requires tool support.
-        let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.part(tools));
-        let messages = raw.part(shape.messages);
+        let tools = shape.tools.or(shape.tool_choice).map(|tools| raw.slice_part(tools));
+        let messages = raw.slice_part(shape.messages);
         Ok(Self { messages, system_prompt: shape.system_prompt, max_tokens: shape.max_tokens, tools, raw })
     }
 }
@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn required_fields_are_checked() {
-        let view = |text: &str| SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default());
+        let view =
+            |text: &str| SamplingRequest::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default());
         let found = view(r#"{"messages":[],"maxTokens":7,"toolChoice":{"mode":"none"}}"#).unwrap();
         assert_eq!((found.max_tokens, found.tools.is_some()), (7, true));
         assert!(view(r#"{"messages":{},"maxTokens":7}"#).is_err());

@@ -22,18 +22,18 @@ use crate::envelope::{Envelope, Fault, PartialEnvelope, ScanError, Span};
 /// Fails if the text is not a valid envelope. The error has the id, if one was found.
 pub fn scan(line: &[u8]) -> Result<Envelope, ScanError> {
     if let Some(envelope) = crate::fast_path::scan(line)
-        && is_clean(line).is_ok()
+        && check_text(line).is_ok()
     {
         return Ok(envelope);
     }
     let mut scanner = Scanner::new();
     scanner.push(line);
     let envelope = scanner.finish()?;
-    is_clean(line).map(|()| envelope).map_err(|fault| scanner.error(fault))
+    check_text(line).map(|()| envelope).map_err(|fault| scanner.error(fault))
 }
 
 /// Checks that the text is UTF-8 without NUL bytes.
-fn is_clean(line: &[u8]) -> Result<(), Fault> {
+fn check_text(line: &[u8]) -> Result<(), Fault> {
     if line.len() <= MAX_SINGLE_PASS_BYTES && is_plain_ascii(line) {
         return Ok(());
     }
@@ -157,7 +157,7 @@ impl<const N: usize> PrefixBuffer<N> {
         self.len += piece.len();
     }
 
-    fn whole(&self) -> Option<&[u8]> {
+    fn complete(&self) -> Option<&[u8]> {
         self.bytes.get(..self.len)
     }
 }
@@ -214,11 +214,11 @@ impl Scanner {
 
     /// Returns the raw id if it was found and is within the length of this client's ids.
     pub fn id_so_far(&self) -> Option<&[u8]> {
-        self.envelope.id.and_then(|_| self.id.whole())
+        self.envelope.id.and_then(|_| self.id.complete())
     }
 
     /// Returns the parts found so far, for a message that is not buffered.
-    pub fn glimpse(&self) -> PartialEnvelope {
+    pub fn partial_envelope(&self) -> PartialEnvelope {
         PartialEnvelope {
             id: self.id_so_far().map(<[u8]>::to_vec),
             has_method: self.seen & KnownKey::Method as u8 != 0,
@@ -226,7 +226,7 @@ impl Scanner {
     }
 
     fn error(&self, fault: Fault) -> ScanError {
-        let PartialEnvelope { id, has_method } = self.glimpse();
+        let PartialEnvelope { id, has_method } = self.partial_envelope();
         ScanError { fault, id, has_method }
     }
 
@@ -295,7 +295,7 @@ impl Scanner {
 
     /// Identifies the key that just ended, and rejects a duplicate.
     fn name_key(&mut self) {
-        let decoded = self.key.whole().and_then(unescape);
+        let decoded = self.key.complete().and_then(unescape);
         let key = decoded.as_deref().unwrap_or_default();
         self.name = match (self.level, key) {
             (ScannerLevel::Envelope, b"jsonrpc") => KnownKey::JsonRpc,

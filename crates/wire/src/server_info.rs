@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{JsonLimits, View};
-use wharf_json::{JsonDecodeError, RawJson, members};
+use wharf_json::{JsonDecodeError, RawJson, object_members};
 
 /// Capabilities declared by a server. Methods of an undeclared group are never called.
 #[derive(Debug, Clone, Default)]
@@ -43,14 +43,14 @@ struct WireCapabilityGroup {
 }
 
 /// Reports whether `requests.tools.call` is declared (2025-11-25, basic/utilities/tasks). A malformed value means no.
-fn makes_tasks_of_calls(tasks: &RawValue) -> bool {
+fn supports_task_calls(tasks: &RawValue) -> bool {
     let tasks: serde_json::Value = serde_json::from_str(tasks.get()).unwrap_or_default();
     tasks.pointer("/requests/tools/call").is_some_and(serde_json::Value::is_object)
 }
 
 /// Returns the extensions declared with a settings object, as required; `{}` is sufficient.
-fn names(object: &RawJson, bounds: &JsonLimits) -> Result<Vec<String>, JsonDecodeError> {
-    let declared = members(object, bounds)?.into_iter().filter(|(_, settings)| settings.is_object());
+fn extension_ids(object: &RawJson, bounds: &JsonLimits) -> Result<Vec<String>, JsonDecodeError> {
+    let declared = object_members(object, bounds)?.into_iter().filter(|(_, settings)| settings.is_object());
     Ok(declared.map(|(name, _)| name.into_owned()).collect())
 }
 
@@ -62,7 +62,7 @@ impl ServerCapabilities {
 }
 
 impl View for ServerCapabilities {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Shape<'a> {
@@ -79,8 +79,9 @@ impl View for ServerCapabilities {
             extensions: Option<&'a RawValue>,
         }
         let Shape { tools, resources, prompts, completions, logging, tasks, extensions } = raw.decode(bounds)?;
-        let extensions = extensions.map(|extensions| raw.part(extensions)).filter(RawJson::is_object);
-        let extensions = extensions.map(|extensions| names(&extensions, bounds)).transpose()?.unwrap_or_default();
+        let extensions = extensions.map(|extensions| raw.slice_part(extensions)).filter(RawJson::is_object);
+        let extensions =
+            extensions.map(|extensions| extension_ids(&extensions, bounds)).transpose()?.unwrap_or_default();
         let changes = |group: &Option<WireCapabilityGroup>| group.as_ref().is_some_and(|group| group.list_changed);
         Ok(Self {
             tools: tools.is_some(),
@@ -92,7 +93,7 @@ impl View for ServerCapabilities {
             prompts_list_changed: changes(&prompts),
             completions: completions.is_some(),
             logging: logging.is_some(),
-            tasks: tasks.is_some_and(makes_tasks_of_calls),
+            tasks: tasks.is_some_and(supports_task_calls),
             extensions,
             raw: Some(raw),
         })
@@ -127,7 +128,7 @@ pub struct InitializeResult {
 }
 
 impl View for InitializeResult {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -163,7 +164,7 @@ pub struct DiscoverResult {
 }
 
 impl View for DiscoverResult {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct WireDiscoverMeta {
             #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
@@ -201,7 +202,10 @@ fn read_capabilities(
     part: Option<&RawValue>,
     bounds: &JsonLimits,
 ) -> Result<ServerCapabilities, JsonDecodeError> {
-    part.map_or_else(|| Ok(ServerCapabilities::default()), |part| ServerCapabilities::view(raw.part(part), bounds))
+    part.map_or_else(
+        || Ok(ServerCapabilities::default()),
+        |part| ServerCapabilities::from_raw(raw.slice_part(part), bounds),
+    )
 }
 
 /// The `data` of an "unsupported protocol version" error.
@@ -213,7 +217,7 @@ pub struct UnsupportedRevision {
 }
 
 impl View for UnsupportedRevision {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         raw.decode(bounds)
     }
 }
@@ -228,20 +232,20 @@ mod tests {
             r#"{"supportedVersions":["2026-07-28"],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","version":""}}}"#,
             r#"{"supportedVersions":["2026-07-28"],"serverInfo":{"name":"n"}}"#,
         ] {
-            let found = DiscoverResult::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
+            let found = DiscoverResult::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
             assert_eq!(found.server_info.unwrap().name, "n");
         }
-        assert!(DiscoverResult::view(RawJson::empty_object(), &JsonLimits::default()).is_err());
+        assert!(DiscoverResult::from_raw(RawJson::empty_object(), &JsonLimits::default()).is_err());
     }
 
     #[test]
     fn capabilities_are_what_was_declared() {
         let tasks = r#"{"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#;
-        assert!(ServerCapabilities::view(RawJson::parse(tasks).unwrap(), &JsonLimits::default()).unwrap().tasks);
+        assert!(ServerCapabilities::from_raw(RawJson::parse(tasks).unwrap(), &JsonLimits::default()).unwrap().tasks);
         let text = r#"{"tools":{},"resources":{"subscribe":true},"logging":{},"tasks":7,"extensions":{"x/y":{}}}"#;
-        let found = ServerCapabilities::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
+        let found = ServerCapabilities::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
         assert!(found.tools && !found.tools_list_changed && found.resources_subscribe && found.logging);
         assert!(!found.prompts && !found.completions && !found.tasks && found.has_extension("x/y"));
-        assert_eq!(found.raw.unwrap().get(), text);
+        assert_eq!(found.raw.unwrap().as_str(), text);
     }
 }

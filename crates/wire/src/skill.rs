@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{JsonLimits, View};
-use wharf_json::{JsonDecodeError, RawJson, members};
+use wharf_json::{JsonDecodeError, RawJson, object_members};
 
 /// Name of a skill's main file.
 const ENTRY_FILE: &str = "SKILL.md";
@@ -78,7 +78,7 @@ impl Skill {
 }
 
 impl View for Skill {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         struct Shape<'a> {
             uri: String,
@@ -93,22 +93,22 @@ impl View for Skill {
             description: String,
         }
         let shape: Shape = raw.decode(bounds)?;
-        let frontmatter = raw.part(shape.frontmatter);
+        let frontmatter = raw.slice_part(shape.frontmatter);
         // Reject duplicate keys: two parsers could see two different skills.
-        members(&frontmatter, bounds)?;
+        object_members(&frontmatter, bounds)?;
         let WireFrontMatter { name, description } = frontmatter.decode(bounds)?;
-        check_place(&shape.uri, &name)?;
-        let files = files(&shape.uri, shape.resources)?;
+        check_location(&shape.uri, &name)?;
+        let files = parse_files(&shape.uri, shape.resources)?;
         Ok(Self { uri: shape.uri, name, description, frontmatter, files, raw })
     }
 }
 
 /// Checks that the URI ends in the skill's name and `SKILL.md`.
-fn check_place(uri: &str, name: &str) -> Result<(), JsonDecodeError> {
+fn check_location(uri: &str, name: &str) -> Result<(), JsonDecodeError> {
     if !is_name(name) {
         return Err(malformed("`name` is not a valid skill name"));
     }
-    let segments = segments(uri).ok_or_else(|| malformed("`uri` is not a valid skill URI"))?;
+    let segments = parse_segments(uri).ok_or_else(|| malformed("`uri` is not a valid skill URI"))?;
     match segments.as_slice() {
         [.., directory, file] if file == ENTRY_FILE && uri.ends_with("/SKILL.md") => {
             if directory == name {
@@ -132,7 +132,7 @@ fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-fn files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError> {
+fn parse_files(uri: &str, resources: &RawValue) -> Result<SkillFiles, JsonDecodeError> {
     #[derive(Deserialize)]
     struct WireSkillFile {
         uri: String,
@@ -171,22 +171,22 @@ fn malformed(problem: impl fmt::Display) -> JsonDecodeError {
 
 fn path_below(directory: &str, uri: &str) -> Option<String> {
     let below = uri.strip_prefix(directory).filter(|_| uri.len() <= URI_LIMIT)?;
-    let segments: Option<Vec<String>> = below.split('/').map(segment).collect();
+    let segments: Option<Vec<String>> = below.split('/').map(decode_segment).collect();
     segments.map(|segments| segments.join("/"))
 }
 
 /// Returns the decoded segments after the scheme; the first is in the position of a host.
-fn segments(uri: &str) -> Option<Vec<String>> {
+fn parse_segments(uri: &str) -> Option<Vec<String>> {
     let (scheme, rest) = uri.split_once("://").filter(|_| uri.len() <= URI_LIMIT)?;
     let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     if scheme.is_empty() || !plain {
         return None;
     }
-    rest.split('/').map(segment).collect()
+    rest.split('/').map(decode_segment).collect()
 }
 
 /// Percent-decodes one segment. Rejects traversal, separators and control characters in every encoding.
-fn segment(text: &str) -> Option<String> {
+fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn view(entry: &Value) -> Result<Skill, JsonDecodeError> {
-        Skill::view(RawJson::of(entry).unwrap(), &JsonLimits::default())
+        Skill::from_raw(RawJson::from_value(entry).unwrap(), &JsonLimits::default())
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds", "description": "d" } })).is_err());
         assert!(view(&json!({ "uri": URI, "frontmatter": { "name": "refunds" }, "resources": "dynamic" })).is_err());
         let twice = r#"{"uri":"skill://a/SKILL.md","frontmatter":{"name":"a","description":"x","description":"y"},"resources":"dynamic"}"#;
-        assert!(Skill::view(RawJson::parse(twice).unwrap(), &JsonLimits::default()).is_err());
+        assert!(Skill::from_raw(RawJson::parse(twice).unwrap(), &JsonLimits::default()).is_err());
     }
 
     #[test]

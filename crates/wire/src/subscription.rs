@@ -59,7 +59,7 @@ impl Interest {
 pub struct Acknowledged(pub Interest);
 
 impl View for Acknowledged {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Shape {
@@ -84,7 +84,7 @@ pub fn subscription_id(params: &RawJson) -> Option<RawJson> {
         meta: Option<WireSubscriptionMeta<'a>>,
     }
     let shape: Shape = serde_json::from_slice(params.as_bytes()).ok()?;
-    shape.meta?.id.map(|id| params.part(id))
+    shape.meta?.id.map(|id| params.slice_part(id))
 }
 
 #[cfg(test)]
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn only_requested_kinds_are_serialized() {
         let interest = Interest { tools: true, uris: vec!["a:b".to_owned()], ..Interest::default() };
-        let text = RawJson::of(&interest).unwrap();
-        assert_eq!(text.get(), r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b"]}"#);
-        assert_eq!(RawJson::of(&Interest::default()).unwrap().get(), "{}");
+        let text = RawJson::from_value(&interest).unwrap();
+        assert_eq!(text.as_str(), r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b"]}"#);
+        assert_eq!(RawJson::from_value(&Interest::default()).unwrap().as_str(), "{}");
         let honoured = Interest { tools: true, ..Interest::default() };
         assert_eq!(interest.without(&honoured).uris, ["a:b"]);
         assert!(interest.without(&interest).is_empty());
@@ -112,7 +112,7 @@ mod tests {
             ("[]", None),
         ] {
             let found = subscription_id(&RawJson::parse(text).unwrap());
-            assert_eq!(found.as_ref().map(RawJson::get), id, "{text}");
+            assert_eq!(found.as_ref().map(RawJson::as_str), id, "{text}");
         }
     }
 }

@@ -69,7 +69,7 @@ pub struct Task {
 }
 
 impl View for Task {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -79,13 +79,13 @@ impl View for Task {
         }
         let shape: Shape = raw.decode(bounds)?;
         match shape.task {
-            Some(task) => describe(raw.part(task), bounds),
-            None => describe(raw, bounds),
+            Some(task) => parse_task(raw.slice_part(task), bounds),
+            None => parse_task(raw, bounds),
         }
     }
 }
 
-fn describe(raw: RawJson, bounds: &JsonLimits) -> Result<Task, JsonDecodeError> {
+fn parse_task(raw: RawJson, bounds: &JsonLimits) -> Result<Task, JsonDecodeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Shape<'a> {
@@ -106,8 +106,8 @@ fn describe(raw: RawJson, bounds: &JsonLimits) -> Result<Task, JsonDecodeError> 
     }
     let shape: Shape = raw.decode(bounds)?;
     let millis = |number: f64| Duration::try_from_secs_f64(number / 1000.0).ok();
-    let requests = shape.input_requests.map(|list| input_requests(&raw.part(list), bounds)).transpose()?;
-    let error = shape.error.map(|error| RpcError::view(raw.part(error), bounds)).transpose()?;
+    let requests = shape.input_requests.map(|list| input_requests(&raw.slice_part(list), bounds)).transpose()?;
+    let error = shape.error.map(|error| RpcError::from_raw(raw.slice_part(error), bounds)).transpose()?;
     Ok(Task {
         id: shape.task_id,
         status: shape.status,
@@ -115,7 +115,7 @@ fn describe(raw: RawJson, bounds: &JsonLimits) -> Result<Task, JsonDecodeError> 
         ttl: shape.ttl_ms.and_then(millis),
         poll: shape.poll_interval_ms.and_then(millis),
         requests: requests.unwrap_or_default(),
-        result: shape.result.map(|result| raw.part(result)),
+        result: shape.result.map(|result| raw.slice_part(result)),
         error,
         raw,
     })
@@ -131,16 +131,16 @@ mod tests {
             r#"{"task":{"taskId":"t","status":"working","ttl":60000,"pollInterval":50}}"#,
             r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000,"pollIntervalMs":50}"#,
         ] {
-            let task = Task::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
+            let task = Task::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
             assert_eq!((task.id.as_str(), task.status), ("t", TaskStatus::Working));
             assert_eq!((task.ttl, task.poll), (Some(Duration::from_secs(60)), Some(Duration::from_millis(50))));
         }
         for text in [r#"{"taskId":"t","status":"dreaming"}"#, r#"{"status":"working"}"#] {
-            assert!(Task::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
+            assert!(Task::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
         }
         let odd =
             r#"{"taskId":"t","status":"failed","ttlMs":null,"pollIntervalMs":-5,"error":{"code":3,"message":"m"}}"#;
-        let task = Task::view(RawJson::parse(odd).unwrap(), &JsonLimits::default()).unwrap();
+        let task = Task::from_raw(RawJson::parse(odd).unwrap(), &JsonLimits::default()).unwrap();
         assert_eq!((task.ttl, task.poll, task.error.unwrap().code), (None, None, 3));
     }
 }

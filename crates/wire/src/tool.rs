@@ -63,7 +63,7 @@ impl ToolDefinition {
 }
 
 impl View for ToolDefinition {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
@@ -89,8 +89,8 @@ impl View for ToolDefinition {
             name: shape.name,
             title: shape.title,
             description: shape.description,
-            input_schema: shape.input_schema.map(|schema| raw.part(schema)),
-            output_schema: shape.output_schema.map(|schema| raw.part(schema)),
+            input_schema: shape.input_schema.map(|schema| raw.slice_part(schema)),
+            output_schema: shape.output_schema.map(|schema| raw.slice_part(schema)),
             annotations: shape.annotations.unwrap_or_default(),
             task_support: shape.execution.map(task_support).unwrap_or_default(),
             raw,
@@ -123,13 +123,13 @@ pub struct ToolResult {
 }
 
 impl View for ToolResult {
-    fn view(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
+    fn from_raw(raw: RawJson, bounds: &JsonLimits) -> Result<Self, JsonDecodeError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Shape<'a> {
             #[serde(borrow, default)]
             content: Option<&'a RawValue>,
-            #[serde(borrow, default, deserialize_with = "present")]
+            #[serde(borrow, default, deserialize_with = "deserialize_present")]
             structured_content: Option<&'a RawValue>,
             #[serde(default)]
             is_error: Option<bool>,
@@ -140,9 +140,9 @@ impl View for ToolResult {
             None => Vec::new(),
         };
         Ok(Self {
-            content: blocks.into_iter().map(|block| Content::view(raw.part(block))).collect(),
-            content_raw: shape.content.map(|list| raw.part(list)),
-            structured: shape.structured_content.map(|data| raw.part(data)),
+            content: blocks.into_iter().map(|block| Content::view(raw.slice_part(block))).collect(),
+            content_raw: shape.content.map(|list| raw.slice_part(list)),
+            structured: shape.structured_content.map(|data| raw.slice_part(data)),
             is_error: shape.is_error.unwrap_or(false),
             raw,
         })
@@ -150,7 +150,7 @@ impl View for ToolResult {
 }
 
 /// Distinguishes an explicit `null` from an absent field.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -159,12 +159,12 @@ mod tests {
     use super::*;
 
     fn result(text: &str) -> ToolResult {
-        ToolResult::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+        ToolResult::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]
     fn structured_null_is_not_absence() {
-        assert_eq!(result(r#"{"structuredContent":null}"#).structured.unwrap().get(), "null");
+        assert_eq!(result(r#"{"structuredContent":null}"#).structured.unwrap().as_str(), "null");
         assert!(result("{}").structured.is_none());
         assert!(result(r#"{"isError":true}"#).is_error);
     }
@@ -172,15 +172,15 @@ mod tests {
     #[test]
     fn schemas_keep_their_bytes() {
         let text = r#"{"inputSchema":{ "z":1,"a": 12345678901234567890123 },"name":"t","x-unknown":[ ]}"#;
-        let tool = ToolDefinition::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
-        assert_eq!(tool.input_schema.unwrap().get(), r#"{ "z":1,"a": 12345678901234567890123 }"#);
-        assert_eq!(tool.raw.get(), text);
+        let tool = ToolDefinition::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap();
+        assert_eq!(tool.input_schema.unwrap().as_str(), r#"{ "z":1,"a": 12345678901234567890123 }"#);
+        assert_eq!(tool.raw.as_str(), text);
     }
 
     #[test]
     fn a_tool_without_a_proper_name_is_malformed() {
         for text in ["{}", r#"{"name":""}"#, r#"{"name":7}"#, "7", r#"{"name":"a","annotations":3}"#] {
-            assert!(ToolDefinition::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
+            assert!(ToolDefinition::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).is_err(), "{text}");
         }
     }
 }

@@ -143,7 +143,7 @@ proptest! {
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = scan(&bytes);
         let _ = JsonLimits::default().check(&bytes);
-        let _ = Id::read(&bytes);
+        let _ = Id::parse(&bytes);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::peers;
-use crate::run::{TaskResult, capture, cargo, number, on_path, run, say, target};
+use crate::run::{TaskResult, capture, cargo, on_path, parse_number, run, say, target};
 
 pub use catalog::catalog;
 pub use cli::cli;
@@ -41,14 +41,14 @@ const CALLERS: [usize; 3] = [1, 16, 64];
 pub fn stdio(words: &[&str]) -> TaskResult {
     let plan = ThroughputPlan::parse("stdio", words)?;
     let (binaries, home) = prepare()?;
-    let field = field(&binaries, &home)?;
-    let everybody = [&field[..], &local(&binaries)].concat();
+    let field = stdio_clients(&binaries, &home)?;
+    let everybody = [&field[..], &local_clients(&binaries)].concat();
     let settings = rounds::settings(&[BenchTransport::Stdio]);
     let samples = rounds::measure(&plan, &settings, &everybody, &binaries.join("bench-echo"))?;
-    rounds::keep(&samples, &target().join("bench/stdio.jsonl"))?;
-    let instructions = instructions::count(&field, &binaries.join("bench-echo"));
+    rounds::write_samples(&samples, &target().join("bench/stdio.jsonl"))?;
+    let instructions = instructions::count_instructions(&field, &binaries.join("bench-echo"));
     let page = tables::page(&plan, &field, &samples, &instructions);
-    report_page::put(&page)
+    report_page::write_part(&page)
 }
 
 /// Builds all clients and servers. Returns the folders of our binaries and of the peers.
@@ -97,8 +97,8 @@ impl ThroughputPlan {
         while let Some(word) = words.next() {
             match *word {
                 "--quick" => (plan.rounds, plan.seconds) = (3, 0.25),
-                "--rounds" => plan.rounds = number("--rounds", words.next())?,
-                "--secs" => plan.seconds = number("--secs", words.next())?,
+                "--rounds" => plan.rounds = parse_number("--rounds", words.next())?,
+                "--secs" => plan.seconds = parse_number("--secs", words.next())?,
                 other => return Err(format!("bench {what}: unknown argument {other}").into()),
             }
         }
@@ -151,26 +151,26 @@ impl BenchClient {
         Self { label, program, arguments: arguments.into(), counted: false, server: None }
     }
 
-    fn counted(self) -> Self {
+    fn with_instruction_count(self) -> Self {
         Self { counted: true, ..self }
     }
 }
 
 /// Returns all clients; the limit comes first.
-fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
+fn stdio_clients(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
     let rt = |flavour: &str| ["--rt".into(), flavour.into()];
     let (ours, rmcp) = (binaries.join("bench-wharf"), binaries.join("bench-rmcp"));
-    let mut limit = BenchClient::new("raw pipe, the limit", binaries.join("bench-raw"), []).counted();
+    let mut limit = BenchClient::new("raw pipe, the limit", binaries.join("bench-raw"), []).with_instruction_count();
     let mut field = Vec::new();
     if ours.is_file() {
-        limit.arguments = vec!["--template".into(), template(&ours, "template.json")?.into()];
-        field.push(BenchClient::new(OURS_CURRENT, ours.clone(), rt("current")).counted());
+        limit.arguments = vec!["--template".into(), write_template(&ours, "template.json")?.into()];
+        field.push(BenchClient::new(OURS_CURRENT, ours.clone(), rt("current")).with_instruction_count());
         field.push(BenchClient::new(OURS_MULTI, ours, rt("multi")));
     } else {
         say!("Wharf SKIPPED: {} not found", ours.display());
     }
     field.insert(0, limit);
-    field.push(BenchClient::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).counted());
+    field.push(BenchClient::new("rmcp 3.8, one thread", rmcp.clone(), rt("current")).with_instruction_count());
     field.push(BenchClient::new("rmcp 3.8, two workers", rmcp, rt("multi")));
     field.push(BenchClient::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
     field.push(BenchClient::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
@@ -178,7 +178,7 @@ fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
 }
 
 /// Returns the clients with in-process servers, and the stdio clients they are compared with.
-fn local(binaries: &Path) -> Vec<BenchClient> {
+fn local_clients(binaries: &Path) -> Vec<BenchClient> {
     let (program, ours) = (binaries.join("bench-local"), binaries.join("bench-wharf"));
     let inside =
         LOCAL_CLIENTS.map(|(label, arguments)| BenchClient::new(label, program.clone(), arguments.map(Into::into)));
@@ -190,7 +190,7 @@ fn local(binaries: &Path) -> Vec<BenchClient> {
 }
 
 /// Writes the request template of this client to a file, so that the limit sends the same bytes.
-fn template(ours: &Path, name: &str) -> TaskResult<PathBuf> {
+fn write_template(ours: &Path, name: &str) -> TaskResult<PathBuf> {
     let line = capture(Command::new(ours).arg("--print-template"))?.stdout;
     let folder = target().join("bench");
     fs::create_dir_all(&folder)?;

@@ -30,12 +30,12 @@ const MAX_CONCURRENT: usize = 2;
 pub fn conformance(words: &[&str]) -> TaskResult {
     let plan = ConformancePlan::parse(words)?;
     run(cargo().args(["build", "--package", "wharf-conformance"]))?;
-    let played = play(&plan, &ConformanceSuite::install(&[])?)?;
+    let played = run_scenarios(&plan, &ConformanceSuite::install(&[])?)?;
     if plan.table {
         fs::write(root().join("evidence/conformance.md"), page::page(&played)?)?;
         say!("wrote evidence/conformance.md");
     }
-    let TestCounts { passed, failed } = close(&played);
+    let TestCounts { passed, failed } = summarize(&played);
     println!("{passed} passed, {failed} failed");
     match (failed, passed) {
         (0, 0) => Err("no scenario ran".into()),
@@ -46,9 +46,9 @@ pub fn conformance(words: &[&str]) -> TaskResult {
 
 /// Runs all scenarios as part of `cargo xtask test`. The client must be built already. Every started process gets the
 /// variables of `environment`.
-pub fn everything(environment: &[(&str, &str)]) -> TaskResult<TestCounts> {
-    let played = play(&ConformancePlan::default(), &ConformanceSuite::install(environment)?)?;
-    Ok(close(&played))
+pub fn run_all(environment: &[(&str, &str)]) -> TaskResult<TestCounts> {
+    let played = run_scenarios(&ConformancePlan::default(), &ConformanceSuite::install(environment)?)?;
+    Ok(summarize(&played))
 }
 
 /// The selected scenarios, and the option to write the page.
@@ -86,7 +86,7 @@ impl<'a> ConformancePlan<'a> {
         Ok(plan)
     }
 
-    fn wants(&self, turn: &ScenarioRun) -> bool {
+    fn includes(&self, turn: &ScenarioRun) -> bool {
         self.scenario.is_none_or(|scenario| scenario == turn.scenario)
     }
 }
@@ -105,16 +105,16 @@ struct ScenarioResult {
 }
 
 /// Runs the selected scenarios and prints a line for each. Returns the results in the suite's order.
-fn play(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
+fn run_scenarios(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
     let mut turns = Vec::new();
     for revision in REVISIONS.into_iter().filter(|revision| plan.revision.is_none_or(|wanted| wanted == *revision)) {
         let scenarios = suite.scenarios(revision)?.into_iter();
-        turns.extend(scenarios.map(|scenario| ScenarioRun { revision, scenario }).filter(|turn| plan.wants(turn)));
+        turns.extend(scenarios.map(|scenario| ScenarioRun { revision, scenario }).filter(|turn| plan.includes(turn)));
     }
     let start = Instant::now();
     let (timed, free): (Vec<_>, Vec<_>) = turns.iter().cloned().partition(|turn| turn.scenario == TIMED_SCENARIO);
-    let mut played = side_by_side(free, MAX_CONCURRENT, suite)?;
-    played.extend(side_by_side(timed, 1, suite)?);
+    let mut played = run_concurrently(free, MAX_CONCURRENT, suite)?;
+    played.extend(run_concurrently(timed, 1, suite)?);
     played.sort_by_key(|played| turns.iter().position(|turn| *turn == played.turn));
     say!(
         "{} scenarios in {:.0} s; logs are in {}",
@@ -126,14 +126,18 @@ fn play(plan: &ConformancePlan, suite: &ConformanceSuite) -> TaskResult<Vec<Scen
 }
 
 /// Runs the scenarios, `at_once` at a time.
-fn side_by_side(turns: Vec<ScenarioRun>, at_once: usize, suite: &ConformanceSuite) -> TaskResult<Vec<ScenarioResult>> {
+fn run_concurrently(
+    turns: Vec<ScenarioRun>,
+    at_once: usize,
+    suite: &ConformanceSuite,
+) -> TaskResult<Vec<ScenarioResult>> {
     let queue = Mutex::new(turns.into_iter());
     let next = || queue.lock().ok()?.next();
     let work = || {
         let mut played = Vec::new();
         while let Some(turn) = next() {
             let verdict = suite.run(&turn).map_err(|failure| failure.to_string())?;
-            println!("{}", line(&turn, &verdict));
+            println!("{}", result_line(&turn, &verdict));
             played.push(ScenarioResult { turn, verdict });
         }
         Ok::<_, String>(played)
@@ -149,16 +153,16 @@ fn side_by_side(turns: Vec<ScenarioRun>, at_once: usize, suite: &ConformanceSuit
     Ok(played)
 }
 
-fn line(turn: &ScenarioRun, verdict: &ScenarioVerdict) -> String {
+fn result_line(turn: &ScenarioRun, verdict: &ScenarioVerdict) -> String {
     let mark = if verdict.is_passed() { "ok" } else { "FAIL" };
     format!("{mark:<4} {:<10} {:<36} {verdict}", turn.revision, turn.scenario)
 }
 
 /// Counts the results and reports the failures.
-fn close(played: &[ScenarioResult]) -> TestCounts {
+fn summarize(played: &[ScenarioResult]) -> TestCounts {
     let (passed, failed): (Vec<_>, Vec<_>) = played.iter().partition(|played| played.verdict.is_passed());
     for ScenarioResult { turn, verdict } in &failed {
-        say!("{} at {}:\n{}", turn.scenario, turn.revision, verdict.complaint());
+        say!("{} at {}:\n{}", turn.scenario, turn.revision, verdict.failure_summary());
     }
     TestCounts { passed: passed.len(), failed: failed.len() }
 }
@@ -182,7 +186,7 @@ mod tests {
     fn scenario_filter_applies() {
         let turn = |scenario: &str| ScenarioRun { revision: EXTENSION_SCENARIOS, scenario: scenario.to_owned() };
         let one = ConformancePlan { scenario: Some("initialize"), ..ConformancePlan::default() };
-        assert!(ConformancePlan::default().wants(&turn("initialize")) && one.wants(&turn("initialize")));
-        assert!(!one.wants(&turn("tools_call")) && ConformancePlan::default().wants(&turn("auth/dpop")));
+        assert!(ConformancePlan::default().includes(&turn("initialize")) && one.includes(&turn("initialize")));
+        assert!(!one.includes(&turn("tools_call")) && ConformancePlan::default().includes(&turn("auth/dpop")));
     }
 }

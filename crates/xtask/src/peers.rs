@@ -21,15 +21,15 @@ pub fn install() -> TaskResult<PathBuf> {
     fs::create_dir_all(&home)?;
     copy_scripts(&pins, &home)?;
     let node = NODE_PINS.map(|name| pins.join("node").join(name));
-    when_changed(&home.join("node_modules/.stamp"), &node, || install_node(&node, &home))?;
+    run_if_changed(&home.join("node_modules/.stamp"), &node, || install_node(&node, &home))?;
     for python in PYTHONS {
         let requirements = pins.join("python").join(format!("{python}.txt"));
-        when_changed(&home.join(python).join(".stamp"), std::slice::from_ref(&requirements), || {
+        run_if_changed(&home.join(python).join(".stamp"), std::slice::from_ref(&requirements), || {
             install_python(&requirements, &home.join(python))
         })?;
     }
     let launched = pins.join("launchers.txt");
-    when_changed(&home.join("launchers/.stamp"), std::slice::from_ref(&launched), || fill_caches(&launched, &home))?;
+    run_if_changed(&home.join("launchers/.stamp"), std::slice::from_ref(&launched), || fill_caches(&launched, &home))?;
     say!("peers are in {}", home.display());
     Ok(home)
 }
@@ -71,7 +71,7 @@ pub fn install_command_lines() -> TaskResult<PathBuf> {
     let home = target().join("peers-cli");
     fs::create_dir_all(&home)?;
     let pins = NODE_PINS.map(|name| root().join("crates/peers/cli").join(name));
-    when_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+    run_if_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
     Ok(home.join("node_modules"))
 }
 
@@ -87,7 +87,7 @@ fn copy_scripts(pins: &Path, home: &Path) -> TaskResult {
 }
 
 /// Runs `work` unless the stamp matches the current pins.
-pub fn when_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> TaskResult) -> TaskResult {
+pub fn run_if_changed(stamp: &Path, pins: &[PathBuf], work: impl FnOnce() -> TaskResult) -> TaskResult {
     let wanted = fingerprint(stamp, pins)?;
     if fs::read_to_string(stamp).is_ok_and(|found| found == wanted) {
         return Ok(());

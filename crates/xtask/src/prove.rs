@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::peers;
-use crate::run::{MachineDescription, TaskResult, cargo, number, root, run, say, target};
+use crate::run::{MachineDescription, TaskResult, cargo, parse_number, root, run, say, target};
 
 /// A test binary that can repeat its cases and write its results as a table.
 struct RepeatableTest {
@@ -55,7 +55,7 @@ fn parse<'a>(words: &[&'a str]) -> TaskResult<(&'a str, Option<usize>)> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
-            "--runs" => runs = Some(number("--runs", words.next())?),
+            "--runs" => runs = Some(parse_number("--runs", words.next())?),
             name if name == "all" || REPEATABLE_TESTS.iter().any(|proof| proof.name == name) => which = name,
             other => {
                 return Err(format!(
@@ -80,14 +80,14 @@ fn repeat(proof: &RepeatableTest, runs: usize, tables: &Path, home: &Path) -> Ta
         outcome?;
         return Err(format!("{} wrote no table", proof.name).into());
     }
-    date(&table, proof)?;
+    add_date_note(&table, proof)?;
     outcome
 }
 
 /// Records date and command in a table: a later run may refresh only some tables.
-fn date(table: &Path, proof: &RepeatableTest) -> TaskResult {
+fn add_date_note(table: &Path, proof: &RepeatableTest) -> TaskResult {
     let mut value: Value = serde_json::from_str(&fs::read_to_string(table)?)?;
-    let note = format!("Measured on {} with `cargo xtask prove {}`.", MachineDescription::look().date, proof.name);
+    let note = format!("Measured on {} with `cargo xtask prove {}`.", MachineDescription::detect().date, proof.name);
     if let Some(notes) = value["notes"].as_array_mut() {
         notes.push(note.into());
     }
@@ -95,14 +95,14 @@ fn date(table: &Path, proof: &RepeatableTest) -> TaskResult {
 }
 
 fn page(tables: &Path) -> TaskResult<String> {
-    let here = MachineDescription::look();
+    let here = MachineDescription::detect();
     let mut page = format!(
         "# Reliability\n\n\
          Faults injected into Wharf, the number of runs and the results. Linux {}, {} cores. Each table states its date \
          and its command.\n",
         here.kernel, here.cores,
     );
-    for path in in_order(tables)? {
+    for path in sorted_tables(tables)? {
         let text = fs::read_to_string(&path)?;
         let table = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         page.push_str(&section(&table));
@@ -110,7 +110,7 @@ fn page(tables: &Path) -> TaskResult<String> {
     Ok(page)
 }
 
-fn in_order(tables: &Path) -> TaskResult<Vec<PathBuf>> {
+fn sorted_tables(tables: &Path) -> TaskResult<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(tables)? {
         paths.push(entry?.path());

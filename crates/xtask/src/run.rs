@@ -34,20 +34,20 @@ pub fn cargo() -> Command {
 
 /// Runs a command to its end, with inherited output and no input.
 pub fn run(command: &mut Command) -> TaskResult {
-    say!("{}", shown(command));
-    let status = command.stdin(Stdio::null()).status().map_err(|error| not_started(command, error))?;
-    if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", shown(command)).into()) }
+    say!("{}", command_line(command));
+    let status = command.stdin(Stdio::null()).status().map_err(|error| start_error(command, error))?;
+    if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", command_line(command)).into()) }
 }
 
 /// Runs a command silently. Returns its output, or an error with its stderr.
 pub fn capture(command: &mut Command) -> TaskResult<CapturedOutput> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, error))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|error| start_error(command, error))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() {
         return Ok(CapturedOutput { stdout, stderr });
     }
-    Err(format!("{} failed: {}\n{}", shown(command), output.status, stderr.trim_end()).into())
+    Err(format!("{} failed: {}\n{}", command_line(command), output.status, stderr.trim_end()).into())
 }
 
 pub struct CapturedOutput {
@@ -62,19 +62,19 @@ pub fn on_path(program: &str) -> bool {
 }
 
 /// Formats a command as typed in a shell.
-pub fn shown(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
     let words = std::iter::once(name).chain(command.get_args()).map(OsStr::to_string_lossy);
     words.collect::<Vec<_>>().join(" ")
 }
 
-pub fn not_started(command: &Command, error: std::io::Error) -> String {
+pub fn start_error(command: &Command, error: std::io::Error) -> String {
     format!("cannot start {}: {error}", command.get_program().to_string_lossy())
 }
 
 /// Parses the number after a flag.
-pub fn number<T: std::str::FromStr>(flag: &str, value: Option<&&str>) -> TaskResult<T> {
+pub fn parse_number<T: std::str::FromStr>(flag: &str, value: Option<&&str>) -> TaskResult<T> {
     let value = value.ok_or_else(|| format!("{flag} needs a number"))?;
     value.parse().map_err(|_| format!("{flag} needs a number, not {value}").into())
 }
@@ -88,7 +88,7 @@ pub struct MachineDescription {
 }
 
 impl MachineDescription {
-    pub fn look() -> Self {
+    pub fn detect() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let processors = read("/proc/cpuinfo");
         let model = processors.lines().find(|line| line.starts_with("model name"));

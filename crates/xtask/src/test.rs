@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::run::{TaskResult, cargo, not_started, run, say, shown};
+use crate::run::{TaskResult, cargo, command_line, run, say, start_error};
 use crate::{conformance, peers};
 
 const RUN_MARKER: &str = "WHARF_TEST_RUN";
@@ -22,18 +22,18 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 pub fn test() -> TaskResult {
     let home = peers::install()?;
-    let name = run_name();
+    let name = new_run_id();
     let mut build = cargo();
     build.args(["build", "--workspace", "--all-targets"]).env("WHARF_PEERS", &home);
     run(build.env(RUN_MARKER, &name))?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]).env("WHARF_PEERS", &home);
     let mut tally = run_counting(tests.env(RUN_MARKER, &name))?;
-    tally += conformance::everything(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
+    tally += conformance::run_all(&[(RUN_MARKER, &name)]).unwrap_or_else(|failure| {
         say!("the conformance suite: {failure}");
         TestCounts { passed: 0, failed: 1 }
     });
-    let leftovers = leftovers(&name);
+    let leftovers = leftover_processes(&name);
     for leftover in &leftovers {
         say!("left running: {leftover}");
     }
@@ -46,7 +46,7 @@ pub fn test() -> TaskResult {
     }
 }
 
-fn run_name() -> String {
+fn new_run_id() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
@@ -66,9 +66,9 @@ impl AddAssign for TestCounts {
 
 /// Runs the tests with output passed through, and sums their counts.
 fn run_counting(command: &mut Command) -> TaskResult<TestCounts> {
-    say!("{}", shown(command));
+    say!("{}", command_line(command));
     let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, error))?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| start_error(command, error))?;
     let mut tally = TestCounts::default();
     if let Some(output) = child.stdout.take() {
         pass_through(BufReader::new(output), &mut tally)?;
@@ -76,7 +76,7 @@ fn run_counting(command: &mut Command) -> TaskResult<TestCounts> {
     let status = child.wait()?;
     if !status.success() && tally.failed == 0 {
         // A build failed, or a test binary died before its summary.
-        say!("{} exited with {status}", shown(command));
+        say!("{} exited with {status}", command_line(command));
         tally.failed = 1;
     }
     Ok(tally)
@@ -88,7 +88,7 @@ fn pass_through(mut output: impl BufRead, tally: &mut TestCounts) -> TaskResult 
     while output.read_until(b'\n', &mut line)? > 0 {
         stdout.write_all(&line)?;
         stdout.flush()?;
-        if let Some(counted) = count(&String::from_utf8_lossy(&line)) {
+        if let Some(counted) = parse_counts(&String::from_utf8_lossy(&line)) {
             *tally += counted;
         }
         line.clear();
@@ -98,12 +98,12 @@ fn pass_through(mut output: impl BufRead, tally: &mut TestCounts) -> TaskResult 
 
 /// Parses a closing line: the standard harness's, or the plain `3 passed, 0 failed`, with an optional `name: ` before
 /// and `, 1 skipped` after.
-fn count(line: &str) -> Option<TestCounts> {
+fn parse_counts(line: &str) -> Option<TestCounts> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("test result: ") {
         let (_verdict, counts) = rest.split_once(". ")?;
         let mut counts = counts.split("; ");
-        return tally(counts.next()?, counts.next()?);
+        return test_counts(counts.next()?, counts.next()?);
     }
     let counts = match line.split_once(": ") {
         Some((word, counts)) if !word.contains(' ') => counts,
@@ -111,11 +111,11 @@ fn count(line: &str) -> Option<TestCounts> {
         None => line,
     };
     let mut counts = counts.split(", ");
-    let counted = tally(counts.next()?, counts.next()?);
+    let counted = test_counts(counts.next()?, counts.next()?);
     counts.all(|rest| rest.ends_with(" skipped")).then_some(counted)?
 }
 
-fn tally(passed: &str, failed: &str) -> Option<TestCounts> {
+fn test_counts(passed: &str, failed: &str) -> Option<TestCounts> {
     Some(TestCounts {
         passed: passed.strip_suffix(" passed")?.parse().ok()?,
         failed: failed.strip_suffix(" failed")?.parse().ok()?,
@@ -123,11 +123,11 @@ fn tally(passed: &str, failed: &str) -> Option<TestCounts> {
 }
 
 /// Returns the processes that still have the run's marker after the grace period, as `pid command`.
-fn leftovers(name: &str) -> Vec<String> {
+fn leftover_processes(name: &str) -> Vec<String> {
     let wanted = format!("{RUN_MARKER}={name}");
     let end = Instant::now() + EXIT_GRACE;
     loop {
-        let found = carriers(wanted.as_bytes());
+        let found = processes_with_marker(wanted.as_bytes());
         if found.is_empty() || Instant::now() >= end {
             return found;
         }
@@ -135,7 +135,7 @@ fn leftovers(name: &str) -> Vec<String> {
     }
 }
 
-fn carriers(wanted: &[u8]) -> Vec<String> {
+fn processes_with_marker(wanted: &[u8]) -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter(|process| {
@@ -171,7 +171,7 @@ mod tests {
             ("test two ... ok", None),
             ("", None),
         ] {
-            assert_eq!(count(line), expected, "{line}");
+            assert_eq!(parse_counts(line), expected, "{line}");
         }
     }
 
@@ -183,11 +183,11 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(10);
         let mut found = Vec::new();
         while found.is_empty() && Instant::now() < end {
-            found = carriers(wanted.as_bytes());
+            found = processes_with_marker(wanted.as_bytes());
         }
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(found, [format!("{} sleep 60", child.id())]);
-        assert!(carriers(wanted.as_bytes()).is_empty());
+        assert!(processes_with_marker(wanted.as_bytes()).is_empty());
     }
 }

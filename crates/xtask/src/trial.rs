@@ -15,7 +15,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::peers;
-use crate::run::{TaskResult, cargo, not_started, run, say, target};
+use crate::run::{TaskResult, cargo, run, say, start_error, target};
 use tasks::{TrialTask, tasks};
 
 pub const FORMATS: [&str; 3] = ["anthropic", "chat", "responses"];
@@ -50,12 +50,12 @@ pub fn trial(words: &[&str]) -> TaskResult {
     let peers = peers::install()?;
     run(cargo().args(["build", "--package", "wharf-cli", "--bin", "wharf"]))?;
     let place = TrialEnvironment { root: target().join("trial"), url: (*url).to_owned() };
-    place.make(&peers)?;
+    place.create(&peers)?;
     let mut tries = Vec::new();
     for format in FORMATS {
         for task in tasks(&place.project()) {
-            place.make_project()?;
-            let went = place.go(format, &task)?;
+            place.create_project()?;
+            let went = place.run_task(format, &task)?;
             say!("{format}: {} {}: {}", if went.right { "right" } else { "WRONG" }, went.ending, went.task);
             tries.push(went);
         }
@@ -81,7 +81,7 @@ impl TrialEnvironment {
         self.root.join("home")
     }
 
-    fn make(&self, peers: &Path) -> TaskResult {
+    fn create(&self, peers: &Path) -> TaskResult {
         let _ = fs::remove_dir_all(&self.root);
         let folder = self.home().join(".config/wharf");
         fs::create_dir_all(&folder)?;
@@ -94,7 +94,7 @@ impl TrialEnvironment {
     }
 
     /// Creates the project in its initial state.
-    fn make_project(&self) -> TaskResult {
+    fn create_project(&self) -> TaskResult {
         let (project, repository) = (self.project(), self.project().join("chart"));
         let _ = fs::remove_dir_all(&project);
         fs::create_dir_all(&repository)?;
@@ -104,14 +104,14 @@ impl TrialEnvironment {
             let mut git = Command::new("git");
             git.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]).args(words);
             git.current_dir(&repository).env("HOME", self.home()).env("GIT_CONFIG_NOSYSTEM", "1");
-            if !git.status().map_err(|error| not_started(&git, error))?.success() {
+            if !git.status().map_err(|error| start_error(&git, error))?.success() {
                 return Err(format!("git {words:?} failed").into());
             }
         }
         Ok(())
     }
 
-    fn go(&self, format: &'static str, task: &TrialTask) -> TaskResult<TrialResult> {
+    fn run_task(&self, format: &'static str, task: &TrialTask) -> TaskResult<TrialResult> {
         let mut command = Command::new(target().join("debug/wharf"));
         command.args(["run", "--json", "--dangerously-skip-permissions", "--max-requests", MAX_REQUESTS]);
         command.args(["--model", &format!("local-{format}/local"), &task.words]);
@@ -119,7 +119,7 @@ impl TrialEnvironment {
         command.current_dir(self.project());
         let begun = Instant::now();
         // A failing task has its own exit code and is reported like the others.
-        let output = command.output().map_err(|error| not_started(&command, error))?;
+        let output = command.output().map_err(|error| start_error(&command, error))?;
         let events: Vec<Value> = String::from_utf8_lossy(&output.stdout)
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -127,11 +127,12 @@ impl TrialEnvironment {
         let Some(ended) = events.iter().find(|event| event["event"] == "ended") else {
             return Err(format!("no `ended` event: {}", String::from_utf8_lossy(&output.stderr)).into());
         };
-        let calls: Vec<TrialCall> = events.iter().filter(|event| event["event"] == "tool_begun").map(call).collect();
+        let calls: Vec<TrialCall> =
+            events.iter().filter(|event| event["event"] == "tool_begun").map(parse_call).collect();
         Ok(TrialResult {
             format,
             task: task.words.clone(),
-            right: calls.iter().any(|call| task.needs(call)),
+            right: calls.iter().any(|call| task.is_solved_by(call)),
             calls,
             answer: text(&ended["text"]),
             ending: ending(ended),
@@ -154,7 +155,7 @@ fn ending(ended: &Value) -> String {
     }
 }
 
-fn call(event: &Value) -> TrialCall {
+fn parse_call(event: &Value) -> TrialCall {
     let tool = if event["name"].is_string() { &event["name"] } else { &event["tool"] };
     TrialCall { server: text(&event["server"]), tool: text(tool), arguments: event["arguments"].clone() }
 }

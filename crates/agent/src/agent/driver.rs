@@ -40,7 +40,7 @@ enum AgentDriverEvent {
 
 impl AgentDriver {
     pub fn new(agent: Agent, events: mpsc::Sender<RunEvent>, cancelled: Arc<Notify>) -> Self {
-        let team = RunBudget::new(agent.requests_left());
+        let team = RunBudget::new(agent.request_budget());
         let calls = CallQueue::new(agent.clone(), events.downgrade(), team.clone());
         let (answering, began, offering) = Default::default();
         Self { agent, events, cancelled, team, is_gathering: false, answering, calls, began, offering }
@@ -49,7 +49,7 @@ impl AgentDriver {
     /// Runs to the end. Dropping the future closes the connection to the model and cancels all calls.
     pub async fn run(mut self, conversation: Conversation, said: Vec<TurnBlock>) -> Conversation {
         let max_tokens = self.agent.model.provider().max_tokens;
-        let (mut machine, mut effects) = RunMachine::begin(conversation, said, self.agent.limits, max_tokens);
+        let (mut machine, mut effects) = RunMachine::start(conversation, said, self.agent.limits, max_tokens);
         loop {
             for effect in effects {
                 self.perform(effect, &machine).await;
@@ -57,56 +57,56 @@ impl AgentDriver {
             if machine.is_over() {
                 return Arc::unwrap_or_clone(machine.into_conversation());
             }
-            effects = match self.next().await {
+            effects = match self.next_event().await {
                 AgentDriverEvent::Cancelled => machine.step(RunInput::Cancelled),
                 AgentDriverEvent::Gathered => {
-                    let gathered = self.gather(&machine).await;
+                    let gathered = self.gather_request(&machine).await;
                     machine.step(gathered)
                 }
-                AgentDriverEvent::Said(said) => machine.step(self.heard(said)),
+                AgentDriverEvent::Said(said) => machine.step(self.on_stream_item(said)),
                 AgentDriverEvent::CallEnded(event) => {
-                    self.tell_delegated().await;
+                    self.report_delegated_usage().await;
                     machine.step(event)
                 }
             };
         }
     }
 
-    async fn next(&mut self) -> AgentDriverEvent {
+    async fn next_event(&mut self) -> AgentDriverEvent {
         tokio::select! {
             biased;
             () = self.cancelled.notified() => AgentDriverEvent::Cancelled,
             () = std::future::ready(()), if self.is_gathering => AgentDriverEvent::Gathered,
-            said = next_said(&mut self.answering) => AgentDriverEvent::Said(said),
-            (id, report) = self.calls.next() => AgentDriverEvent::CallEnded(RunInput::CallEnded { id, report }),
+            said = next_stream_item(&mut self.answering) => AgentDriverEvent::Said(said),
+            (id, report) = self.calls.next_finished() => AgentDriverEvent::CallEnded(RunInput::CallEnded { id, report }),
         }
     }
 
     async fn perform(&mut self, effect: RunEffect, machine: &RunMachine) {
         match effect {
             RunEffect::Gather => self.is_gathering = true,
-            RunEffect::Ask => self.ask(machine).await,
+            RunEffect::Ask => self.send_request(machine).await,
             RunEffect::HangUp => self.answering = None,
             RunEffect::Call { id, tool, arguments } => self.calls.add(QueuedCall { id, tool, arguments }),
-            RunEffect::Withdraw => self.withdraw().await,
-            RunEffect::Tell(event) => self.tell(event).await,
+            RunEffect::Withdraw => self.cancel_calls().await,
+            RunEffect::Tell(event) => self.send_event(event).await,
         }
     }
 
     /// Takes a request from the budget and collects the notes and tools for it.
-    async fn gather(&mut self, machine: &RunMachine) -> RunInput {
+    async fn gather_request(&mut self, machine: &RunMachine) -> RunInput {
         self.is_gathering = false;
         if !self.team.take_request() {
             return RunInput::OutOfRequests;
         }
-        let offering = self.offer().await;
-        let notes = if machine.takes_notes() { self.agent.notes() } else { Vec::new() };
+        let offering = self.current_offer().await;
+        let notes = if machine.takes_notes() { self.agent.take_notes() } else { Vec::new() };
         RunInput::Gathered(RequestInputs { notes, offering })
     }
 
     /// Returns the tools to offer. Rebuilds the offer only if the registry has changed, on a blocking thread, because
     /// indexing many tools takes time.
-    async fn offer(&mut self) -> Arc<ToolOffer> {
+    async fn current_offer(&mut self) -> Arc<ToolOffer> {
         let snapshot = self.agent.registry.snapshot();
         if let Some((version, offering)) = &self.offering
             && *version == snapshot.version()
@@ -116,7 +116,8 @@ impl AgentDriver {
         let most_tokens = self.agent.limits.context / 100 * u64::from(self.agent.limits.tool_share);
         let (agent, version) = (self.agent.clone(), snapshot.version());
         let format = agent.model.provider().format;
-        let make = move || Arc::new(ToolOffer::of(&snapshot, format, most_tokens, |name| agent.wants(name)));
+        let make =
+            move || Arc::new(ToolOffer::from_snapshot(&snapshot, format, most_tokens, |name| agent.may_call(name)));
         let offering = match tokio::task::spawn_blocking(make).await {
             Ok(offering) => offering,
             Err(lost) => match lost.try_into_panic() {
@@ -129,43 +130,43 @@ impl AgentDriver {
         offering
     }
 
-    async fn ask(&mut self, machine: &RunMachine) {
+    async fn send_request(&mut self, machine: &RunMachine) {
         let offering = match &self.offering {
             Some((_, offering)) => offering.clone(),
-            None => self.offer().await,
+            None => self.current_offer().await,
         };
-        self.answering = Some(ResponseInFlight::new(&self.agent, machine.conversation().clone(), offering));
+        self.answering = Some(ResponseInFlight::prepare(&self.agent, machine.conversation().clone(), offering));
     }
 
     /// Converts a stream item to an event. Drops the stream after its last item.
-    fn heard(&mut self, said: Result<ModelEvent, ModelError>) -> RunInput {
+    fn on_stream_item(&mut self, said: Result<ModelEvent, ModelError>) -> RunInput {
         if matches!(said, Err(_) | Ok(ModelEvent::Done { .. })) {
             self.answering = None;
         }
         said.map_or_else(RunInput::Failed, RunInput::Model)
     }
 
-    async fn withdraw(&mut self) {
-        self.calls.withdraw().await;
-        self.tell_delegated().await;
+    async fn cancel_calls(&mut self) {
+        self.calls.cancel_all().await;
+        self.report_delegated_usage().await;
     }
 
-    async fn tell_delegated(&mut self) {
-        if let Some(ModelUsage { requests, input, output, cached }) = self.team.take_spent() {
-            self.tell(RunEvent::Delegated { requests, input, output, cached }).await;
+    async fn report_delegated_usage(&mut self) {
+        if let Some(ModelUsage { requests, input, output, cached }) = self.team.take_usage() {
+            self.send_event(RunEvent::Delegated { requests, input, output, cached }).await;
         }
     }
 
     /// Sends an event to the observer and waits while the channel is full. Backpressure reaches the model, not the
     /// servers.
-    async fn tell(&mut self, event: RunEvent) {
-        let event = self.timed(event);
+    async fn send_event(&mut self, event: RunEvent) {
+        let event = self.add_duration(event);
         // The observer may be gone.
         let _ = self.events.send(event).await;
     }
 
     /// Adds the duration to a call report, because the machine has no clock.
-    fn timed(&mut self, mut event: RunEvent) -> RunEvent {
+    fn add_duration(&mut self, mut event: RunEvent) -> RunEvent {
         match &mut event {
             RunEvent::CallBegun { id, .. } => {
                 self.began.insert(id.clone(), Instant::now());
@@ -180,7 +181,7 @@ impl AgentDriver {
 }
 
 /// Returns the next item of the response stream. Waits forever if no request is in flight.
-async fn next_said(answering: &mut Option<ResponseInFlight>) -> Result<ModelEvent, ModelError> {
+async fn next_stream_item(answering: &mut Option<ResponseInFlight>) -> Result<ModelEvent, ModelError> {
     match answering {
         Some(answering) => answering.next().await,
         None => std::future::pending().await,

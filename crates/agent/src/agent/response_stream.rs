@@ -31,7 +31,7 @@ enum ConnectEvent {
 
 impl ResponseInFlight {
     /// Prepares a request. It is sent on the first call of [`Answering::next`].
-    pub fn new(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<ToolOffer>) -> Self {
+    pub fn prepare(agent: &Agent, conversation: Arc<Conversation>, offering: Arc<ToolOffer>) -> Self {
         let (model, effort) = (agent.model.clone(), agent.effort);
         let (sender, waits) = mpsc::unbounded_channel();
         let stream = Box::pin(async move {
@@ -39,7 +39,7 @@ impl ResponseInFlight {
             let request =
                 CompletionRequest { conversation: &conversation, tools, tool_choice: ToolChoice::Auto, effort };
             // The receiver may be gone.
-            model.stream_telling(request, |wait| drop(sender.send(wait))).await.map(Box::new)
+            model.stream_with_retry_events(request, |wait| drop(sender.send(wait))).await.map(Box::new)
         });
         Self::Opening(ConnectingResponse { stream, waits })
     }

@@ -44,16 +44,16 @@ impl RunBudget {
     }
 
     /// Returns the state of the run that made the current call, or `None` outside a run.
-    pub fn of_this_call() -> Option<Arc<Self>> {
+    pub fn current() -> Option<Arc<Self>> {
         CURRENT_RUN.try_with(Arc::clone).ok()
     }
 
     /// Runs a call with this state as its task-local.
-    pub async fn calling<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
+    pub async fn scope<T>(self: Arc<Self>, call: impl Future<Output = T>) -> T {
         CURRENT_RUN.scope(self, call).await
     }
 
-    pub fn left(&self) -> Arc<AtomicU32> {
+    pub fn requests_left(&self) -> Arc<AtomicU32> {
         self.left.clone()
     }
 
@@ -63,7 +63,7 @@ impl RunBudget {
     }
 
     /// Adds to the usage of the sub-agents.
-    pub fn spend(&self, more: ModelUsage) {
+    pub fn add_usage(&self, more: ModelUsage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.requests = spent.requests.saturating_add(more.requests);
         spent.input = spent.input.saturating_add(more.input);
@@ -72,18 +72,18 @@ impl RunBudget {
     }
 
     /// Returns the usage since the previous call, or `None` if there is none.
-    pub fn take_spent(&self) -> Option<ModelUsage> {
+    pub fn take_usage(&self) -> Option<ModelUsage> {
         let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
         (spent != ModelUsage::default()).then_some(spent)
     }
 
     /// Registers a sub-agent.
-    pub fn join(&self) -> SubAgentHandle {
+    pub fn register_sub_agent(&self) -> SubAgentHandle {
         SubAgentHandle { dismissed: self.dismissed.subscribe(), is_told: false }
     }
 
     /// Signals all sub-agents to stop and waits until all of them have cancelled their calls and ended.
-    pub async fn dismiss(&self) {
+    pub async fn shut_down(&self) {
         self.dismissed.send_replace(true);
         self.dismissed.closed().await;
     }
@@ -91,7 +91,7 @@ impl RunBudget {
 
 impl SubAgentHandle {
     /// Waits for the shutdown signal, which is reported once. Cancel-safe.
-    pub async fn dismissed(&mut self) {
+    pub async fn wait_for_shutdown(&mut self) {
         if self.is_told {
             return std::future::pending().await;
         }

@@ -21,7 +21,7 @@ use wharf_tools::{
 use super::*;
 use crate::conversation::{ConversationTurn, ResultBlock};
 use crate::provider::{ApiFormat, ModelProvider};
-use crate::repair::flaw;
+use crate::repair::find_defect;
 use crate::run::RunEnding;
 
 const FORMATS: [ApiFormat; 3] = [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses];
@@ -56,15 +56,15 @@ impl AgentFixture {
         Self { modeld: Modeld::start(script).unwrap(), registry }
     }
 
-    fn of(turns: impl IntoIterator<Item = Answer>) -> Self {
-        Self::new(Script::of(turns))
+    fn with_responses(turns: impl IntoIterator<Item = Answer>) -> Self {
+        Self::new(Script::from_turns(turns))
     }
 
     fn tool<T>(&self, name: &str, act: impl Fn(ToolInvocation) -> T + Send + Sync + 'static)
     where
         T: Future<Output = ToolCallResult> + Send + 'static,
     {
-        let schema = RawJson::known(r#"{"type":"object"}"#);
+        let schema = RawJson::new_unchecked(r#"{"type":"object"}"#);
         let description = Arc::new(ToolDescription::new(name, "A tool.", schema));
         let act = move |call| -> BoxFuture<'static, ToolCallResult> { Box::pin(act(call)) };
         self.registry.register(Arc::new(ClosureTool { description, act }));
@@ -73,8 +73,8 @@ impl AgentFixture {
     /// Registers a tool that returns its text argument.
     fn echo(&self) {
         self.tool("echo", async |call| {
-            let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
-            Ok(ToolOutcome::text_of(arguments["text"].as_str().unwrap_or_default()))
+            let arguments: Value = serde_json::from_str(call.arguments.as_str()).unwrap();
+            Ok(ToolOutcome::from_text(arguments["text"].as_str().unwrap_or_default()))
         });
     }
 
@@ -82,7 +82,7 @@ impl AgentFixture {
         let base_url = Url::parse(&self.modeld.url()).unwrap();
         let (key, model) = (Some(Secret::new("k-1")), "small".to_owned());
         let provider = ModelProvider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
-        Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+        Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
     }
 
     async fn agent(&self, format: ApiFormat) -> Agent {
@@ -94,34 +94,34 @@ impl AgentFixture {
     }
 
     /// Runs to the end and returns the events and the conversation.
-    async fn play(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
-        let mut run = agent.start(conversation, vec![TurnBlock::Text(said.into())]);
-        let events = to_the_end(&mut run).await;
+    async fn run_to_end(&self, agent: &Agent, conversation: Conversation, said: &str) -> (Vec<RunEvent>, Conversation) {
+        let mut run = agent.start_run(conversation, vec![TurnBlock::Text(said.into())]);
+        let events = collect_events(&mut run).await;
         let conversation = run.finish().await;
-        assert_eq!(flaw(&conversation), None);
+        assert_eq!(find_defect(&conversation), None);
         (events, conversation)
     }
 
     /// Checks that the API fixture accepts a continuation of the conversation.
-    async fn goes_on(&self, agent: &Agent, conversation: Conversation) {
+    async fn check_continuation(&self, agent: &Agent, conversation: Conversation) {
         let refused = self.modeld.refusals().len();
-        self.modeld.then(Answer::text("still here"));
-        let (events, conversation) = self.play(agent, conversation, "go on").await;
-        assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", self.modeld.refusals());
+        self.modeld.push_answer(Answer::text("still here"));
+        let (events, conversation) = self.run_to_end(agent, conversation, "go on").await;
+        assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", self.modeld.refusals());
         assert_eq!(self.modeld.refusals().len(), refused);
         assert_eq!(last_words(&conversation), "still here");
     }
 }
 
-async fn to_the_end(run: &mut AgentRun) -> Vec<RunEvent> {
+async fn collect_events(run: &mut AgentRun) -> Vec<RunEvent> {
     let mut events = Vec::new();
-    while let Some(event) = run.next().await {
+    while let Some(event) = run.next_event().await {
         events.push(event);
     }
     events
 }
 
-fn ending(events: &[RunEvent]) -> Option<&RunEnding> {
+fn run_ending(events: &[RunEvent]) -> Option<&RunEnding> {
     match events.last() {
         Some(RunEvent::Ended(ending)) => Some(ending),
         _ => None,
@@ -149,9 +149,9 @@ fn results(conversation: &Conversation) -> Vec<String> {
 }
 
 /// A response with reasoning and parallel `echo` calls of these texts.
-fn echoing(texts: &[&str]) -> Answer {
-    let thinking = Answer::default().and(Say::Thinking("let me see".into()));
-    texts.iter().fold(thinking, |answer, text| answer.and(Say::call("echo", json!({ "text": text }))))
+fn echo_response(texts: &[&str]) -> Answer {
+    let thinking = Answer::default().with_block(Say::Thinking("let me see".into()));
+    texts.iter().fold(thinking, |answer, text| answer.with_block(Say::call("echo", json!({ "text": text }))))
 }
 
 /// A counter that tasks can wait on.
@@ -167,11 +167,11 @@ impl WaitableCounter {
         self.0.add_permits(1);
     }
 
-    fn so_far(&self) -> usize {
+    fn value(&self) -> usize {
         self.0.available_permits()
     }
 
-    async fn reached(&self, number: u32) {
+    async fn wait_for(&self, number: u32) {
         let _permits = self.0.acquire_many(number).await.unwrap();
     }
 }

@@ -9,15 +9,15 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_json::{JsonLimits, RawJson, members};
+use wharf_json::{JsonLimits, RawJson, object_members};
 use wharf_spec::EscapedText;
 
 use super::api_error::UnredactedError;
 use super::call_arguments;
-use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, copy_raw, decode_json};
 use crate::conversation::TurnBlock;
 
-pub(super) use request::body;
+pub(super) use request::encode_request;
 
 /// Decodes the events of one response.
 pub(super) struct AnthropicDecoder {
@@ -122,14 +122,14 @@ impl AnthropicDecoder {
         Self { source, drafts: BTreeMap::new(), usage: AnthropicUsage::default(), stop: None }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
-        let BlockStart { index, content_block } = read(data)?;
-        let (draft, event) = begun(index, content_block)?;
+    fn start_block(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
+        let BlockStart { index, content_block } = decode_json(data)?;
+        let (draft, event) = new_draft(index, content_block)?;
         self.drafts.insert(index, draft);
         Ok(event.into_iter().collect())
     }
 
-    fn extend(&mut self, BlockDelta { index, delta }: BlockDelta) -> Option<ModelEvent> {
+    fn extend_block(&mut self, BlockDelta { index, delta }: BlockDelta) -> Option<ModelEvent> {
         let text = |member: &str| delta.get(member).and_then(Value::as_str);
         match (self.drafts.get_mut(&index)?, text("type")?) {
             (BlockDraft::Text(all), "text_delta") => {
@@ -156,17 +156,17 @@ impl AnthropicDecoder {
         }
     }
 
-    fn finish(&self, draft: BlockDraft) -> Option<ModelEvent> {
+    fn finish_block(&self, draft: BlockDraft) -> Option<ModelEvent> {
         let provider = self.source.clone();
         let block = match draft {
             BlockDraft::Text(text) if text.is_empty() => return None,
             BlockDraft::Text(text) => TurnBlock::Text(text),
             BlockDraft::Thinking { text, signature } => {
                 let thought = ThinkingBlock { r#type: "thinking", thinking: &text, signature: signature.as_deref() };
-                TurnBlock::Thinking { provider, raw: RawJson::of(&thought).ok()? }
+                TurnBlock::Thinking { provider, raw: RawJson::from_value(&thought).ok()? }
             }
             BlockDraft::Call { id, name, given, written } => {
-                call_arguments::call(id, name, if written.is_empty() { &given } else { &written })
+                call_arguments::call_block(id, name, if written.is_empty() { &given } else { &written })
             }
             BlockDraft::Carried { raw, is_thinking: true, .. } => TurnBlock::Thinking { provider, raw },
             BlockDraft::Carried { raw, written, .. } => {
@@ -177,33 +177,37 @@ impl AnthropicDecoder {
     }
 
     /// Returns the final events. Blocks without a stop event are complete at the end of the response.
-    fn end(&mut self) -> Vec<ModelEvent> {
+    fn finish_response(&mut self) -> Vec<ModelEvent> {
         let drafts = std::mem::take(&mut self.drafts);
-        let mut events: Vec<ModelEvent> = drafts.into_values().filter_map(|draft| self.finish(draft)).collect();
-        events.push(self.usage.counted().event());
-        events.push(ModelEvent::Done { stop: stop(self.stop.as_deref()) });
+        let mut events: Vec<ModelEvent> = drafts.into_values().filter_map(|draft| self.finish_block(draft)).collect();
+        events.push(self.usage.total().to_event());
+        events.push(ModelEvent::Done { stop: stop_reason(self.stop.as_deref()) });
         events
     }
 }
 
 impl ResponseDecoder for AnthropicDecoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
-        let AnthropicEventType { r#type: kind } = read(data)?;
+    fn decode_event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
+        let AnthropicEventType { r#type: kind } = decode_json(data)?;
         match kind.as_str() {
-            "message_start" => self.usage.update(read::<MessageStart>(data)?.message.usage),
-            "content_block_start" => return self.begin(data),
-            "content_block_delta" => return Ok(self.extend(read(data)?).into_iter().collect()),
+            "message_start" => self.usage.update(decode_json::<MessageStart>(data)?.message.usage),
+            "content_block_start" => return self.start_block(data),
+            "content_block_delta" => return Ok(self.extend_block(decode_json(data)?).into_iter().collect()),
             "content_block_stop" => {
-                let draft = self.drafts.remove(&read::<BlockStop>(data)?.index);
-                return Ok(draft.and_then(|draft| self.finish(draft)).into_iter().collect());
+                let draft = self.drafts.remove(&decode_json::<BlockStop>(data)?.index);
+                return Ok(draft.and_then(|draft| self.finish_block(draft)).into_iter().collect());
             }
             "message_delta" => {
-                let MessageDelta { delta, usage } = read(data)?;
+                let MessageDelta { delta, usage } = decode_json(data)?;
                 self.usage.update(usage);
                 self.stop = delta.stop_reason.or(self.stop.take());
             }
-            "message_stop" => return Ok(self.end()),
-            "error" => return Err(ResponseFailure::Failed(UnredactedError::of(&read::<ErrorEvent>(data)?.error))),
+            "message_stop" => return Ok(self.finish_response()),
+            "error" => {
+                return Err(ResponseFailure::Failed(UnredactedError::from_json(
+                    &decode_json::<ErrorEvent>(data)?.error,
+                )));
+            }
             // Ignores pings and unknown events.
             _ => {}
         }
@@ -212,13 +216,13 @@ impl ResponseDecoder for AnthropicDecoder {
 }
 
 /// Creates the draft of a starting block, and the event for its initial content.
-fn begun(index: usize, block: &RawValue) -> Result<(BlockDraft, Option<ModelEvent>), ResponseFailure> {
-    let AnthropicEventType { r#type: kind } = read(block.get().as_bytes())?;
+fn new_draft(index: usize, block: &RawValue) -> Result<(BlockDraft, Option<ModelEvent>), ResponseFailure> {
+    let AnthropicEventType { r#type: kind } = decode_json(block.get().as_bytes())?;
     if !matches!(kind.as_str(), "text" | "thinking" | "tool_use") {
         let is_thinking = kind == "redacted_thinking";
-        return Ok((BlockDraft::Carried { raw: carried(block)?, is_thinking, written: String::new() }, None));
+        return Ok((BlockDraft::Carried { raw: copy_raw(block)?, is_thinking, written: String::new() }, None));
     }
-    let start: StartingBlock<'_> = read(block.get().as_bytes())?;
+    let start: StartingBlock<'_> = decode_json(block.get().as_bytes())?;
     Ok(match start.r#type.as_str() {
         "text" => {
             let told = Some(start.text.clone()).filter(|text| !text.is_empty());
@@ -239,21 +243,21 @@ fn begun(index: usize, block: &RawValue) -> Result<(BlockDraft, Option<ModelEven
 /// Adds the streamed input to a block of unknown type.
 fn with_input(raw: &RawJson, written: &str) -> Option<RawJson> {
     let input: &RawValue = serde_json::from_str(written).ok()?;
-    let list = members(raw, &JsonLimits::default()).ok()?;
-    let kept = list.iter().filter(|(key, _)| key != "input").map(|(key, value)| (key.as_ref(), value.get()));
+    let list = object_members(raw, &JsonLimits::default()).ok()?;
+    let kept = list.iter().filter(|(key, _)| key != "input").map(|(key, value)| (key.as_ref(), value.as_str()));
     let all = kept.chain([("input", input.get())]);
     let all: Vec<String> = all.map(|(key, value)| format!("{}:{value}", Value::from(key))).collect();
     RawJson::parse(format!("{{{}}}", all.join(","))).ok()
 }
 
-fn stop(reason: Option<&str>) -> StopReason {
+fn stop_reason(reason: Option<&str>) -> StopReason {
     match reason {
         None | Some("end_turn" | "stop_sequence") => StopReason::EndTurn,
         Some("tool_use") => StopReason::ToolCalls,
         Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
         Some("refusal") => StopReason::Refused,
         Some("pause_turn") => StopReason::Paused,
-        Some(other) => StopReason::Other(EscapedText::line(other, 80).to_string()),
+        Some(other) => StopReason::Other(EscapedText::single_line(other, 80).to_string()),
     }
 }
 
@@ -268,7 +272,7 @@ impl AnthropicUsage {
     }
 
     /// Sums the three input counts: the API does not include the two cache counts in `input_tokens`.
-    fn counted(self) -> TokenUsage {
+    fn total(self) -> TokenUsage {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let parts = [self.input_tokens.unwrap_or(0), cached, self.cache_creation_input_tokens.unwrap_or(0)];
         let input = parts.into_iter().fold(0, u64::saturating_add);

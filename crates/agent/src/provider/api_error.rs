@@ -41,15 +41,15 @@ struct ErrorMembers {
 
 impl UnredactedError {
     /// Parses the body of an error response. Uses the whole body as the text if its format is unknown.
-    pub fn of_body(body: &[u8]) -> Self {
+    pub fn from_body(body: &[u8]) -> Self {
         let value = ERROR_BODY_LIMITS.check(body).ok().and_then(|()| serde_json::from_slice::<Value>(body).ok());
-        let complaint = value.as_ref().map(|value| Self::of(value.get("error").unwrap_or(value)));
+        let complaint = value.as_ref().map(|value| Self::from_json(value.get("error").unwrap_or(value)));
         let complaint = complaint.filter(|complaint| complaint.kind.is_some() || !complaint.text.is_empty());
         complaint.unwrap_or_else(|| Self { kind: None, text: String::from_utf8_lossy(body).trim().to_owned() })
     }
 
     /// Parses an error: a string, or an object with a message and a code or a type.
-    pub fn of(error: &Value) -> Self {
+    pub fn from_json(error: &Value) -> Self {
         if let Value::String(text) = error {
             return Self { kind: None, text: text.clone() };
         }
@@ -61,21 +61,21 @@ impl UnredactedError {
     }
 
     /// Returns the message redacted, escaped and bounded.
-    pub fn told(&self, redactor: &Redactor) -> ApiErrorMessage {
-        let kind = self.kind.as_deref().map(|kind| shown(kind, MAX_KIND_CHARS, redactor));
-        ApiErrorMessage { kind, text: shown(&self.text, MAX_MESSAGE_CHARS, redactor) }
+    pub fn redact(&self, redactor: &Redactor) -> ApiErrorMessage {
+        let kind = self.kind.as_deref().map(|kind| redact_and_shorten(kind, MAX_KIND_CHARS, redactor));
+        ApiErrorMessage { kind, text: redact_and_shorten(&self.text, MAX_MESSAGE_CHARS, redactor) }
     }
 }
 
 impl ApiErrorMessage {
     /// Reports whether the API is overloaded or temporarily failing.
-    pub(super) fn is_overload(&self) -> bool {
+    pub(super) fn is_overloaded(&self) -> bool {
         let known = ["overloaded_error", "api_error", "rate_limit_error", "rate_limit_exceeded", "server_error"];
         self.kind.as_deref().is_some_and(|kind| known.contains(&kind))
     }
 
     /// Reports whether a quota is exhausted that waiting does not restore.
-    pub(super) fn is_about_money(&self) -> bool {
+    pub(super) fn is_quota_exhausted(&self) -> bool {
         self.kind.as_deref() == Some("insufficient_quota")
     }
 }
@@ -92,8 +92,8 @@ impl fmt::Display for ApiErrorMessage {
 }
 
 /// Redacts, escapes and truncates a text. Redacts first, because a truncated secret would not be recognized.
-pub(super) fn shown(text: &str, limit: usize, redactor: &Redactor) -> String {
-    UntrustedText::new(redactor.redact(text)).shortened(limit).to_string()
+pub(super) fn redact_and_shorten(text: &str, limit: usize, redactor: &Redactor) -> String {
+    UntrustedText::new(redactor.redact(text)).truncate(limit).to_string()
 }
 
 #[cfg(test)]
@@ -119,11 +119,11 @@ mod tests {
             ("<h1>502\u{1b}[2J</h1>", "<h1>502\\u{1b}[2J</h1>"),
             ("", "no error message"),
         ] {
-            let said = UnredactedError::of_body(body.as_bytes()).told(&Redactor::default());
+            let said = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
             assert_eq!(said.to_string(), expected, "{body}");
         }
         let endless = format!(r#"{{"error":"{}"}}"#, "x".repeat(100_000));
-        let said = UnredactedError::of_body(endless.as_bytes()).told(&Redactor::default());
+        let said = UnredactedError::from_body(endless.as_bytes()).redact(&Redactor::default());
         assert_eq!(said.text.chars().count(), MAX_MESSAGE_CHARS + 1);
     }
 
@@ -137,9 +137,9 @@ mod tests {
             (json!({ "message": "no", "code": "sk-1234567890_refused" }), "no (***_refused)".to_owned()),
             (json!({ "message": format!("{padding}sk-1234567890") }), format!("{padding}***")),
         ] {
-            assert_eq!(UnredactedError::of(&error).told(&redactor).to_string(), expected);
+            assert_eq!(UnredactedError::from_json(&error).redact(&redactor).to_string(), expected);
         }
-        let page = UnredactedError::of_body(b"<h1>sk-1234567890</h1>").told(&redactor);
+        let page = UnredactedError::from_body(b"<h1>sk-1234567890</h1>").redact(&redactor);
         assert_eq!(page.text, "<h1>***</h1>");
     }
 }

@@ -8,15 +8,15 @@ use crate::conversation::TurnBlock;
 const MAX_MALFORMED_BYTES: usize = 2048;
 
 /// Creates a call block with the arguments in this text. An empty text means no arguments.
-pub(super) fn call(id: String, name: String, text: &str) -> TurnBlock {
-    let (arguments, malformed) = match object(text) {
+pub(super) fn call_block(id: String, name: String, text: &str) -> TurnBlock {
+    let (arguments, malformed) = match parse_object(text) {
         Some(arguments) => (arguments, None),
         None => (RawJson::empty_object(), Some(text[..text.floor_char_boundary(MAX_MALFORMED_BYTES)].to_owned())),
     };
     TurnBlock::ToolCall { id, name, arguments, malformed }
 }
 
-fn object(text: &str) -> Option<RawJson> {
+fn parse_object(text: &str) -> Option<RawJson> {
     let text = text.trim();
     if text.is_empty() {
         return Some(RawJson::empty_object());
@@ -41,10 +41,14 @@ mod tests {
             ("\"text\"", "{}", true),
             (&deep, "{}", true),
         ] {
-            let TurnBlock::ToolCall { arguments, malformed, .. } = call("1".into(), "t".into(), text) else { panic!() };
-            assert_eq!((arguments.get(), malformed.is_some()), (expected, is_malformed), "{text}");
+            let TurnBlock::ToolCall { arguments, malformed, .. } = call_block("1".into(), "t".into(), text) else {
+                panic!()
+            };
+            assert_eq!((arguments.as_str(), malformed.is_some()), (expected, is_malformed), "{text}");
         }
-        let TurnBlock::ToolCall { malformed, .. } = call("1".into(), "t".into(), &"ü".repeat(5000)) else { panic!() };
+        let TurnBlock::ToolCall { malformed, .. } = call_block("1".into(), "t".into(), &"ü".repeat(5000)) else {
+            panic!()
+        };
         assert_eq!(malformed.unwrap().len(), MAX_MALFORMED_BYTES);
     }
 }

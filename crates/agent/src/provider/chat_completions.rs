@@ -12,10 +12,10 @@ use wharf_spec::EscapedText;
 
 use super::api_error::UnredactedError;
 use super::call_arguments;
-use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, decode_json};
 use crate::conversation::TurnBlock;
 
-pub(super) use request::body;
+pub(super) use request::encode_request;
 
 /// Decodes the events of one response. The format separates reasoning, text and calls, but does not mark the end of a
 /// block. All blocks are emitted at the end of the response, in this order.
@@ -112,27 +112,27 @@ impl ChatDecoder {
         }
     }
 
-    fn chunk(&mut self, chunk: ChatChunk) -> Vec<ModelEvent> {
+    fn on_chunk(&mut self, chunk: ChatChunk) -> Vec<ModelEvent> {
         if let Some(id) = chunk.id.filter(|_| self.answer.is_empty()) {
             self.answer = id;
         }
-        self.counted = chunk.usage.as_ref().map(ChatUsage::counted).or(self.counted);
+        self.counted = chunk.usage.as_ref().map(ChatUsage::total).or(self.counted);
         let mut events = Vec::new();
         for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
             if let Some(delta) = choice.delta {
-                self.delta(delta, &mut events);
+                self.on_delta(delta, &mut events);
             }
             if let Some(reason) = choice.finish_reason {
                 // A refusal precedes the finish reason, which is then the usual one.
-                self.stop.get_or_insert(stop(&reason));
+                self.stop.get_or_insert(stop_reason(&reason));
             }
         }
         events
     }
 
-    fn delta(&mut self, delta: ChoiceDelta, events: &mut Vec<ModelEvent>) {
+    fn on_delta(&mut self, delta: ChoiceDelta, events: &mut Vec<ModelEvent>) {
         for (member, text) in [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)] {
-            events.extend(text.and_then(|text| self.think(member, text)));
+            events.extend(text.and_then(|text| self.add_reasoning(member, text)));
         }
         if delta.refusal.as_ref().is_some_and(|text| !text.is_empty()) {
             self.stop = Some(StopReason::Refused);
@@ -142,12 +142,12 @@ impl ChatDecoder {
             events.push(ModelEvent::TextDelta(text));
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, events);
+            self.on_call_delta(call, events);
         }
     }
 
     /// Adds reasoning text. Some servers send it in two members at once; only the first one seen is used.
-    fn think(&mut self, member: &'static str, text: String) -> Option<ModelEvent> {
+    fn add_reasoning(&mut self, member: &'static str, text: String) -> Option<ModelEvent> {
         if text.is_empty() {
             return None;
         }
@@ -159,8 +159,8 @@ impl ChatDecoder {
         Some(ModelEvent::ThinkingDelta(text))
     }
 
-    fn call(&mut self, delta: CallDelta, events: &mut Vec<ModelEvent>) {
-        let index = delta.index.unwrap_or_else(|| self.place(delta.id.as_deref()));
+    fn on_call_delta(&mut self, delta: CallDelta, events: &mut Vec<ModelEvent>) {
+        let index = delta.index.unwrap_or_else(|| self.call_index(delta.id.as_deref()));
         let fallback = format!("{}_{index}", self.answer);
         let call = self.calls.entry(index).or_default();
         if let Some(id) = delta.id.filter(|_| call.id.is_empty()) {
@@ -182,7 +182,7 @@ impl ChatDecoder {
     }
 
     /// Returns the index of a call delta without one: a new index if it has a new id, otherwise the last index.
-    fn place(&self, id: Option<&str>) -> usize {
+    fn call_index(&self, id: Option<&str>) -> usize {
         match (self.calls.last_key_value(), id) {
             (None, _) => 0,
             (Some((index, call)), Some(id)) if call.id != id => index.saturating_add(1),
@@ -191,7 +191,7 @@ impl ChatDecoder {
     }
 
     /// Emits the blocks, the usage and the final event. Only the first call has an effect.
-    fn end(&mut self) -> Vec<ModelEvent> {
+    fn finish_response(&mut self) -> Vec<ModelEvent> {
         if std::mem::replace(&mut self.is_over, true) {
             return Vec::new();
         }
@@ -201,50 +201,51 @@ impl ChatDecoder {
             None | Some(StopReason::EndTurn) if !calls.is_empty() => StopReason::ToolCalls,
             stop => stop.unwrap_or(StopReason::EndTurn),
         };
-        let thought = self.thought.take().and_then(|thought| self.carried(&thought));
+        let thought = self.thought.take().and_then(|thought| self.reasoning_block(&thought));
         let text = Some(std::mem::take(&mut self.text)).filter(|text| !text.is_empty()).map(TurnBlock::Text);
-        let calls = calls.into_values().map(|CallDraft { id, name, written }| call_arguments::call(id, name, &written));
+        let calls =
+            calls.into_values().map(|CallDraft { id, name, written }| call_arguments::call_block(id, name, &written));
         let blocks = thought.into_iter().chain(text).chain(calls).map(ModelEvent::BlockDone);
-        let usage = self.counted.map(TokenUsage::event);
+        let usage = self.counted.map(TokenUsage::to_event);
         blocks.chain(usage).chain([ModelEvent::Done { stop }]).collect()
     }
 
-    fn carried(&self, thought: &ReasoningDraft) -> Option<TurnBlock> {
-        let raw = RawJson::of(&json!({ thought.member: thought.text })).ok()?;
+    fn reasoning_block(&self, thought: &ReasoningDraft) -> Option<TurnBlock> {
+        let raw = RawJson::from_value(&json!({ thought.member: thought.text })).ok()?;
         Some(TurnBlock::Thinking { provider: self.source.clone(), raw })
     }
 }
 
 impl ResponseDecoder for ChatDecoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
+    fn decode_event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
         if data.trim_ascii() == b"[DONE]" {
-            return Ok(self.end());
+            return Ok(self.finish_response());
         }
-        let chunk: ChatChunk = read(data)?;
+        let chunk: ChatChunk = decode_json(data)?;
         match &chunk.error {
-            Some(error) if !error.is_null() => Err(ResponseFailure::Failed(UnredactedError::of(error))),
-            _ => Ok(self.chunk(chunk)),
+            Some(error) if !error.is_null() => Err(ResponseFailure::Failed(UnredactedError::from_json(error))),
+            _ => Ok(self.on_chunk(chunk)),
         }
     }
 
     /// Some servers omit the final `[DONE]`. A response with a finish reason is complete.
-    fn ended(&mut self) -> Vec<ModelEvent> {
-        if self.stop.is_some() { self.end() } else { Vec::new() }
+    fn finish(&mut self) -> Vec<ModelEvent> {
+        if self.stop.is_some() { self.finish_response() } else { Vec::new() }
     }
 }
 
-fn stop(reason: &str) -> StopReason {
+fn stop_reason(reason: &str) -> StopReason {
     match reason {
         "stop" => StopReason::EndTurn,
         "tool_calls" | "function_call" => StopReason::ToolCalls,
         "length" => StopReason::MaxTokens,
         "content_filter" => StopReason::Refused,
-        other => StopReason::Other(EscapedText::line(other, 80).to_string()),
+        other => StopReason::Other(EscapedText::single_line(other, 80).to_string()),
     }
 }
 
 impl ChatUsage {
-    fn counted(&self) -> TokenUsage {
+    fn total(&self) -> TokenUsage {
         let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
         TokenUsage {
             input: self.prompt_tokens.unwrap_or(0),

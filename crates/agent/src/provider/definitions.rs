@@ -74,7 +74,7 @@ impl fmt::Display for UnencodableReason {
             Self::NotObject => f.write_str("schema does not describe an object"),
             Self::TooLarge => f.write_str("schema is too large"),
             Self::Reference(reference) => {
-                let reference = wharf_spec::EscapedText::line(reference, 100);
+                let reference = wharf_spec::EscapedText::single_line(reference, 100);
                 write!(f, "schema reference `{reference}` cannot be resolved")
             }
         }
@@ -92,7 +92,7 @@ pub struct EncodedTools {
 }
 
 /// Encodes definitions for a provider.
-pub fn compile(format: ApiFormat, definitions: &[ModelToolDefinition]) -> EncodedTools {
+pub fn encode_tools(format: ApiFormat, definitions: &[ModelToolDefinition]) -> EncodedTools {
     let mut compiled = EncodedTools::default();
     definitions.iter().for_each(|definition| compiled.add(format, definition));
     compiled
@@ -100,49 +100,49 @@ pub fn compile(format: ApiFormat, definitions: &[ModelToolDefinition]) -> Encode
 
 impl EncodedTool {
     /// Returns the size in bytes of the definition.
-    fn size(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         self.alias.len() + self.description.len() + self.schema.as_bytes().len()
     }
 }
 
 impl EncodedTools {
     /// Returns the name of the tool with this alias.
-    pub fn name(&self, alias: &str) -> Option<&str> {
+    pub fn name_of_alias(&self, alias: &str) -> Option<&str> {
         self.names.get(alias).map(String::as_str)
     }
 
     /// Reports whether the tool with this name is sent to the provider.
-    pub(crate) fn tells_of(&self, name: &str) -> bool {
-        self.name(&alias(name)) == Some(name)
+    pub(crate) fn includes(&self, name: &str) -> bool {
+        self.name_of_alias(&tool_alias(name)) == Some(name)
     }
 
     /// Returns the size in bytes of all definitions.
-    pub(crate) fn size(&self) -> usize {
-        self.offered.iter().map(EncodedTool::size).sum()
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.offered.iter().map(EncodedTool::size_bytes).sum()
     }
 
     /// Adds a tool, or withholds it.
     pub(crate) fn add(&mut self, format: ApiFormat, definition: &ModelToolDefinition) {
-        if let Err(reason) = self.offer(format, definition) {
+        if let Err(reason) = self.try_add(format, definition) {
             self.withheld.push(UnencodableTool { name: definition.name.clone(), reason });
         }
     }
 
     /// Removes all tools not accepted by `wanted`, which gets the name and the size in bytes. Also clears the withheld
     /// tools.
-    pub(crate) fn keep(&mut self, mut wanted: impl FnMut(&str, usize) -> bool) {
+    pub(crate) fn retain(&mut self, mut wanted: impl FnMut(&str, usize) -> bool) {
         let Self { offered, withheld, names } = self;
         withheld.clear();
-        offered.retain(|tool| names.get(&tool.alias).is_some_and(|name| wanted(name, tool.size())));
+        offered.retain(|tool| names.get(&tool.alias).is_some_and(|name| wanted(name, tool.size_bytes())));
         names.retain(|alias, _| offered.iter().any(|tool| tool.alias == *alias));
     }
 
-    fn offer(&mut self, format: ApiFormat, definition: &ModelToolDefinition) -> Result<(), UnencodableReason> {
-        let alias = alias(&definition.name).into_owned();
+    fn try_add(&mut self, format: ApiFormat, definition: &ModelToolDefinition) -> Result<(), UnencodableReason> {
+        let alias = tool_alias(&definition.name).into_owned();
         if self.names.contains_key(&alias) {
             return Err(UnencodableReason::Twin);
         }
-        let schema = schema::compile(format, &definition.schema)?;
+        let schema = schema::compile_schema(format, &definition.schema)?;
         self.names.insert(alias.clone(), definition.name.clone());
         self.offered.push(EncodedTool { alias, description: definition.description.clone(), schema });
         Ok(())
@@ -152,7 +152,7 @@ impl EncodedTools {
 /// Returns the alias of a tool: its name if every provider accepts it, otherwise a sanitized prefix with a hash.
 ///
 /// Depends only on the name, so that earlier calls keep their alias when the set of tools changes.
-pub(super) fn alias(name: &str) -> Cow<'_, str> {
+pub(super) fn tool_alias(name: &str) -> Cow<'_, str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(fits) {
         return Cow::Borrowed(name);

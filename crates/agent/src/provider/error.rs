@@ -101,10 +101,10 @@ impl ModelError {
     pub fn is_retryable(&self) -> bool {
         match self {
             // llama.cpp reports a full context with status 500.
-            _ if self.is_outgrown() => false,
-            Self::Send(error) => error.may_pass(),
-            Self::Refused { status, said, .. } => matches!(status, 429 | 500..=599) && !said.is_about_money(),
-            Self::Failed(said) => said.is_overload(),
+            _ if self.exceeds_context() => false,
+            Self::Send(error) => error.is_transient(),
+            Self::Refused { status, said, .. } => matches!(status, 429 | 500..=599) && !said.is_quota_exhausted(),
+            Self::Failed(said) => said.is_overloaded(),
             Self::Body(BodyError::Broken(_)) | Self::Incomplete | Self::Silent(_) => true,
             _ => false,
         }
@@ -116,7 +116,7 @@ impl ModelError {
     }
 
     /// Reports whether the conversation exceeds the model's context window.
-    pub fn is_outgrown(&self) -> bool {
+    pub fn exceeds_context(&self) -> bool {
         let said = match self {
             Self::Refused { status: 413, .. } => return true,
             // Messages about rate limits and overload also mention tokens and context.
@@ -132,7 +132,7 @@ impl ModelError {
     /// Reports whether the API may have rejected the request because of an image. Providers report this differently:
     /// most use an otherwise unspecific status. For status 404 (OpenRouter) and for errors without a status, the text
     /// must mention images.
-    pub fn may_mind_pictures(&self) -> bool {
+    pub fn may_reject_images(&self) -> bool {
         match self {
             Self::Refused { status: 404, said, .. } | Self::Failed(said) => said.text.to_lowercase().contains("image"),
             Self::Refused { status, .. } => !matches!(status, ..400 | 402 | 408 | 409 | 429 | 502..),
@@ -156,8 +156,8 @@ mod tests {
     use super::super::api_error::UnredactedError;
     use super::*;
 
-    fn refused(status: u16, body: &str) -> ModelError {
-        let said = UnredactedError::of_body(body.as_bytes()).told(&Redactor::default());
+    fn rejection(status: u16, body: &str) -> ModelError {
+        let said = UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default());
         ModelError::Refused { status, said, retry_after: None }
     }
 
@@ -182,9 +182,9 @@ mod tests {
             (400, nameless("max_tokens: 64000 > 8192, the maximum of output tokens for this model"), false),
             (400, String::new(), false),
         ] {
-            assert_eq!(refused(status, &body).is_outgrown(), expected, "{status} {body}");
+            assert_eq!(rejection(status, &body).exceeds_context(), expected, "{status} {body}");
         }
-        assert!(!ModelError::Incomplete.is_outgrown());
+        assert!(!ModelError::Incomplete.exceeds_context());
     }
 
     #[test]
@@ -205,12 +205,12 @@ mod tests {
             (504, "", false),
             (529, "", false),
         ] {
-            assert_eq!(refused(status, body).may_mind_pictures(), expected, "{status} {body}");
+            assert_eq!(rejection(status, body).may_reject_images(), expected, "{status} {body}");
         }
         for (text, expected) in [("This model takes no IMAGE input", true), ("the model is down", false)] {
             let said = ApiErrorMessage { kind: None, text: text.to_owned() };
-            assert_eq!(ModelError::Failed(said).may_mind_pictures(), expected, "{text}");
+            assert_eq!(ModelError::Failed(said).may_reject_images(), expected, "{text}");
         }
-        assert!(!ModelError::Incomplete.may_mind_pictures());
+        assert!(!ModelError::Incomplete.may_reject_images());
     }
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson};
 use wharf_spec::Redactor;
 
-use super::api_error::{UnredactedError, shown};
+use super::api_error::{UnredactedError, redact_and_shorten};
 use super::error::ModelError;
 use crate::conversation::TurnBlock;
 
@@ -87,11 +87,11 @@ pub enum StopReason {
 /// Decodes the events of one response. Pure: bytes in, events out.
 pub(super) trait ResponseDecoder: Send {
     /// Decodes the data of one event of the stream.
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure>;
+    fn decode_event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure>;
 
     /// Returns the remaining events at the end of the stream. Empty unless the format allows a stream without a final
     /// event.
-    fn ended(&mut self) -> Vec<ModelEvent> {
+    fn finish(&mut self) -> Vec<ModelEvent> {
         Vec::new()
     }
 }
@@ -107,22 +107,22 @@ pub(super) enum ResponseFailure {
 
 impl ResponseFailure {
     /// Converts the failure to an error without credentials.
-    pub fn told(&self, redactor: &Redactor) -> ModelError {
+    pub fn to_model_error(&self, redactor: &Redactor) -> ModelError {
         match self {
-            Self::Failed(complaint) => ModelError::Failed(complaint.told(redactor)),
-            Self::Unreadable(why) => ModelError::Unreadable(shown(why, MAX_ERROR_CHARS, redactor)),
+            Self::Failed(complaint) => ModelError::Failed(complaint.redact(redactor)),
+            Self::Unreadable(why) => ModelError::Unreadable(redact_and_shorten(why, MAX_ERROR_CHARS, redactor)),
         }
     }
 }
 
 /// Decodes the data of one event.
-pub(super) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, ResponseFailure> {
+pub(super) fn decode_json<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Result<T, ResponseFailure> {
     EVENT_LIMITS.check(data).map_err(|bound| ResponseFailure::Unreadable(bound.to_string()))?;
     serde_json::from_slice(data).map_err(|error| ResponseFailure::Unreadable(error.to_string()))
 }
 
 /// Copies a part of an event unchanged.
-pub(super) fn carried(part: &RawValue) -> Result<RawJson, ResponseFailure> {
+pub(super) fn copy_raw(part: &RawValue) -> Result<RawJson, ResponseFailure> {
     RawJson::parse(part.get().to_owned()).map_err(|error| ResponseFailure::Unreadable(error.to_string()))
 }
 
@@ -135,7 +135,7 @@ pub(super) struct TokenUsage {
 }
 
 impl TokenUsage {
-    pub fn event(self) -> ModelEvent {
+    pub fn to_event(self) -> ModelEvent {
         let Self { input, output, cached } = self;
         ModelEvent::Usage { input, output, cached }
     }
@@ -146,9 +146,9 @@ impl TokenUsage {
 pub(super) fn replay(mut decoder: impl ResponseDecoder, events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     let mut told = Vec::new();
     for event in events {
-        let events = decoder.event(&Bytes::copy_from_slice(event.as_bytes()));
-        told.extend(events.map_err(|trouble| trouble.told(&Redactor::default()))?);
+        let events = decoder.decode_event(&Bytes::copy_from_slice(event.as_bytes()));
+        told.extend(events.map_err(|trouble| trouble.to_model_error(&Redactor::default()))?);
     }
-    told.extend(decoder.ended());
+    told.extend(decoder.finish());
     Ok(told)
 }

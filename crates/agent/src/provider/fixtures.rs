@@ -5,7 +5,7 @@ use std::sync::Arc;
 use url::Url;
 use wharf_json::RawJson;
 
-use super::{ApiFormat, EncodedTools, ModelProvider, ModelToolDefinition, compile};
+use super::{ApiFormat, EncodedTools, ModelProvider, ModelToolDefinition, encode_tools};
 use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 
 /// Returns a provider without a key.
@@ -17,7 +17,7 @@ pub(super) fn provider(format: ApiFormat, base_url: &str) -> ModelProvider {
 /// Returns definitions with one tool, `add`.
 pub(super) fn tools(format: ApiFormat) -> Arc<EncodedTools> {
     let tool = ModelToolDefinition { name: "add".into(), description: "Adds.".into(), schema: RawJson::empty_object() };
-    Arc::new(compile(format, &[tool]))
+    Arc::new(encode_tools(format, &[tool]))
 }
 
 /// Returns a conversation of three turns: a user message, these model blocks, and these results with another message.
@@ -41,11 +41,11 @@ pub(super) fn failure(id: &str, content: Vec<ResultBlock>) -> TurnBlock {
     TurnBlock::ToolResult { id: id.into(), content, is_error: true }
 }
 
-pub(super) fn picture() -> ResultBlock {
+pub(super) fn image_result() -> ResultBlock {
     ResultBlock::Image { media_type: "image/png".into(), data: "aGk=".into() }
 }
 
-pub(super) fn thought(source: &str, text: &str) -> TurnBlock {
+pub(super) fn reasoning_block(source: &str, text: &str) -> TurnBlock {
     TurnBlock::Thinking { provider: source.into(), raw: raw(text) }
 }
 

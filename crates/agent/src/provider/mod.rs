@@ -27,7 +27,9 @@ use wharf_spec::{HttpSpec, Redactor, Secret};
 use crate::conversation::Conversation;
 
 pub use api_error::ApiErrorMessage;
-pub use definitions::{EncodedTool, EncodedTools, ModelToolDefinition, UnencodableReason, UnencodableTool, compile};
+pub use definitions::{
+    EncodedTool, EncodedTools, ModelToolDefinition, UnencodableReason, UnencodableTool, encode_tools,
+};
 pub use error::ModelError;
 pub use event::{ModelEvent, StopReason};
 pub use model::Model;
@@ -111,7 +113,7 @@ impl ApiFormat {
         }
     }
 
-    fn path(self) -> &'static str {
+    fn endpoint_path(self) -> &'static str {
         match self {
             Self::Anthropic => "messages",
             Self::ChatCompletions => "chat/completions",
@@ -142,7 +144,7 @@ impl ReasoningEffort {
 
 impl ModelProvider {
     /// Identifies the origin of a raw block: the format, the host and the model.
-    pub fn source(&self) -> String {
+    pub fn source_id(&self) -> String {
         let (host, model) = (self.base_url.host_str().unwrap_or_default(), &self.model);
         match self.base_url.port() {
             Some(port) => format!("{} {host}:{port} {model}", self.format),
@@ -152,12 +154,12 @@ impl ModelProvider {
 
     /// Returns the URL for requests. Appends `v1` to a base URL without a path, and in Anthropic's format to every base
     /// URL that does not end in it, because it is usually omitted there.
-    fn endpoint(&self) -> Url {
+    fn request_url(&self) -> Url {
         let mut url = self.base_url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
         let missing = base.is_empty() || self.format == ApiFormat::Anthropic && !base.ends_with("/v1");
         let version = if missing { "/v1" } else { "" };
-        url.set_path(&format!("{base}{version}/{}", self.format.path()));
+        url.set_path(&format!("{base}{version}/{}", self.format.endpoint_path()));
         url
     }
 
@@ -175,12 +177,12 @@ impl ModelProvider {
                 ApiFormat::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
                 _ => (header::AUTHORIZATION, Secret::new(format!("Bearer {}", key.reveal()))),
             };
-            headers.insert(name, hidden(&value).ok_or(ModelError::BadKey)?);
+            headers.insert(name, sensitive_value(&value).ok_or(ModelError::BadKey)?);
         }
         for (name, value) in &self.headers {
             let bad = || ModelError::BadHeader(name.clone());
             let known = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
-            headers.insert(known, hidden(value).ok_or_else(bad)?);
+            headers.insert(known, sensitive_value(value).ok_or_else(bad)?);
         }
         Ok(headers)
     }
@@ -190,7 +192,7 @@ impl ModelProvider {
         let mut spec = HttpSpec::new(self.base_url.clone());
         spec.headers.clone_from(&self.headers);
         spec.hidden.extend(self.key.clone());
-        Redactor::for_address(&spec)
+        Redactor::for_http(&spec)
     }
 
     /// Reports whether the API is OpenAI's own. Compatible servers do not support some parameters that OpenAI accepts
@@ -200,7 +202,7 @@ impl ModelProvider {
     }
 }
 
-fn hidden(value: &Secret) -> Option<HeaderValue> {
+fn sensitive_value(value: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(value.reveal()).ok()?;
     value.set_sensitive(true);
     Some(value)
@@ -223,14 +225,14 @@ mod tests {
             (ChatCompletions, "https://x.example/openai/", "https://x.example/openai/chat/completions"),
             (Responses, "http://127.0.0.1:8080/v1?api=2", "http://127.0.0.1:8080/v1/responses?api=2"),
         ] {
-            assert_eq!(provider(format, base).endpoint().as_str(), expected);
+            assert_eq!(provider(format, base).request_url().as_str(), expected);
         }
     }
 
     #[test]
     fn a_block_is_of_its_model_as_much_as_of_its_host() {
         let source = |base: &str, model: &str| {
-            ModelProvider { model: model.into(), ..provider(ApiFormat::Responses, base) }.source()
+            ModelProvider { model: model.into(), ..provider(ApiFormat::Responses, base) }.source_id()
         };
         assert_eq!(source("https://api.openai.com/v1", "gpt-5.6"), "responses api.openai.com gpt-5.6");
         assert_eq!(source("http://127.0.0.1:8080", "small"), "responses 127.0.0.1:8080 small");

@@ -13,7 +13,7 @@ use super::definitions::EncodedTools;
 use super::error::ModelError;
 use super::event::{ModelEvent, ResponseDecoder};
 use super::responses::ReasoningMode;
-use super::retry::{RetryPolicy, retry_after};
+use super::retry::{RetryPolicy, parse_retry_after};
 use super::stream::{IDLE_TIMEOUT, ModelStream, StreamDecoder};
 use super::{ApiFormat, CompletionRequest, ModelProvider, anthropic, chat_completions, responses};
 
@@ -38,7 +38,7 @@ impl Model {
     /// # Errors
     ///
     /// Fails if the key or a header is not a valid header value.
-    pub fn open(provider: ModelProvider, net: Net) -> Result<Self, ModelError> {
+    pub fn new(provider: ModelProvider, net: Net) -> Result<Self, ModelError> {
         let (headers, redactor) = (provider.headers()?, Arc::new(provider.redactor()));
         Ok(Self { provider, headers, redactor, net, is_thoughtless: Arc::default() })
     }
@@ -50,7 +50,7 @@ impl Model {
 
     /// Lowers the output token limit to `max_tokens`, if it is higher.
     #[must_use]
-    pub fn limited_to(mut self, max_tokens: u32) -> Self {
+    pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
         self.provider.max_tokens = self.provider.max_tokens.min(max_tokens);
         self
     }
@@ -67,51 +67,51 @@ impl Model {
     ///
     /// If the future is dropped, the request may or may not have been sent.
     pub async fn stream(&self, request: CompletionRequest<'_>) -> Result<ModelStream, ModelError> {
-        self.stream_telling(request, |_| {}).await
+        self.stream_with_retry_events(request, |_| {}).await
     }
 
     /// Same as [`Model::stream`], and reports every [retry delay](ModelEvent::Waiting) when it begins.
-    pub async fn stream_telling(
+    pub async fn stream_with_retry_events(
         &self,
         request: CompletionRequest<'_>,
         mut tell: impl FnMut(ModelEvent),
     ) -> Result<ModelStream, ModelError> {
-        let mut thoughts = self.thoughts();
-        let mut body = self.body(&request, thoughts)?;
+        let mut thoughts = self.reasoning_mode();
+        let mut body = self.encode_body(&request, thoughts)?;
         let mut retries = RetryPolicy::new(getrandom::u64().unwrap_or_default());
         loop {
-            let error = match self.ask(body.clone(), request.tools).await {
+            let error = match self.send_once(body.clone(), request.tools).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            if thoughts == ReasoningMode::GivenOut && has_no_thoughts(&error) {
+            if thoughts == ReasoningMode::GivenOut && lacks_encrypted_reasoning(&error) {
                 self.is_thoughtless.store(true, Ordering::Relaxed);
-                thoughts = self.thoughts();
-                body = self.body(&request, thoughts)?;
+                thoughts = self.reasoning_mode();
+                body = self.encode_body(&request, thoughts)?;
                 continue;
             }
-            let Some(time) = retries.wait(&error) else { return Err(error) };
+            let Some(time) = retries.next_delay(&error) else { return Err(error) };
             tracing::info!(%error, wait_ms = time.as_millis(), "retrying the model request");
             tell(ModelEvent::Waiting { time, because: error });
             tokio::time::sleep(time).await;
         }
     }
 
-    fn thoughts(&self) -> ReasoningMode {
+    fn reasoning_mode(&self) -> ReasoningMode {
         if self.is_thoughtless.load(Ordering::Relaxed) { ReasoningMode::LeftAlone } else { ReasoningMode::GivenOut }
     }
 
-    fn body(&self, request: &CompletionRequest<'_>, thoughts: ReasoningMode) -> Result<Bytes, ModelError> {
+    fn encode_body(&self, request: &CompletionRequest<'_>, thoughts: ReasoningMode) -> Result<Bytes, ModelError> {
         let body = match self.provider.format {
-            ApiFormat::Anthropic => anthropic::body(&self.provider, request),
-            ApiFormat::ChatCompletions => chat_completions::body(&self.provider, request),
-            ApiFormat::Responses => responses::body(&self.provider, request, thoughts),
+            ApiFormat::Anthropic => anthropic::encode_request(&self.provider, request),
+            ApiFormat::ChatCompletions => chat_completions::encode_request(&self.provider, request),
+            ApiFormat::Responses => responses::encode_request(&self.provider, request, thoughts),
         };
         body.map(Bytes::from).map_err(|error| ModelError::Unwritable(error.to_string()))
     }
 
     fn decoder(&self) -> Box<dyn ResponseDecoder> {
-        let source = self.provider.source();
+        let source = self.provider.source_id();
         match self.provider.format {
             ApiFormat::Anthropic => Box::new(anthropic::AnthropicDecoder::new(source)),
             ApiFormat::ChatCompletions => Box::new(chat_completions::ChatDecoder::new(source)),
@@ -119,25 +119,25 @@ impl Model {
         }
     }
 
-    async fn ask(&self, body: Bytes, tools: &Arc<EncodedTools>) -> Result<ModelStream, ModelError> {
-        let (url, headers) = (self.provider.endpoint(), self.headers.clone());
+    async fn send_once(&self, body: Bytes, tools: &Arc<EncodedTools>) -> Result<ModelStream, ModelError> {
+        let (url, headers) = (self.provider.request_url(), self.headers.clone());
         let request =
             wharf_net::HttpRequest { method: Method::POST, url, headers, body, redirects: RedirectPolicy::Refused };
         let sent = tokio::time::timeout(IDLE_TIMEOUT, self.net.send(request)).await;
         let response = sent.map_err(|_| ModelError::Silent(IDLE_TIMEOUT))?.map_err(ModelError::Send)?;
-        if !response.status.is_success() || !is_stream(&response.headers) {
-            return Err(self.refusal(response).await);
+        if !response.status.is_success() || !is_event_stream(&response.headers) {
+            return Err(self.rejection_error(response).await);
         }
         let reading = StreamDecoder::new(self.decoder(), Arc::clone(tools), Arc::clone(&self.redactor));
         let mut stream = ModelStream::new(response.body, reading);
-        stream.begin().await?;
+        stream.wait_for_first_event().await?;
         Ok(stream)
     }
 
-    async fn refusal(&self, mut response: HttpResponse) -> ModelError {
+    async fn rejection_error(&self, mut response: HttpResponse) -> ModelError {
         let excerpt =
             tokio::time::timeout(IDLE_TIMEOUT, response.body.excerpt(MAX_ERROR_BODY_BYTES)).await.unwrap_or_default();
-        let said = UnredactedError::of_body(&excerpt).told(&self.redactor);
+        let said = UnredactedError::from_body(&excerpt).redact(&self.redactor);
         let host = || self.provider.base_url.host_str().unwrap_or_default().to_owned();
         let variable = self.provider.format.key_variable();
         match response.status.as_u16() {
@@ -145,7 +145,7 @@ impl Model {
             401 | 403 => ModelError::KeyRefused { host: host(), variable, said },
             200..300 => ModelError::NoStream(said),
             status => {
-                let retry_after = retry_after(&response.headers, SystemTime::now());
+                let retry_after = parse_retry_after(&response.headers, SystemTime::now());
                 ModelError::Refused { status, said, retry_after }
             }
         }
@@ -154,13 +154,13 @@ impl Model {
 
 /// Reports whether the API rejected the request for encrypted reasoning. Only OpenAI knows which of its models support
 /// it, so this matches the text of its error.
-fn has_no_thoughts(error: &ModelError) -> bool {
+fn lacks_encrypted_reasoning(error: &ModelError) -> bool {
     let ModelError::Refused { status: 400, said, .. } = error else { return false };
     said.text.contains("Encrypted content is not supported")
 }
 
 /// Reports whether a response is an event stream. A missing content type is accepted.
-fn is_stream(headers: &HeaderMap) -> bool {
+fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
     kind.is_none_or(|kind| kind.starts_with(b"text/event-stream"))
 }

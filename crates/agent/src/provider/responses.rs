@@ -10,10 +10,10 @@ use wharf_spec::EscapedText;
 
 use super::api_error::UnredactedError;
 use super::call_arguments;
-use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, carried, read};
+use super::event::{ModelEvent, ResponseDecoder, ResponseFailure, StopReason, TokenUsage, copy_raw, decode_json};
 use crate::conversation::TurnBlock;
 
-pub(super) use request::{ReasoningMode, body};
+pub(super) use request::{ReasoningMode, encode_request};
 
 /// Decodes the events of one response.
 pub(super) struct ResponsesDecoder {
@@ -99,13 +99,13 @@ impl ResponsesDecoder {
         Self { source, begun: Vec::new(), blocks: 0, has_calls: false, has_refused: false }
     }
 
-    fn begin(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
-        let ItemEvent { output_index, item } = read(data)?;
-        let ResponsesEventType { r#type: kind } = read(item.get().as_bytes())?;
+    fn start_item(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
+        let ItemEvent { output_index, item } = decode_json(data)?;
+        let ResponsesEventType { r#type: kind } = decode_json(item.get().as_bytes())?;
         if kind != "function_call" {
             return Ok(Vec::new());
         }
-        let item: OutputItem = read(item.get().as_bytes())?;
+        let item: OutputItem = decode_json(item.get().as_bytes())?;
         let event = ModelEvent::ToolCallBegun {
             index: self.begun.len(),
             id: item.call_id.or_else(|| item.id.clone()).unwrap_or_default(),
@@ -115,7 +115,7 @@ impl ResponsesDecoder {
         Ok(vec![event])
     }
 
-    fn extend(&self, delta: ItemDelta) -> Option<ModelEvent> {
+    fn call_delta(&self, delta: ItemDelta) -> Option<ModelEvent> {
         let same = |begun: &StartedCall| match (begun.output, delta.output_index) {
             (Some(one), Some(other)) => one == other,
             _ => begun.item.is_some() && begun.item == delta.item_id,
@@ -124,19 +124,19 @@ impl ResponsesDecoder {
         Some(ModelEvent::ToolCallDelta { index, json: delta.delta })
     }
 
-    fn finish(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, ResponseFailure> {
-        let ResponsesEventType { r#type: kind } = read(item.get().as_bytes())?;
+    fn finish_item(&mut self, item: &RawValue) -> Result<Option<ModelEvent>, ResponseFailure> {
+        let ResponsesEventType { r#type: kind } = decode_json(item.get().as_bytes())?;
         let block = match kind.as_str() {
-            "message" => self.message(&read::<OutputItem>(item.get().as_bytes())?.content),
-            "function_call" => Some(self.call(read(item.get().as_bytes())?)),
-            _ => Some(self.carried(&kind, item)?),
+            "message" => self.message_block(&decode_json::<OutputItem>(item.get().as_bytes())?.content),
+            "function_call" => Some(self.call_block(decode_json(item.get().as_bytes())?)),
+            _ => Some(self.raw_block(&kind, item)?),
         };
         self.blocks += 1;
         Ok(block.map(ModelEvent::BlockDone))
     }
 
     /// Returns the text of a message, including refusals.
-    fn message(&mut self, content: &Value) -> Option<TurnBlock> {
+    fn message_block(&mut self, content: &Value) -> Option<TurnBlock> {
         let mut text = String::new();
         for part in content.as_array().into_iter().flatten() {
             let member = |name| part.get(name).and_then(Value::as_str);
@@ -146,40 +146,40 @@ impl ResponsesDecoder {
         Some(text).filter(|text| !text.is_empty()).map(TurnBlock::Text)
     }
 
-    fn call(&mut self, item: OutputItem) -> TurnBlock {
+    fn call_block(&mut self, item: OutputItem) -> TurnBlock {
         self.has_calls = true;
         let id = item.call_id.or(item.id).unwrap_or_default();
-        call_arguments::call(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
+        call_arguments::call_block(id, item.name.unwrap_or_default(), &item.arguments.unwrap_or_default())
     }
 
-    fn carried(&self, kind: &str, item: &RawValue) -> Result<TurnBlock, ResponseFailure> {
-        let (raw, provider) = (carried(item)?, self.source.clone());
+    fn raw_block(&self, kind: &str, item: &RawValue) -> Result<TurnBlock, ResponseFailure> {
+        let (raw, provider) = (copy_raw(item)?, self.source.clone());
         Ok(match kind {
             "reasoning" => TurnBlock::Thinking { provider, raw },
             _ => TurnBlock::Unknown { provider, raw },
         })
     }
 
-    fn end(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
-        let FinalEvent { response } = read(data)?;
+    fn finish_response(&mut self, data: &[u8]) -> Result<Vec<ModelEvent>, ResponseFailure> {
+        let FinalEvent { response } = decode_json(data)?;
         let mut events = Vec::new();
         // If no item arrived as a separate event, the final event contains all of them.
         if self.blocks == 0 {
             for item in &response.output {
-                events.extend(self.finish(item)?);
+                events.extend(self.finish_item(item)?);
             }
         }
-        events.extend(response.usage.as_ref().map(|usage| usage.counted().event()));
+        events.extend(response.usage.as_ref().map(|usage| usage.total().to_event()));
         let reason = response.incomplete_details.and_then(|details| details.reason);
-        events.push(ModelEvent::Done { stop: self.stop(reason.as_deref()) });
+        events.push(ModelEvent::Done { stop: self.stop_reason(reason.as_deref()) });
         Ok(events)
     }
 
-    fn stop(&self, incomplete: Option<&str>) -> StopReason {
+    fn stop_reason(&self, incomplete: Option<&str>) -> StopReason {
         match incomplete {
             Some("max_output_tokens") => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refused,
-            Some(other) => StopReason::Other(EscapedText::line(other, 80).to_string()),
+            Some(other) => StopReason::Other(EscapedText::single_line(other, 80).to_string()),
             None if self.has_calls => StopReason::ToolCalls,
             None if self.has_refused => StopReason::Refused,
             None => StopReason::EndTurn,
@@ -188,28 +188,28 @@ impl ResponsesDecoder {
 }
 
 impl ResponseDecoder for ResponsesDecoder {
-    fn event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
+    fn decode_event(&mut self, data: &Bytes) -> Result<Vec<ModelEvent>, ResponseFailure> {
         // Some servers end the stream like Chat Completions.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Vec::new());
         }
-        let ResponsesEventType { r#type: kind } = read(data)?;
+        let ResponsesEventType { r#type: kind } = decode_json(data)?;
         let event = match kind.as_str() {
-            "response.output_item.added" => return self.begin(data),
+            "response.output_item.added" => return self.start_item(data),
             "response.output_text.delta" | "response.refusal.delta" => {
-                Some(ModelEvent::TextDelta(read::<ItemDelta>(data)?.delta))
+                Some(ModelEvent::TextDelta(decode_json::<ItemDelta>(data)?.delta))
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                Some(ModelEvent::ThinkingDelta(read::<ItemDelta>(data)?.delta))
+                Some(ModelEvent::ThinkingDelta(decode_json::<ItemDelta>(data)?.delta))
             }
-            "response.function_call_arguments.delta" => self.extend(read(data)?),
-            "response.output_item.done" => self.finish(read::<ItemEvent<'_>>(data)?.item)?,
-            "response.completed" | "response.incomplete" => return self.end(data),
+            "response.function_call_arguments.delta" => self.call_delta(decode_json(data)?),
+            "response.output_item.done" => self.finish_item(decode_json::<ItemEvent<'_>>(data)?.item)?,
+            "response.completed" | "response.incomplete" => return self.finish_response(data),
             "response.failed" => {
-                let error = read::<FinalEvent<'_>>(data)?.response.error;
-                return Err(ResponseFailure::Failed(UnredactedError::of(&error.unwrap_or_default())));
+                let error = decode_json::<FinalEvent<'_>>(data)?.response.error;
+                return Err(ResponseFailure::Failed(UnredactedError::from_json(&error.unwrap_or_default())));
             }
-            "error" => return Err(ResponseFailure::Failed(error(&read(data)?))),
+            "error" => return Err(ResponseFailure::Failed(parse_error_event(&decode_json(data)?))),
             // Ignores the other events, including unknown ones.
             _ => None,
         };
@@ -219,19 +219,19 @@ impl ResponseDecoder for ResponsesDecoder {
 
 /// Parses an error event: the error is a member of its own, or the event itself. In the latter case the `type` is not
 /// an error kind.
-fn error(event: &Value) -> UnredactedError {
+fn parse_error_event(event: &Value) -> UnredactedError {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-        return UnredactedError::of(error);
+        return UnredactedError::from_json(error);
     }
     let mut event = event.clone();
     if let Some(members) = event.as_object_mut() {
         members.remove("type");
     }
-    UnredactedError::of(&event)
+    UnredactedError::from_json(&event)
 }
 
 impl ResponsesUsage {
-    fn counted(&self) -> TokenUsage {
+    fn total(&self) -> TokenUsage {
         let cached = self.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
         TokenUsage {
             input: self.input_tokens.unwrap_or(0),

@@ -13,7 +13,7 @@ pub(super) fn result_text(content: &[ResultBlock], is_error: bool) -> String {
 }
 
 /// Returns the images of a result as message parts, after a part that names the call. Empty if there are no images.
-pub(super) fn pictures<T>(
+pub(super) fn image_parts<T>(
     id: &str,
     content: &[ResultBlock],
     text: impl FnOnce(String) -> T,

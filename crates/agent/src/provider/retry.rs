@@ -29,21 +29,21 @@ impl RetryPolicy {
     }
 
     /// Returns the delay before the next attempt, or `None` if the request must not be retried.
-    pub fn wait(&mut self, error: &ModelError) -> Option<Duration> {
+    pub fn next_delay(&mut self, error: &ModelError) -> Option<Duration> {
         // An API that cannot be connected to, or sends no data for minutes, does not recover by a retry.
-        let passes = !matches!(error, ModelError::Silent(_)) && !is_undialled(error) && error.is_retryable();
+        let passes = !matches!(error, ModelError::Silent(_)) && !is_connect_failure(error) && error.is_retryable();
         if !passes || self.made == MAX_RETRIES {
             return None;
         }
         self.made += 1;
         match error.retry_after() {
             Some(asked) => Some(asked).filter(|asked| *asked <= MAX_RETRY_AFTER),
-            None => Some(self.spread(INITIAL_BACKOFF.saturating_mul(1 << (self.made - 1)).min(MAX_BACKOFF))),
+            None => Some(self.add_jitter(INITIAL_BACKOFF.saturating_mul(1 << (self.made - 1)).min(MAX_BACKOFF))),
         }
     }
 
     /// Adds jitter: returns between half of the delay and the full delay, so that clients do not retry simultaneously.
-    fn spread(&mut self, wait: Duration) -> Duration {
+    fn add_jitter(&mut self, wait: Duration) -> Duration {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
@@ -52,12 +52,12 @@ impl RetryPolicy {
     }
 }
 
-fn is_undialled(error: &ModelError) -> bool {
+fn is_connect_failure(error: &ModelError) -> bool {
     matches!(error, ModelError::Send(error) if !matches!(error, SendError::Broken(_)))
 }
 
 /// Parses a `Retry-After` header, in seconds or as a date.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(super) fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(text.parse().map_or(MAX_PARSED_DELAY, Duration::from_secs).min(MAX_PARSED_DELAY));
@@ -74,20 +74,20 @@ mod tests {
     use super::*;
     use crate::provider::api_error::{ApiErrorMessage, UnredactedError};
 
-    fn refused(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
-        ModelError::Refused { status, said: said(body), retry_after: retry_after.map(Duration::from_secs) }
+    fn rejection(status: u16, body: &str, retry_after: Option<u64>) -> ModelError {
+        ModelError::Refused { status, said: error_message(body), retry_after: retry_after.map(Duration::from_secs) }
     }
 
-    fn said(body: &str) -> ApiErrorMessage {
-        UnredactedError::of_body(body.as_bytes()).told(&Redactor::default())
+    fn error_message(body: &str) -> ApiErrorMessage {
+        UnredactedError::from_body(body.as_bytes()).redact(&Redactor::default())
     }
 
     #[test]
     fn waits_double_are_spread_and_end() {
         for seed in 1..500u64 {
             let mut retries = RetryPolicy::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            let error = refused(529, "", None);
-            let waits: Vec<Duration> = std::iter::from_fn(|| retries.wait(&error)).collect();
+            let error = rejection(529, "", None);
+            let waits: Vec<Duration> = std::iter::from_fn(|| retries.next_delay(&error)).collect();
             assert_eq!(waits.len(), 5);
             for (wait, most) in waits.iter().zip([500, 1000, 2000, 4000, 8000]) {
                 assert!((most / 2..=most).contains(&wait.as_millis()), "{wait:?} of {most}");
@@ -100,23 +100,23 @@ mod tests {
         let seconds = |seconds| Some(Some(Duration::from_secs(seconds)));
         let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         for (error, expected) in [
-            (refused(429, "", Some(7)), seconds(7)),
-            (refused(429, "", Some(0)), seconds(0)),
-            (refused(503, "", Some(60)), seconds(60)),
-            (refused(503, "", Some(61)), None),
-            (refused(429, r#"{"error":{"code":"insufficient_quota"}}"#, None), None),
-            (refused(400, "", Some(1)), None),
-            (refused(404, "", None), None),
-            (refused(500, "", None), Some(None)),
-            (refused(500, r#"{"error":"the request exceeds the available context size"}"#, None), None),
-            (ModelError::Failed(said(overloaded)), Some(None)),
+            (rejection(429, "", Some(7)), seconds(7)),
+            (rejection(429, "", Some(0)), seconds(0)),
+            (rejection(503, "", Some(60)), seconds(60)),
+            (rejection(503, "", Some(61)), None),
+            (rejection(429, r#"{"error":{"code":"insufficient_quota"}}"#, None), None),
+            (rejection(400, "", Some(1)), None),
+            (rejection(404, "", None), None),
+            (rejection(500, "", None), Some(None)),
+            (rejection(500, r#"{"error":"the request exceeds the available context size"}"#, None), None),
+            (ModelError::Failed(error_message(overloaded)), Some(None)),
             (ModelError::Failed(ApiErrorMessage::default()), None),
             (ModelError::Send(SendError::Refused("no".into())), None),
             (ModelError::Send(SendError::Broken("reset".into())), Some(None)),
             (ModelError::Incomplete, Some(None)),
             (ModelError::Silent(Duration::from_secs(1)), None),
         ] {
-            let wait = RetryPolicy::new(7).wait(&error);
+            let wait = RetryPolicy::new(7).next_delay(&error);
             assert_eq!(wait.is_some(), expected.is_some(), "{error:?}");
             if let Some(Some(exactly)) = expected {
                 assert_eq!(wait, Some(exactly), "{error:?}");
@@ -138,8 +138,8 @@ mod tests {
             ("", None),
         ] {
             let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
-            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_secs), "{text}");
+            assert_eq!(parse_retry_after(&headers, now), expected.map(Duration::from_secs), "{text}");
         }
-        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+        assert_eq!(parse_retry_after(&HeaderMap::new(), now), None);
     }
 }

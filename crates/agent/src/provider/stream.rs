@@ -40,12 +40,12 @@ impl ModelStream {
             if self.reading.is_over {
                 return None;
             }
-            self.read_on().await;
+            self.read_chunk().await;
         }
     }
 
     /// Waits for the first event and puts it back. Returns an error if the stream begins with one.
-    pub(super) async fn begin(&mut self) -> Result<(), ModelError> {
+    pub(super) async fn wait_for_first_event(&mut self) -> Result<(), ModelError> {
         match self.next().await {
             Some(Ok(event)) => self.reading.ready.push_front(Ok(event)),
             Some(Err(error)) => return Err(error),
@@ -54,10 +54,10 @@ impl ModelStream {
         Ok(())
     }
 
-    async fn read_on(&mut self) {
+    async fn read_chunk(&mut self) {
         match tokio::time::timeout(IDLE_TIMEOUT, self.body.chunk()).await {
             Ok(Ok(Some(chunk))) => self.reading.push(chunk),
-            Ok(Ok(None)) => self.reading.end(),
+            Ok(Ok(None)) => self.reading.finish(),
             Ok(Err(error)) => self.reading.fail(ModelError::Body(error)),
             Err(_) => self.reading.fail(ModelError::Silent(IDLE_TIMEOUT)),
         }
@@ -96,9 +96,9 @@ impl StreamDecoder {
             match self.parser.next() {
                 None => return,
                 Some(Ok(event)) if event.data.is_empty() => {}
-                Some(Ok(event)) => match self.decoder.event(&event.data) {
-                    Ok(events) => self.take(events),
-                    Err(trouble) => self.fail(trouble.told(&self.redactor)),
+                Some(Ok(event)) => match self.decoder.decode_event(&event.data) {
+                    Ok(events) => self.push_events(events),
+                    Err(trouble) => self.fail(trouble.to_model_error(&self.redactor)),
                 },
                 Some(Err(error)) => {
                     self.fail(ModelError::TooLarge { what: "model API event", limit: error.limit });
@@ -107,18 +107,18 @@ impl StreamDecoder {
         }
     }
 
-    fn end(&mut self) {
-        let events = self.decoder.ended();
-        self.take(events);
+    fn finish(&mut self) {
+        let events = self.decoder.finish();
+        self.push_events(events);
         if !self.is_over {
             self.fail(ModelError::Incomplete);
         }
     }
 
-    fn take(&mut self, events: Vec<ModelEvent>) {
+    fn push_events(&mut self, events: Vec<ModelEvent>) {
         for event in events {
             self.is_over |= matches!(event, ModelEvent::Done { .. });
-            self.ready.push_back(Ok(self.named(event)));
+            self.ready.push_back(Ok(self.restore_tool_name(event)));
         }
     }
 
@@ -128,13 +128,13 @@ impl StreamDecoder {
     }
 
     /// Replaces the alias of a tool by its name, if the alias is known.
-    fn named(&self, mut event: ModelEvent) -> ModelEvent {
+    fn restore_tool_name(&self, mut event: ModelEvent) -> ModelEvent {
         let name = match &mut event {
             ModelEvent::ToolCallBegun { name, .. } => name,
             ModelEvent::BlockDone(TurnBlock::ToolCall { name, .. }) => name,
             _ => return event,
         };
-        if let Some(own) = self.tools.name(name) {
+        if let Some(own) = self.tools.name_of_alias(name) {
             *name = own.to_owned();
         }
         event
@@ -146,17 +146,17 @@ mod tests {
     use wharf_json::RawJson;
 
     use super::*;
-    use crate::provider::definitions::{ModelToolDefinition, alias, compile};
+    use crate::provider::definitions::{ModelToolDefinition, encode_tools, tool_alias};
     use crate::provider::{ApiFormat, StopReason, anthropic};
 
-    fn reading(tools: &[ModelToolDefinition]) -> StreamDecoder {
+    fn new_decoder(tools: &[ModelToolDefinition]) -> StreamDecoder {
         let decoder = Box::new(anthropic::AnthropicDecoder::new("a".into()));
         let mut redactor = Redactor::default();
         redactor.add("sk-1234567890");
-        StreamDecoder::new(decoder, Arc::new(compile(ApiFormat::Anthropic, tools)), Arc::new(redactor))
+        StreamDecoder::new(decoder, Arc::new(encode_tools(ApiFormat::Anthropic, tools)), Arc::new(redactor))
     }
 
-    fn all(reading: &mut StreamDecoder) -> Vec<Result<ModelEvent, ModelError>> {
+    fn drain_events(reading: &mut StreamDecoder) -> Vec<Result<ModelEvent, ModelError>> {
         std::iter::from_fn(|| reading.next()).collect()
     }
 
@@ -168,13 +168,13 @@ mod tests {
         let stop = r#"{"type":"message_stop"}"#;
         let text = format!(": hello\n\nevent: x\ndata: {START}\n\ndata: {delta}\r\n\r\ndata: {stop}\n\nid: 7\n\n");
         for size in [1, 2, 7, 64, 10_000] {
-            let mut reading = reading(&[]);
+            let mut reading = new_decoder(&[]);
             text.as_bytes().chunks(size).for_each(|chunk| {
                 if !reading.is_over {
                     reading.push(Bytes::copy_from_slice(chunk));
                 }
             });
-            let events = all(&mut reading);
+            let events = drain_events(&mut reading);
             let expected = [
                 Ok(ModelEvent::TextDelta("hü".into())),
                 Ok(ModelEvent::BlockDone(TurnBlock::Text("hü".into()))),
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_tool_is_called_by_its_own_name() {
-        let schema = RawJson::known(r#"{"type":"object"}"#);
+        let schema = RawJson::new_unchecked(r#"{"type":"object"}"#);
         let tool = ModelToolDefinition { name: "größe".into(), description: String::new(), schema };
-        let mut reading = reading(&[tool]);
-        for (name, expected) in [(alias("größe").into_owned(), "größe"), ("unknown".to_owned(), "unknown")] {
+        let mut reading = new_decoder(&[tool]);
+        for (name, expected) in [(tool_alias("größe").into_owned(), "größe"), ("unknown".to_owned(), "unknown")] {
             let block = format!(r#"{{"type":"tool_use","id":"1","name":"{name}"}}"#);
             let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
             let stop = r#"{"type":"content_block_stop","index":0}"#;
@@ -199,22 +199,22 @@ mod tests {
             let begun = ModelEvent::ToolCallBegun { index, id: id.clone(), name: expected.into() };
             let (arguments, malformed) = (RawJson::empty_object(), None);
             let call = TurnBlock::ToolCall { id, name: expected.into(), arguments, malformed };
-            assert_eq!(all(&mut reading), [Ok(begun), Ok(ModelEvent::BlockDone(call))]);
+            assert_eq!(drain_events(&mut reading), [Ok(begun), Ok(ModelEvent::BlockDone(call))]);
         }
     }
 
     #[test]
     fn neither_an_event_nor_an_answer_is_endless() {
-        let mut one = reading(&[]);
+        let mut one = new_decoder(&[]);
         (0..5).for_each(|_| one.push(Bytes::from(vec![b'x'; 1 << 20])));
         let error = ModelError::TooLarge { what: "model API event", limit: MAX_EVENT_BYTES };
-        assert_eq!(all(&mut one), [Err(error)]);
-        let mut many = reading(&[]);
+        assert_eq!(drain_events(&mut one), [Err(error)]);
+        let mut many = new_decoder(&[]);
         while !many.is_over {
             many.push(Bytes::from(format!(": {}\n\n", "x".repeat(1 << 20))));
         }
         let error = ModelError::TooLarge { what: "model response", limit: MAX_RESPONSE_BYTES };
-        assert_eq!(all(&mut many), [Err(error)]);
+        assert_eq!(drain_events(&mut many), [Err(error)]);
     }
 
     #[test]
@@ -225,9 +225,9 @@ mod tests {
             (r#"{"type":"content_block_stop","index":"sk-1234567890"}"#, r#"invalid type: string "***""#),
             (&format!(r#"{{"type":"content_block_stop","index":"{long}"}}"#), "invalid type: string"),
         ] {
-            let mut reading = reading(&[]);
+            let mut reading = new_decoder(&[]);
             reading.push(format!("data: {START}\n\ndata: {event}\n\n").into());
-            let Some(Err(error)) = all(&mut reading).pop() else { panic!("{event:.80}") };
+            let Some(Err(error)) = drain_events(&mut reading).pop() else { panic!("{event:.80}") };
             let text = error.to_string();
             assert!(text.contains(expected) && text.len() < 300 && !text.contains("sk-"), "{text:.300}");
         }
@@ -235,9 +235,9 @@ mod tests {
 
     #[test]
     fn half_an_answer_is_an_error() {
-        let mut reading = reading(&[]);
+        let mut reading = new_decoder(&[]);
         reading.push(format!("data: {START}\n\n").into());
-        reading.end();
-        assert_eq!(all(&mut reading), [Err(ModelError::Incomplete)]);
+        reading.finish();
+        assert_eq!(drain_events(&mut reading), [Err(ModelError::Incomplete)]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::conversation::{Conversation, TurnBlock};
-use crate::repair::calls;
+use crate::repair::call_ids;
 
 /// Maximum length of an id. Every API accepts up to this many characters of `[A-Za-z0-9_-]`.
 const MAX_ID_CHARS: usize = 64;
@@ -13,19 +13,19 @@ const MAX_ID_CHARS: usize = 64;
 pub(super) struct CallIds(HashSet<String>);
 
 impl CallIds {
-    pub fn of(conversation: &Conversation) -> Self {
-        let ids = conversation.turns.iter().flat_map(|turn| calls(&turn.blocks)).map(str::to_owned);
+    pub fn from_conversation(conversation: &Conversation) -> Self {
+        let ids = conversation.turns.iter().flat_map(|turn| call_ids(&turn.blocks)).map(str::to_owned);
         Self(ids.collect())
     }
 
     /// Gives a call an id that is unique and valid for every API. Returns other blocks unchanged.
-    pub fn settle(&mut self, block: TurnBlock) -> TurnBlock {
+    pub fn assign_unique_id(&mut self, block: TurnBlock) -> TurnBlock {
         let TurnBlock::ToolCall { id, name, arguments, malformed } = block else { return block };
-        TurnBlock::ToolCall { id: self.unlike_others(&id), name, arguments, malformed }
+        TurnBlock::ToolCall { id: self.make_unique(&id), name, arguments, malformed }
     }
 
-    fn unlike_others(&mut self, id: &str) -> String {
-        let plain = plain(id);
+    fn make_unique(&mut self, id: &str) -> String {
+        let plain = sanitize_id(id);
         let numbered = (2u32..).map(|number| format!("{}_{number}", &plain[..plain.len().min(MAX_ID_CHARS - 11)]));
         let mut wanted = std::iter::once(plain.clone()).chain(numbered);
         let id = wanted.find(|id| !self.0.contains(id)).unwrap_or_default();
@@ -34,7 +34,7 @@ impl CallIds {
     }
 }
 
-fn plain(id: &str) -> String {
+fn sanitize_id(id: &str) -> String {
     let safe = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
         _ => '_',
@@ -62,7 +62,7 @@ mod tests {
             (&long, "x".repeat(64)),
             (&long, format!("{}_2", "x".repeat(53))),
         ] {
-            assert_eq!(ids.unlike_others(given), expected);
+            assert_eq!(ids.make_unique(given), expected);
         }
     }
 }

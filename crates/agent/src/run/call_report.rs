@@ -9,16 +9,16 @@ use crate::conversation::ResultBlock;
 const EMPTY_RESULT: &str = "(the tool returned no content)";
 
 /// Converts an outcome: first its text, with references for all non-text blocks, then its images.
-pub(crate) fn report(outcome: &ToolOutcome) -> CallReport {
+pub(crate) fn report_from_outcome(outcome: &ToolOutcome) -> CallReport {
     let text = Some(outcome.text()).filter(|text| !text.trim().is_empty());
     let mut content = vec![ResultBlock::Text(text.unwrap_or_else(|| EMPTY_RESULT.to_owned()))];
-    content.extend(outcome.blocks.iter().filter_map(picture));
+    content.extend(outcome.blocks.iter().filter_map(image_block));
     CallReport::new(content, outcome.is_error)
 }
 
-fn picture(block: &OutcomeBlock) -> Option<ResultBlock> {
+fn image_block(block: &OutcomeBlock) -> Option<ResultBlock> {
     match block {
-        OutcomeBlock::Image { data, mime, .. } => ResultBlock::picture(mime, data),
+        OutcomeBlock::Image { data, mime, .. } => ResultBlock::image(mime, data),
         _ => None,
     }
 }
@@ -35,7 +35,7 @@ mod tests {
     }
 
     fn check(outcome: ToolOutcome, text: &str, pictures: &[(&str, &str)]) {
-        let report = report(&outcome);
+        let report = report_from_outcome(&outcome);
         let picture = |&(media_type, data): &(&str, &str)| {
             let (media_type, data) = (media_type.to_owned(), data.to_owned());
             ResultBlock::Image { media_type, data }
@@ -49,7 +49,7 @@ mod tests {
     fn a_model_gets_text_and_pictures() {
         check(ToolOutcome::new(Vec::new()), EMPTY_RESULT, &[]);
         check(ToolOutcome::error("no"), "no", &[]);
-        check(ToolOutcome::text_of("a").with_data(RawJson::known(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
+        check(ToolOutcome::from_text("a").with_data(RawJson::new_unchecked(r#"{"b":1}"#)), "a\n{\"b\":1}", &[]);
         let shot = || image("aGk=", "image/PNG");
         check(
             ToolOutcome::new(vec![OutcomeBlock::text("a"), shot(), OutcomeBlock::text("b")]),

@@ -19,28 +19,28 @@ struct RoundCall {
 
 impl CallRound {
     /// Adds a call that is being executed.
-    pub fn open(&mut self, id: String, deed: CallSignature) {
+    pub fn add_pending(&mut self, id: String, deed: CallSignature) {
         self.calls.push(RoundCall { id, deed: Some(deed), report: None });
     }
 
     /// Adds a call with a known result. A call refused as a repetition has no deed.
-    pub fn answer(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
+    pub fn add_finished(&mut self, id: String, deed: Option<CallSignature>, report: CallReport) {
         self.calls.push(RoundCall { id, deed, report: Some(report) });
     }
 
     /// Stores the result of a call. Reports whether the call was pending.
-    pub fn end(&mut self, id: &str, report: &CallReport) -> bool {
+    pub fn finish_call(&mut self, id: &str, report: &CallReport) -> bool {
         let waiting = self.calls.iter_mut().find(|made| made.id == id && made.report.is_none());
         waiting.map(|made| made.report = Some(report.clone())).is_some()
     }
 
     /// Returns the ids of the pending calls.
-    pub fn open_ids(&self) -> Vec<String> {
+    pub fn pending_ids(&self) -> Vec<String> {
         self.calls.iter().filter(|made| made.report.is_none()).map(|made| made.id.clone()).collect()
     }
 
     /// Reports whether at least one call was not refused as a repetition.
-    pub fn has_deeds(&self) -> bool {
+    pub fn has_accepted_calls(&self) -> bool {
         self.calls.iter().any(|made| made.deed.is_some())
     }
 
@@ -49,7 +49,7 @@ impl CallRound {
     }
 
     /// Returns the calls that were not refused, with their results, in order.
-    pub fn deeds(&self) -> impl Iterator<Item = (CallSignature, &CallReport)> {
+    pub fn accepted_calls(&self) -> impl Iterator<Item = (CallSignature, &CallReport)> {
         self.calls.iter().filter_map(|made| Some((made.deed?, made.report.as_ref()?)))
     }
 

@@ -6,7 +6,7 @@
 
 use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnBlock, TurnRole};
 use crate::repair;
-use crate::tool_offer::tokens;
+use crate::tool_offer::estimate_tokens;
 
 const IMAGE_PLACEHOLDER: &str = "(image removed)";
 /// Minimum bytes to save. Smaller cuts are not worth the note about the omission.
@@ -49,14 +49,16 @@ struct TokenCount {
 
 impl TokenEstimator {
     /// Records the tokens reported by an API up to and including its last response. Some APIs report none.
-    pub fn count(&mut self, tokens: u64, conversation: &Conversation) {
-        self.counted = (tokens > 0).then(|| TokenCount { tokens, size: size(conversation) });
+    pub fn record(&mut self, tokens: u64, conversation: &Conversation) {
+        self.counted = (tokens > 0).then(|| TokenCount { tokens, size: conversation_size(conversation) });
     }
 
     pub fn estimate(&self, conversation: &Conversation) -> u64 {
-        let now = tokens(size(conversation));
+        let now = estimate_tokens(conversation_size(conversation));
         match self.counted {
-            Some(TokenCount { tokens: counted, size }) => counted.saturating_add(now).saturating_sub(tokens(size)),
+            Some(TokenCount { tokens: counted, size }) => {
+                counted.saturating_add(now).saturating_sub(estimate_tokens(size))
+            }
             None => now.saturating_add(self.definitions),
         }
     }
@@ -64,7 +66,7 @@ impl TokenEstimator {
 
 /// Returns the maximum tokens of a conversation. Reserves space for the response (at most half of the context), and at
 /// least a fifth of the context, because sizes are estimates.
-pub(super) fn room(context: u64, max_tokens: u32) -> u64 {
+pub(super) fn max_conversation_tokens(context: u64, max_tokens: u32) -> u64 {
     context - u64::from(max_tokens).min(context / 2).max(context / 5)
 }
 
@@ -74,30 +76,30 @@ pub(super) fn shorten(conversation: &mut Conversation, excess: u64, reach: Short
     let mut making = ContextShrinker { missing, answers: 0 };
     let turns = &mut conversation.turns[..];
     let before = user_sizes(turns);
-    let old = newest(turns);
-    making.leave_out_pictures(&mut turns[..old]);
-    making.cut_texts(&mut turns[..old], if reach == ShortenScope::Old { 1000 } else { 400 });
+    let old = unanswered_start(turns);
+    making.remove_images(&mut turns[..old]);
+    making.truncate_texts(&mut turns[..old], if reach == ShortenScope::Old { 1000 } else { 400 });
     making.drop_relayed(&mut turns[..old]);
     making.drop_answers(turns);
     if reach != ShortenScope::Old {
-        making.leave_out_pictures(turns);
-        making.cut_texts(turns, if reach == ShortenScope::All { 4000 } else { 400 });
+        making.remove_images(turns);
+        making.truncate_texts(turns, if reach == ShortenScope::All { 4000 } else { 400 });
     }
     if reach == ShortenScope::Utmost {
         making.drop_relayed(turns);
     }
     let results = before.iter().zip(user_sizes(turns)).filter(|(before, now)| *before != now).count();
-    clear_up(conversation);
+    remove_dropped(conversation);
     ShortenCost { results, answers: making.answers }
 }
 
 /// Removes every image and returns their number.
-pub(super) fn leave_out_pictures(conversation: &mut Conversation) -> usize {
-    conversation.turns.iter_mut().flat_map(|turn| &mut turn.blocks).map(without_pictures).sum()
+pub(super) fn remove_images(conversation: &mut Conversation) -> usize {
+    conversation.turns.iter_mut().flat_map(|turn| &mut turn.blocks).map(replace_images).sum()
 }
 
 /// Returns the index after the last model turn.
-fn newest(turns: &[ConversationTurn]) -> usize {
+fn unanswered_start(turns: &[ConversationTurn]) -> usize {
     turns.iter().rposition(|turn| turn.role == TurnRole::Assistant).map_or(0, |last| last + 1)
 }
 
@@ -107,10 +109,10 @@ fn user_sizes(turns: &[ConversationTurn]) -> Vec<usize> {
 }
 
 /// Removes dropped blocks and merges user turns that become adjacent, so that the roles still alternate.
-fn clear_up(conversation: &mut Conversation) {
+fn remove_dropped(conversation: &mut Conversation) {
     for mut turn in std::mem::take(&mut conversation.turns) {
         turn.blocks.retain(|block| !is_dropped(block));
-        repair::add(conversation, turn);
+        repair::append_turn(conversation, turn);
     }
 }
 
@@ -122,18 +124,18 @@ struct ContextShrinker {
 }
 
 impl ContextShrinker {
-    fn leave_out_pictures(&mut self, turns: &mut [ConversationTurn]) {
+    fn remove_images(&mut self, turns: &mut [ConversationTurn]) {
         let saved =
-            |block: &mut TurnBlock| without_pictures(block) * (TurnBlock::IMAGE_COST_BYTES - IMAGE_PLACEHOLDER.len());
-        self.each_block(turns, saved);
+            |block: &mut TurnBlock| replace_images(block) * (TurnBlock::IMAGE_COST_BYTES - IMAGE_PLACEHOLDER.len());
+        self.shrink_blocks(turns, saved);
     }
 
-    fn cut_texts(&mut self, turns: &mut [ConversationTurn], kept: usize) {
-        self.each_block(turns, |block| cut_block(block, kept));
+    fn truncate_texts(&mut self, turns: &mut [ConversationTurn], kept: usize) {
+        self.shrink_blocks(turns, |block| truncate_block(block, kept));
     }
 
     /// Shrinks blocks, oldest first, until enough is removed.
-    fn each_block(&mut self, turns: &mut [ConversationTurn], mut saved: impl FnMut(&mut TurnBlock) -> usize) {
+    fn shrink_blocks(&mut self, turns: &mut [ConversationTurn], mut saved: impl FnMut(&mut TurnBlock) -> usize) {
         for block in turns.iter_mut().flat_map(|turn| &mut turn.blocks) {
             if self.missing == 0 {
                 return;
@@ -152,7 +154,7 @@ impl ContextShrinker {
                 if self.missing == 0 || kept == 1 {
                     break;
                 }
-                self.drop(block);
+                self.drop_block(block);
                 kept -= 1;
             }
         }
@@ -160,22 +162,22 @@ impl ContextShrinker {
 
     /// Drops the oldest model turns except the last, each with the results of its calls.
     fn drop_answers(&mut self, turns: &mut [ConversationTurn]) {
-        let last = newest(turns).saturating_sub(1);
+        let last = unanswered_start(turns).saturating_sub(1);
         for at in 1..last {
             if self.missing == 0 {
                 return;
             }
             if turns[at].role == TurnRole::Assistant {
-                turns[at].blocks.iter_mut().for_each(|block| self.drop(block));
+                turns[at].blocks.iter_mut().for_each(|block| self.drop_block(block));
                 let results =
                     turns[at + 1].blocks.iter_mut().filter(|block| matches!(block, TurnBlock::ToolResult { .. }));
-                results.for_each(|result| self.drop(result));
+                results.for_each(|result| self.drop_block(result));
                 self.answers += 1;
             }
         }
     }
 
-    fn drop(&mut self, block: &mut TurnBlock) {
+    fn drop_block(&mut self, block: &mut TurnBlock) {
         self.missing = self.missing.saturating_sub(block_size(block));
         *block = TurnBlock::Relayed(String::new());
     }
@@ -186,31 +188,31 @@ fn is_dropped(block: &TurnBlock) -> bool {
 }
 
 /// Replaces each image by a placeholder text and returns their number.
-fn without_pictures(block: &mut TurnBlock) -> usize {
+fn replace_images(block: &mut TurnBlock) -> usize {
     match block {
         TurnBlock::Image { .. } => {
             *block = TurnBlock::Relayed(IMAGE_PLACEHOLDER.to_owned());
             1
         }
         TurnBlock::ToolResult { content, .. } => {
-            let pictures = content.iter_mut().filter(|block| is_picture(block));
+            let pictures = content.iter_mut().filter(|block| is_image(block));
             pictures.map(|picture| *picture = ResultBlock::Text(IMAGE_PLACEHOLDER.to_owned())).count()
         }
         _ => 0,
     }
 }
 
-fn is_picture(block: &ResultBlock) -> bool {
+fn is_image(block: &ResultBlock) -> bool {
     matches!(block, ResultBlock::Image { .. })
 }
 
 /// Truncates the texts of a result or a relayed text. Returns the bytes saved.
-fn cut_block(block: &mut TurnBlock, kept: usize) -> usize {
+fn truncate_block(block: &mut TurnBlock, kept: usize) -> usize {
     match block {
-        TurnBlock::Relayed(text) => cut(text, kept),
+        TurnBlock::Relayed(text) => truncate_text(text, kept),
         TurnBlock::ToolResult { content, .. } => {
             let cut_result = |block: &mut ResultBlock| match block {
-                ResultBlock::Text(text) => cut(text, kept),
+                ResultBlock::Text(text) => truncate_text(text, kept),
                 ResultBlock::Image { .. } => 0,
             };
             content.iter_mut().map(cut_result).sum()
@@ -220,7 +222,7 @@ fn cut_block(block: &mut TurnBlock, kept: usize) -> usize {
 }
 
 /// Truncates a text. Returns the bytes saved.
-fn cut(text: &mut String, kept: usize) -> usize {
+fn truncate_text(text: &mut String, kept: usize) -> usize {
     if text.len() < kept + MIN_SAVED_BYTES {
         return 0;
     }
@@ -231,7 +233,7 @@ fn cut(text: &mut String, kept: usize) -> usize {
     before - text.len()
 }
 
-fn size(conversation: &Conversation) -> usize {
+fn conversation_size(conversation: &Conversation) -> usize {
     conversation.system.as_deref().map_or(0, str::len) + turns_size(&conversation.turns)
 }
 

@@ -39,17 +39,17 @@ struct CallHistory {
 }
 
 impl CallSignature {
-    pub fn of(tool: &str, arguments: &RawJson, malformed: Option<&str>) -> Self {
+    pub fn from_call(tool: &str, arguments: &RawJson, malformed: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
         (tool, malformed).hash(&mut hasher);
         match arguments.decode::<Value>(&JsonLimits::default()) {
             Ok(value) => value.hash(&mut hasher),
-            Err(_) => arguments.get().hash(&mut hasher),
+            Err(_) => arguments.as_str().hash(&mut hasher),
         }
         Self(hasher.finish())
     }
 
-    fn of_round(deeds: &[Self]) -> Self {
+    fn from_round(deeds: &[Self]) -> Self {
         Self(hash_of(deeds))
     }
 }
@@ -63,13 +63,13 @@ impl LoopDetector {
 
     /// Returns the number of times a call was made with the same result, if the limit is reached. The call must then
     /// not be executed.
-    pub fn refuse(&mut self, deed: CallSignature) -> Option<u32> {
-        self.calls.refuse(deed)
+    pub fn check_call(&mut self, deed: CallSignature) -> Option<u32> {
+        self.calls.check(deed)
     }
 
-    /// Same as [`LoopDetector::refuse`], for all calls of a response.
-    pub fn refuse_round(&mut self, deeds: &[CallSignature]) -> Option<u32> {
-        self.rounds.refuse(CallSignature::of_round(deeds))
+    /// Same as [`LoopDetector::check_call`], for all calls of a response.
+    pub fn check_round(&mut self, deeds: &[CallSignature]) -> Option<u32> {
+        self.rounds.check(CallSignature::from_round(deeds))
     }
 
     /// Records the calls of one response with their results, in order.
@@ -79,17 +79,17 @@ impl LoopDetector {
             return;
         }
         let (deeds, results): (Vec<CallSignature>, Vec<u64>) = round.iter().copied().unzip();
-        self.rounds.done.push((CallSignature::of_round(&deeds), hash_of(&results)));
+        self.rounds.done.push((CallSignature::from_round(&deeds), hash_of(&results)));
         self.calls.done.extend(round);
     }
 
     /// Records whether the response had a call that was not refused.
-    pub fn note_round(&mut self, has_deeds: bool) {
+    pub fn record_refusals(&mut self, has_deeds: bool) {
         self.ignored = if has_deeds { 0 } else { self.ignored + 1 };
     }
 
     /// Reports whether the model ignored too many refusals in a row.
-    pub fn is_hopeless(&self) -> bool {
+    pub fn gave_up(&self) -> bool {
         self.ignored > MAX_IGNORED_REFUSALS
     }
 }
@@ -97,8 +97,8 @@ impl LoopDetector {
 impl CallHistory {
     /// Returns the number of identical results of a call, if the limit is reached. Records the refused call with the
     /// expected result, so that the pattern continues.
-    fn refuse(&mut self, deed: CallSignature) -> Option<u32> {
-        let period = (1..=self.longest).find(|&period| self.goes_on(deed, period))?;
+    fn check(&mut self, deed: CallSignature) -> Option<u32> {
+        let period = (1..=self.longest).find(|&period| self.continues_pattern(deed, period))?;
         let expected = self.done[self.done.len() - period];
         self.done.push(expected);
         let times = self.done.iter().rev().step_by(period).take_while(|done| **done == expected).count() - 1;
@@ -106,7 +106,7 @@ impl CallHistory {
     }
 
     /// Reports whether the call would continue a pattern of this length that has already been repeated `limit` times.
-    fn goes_on(&self, deed: CallSignature, period: usize) -> bool {
+    fn continues_pattern(&self, deed: CallSignature, period: usize) -> bool {
         let Some(length) = period.checked_mul(self.limit).filter(|length| *length <= self.done.len()) else {
             return false;
         };
@@ -142,8 +142,8 @@ mod tests {
         let mut repeats = LoopDetector::new(limit);
         let pairs: Vec<char> = done.chars().collect();
         let told = pairs.chunks(2).map(|pair| {
-            let deed = CallSignature::of(&pair[0].to_string(), &RawJson::empty_object(), None);
-            if repeats.refuse(deed).is_some() {
+            let deed = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
+            if repeats.check_call(deed).is_some() {
                 return '!';
             }
             repeats.record([(deed, &CallReport::error(pair[1]))].into_iter());
@@ -178,11 +178,11 @@ mod tests {
         let told = done.iter().map(|word| {
             let pairs: Vec<char> = word.chars().collect();
             let done = pairs.chunks(2).map(|pair| {
-                let deed = CallSignature::of(&pair[0].to_string(), &RawJson::empty_object(), None);
+                let deed = CallSignature::from_call(&pair[0].to_string(), &RawJson::empty_object(), None);
                 (deed, CallReport::error(pair[1]))
             });
             let (deeds, reports): (Vec<CallSignature>, Vec<CallReport>) = done.unzip();
-            if repeats.refuse_round(&deeds).is_some() {
+            if repeats.check_round(&deeds).is_some() {
                 return '!';
             }
             repeats.record(deeds.into_iter().zip(&reports));
@@ -203,19 +203,19 @@ mod tests {
 
     #[test]
     fn arguments_are_the_same_however_they_are_spelt() {
-        let of = |text: &str| CallSignature::of("t", &RawJson::parse(text.to_owned()).unwrap(), None);
+        let of = |text: &str| CallSignature::from_call("t", &RawJson::parse(text.to_owned()).unwrap(), None);
         assert_eq!(of(r#"{"a":1,"b":[2]}"#), of(r#"{ "b": [2], "a": 1 }"#));
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
         assert_ne!(
-            CallSignature::of("t", &RawJson::empty_object(), Some("{")),
-            CallSignature::of("t", &RawJson::empty_object(), None)
+            CallSignature::from_call("t", &RawJson::empty_object(), Some("{")),
+            CallSignature::from_call("t", &RawJson::empty_object(), None)
         );
     }
 
     #[test]
     fn it_is_told_how_often() {
-        let (mut repeats, deed) = (LoopDetector::new(2), CallSignature::of("t", &RawJson::empty_object(), None));
+        let (mut repeats, deed) = (LoopDetector::new(2), CallSignature::from_call("t", &RawJson::empty_object(), None));
         (0..2).for_each(|_| repeats.record([(deed, &CallReport::error("x"))].into_iter()));
-        assert_eq!((repeats.refuse(deed), repeats.refuse(deed)), (Some(2), Some(3)));
+        assert_eq!((repeats.check_call(deed), repeats.check_call(deed)), (Some(2), Some(3)));
     }
 }

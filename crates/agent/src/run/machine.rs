@@ -7,9 +7,11 @@ use wharf_tools::AgentNote;
 
 use super::call_ids::CallIds;
 use super::call_round::CallRound;
-use super::context_window::{ShortenCost, ShortenScope, TokenEstimator, leave_out_pictures, room, shorten};
+use super::context_window::{
+    ShortenCost, ShortenScope, TokenEstimator, max_conversation_tokens, remove_images, shorten,
+};
 use super::loop_detector::{CallSignature, LoopDetector};
-use super::note_blocks::noted;
+use super::note_blocks::note_blocks;
 use super::partial_response::{PartialResponse, SkippedCalls, TRUNCATED_REASON};
 use super::requested_call::RequestedCall;
 use super::{CallReport, RunEnding, RunEvent};
@@ -100,30 +102,30 @@ enum RunPhase {
 impl RunMachine {
     /// Starts a run with the person's message. Returns the machine and the first effects. A message that repeats the
     /// last unanswered one is not added again. `max_tokens` is the output limit of one response.
-    pub fn begin(
+    pub fn start(
         mut conversation: Conversation,
         said: Vec<TurnBlock>,
         limits: AgentLimits,
         max_tokens: u32,
     ) -> (Self, Vec<RunEffect>) {
-        repair::mend(&mut conversation, UNKNOWN_RESULT);
-        let unsaid = unsaid(&conversation, said);
+        repair::repair(&mut conversation, UNKNOWN_RESULT);
+        let unsaid = new_user_blocks(&conversation, said);
         let mut machine = Self {
             limits,
-            room: room(limits.context, max_tokens),
+            room: max_conversation_tokens(limits.context, max_tokens),
             phase: RunPhase::Gathering,
             unsaid,
             offering: None,
             requests: 0,
             counted: 0,
             gauge: TokenEstimator::default(),
-            ids: CallIds::of(&conversation),
+            ids: CallIds::from_conversation(&conversation),
             repeats: LoopDetector::new(limits.repeats),
             effects: Vec::new(),
             conversation: Arc::new(conversation),
             with_pictures: None,
         };
-        machine.go_on();
+        machine.request_inputs();
         let effects = std::mem::take(&mut machine.effects);
         (machine, effects)
     }
@@ -131,11 +133,11 @@ impl RunMachine {
     /// Processes an event. Events that do not fit the current phase are ignored.
     pub fn step(&mut self, event: RunInput) -> Vec<RunEffect> {
         match event {
-            RunInput::Gathered(gathered) => self.gathered(gathered),
-            RunInput::OutOfRequests => self.run_out(),
-            RunInput::Model(event) => self.heard(event),
-            RunInput::Failed(error) => self.failed(error),
-            RunInput::CallEnded { id, report } => self.call_ended(id, report),
+            RunInput::Gathered(gathered) => self.on_gathered(gathered),
+            RunInput::OutOfRequests => self.on_out_of_requests(),
+            RunInput::Model(event) => self.on_model_event(event),
+            RunInput::Failed(error) => self.on_failure(error),
+            RunInput::CallEnded { id, report } => self.on_call_ended(id, report),
             RunInput::Cancelled => self.cancel(),
         }
         std::mem::take(&mut self.effects)
@@ -160,7 +162,7 @@ impl RunMachine {
         is_asking || !self.unsaid.is_empty()
     }
 
-    fn go_on(&mut self) {
+    fn request_inputs(&mut self) {
         if self.requests >= self.limits.requests {
             return self.end(RunEnding::OutOfRequests);
         }
@@ -168,186 +170,195 @@ impl RunMachine {
         self.effects.push(RunEffect::Gather);
     }
 
-    fn run_out(&mut self) {
+    fn on_out_of_requests(&mut self) {
         if matches!(self.phase, RunPhase::Gathering) {
             self.end(RunEnding::OutOfRequests);
         }
     }
 
-    fn gathered(&mut self, RequestInputs { notes, offering }: RequestInputs) {
+    fn on_gathered(&mut self, RequestInputs { notes, offering }: RequestInputs) {
         if !matches!(self.phase, RunPhase::Gathering) {
             return;
         }
-        for (block, event) in noted(notes) {
+        for (block, event) in note_blocks(notes) {
             self.unsaid.push(block);
-            self.tell(event);
+            self.emit(event);
         }
-        self.say_unsaid();
+        self.flush_pending();
         self.gauge.definitions = offering.tokens();
         self.offering = Some(offering);
         let estimate = self.gauge.estimate(&self.conversation);
-        self.make_room(estimate.saturating_sub(self.room), ShortenScope::Old);
+        self.shorten_by(estimate.saturating_sub(self.room), ShortenScope::Old);
         self.requests += 1;
         self.phase = RunPhase::Answering(PartialResponse::default());
-        self.tell(RunEvent::Asking { request: self.requests });
+        self.emit(RunEvent::Asking { request: self.requests });
         self.effects.push(RunEffect::Ask);
     }
 
     /// Shortens the conversation. Reports whether any content could be removed.
-    fn make_room(&mut self, excess: u64, reach: ShortenScope) -> bool {
+    fn shorten_by(&mut self, excess: u64, reach: ShortenScope) -> bool {
         if excess == 0 {
             return false;
         }
         let cost = shorten(Arc::make_mut(&mut self.conversation), excess, reach);
         let ShortenCost { results, answers } = cost;
         if cost != ShortenCost::default() {
-            self.tell(RunEvent::Shortened { results, answers });
+            self.emit(RunEvent::Shortened { results, answers });
         }
         cost != ShortenCost::default()
     }
 
-    fn heard(&mut self, event: ModelEvent) {
+    fn on_model_event(&mut self, event: ModelEvent) {
         let RunPhase::Answering(answer) = &mut self.phase else { return };
         if !matches!(event, ModelEvent::Waiting { .. }) {
             self.with_pictures = None;
         }
         match event {
-            ModelEvent::Waiting { time, because } => self.tell(RunEvent::Waiting { time, because }),
+            ModelEvent::Waiting { time, because } => self.emit(RunEvent::Waiting { time, because }),
             ModelEvent::TextDelta(text) => {
                 answer.add_text(&text);
-                self.tell(RunEvent::Text(text));
+                self.emit(RunEvent::Text(text));
             }
-            ModelEvent::ThinkingDelta(text) => self.tell(RunEvent::Thinking(text)),
-            ModelEvent::BlockDone(block) => answer.add(self.ids.settle(block)),
+            ModelEvent::ThinkingDelta(text) => self.emit(RunEvent::Thinking(text)),
+            ModelEvent::BlockDone(block) => answer.add(self.ids.assign_unique_id(block)),
             ModelEvent::Usage { input, output, cached } => {
                 self.counted = input.saturating_add(output);
-                self.tell(RunEvent::Usage { input, output, cached });
+                self.emit(RunEvent::Usage { input, output, cached });
             }
             ModelEvent::Done { stop } => {
                 let answer = std::mem::take(answer);
-                self.answered(answer, &stop);
+                self.on_response_done(answer, &stop);
             }
             ModelEvent::ToolCallBegun { .. } | ModelEvent::ToolCallDelta { .. } => {}
         }
     }
 
-    fn answered(&mut self, answer: PartialResponse, stop: &StopReason) {
+    fn on_response_done(&mut self, answer: PartialResponse, stop: &StopReason) {
         match stop {
-            StopReason::MaxTokens => self.too_long(answer),
-            StopReason::Refused => self.stop(answer.whole(), REFUSED_RESULT, RunEnding::Refused),
-            StopReason::Paused => self.act_on(answer.unchanged(), &SkippedCalls::new(), Self::go_on),
+            StopReason::MaxTokens => self.on_truncated(answer),
+            StopReason::Refused => self.end_without_calls(answer.into_complete(), REFUSED_RESULT, RunEnding::Refused),
+            StopReason::Paused => {
+                self.execute_calls(answer.into_unmodified(), &SkippedCalls::new(), Self::request_inputs)
+            }
             StopReason::EndTurn | StopReason::ToolCalls | StopReason::Other(_) => {
-                self.act_on(answer.whole(), &SkippedCalls::new(), |machine| machine.end(RunEnding::Done));
+                self.execute_calls(answer.into_complete(), &SkippedCalls::new(), |machine| {
+                    machine.end(RunEnding::Done)
+                });
             }
         }
     }
 
     /// Executes the calls that were complete when the response reached its token limit. Ends the run if there are none.
-    fn too_long(&mut self, answer: PartialResponse) {
-        let (blocks, unmade) = answer.too_long();
+    fn on_truncated(&mut self, answer: PartialResponse) {
+        let (blocks, unmade) = answer.into_truncated();
         let is_made = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { id, .. } if !unmade.contains_key(id));
         match blocks.iter().any(is_made) {
-            true => self.act_on(blocks, &unmade, Self::go_on),
-            false => self.stop(blocks, TRUNCATED_REASON, RunEnding::TooLong),
+            true => self.execute_calls(blocks, &unmade, Self::request_inputs),
+            false => self.end_without_calls(blocks, TRUNCATED_REASON, RunEnding::TooLong),
         }
     }
 
     /// Executes the calls of a response except those in `unmade`. Runs `otherwise` if the response has no calls.
-    fn act_on(&mut self, blocks: Vec<TurnBlock>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
-        let wanted = blocks.iter().filter_map(|block| RequestedCall::of(block, self.offering.as_deref()));
-        let wanted: Vec<RequestedCall> = wanted.map(|wanted| wanted.unless(unmade)).collect();
-        self.say(TurnRole::Assistant, blocks);
-        self.gauge.count(std::mem::take(&mut self.counted), &self.conversation);
+    fn execute_calls(&mut self, blocks: Vec<TurnBlock>, unmade: &SkippedCalls, otherwise: impl FnOnce(&mut Self)) {
+        let wanted = blocks.iter().filter_map(|block| RequestedCall::from_block(block, self.offering.as_deref()));
+        let wanted: Vec<RequestedCall> = wanted.map(|wanted| wanted.skip_if_listed(unmade)).collect();
+        self.add_turn(TurnRole::Assistant, blocks);
+        self.gauge.record(std::mem::take(&mut self.counted), &self.conversation);
         if wanted.is_empty() {
             return otherwise(self);
         }
         let deeds: Vec<CallSignature> = wanted.iter().map(|wanted| wanted.deed).collect();
-        let repeated = self.repeats.refuse_round(&deeds);
+        let repeated = self.repeats.check_round(&deeds);
         let mut round = CallRound::default();
         for wanted in wanted {
             // The results of earlier calls in the same response are not known yet, unless those calls were refused.
-            let repeated = repeated.or_else(|| if round.has_deeds() { None } else { self.repeats.refuse(wanted.deed) });
+            let repeated = repeated
+                .or_else(|| if round.has_accepted_calls() { None } else { self.repeats.check_call(wanted.deed) });
             match repeated {
-                Some(times) => self.refuse(wanted, times, &mut round),
-                None => self.make(wanted, &mut round),
+                Some(times) => self.refuse_repetition(wanted, times, &mut round),
+                None => self.execute_call(wanted, &mut round),
             }
         }
-        self.repeats.note_round(round.has_deeds());
+        self.repeats.record_refusals(round.has_accepted_calls());
         self.phase = RunPhase::Calling(round);
-        self.end_round();
+        self.finish_round_if_done();
     }
 
     /// Refuses a repeated call with an error result.
-    fn refuse(&mut self, RequestedCall { id, tool, .. }: RequestedCall, times: u32, round: &mut CallRound) {
-        round.answer(id, None, CallReport::error(repeats_itself(times)));
-        self.tell(RunEvent::Repeated { tool, times });
+    fn refuse_repetition(&mut self, RequestedCall { id, tool, .. }: RequestedCall, times: u32, round: &mut CallRound) {
+        round.add_finished(id, None, CallReport::error(repetition_message(times)));
+        self.emit(RunEvent::Repeated { tool, times });
     }
 
     /// Executes one call, unless its result is already known.
-    fn make(&mut self, RequestedCall { id, tool, arguments, deed, answer }: RequestedCall, round: &mut CallRound) {
-        self.tell(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
+    fn execute_call(
+        &mut self,
+        RequestedCall { id, tool, arguments, deed, answer }: RequestedCall,
+        round: &mut CallRound,
+    ) {
+        self.emit(RunEvent::CallBegun { id: id.clone(), tool: tool.clone(), arguments: arguments.clone() });
         match answer {
             Some(report) => {
-                round.answer(id.clone(), Some(deed), report.clone());
-                self.tell(RunEvent::CallEnded { id, report });
+                round.add_finished(id.clone(), Some(deed), report.clone());
+                self.emit(RunEvent::CallEnded { id, report });
             }
             None => {
-                round.open(id.clone(), deed);
+                round.add_pending(id.clone(), deed);
                 self.effects.push(RunEffect::Call { id, tool, arguments });
             }
         }
     }
 
-    fn call_ended(&mut self, id: String, report: CallReport) {
+    fn on_call_ended(&mut self, id: String, report: CallReport) {
         let RunPhase::Calling(round) = &mut self.phase else { return };
-        if round.end(&id, &report) {
-            self.tell(RunEvent::CallEnded { id, report });
-            self.end_round();
+        if round.finish_call(&id, &report) {
+            self.emit(RunEvent::CallEnded { id, report });
+            self.finish_round_if_done();
         }
     }
 
     /// Continues once all calls of a response have results.
-    fn end_round(&mut self) {
+    fn finish_round_if_done(&mut self) {
         let RunPhase::Calling(round) = &mut self.phase else { return };
         if !round.is_over() {
             return;
         }
         let round = std::mem::take(round);
-        self.repeats.record(round.deeds());
+        self.repeats.record(round.accepted_calls());
         self.unsaid = round.into_results();
-        match self.repeats.is_hopeless() {
+        match self.repeats.gave_up() {
             true => self.end(RunEnding::Looping),
-            false => self.go_on(),
+            false => self.request_inputs(),
         }
     }
 
-    fn failed(&mut self, error: ModelError) {
+    fn on_failure(&mut self, error: ModelError) {
         let RunPhase::Answering(answer) = &mut self.phase else { return };
         let answer = std::mem::take(answer);
         let may_ask = self.requests < self.limits.requests && answer.is_empty();
-        if may_ask && self.give_way(&error) {
-            return self.go_on();
+        if may_ask && self.shrink_for_error(&error) {
+            return self.request_inputs();
         }
-        self.stop(answer.cut(), INTERRUPTED_RESULT, RunEnding::Failed(error));
+        self.end_without_calls(answer.into_interrupted(), INTERRUPTED_RESULT, RunEnding::Failed(error));
     }
 
     /// Removes the content that may have caused the error. Reports whether there was any.
-    fn give_way(&mut self, error: &ModelError) -> bool {
-        error.is_outgrown() && self.squeeze() || error.may_mind_pictures() && self.leave_out_pictures()
+    fn shrink_for_error(&mut self, error: &ModelError) -> bool {
+        error.exceeds_context() && self.shrink_hard() || error.may_reject_images() && self.remove_images()
     }
 
     /// Shortens the conversation by about half of its estimated size, because the estimate was too low.
-    fn squeeze(&mut self) -> bool {
+    fn shrink_hard(&mut self) -> bool {
         let excess = self.gauge.estimate(&self.conversation).div_ceil(2).max(1);
-        self.make_room(excess, ShortenScope::All) || self.make_room(excess, ShortenScope::Utmost)
+        self.shorten_by(excess, ShortenScope::All) || self.shorten_by(excess, ShortenScope::Utmost)
     }
 
-    fn leave_out_pictures(&mut self) -> bool {
+    fn remove_images(&mut self) -> bool {
         let with_pictures = Arc::clone(&self.conversation);
-        let pictures = leave_out_pictures(Arc::make_mut(&mut self.conversation));
+        let pictures = remove_images(Arc::make_mut(&mut self.conversation));
         if pictures > 0 {
             self.with_pictures = Some(with_pictures);
-            self.tell(RunEvent::PicturesLeftOut { pictures });
+            self.emit(RunEvent::PicturesLeftOut { pictures });
         }
         pictures > 0
     }
@@ -358,62 +369,62 @@ impl RunMachine {
             RunPhase::Gathering => self.end(RunEnding::Cancelled),
             RunPhase::Answering(answer) => {
                 self.effects.push(RunEffect::HangUp);
-                self.stop(answer.cut(), CANCELLED_RESULT, RunEnding::Cancelled);
+                self.end_without_calls(answer.into_interrupted(), CANCELLED_RESULT, RunEnding::Cancelled);
             }
-            RunPhase::Calling(round) => self.withdraw(round),
+            RunPhase::Calling(round) => self.cancel_round(round),
         }
     }
 
-    fn withdraw(&mut self, mut round: CallRound) {
+    fn cancel_round(&mut self, mut round: CallRound) {
         self.effects.push(RunEffect::Withdraw);
-        for id in round.open_ids() {
+        for id in round.pending_ids() {
             let report = CallReport::error(CANCELLED_RESULT);
-            round.end(&id, &report);
-            self.tell(RunEvent::CallEnded { id, report });
+            round.finish_call(&id, &report);
+            self.emit(RunEvent::CallEnded { id, report });
         }
         self.unsaid = round.into_results();
         self.end(RunEnding::Cancelled);
     }
 
     /// Ends the run with a response whose calls are not executed.
-    fn stop(&mut self, blocks: Vec<TurnBlock>, why: &str, ending: RunEnding) {
-        self.unsaid = repair::refusals(repair::calls(&blocks), why);
-        self.say(TurnRole::Assistant, blocks);
+    fn end_without_calls(&mut self, blocks: Vec<TurnBlock>, why: &str, ending: RunEnding) {
+        self.unsaid = repair::error_results(repair::call_ids(&blocks), why);
+        self.add_turn(TurnRole::Assistant, blocks);
         self.end(ending);
     }
 
     fn end(&mut self, ending: RunEnding) {
-        self.say_unsaid();
+        self.flush_pending();
         // The retry without images failed as well, so the images are probably not the cause.
         if let Some(with_pictures) = self.with_pictures.take() {
             self.conversation = with_pictures;
         }
         self.phase = RunPhase::Over;
-        self.tell(RunEvent::Ended(ending));
+        self.emit(RunEvent::Ended(ending));
     }
 
-    fn say_unsaid(&mut self) {
+    fn flush_pending(&mut self) {
         let blocks = std::mem::take(&mut self.unsaid);
-        self.say(TurnRole::User, blocks);
+        self.add_turn(TurnRole::User, blocks);
     }
 
-    fn say(&mut self, role: TurnRole, blocks: Vec<TurnBlock>) {
+    fn add_turn(&mut self, role: TurnRole, blocks: Vec<TurnBlock>) {
         if !blocks.is_empty() {
             let turn = ConversationTurn { role, blocks };
             for conversation in std::iter::once(&mut self.conversation).chain(&mut self.with_pictures) {
-                repair::add(Arc::make_mut(conversation), turn.clone());
+                repair::append_turn(Arc::make_mut(conversation), turn.clone());
             }
-            self.tell(RunEvent::Turn(turn));
+            self.emit(RunEvent::Turn(turn));
         }
     }
 
-    fn tell(&mut self, event: RunEvent) {
+    fn emit(&mut self, event: RunEvent) {
         self.effects.push(RunEffect::Tell(event));
     }
 }
 
 /// Returns the new part of the person's message. Without any message to answer, returns a request to go on.
-fn unsaid(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBlock> {
+fn new_user_blocks(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBlock> {
     said.retain(|block| match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) => !text.trim().is_empty(),
         TurnBlock::Image { .. } => true,
@@ -427,7 +438,7 @@ fn unsaid(conversation: &Conversation, mut said: Vec<TurnBlock>) -> Vec<TurnBloc
     }
 }
 
-fn repeats_itself(times: u32) -> String {
+fn repetition_message(times: u32) -> String {
     format!(
         "not executed: this exact call was made {times} times with the same result. Use what you \
          have, try something else, or say what is blocking you."

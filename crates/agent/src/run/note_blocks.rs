@@ -11,10 +11,10 @@ const MAX_NOTES_BYTES: usize = 32 << 10;
 
 /// Converts notes to blocks of the user's turn and to events. Notes that do not fit are omitted, and the last block
 /// states how many.
-pub(super) fn noted(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
+pub(super) fn note_blocks(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
     let (mut room, mut told, mut left_out) = (MAX_NOTES_BYTES, Vec::new(), 0);
     for note in notes {
-        let block = attributed(&note);
+        let block = note_block(&note);
         let Some(rest) = room.checked_sub(block_size(&block)) else {
             left_out += 1;
             continue;
@@ -28,10 +28,10 @@ pub(super) fn noted(notes: Vec<AgentNote>) -> Vec<(TurnBlock, RunEvent)> {
     told
 }
 
-fn attributed(note: &AgentNote) -> TurnBlock {
+fn note_block(note: &AgentNote) -> TurnBlock {
     let AgentNote { from, text, missed, .. } = note;
     let missed = if *missed == 0 { String::new() } else { format!(" ({missed} earlier notes dropped.)") };
-    TurnBlock::quoted(&format!("Note from `{from}` (not from the user):{missed}"), text)
+    TurnBlock::quote(&format!("Note from `{from}` (not from the user):{missed}"), text)
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     fn check(limits: NoteLimits, pushed: &[(&str, &str)], expected: &[&str]) {
         let notes = NoteQueue::new(limits);
         pushed.iter().for_each(|(from, text)| notes.push(from, text));
-        let told = noted(notes.take()).into_iter().map(|(block, _)| block);
+        let told = note_blocks(notes.take_all()).into_iter().map(|(block, _)| block);
         let expected = expected.iter().map(|text| TurnBlock::Relayed((*text).to_owned()));
         assert_eq!(told.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
@@ -61,7 +61,7 @@ mod tests {
     fn notes_are_bounded() {
         let notes = NoteQueue::new(NoteLimits { notes: 100, characters: 4000 });
         (0..20).for_each(|_| notes.push("a", &"x".repeat(4000)));
-        let told = noted(notes.take());
+        let told = note_blocks(notes.take_all());
         let texts = told.iter().map(|(block, _)| matches!(block, TurnBlock::Relayed(text) if text.len() < 5000));
         assert!(texts.clone().all(|is_short| is_short) && texts.count() == 8);
         let Some((TurnBlock::Relayed(last), _)) = told.last() else { panic!() };

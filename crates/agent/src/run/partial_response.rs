@@ -40,23 +40,23 @@ impl PartialResponse {
     }
 
     /// Returns the blocks of a complete response.
-    pub fn whole(self) -> Vec<TurnBlock> {
-        tidy(self.blocks)
+    pub fn into_complete(self) -> Vec<TurnBlock> {
+        remove_unsendable(self.blocks)
     }
 
     /// Returns the blocks unmodified except for blank texts, for a paused model that expects them back.
-    pub fn unchanged(mut self) -> Vec<TurnBlock> {
-        self.blocks.retain(is_something);
+    pub fn into_unmodified(mut self) -> Vec<TurnBlock> {
+        self.blocks.retain(is_not_blank);
         self.blocks
     }
 
     /// Returns the blocks of a response that reached its token limit, and the calls that must not be executed. The last
     /// call may be truncated even if it looks complete. A runaway model may repeat a call or make too many.
-    pub fn too_long(self) -> (Vec<TurnBlock>, SkippedCalls) {
+    pub fn into_truncated(self) -> (Vec<TurnBlock>, SkippedCalls) {
         let last_is_whole = !self.text.is_empty();
-        let blocks = self.with_text();
+        let blocks = self.merge_partial_text();
         let calls = blocks.iter().filter_map(|block| match block {
-            TurnBlock::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.get(), malformed))),
+            TurnBlock::ToolCall { id, name, arguments, malformed } => Some((id, (name, arguments.as_str(), malformed))),
             _ => None,
         });
         let calls: Vec<_> = calls.collect();
@@ -76,30 +76,30 @@ impl PartialResponse {
     }
 
     /// Returns the usable part of an interrupted response: its complete blocks and the partial text.
-    pub fn cut(mut self) -> Vec<TurnBlock> {
+    pub fn into_interrupted(mut self) -> Vec<TurnBlock> {
         let is_half = |block: &TurnBlock| matches!(block, TurnBlock::ToolCall { malformed: Some(_), .. });
         self.blocks.retain(|block| !is_half(block));
-        self.with_text()
+        self.merge_partial_text()
     }
 
-    fn with_text(mut self) -> Vec<TurnBlock> {
+    fn merge_partial_text(mut self) -> Vec<TurnBlock> {
         let first_call = self.blocks.iter().position(|block| matches!(block, TurnBlock::ToolCall { .. }));
         // Text must precede the calls, because only results may follow a call.
         self.blocks.insert(first_call.unwrap_or(self.blocks.len()), TurnBlock::Text(self.text));
-        tidy(self.blocks)
+        remove_unsendable(self.blocks)
     }
 }
 
 /// Removes blocks that cannot be sent back: blank texts and trailing reasoning.
-fn tidy(mut blocks: Vec<TurnBlock>) -> Vec<TurnBlock> {
-    blocks.retain(is_something);
+fn remove_unsendable(mut blocks: Vec<TurnBlock>) -> Vec<TurnBlock> {
+    blocks.retain(is_not_blank);
     let is_thought = |block: &TurnBlock| matches!(block, TurnBlock::Thinking { .. });
     let end = blocks.iter().rposition(|block| !is_thought(block)).map_or(0, |last| last + 1);
     blocks.truncate(end);
     blocks
 }
 
-fn is_something(block: &TurnBlock) -> bool {
+fn is_not_blank(block: &TurnBlock) -> bool {
     !matches!(block, TurnBlock::Text(text) if text.trim().is_empty())
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use wharf_json::RawJson;
 
-    fn thought() -> TurnBlock {
+    fn reasoning_block() -> TurnBlock {
         TurnBlock::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
     }
 
@@ -127,16 +127,21 @@ mod tests {
         for (blocks, half, whole, cut) in [
             (vec![], "", vec![], vec![]),
             (vec![], "ha", vec![], vec![text("ha")]),
-            (vec![thought()], "", vec![], vec![]),
-            (vec![thought()], "ha", vec![], vec![thought(), text("ha")]),
-            (vec![text("a"), thought()], "", vec![text("a")], vec![text("a")]),
+            (vec![reasoning_block()], "", vec![], vec![]),
+            (vec![reasoning_block()], "ha", vec![], vec![reasoning_block(), text("ha")]),
+            (vec![text("a"), reasoning_block()], "", vec![text("a")], vec![text("a")]),
             (vec![text("a"), text(" \n")], "", vec![text("a")], vec![text("a")]),
-            (vec![thought(), call(None)], "", vec![thought(), call(None)], vec![thought(), call(None)]),
+            (
+                vec![reasoning_block(), call(None)],
+                "",
+                vec![reasoning_block(), call(None)],
+                vec![reasoning_block(), call(None)],
+            ),
             (vec![call(None)], "ha", vec![call(None)], vec![text("ha"), call(None)]),
-            (vec![thought(), call(Some("{"))], "", vec![thought(), call(Some("{"))], nothing.to_vec()),
+            (vec![reasoning_block(), call(Some("{"))], "", vec![reasoning_block(), call(Some("{"))], nothing.to_vec()),
         ] {
             let answer = || PartialResponse { blocks: blocks.clone(), text: half.into() };
-            assert_eq!((answer().whole(), answer().cut()), (whole, cut), "{blocks:?} {half}");
+            assert_eq!((answer().into_complete(), answer().into_interrupted()), (whole, cut), "{blocks:?} {half}");
         }
     }
 
@@ -147,6 +152,6 @@ mod tests {
         answer.add(text("one"));
         assert_eq!(answer.text, ", two");
         answer.add(text(", two"));
-        assert_eq!(answer.cut(), [text("one"), text(", two")]);
+        assert_eq!(answer.into_interrupted(), [text("one"), text(", two")]);
     }
 }

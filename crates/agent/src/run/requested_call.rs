@@ -5,7 +5,7 @@ use wharf_spec::EscapedText;
 use wharf_tools::ToolOutcome;
 
 use super::CallReport;
-use super::call_report::report;
+use super::call_report::report_from_outcome;
 use super::loop_detector::CallSignature;
 use super::partial_response::SkippedCalls;
 use crate::conversation::TurnBlock;
@@ -23,29 +23,29 @@ pub(super) struct RequestedCall {
 
 impl RequestedCall {
     /// Resolves a call against the offered tools. Returns `None` if the block is not a call.
-    pub fn of(block: &TurnBlock, offering: Option<&ToolOffer>) -> Option<Self> {
+    pub fn from_block(block: &TurnBlock, offering: Option<&ToolOffer>) -> Option<Self> {
         let TurnBlock::ToolCall { id, name, arguments, malformed } = block else { return None };
         let meaning = match (malformed, offering) {
-            (Some(text), _) => ResolvedCall::Answer(ToolOutcome::error(misspelt(text))),
-            (None, Some(offering)) => offering.meaning(name, arguments),
+            (Some(text), _) => ResolvedCall::Answer(ToolOutcome::error(malformed_message(text))),
+            (None, Some(offering)) => offering.resolve(name, arguments),
             (None, None) => ResolvedCall::Call { tool: name.clone(), arguments: arguments.clone() },
         };
         let (tool, arguments, answer) = match meaning {
             ResolvedCall::Call { tool, arguments } => (tool, arguments, None),
-            ResolvedCall::Answer(outcome) => (name.clone(), arguments.clone(), Some(report(&outcome))),
+            ResolvedCall::Answer(outcome) => (name.clone(), arguments.clone(), Some(report_from_outcome(&outcome))),
         };
-        let deed = CallSignature::of(&tool, &arguments, malformed.as_deref());
+        let deed = CallSignature::from_call(&tool, &arguments, malformed.as_deref());
         Some(Self { id: id.clone(), tool, arguments, deed, answer })
     }
 
     /// Sets an error result if the call is among those that must not be executed.
-    pub fn unless(mut self, unmade: &SkippedCalls) -> Self {
+    pub fn skip_if_listed(mut self, unmade: &SkippedCalls) -> Self {
         self.answer = unmade.get(&self.id).map(|why| CallReport::error((*why).to_owned())).or(self.answer);
         self
     }
 }
 
-fn misspelt(text: &str) -> String {
-    let text = EscapedText::line(text, 200);
+fn malformed_message(text: &str) -> String {
+    let text = EscapedText::single_line(text, 200);
     format!("not executed: the arguments are not a JSON object: {text}\nCall the tool again with a JSON object.")
 }

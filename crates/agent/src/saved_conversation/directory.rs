@@ -8,14 +8,14 @@ use std::time::SystemTime;
 
 use wharf_spec::Timestamp;
 
-use super::{SavedConversationError, at};
+use super::{SavedConversationError, file_error};
 
 const EXTENSION: &str = "jsonl";
 /// Alphabet of id suffixes, without characters that are easily confused.
 const ID_ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 
 /// Creates a directory with mode 0700, or restricts an existing one to the current user.
-pub(super) fn make_private(directory: &Path) -> io::Result<()> {
+pub(super) fn ensure_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if directory.metadata()?.permissions().mode() & 0o077 != 0 {
         std::fs::set_permissions(directory, Permissions::from_mode(0o700))?;
@@ -32,12 +32,12 @@ pub(super) fn new_id(now: SystemTime) -> String {
     format!("{}-{suffix}", time[..15].replace('T', "-"))
 }
 
-pub(super) fn path(directory: &Path, id: &str) -> PathBuf {
+pub(super) fn conversation_path(directory: &Path, id: &str) -> PathBuf {
     directory.join(format!("{id}.{EXTENSION}"))
 }
 
 /// Finds a conversation by its id or a prefix, or the most recent one.
-pub(super) fn find(directory: &Path, id: Option<&str>) -> Result<String, SavedConversationError> {
+pub(super) fn find_id(directory: &Path, id: Option<&str>) -> Result<String, SavedConversationError> {
     let all = newest_first(directory)?;
     let Some(said) = id else { return all.into_iter().next().map(|(id, _)| id).ok_or(SavedConversationError::Nothing) };
     let mut fitting: Vec<String> = all.into_iter().map(|(id, _)| id).filter(|id| id.starts_with(said)).collect();
@@ -56,7 +56,7 @@ pub(super) fn newest_first(directory: &Path) -> Result<Vec<(String, SystemTime)>
     let entries = match directory.read_dir() {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(at(directory)(error)),
+        Err(error) => return Err(file_error(directory)(error)),
     };
     let found = entries.filter_map(|entry| {
         let entry = entry.ok()?;

@@ -40,7 +40,7 @@ struct OtherLine {
 }
 
 /// Reads a conversation. Returns the schema version as an error if it is newer than the supported one.
-pub(super) fn read(bytes: &[u8]) -> Result<FileContents, u32> {
+pub(super) fn read_conversation(bytes: &[u8]) -> Result<FileContents, u32> {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let mut found = FileContents {
         conversation: Conversation::default(),
@@ -50,15 +50,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<FileContents, u32> {
     };
     for (number, line) in bytes[..whole].split(|byte| *byte == b'\n').enumerate() {
         if !line.is_empty() {
-            found.take(number + 1, line)?;
+            found.add_line(number + 1, line)?;
         }
     }
-    repair::mend(&mut found.conversation, UNANSWERED_RESULT);
+    repair::repair(&mut found.conversation, UNANSWERED_RESULT);
     Ok(found)
 }
 
 impl FileContents {
-    fn take(&mut self, number: usize, line: &[u8]) -> Result<(), u32> {
+    fn add_line(&mut self, number: usize, line: &[u8]) -> Result<(), u32> {
         let error = match ConversationTurn::from_line(line) {
             Ok(turn) => {
                 self.conversation.turns.push(turn);
@@ -67,7 +67,7 @@ impl FileContents {
             Err(SavedLineError::Newer(schema)) => return Err(schema),
             Err(error) => error,
         };
-        match beside(&error, line) {
+        match decode_other_line(&error, line) {
             Some(OtherLine { servers: Some(servers), .. }) => self.servers = servers,
             Some(OtherLine { conversation: Some(_), .. }) => {}
             _ => self.problems.push(format!("line {number}: {error}")),
@@ -77,12 +77,12 @@ impl FileContents {
 }
 
 /// Decodes a line other than a turn. A line that exceeds the structural limits is not decoded.
-fn beside(error: &SavedLineError, line: &[u8]) -> Option<OtherLine> {
+fn decode_other_line(error: &SavedLineError, line: &[u8]) -> Option<OtherLine> {
     matches!(error, SavedLineError::Shape(_)).then(|| serde_json::from_slice(line).ok())?
 }
 
 /// Returns the summary of a file, or `None` if it cannot be read.
-pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<ConversationSummary> {
+pub(super) fn summarize(path: &Path, id: String, at: SystemTime) -> Option<ConversationSummary> {
     let file = File::open(path).ok()?;
     let (mut turns, mut first) = (0, None);
     for line in BufReader::new(file.take(MAX_FILE_BYTES)).split(b'\n') {
@@ -90,13 +90,13 @@ pub(super) fn summary(path: &Path, id: String, at: SystemTime) -> Option<Convers
         // Most lines are only counted, not decoded.
         if TURN_PREFIXES.iter().any(|begin| line.starts_with(begin)) {
             turns += 1;
-            first = first.or_else(|| ConversationTurn::from_line(&line).ok().as_ref().and_then(first_words));
+            first = first.or_else(|| ConversationTurn::from_line(&line).ok().as_ref().and_then(first_message));
         }
     }
     Some(ConversationSummary { id, at, turns, first: first.unwrap_or_default() })
 }
 
-fn first_words(turn: &ConversationTurn) -> Option<String> {
+fn first_message(turn: &ConversationTurn) -> Option<String> {
     let blocks = if turn.role == TurnRole::User { &turn.blocks[..] } else { &[] };
     blocks.iter().find_map(|block| match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) => Some(text.chars().take(MAX_FIRST_MESSAGE_CHARS).collect()),

@@ -15,23 +15,23 @@ fn assistant(text: &str) -> ConversationTurn {
     ConversationTurn { role: TurnRole::Assistant, blocks: vec![TurnBlock::Text(text.into())] }
 }
 
-fn calling(id: &str) -> ConversationTurn {
+fn call_turn(id: &str) -> ConversationTurn {
     let call =
         TurnBlock::ToolCall { id: id.into(), name: "t".into(), arguments: RawJson::empty_object(), malformed: None };
     ConversationTurn { role: TurnRole::Assistant, blocks: vec![call] }
 }
 
 /// Returns a directory with one closed conversation of these turns, and its id.
-fn saved(turns: &[ConversationTurn]) -> (TempDir, String) {
+fn save_turns(turns: &[ConversationTurn]) -> (TempDir, String) {
     let directory = TempDir::new().unwrap();
-    let mut saved = SavedConversation::begin(directory.path()).unwrap();
+    let mut saved = SavedConversation::create(directory.path()).unwrap();
     turns.iter().for_each(|turn| saved.append(turn).unwrap());
     let id = saved.id().to_owned();
     (directory, id)
 }
 
 fn write(directory: &TempDir, id: &str, change: impl FnOnce(String) -> String) {
-    let path = directory::path(directory.path(), id);
+    let path = directory::conversation_path(directory.path(), id);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, change(text)).unwrap();
 }
@@ -39,16 +39,16 @@ fn write(directory: &TempDir, id: &str, change: impl FnOnce(String) -> String) {
 #[test]
 fn what_was_said_is_there_again() {
     let directory = TempDir::new().unwrap();
-    let mut saved = SavedConversation::begin(&directory.path().join("a/b")).unwrap();
+    let mut saved = SavedConversation::create(&directory.path().join("a/b")).unwrap();
     let directory = directory.path().join("a/b");
-    saved.servers(&["files".into()]).unwrap();
+    saved.record_servers(&["files".into()]).unwrap();
     assert_eq!(directory.read_dir().unwrap().count(), 0, "nothing was said");
     saved.append(&user("hi")).unwrap();
     saved.append(&assistant("hello")).unwrap();
-    saved.servers(&["files".into()]).unwrap();
-    saved.servers(&["files".into(), "mail".into()]).unwrap();
+    saved.record_servers(&["files".into()]).unwrap();
+    saved.record_servers(&["files".into(), "mail".into()]).unwrap();
     let id = saved.id().to_owned();
-    let text = std::fs::read_to_string(directory::path(&directory, &id)).unwrap();
+    let text = std::fs::read_to_string(directory::conversation_path(&directory, &id)).unwrap();
     let heads: Vec<&str> = text.lines().map(|line| &line[..24]).collect();
     let servers = r#"{"schema":2,"servers":["#;
     assert_eq!(heads[0], r#"{"schema":2,"conversatio"#);
@@ -64,18 +64,18 @@ fn what_was_said_is_there_again() {
 
 #[test]
 fn nobody_else_reads_it() {
-    let (directory, id) = saved(&[user("hi")]);
+    let (directory, id) = save_turns(&[user("hi")]);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(directory.path()), mode(&directory::path(directory.path(), &id))), (0o700, 0o600));
+    assert_eq!((mode(directory.path()), mode(&directory::conversation_path(directory.path(), &id))), (0o700, 0o600));
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    SavedConversation::begin(directory.path()).unwrap();
+    SavedConversation::create(directory.path()).unwrap();
     assert_eq!(mode(directory.path()), 0o700);
 }
 
 #[test]
 fn one_program_at_a_time_has_it() {
     let directory = TempDir::new().unwrap();
-    let mut saved = SavedConversation::begin(directory.path()).unwrap();
+    let mut saved = SavedConversation::create(directory.path()).unwrap();
     saved.append(&user("hi")).unwrap();
     assert!(
         matches!(SavedConversation::resume(directory.path(), None), Err(SavedConversationError::Busy(id)) if id == saved.id())
@@ -88,7 +88,7 @@ fn one_program_at_a_time_has_it() {
 
 #[test]
 fn a_torn_line_is_left_out_and_written_over() {
-    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text[..text.len() - 10].to_owned());
     let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
     assert_eq!((resumed.conversation.turns, resumed.problems), (vec![user("hi")], vec![]));
@@ -100,7 +100,7 @@ fn a_torn_line_is_left_out_and_written_over() {
 
 #[test]
 fn a_bad_line_is_told_and_a_later_form_is_an_error() {
-    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text.replacen("\n", "\n{\"schema\":1,\"turn\":7}\nnothing\n", 1));
     let resumed = SavedConversation::resume(directory.path(), None).unwrap();
     assert_eq!(resumed.conversation.turns.len(), 2);
@@ -114,11 +114,11 @@ fn a_bad_line_is_told_and_a_later_form_is_an_error() {
 
 #[test]
 fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
-    let (directory, id) = saved(&[user("hi"), assistant("hello")]);
+    let (directory, id) = save_turns(&[user("hi"), assistant("hello")]);
     write(&directory, &id, |text| text.replace("{\"schema\":2,", "{\"schema\":1,"));
     let listed = SavedConversation::list(directory.path(), 2).unwrap();
     assert_eq!((listed[0].first.as_str(), listed[0].turns), ("hi", 2));
-    let relayed = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::quoted("Whose:", "words")] };
+    let relayed = ConversationTurn { role: TurnRole::User, blocks: vec![TurnBlock::quote("Whose:", "words")] };
     let mut resumed = SavedConversation::resume(directory.path(), None).unwrap();
     resumed.saved.append(&relayed).unwrap();
     drop(resumed.saved);
@@ -129,7 +129,7 @@ fn a_conversation_of_the_first_schema_is_listed_and_gone_on_with() {
 
 #[test]
 fn what_was_not_answered_is_answered_with_that() {
-    let (directory, _) = saved(&[user("hi"), calling("1")]);
+    let (directory, _) = save_turns(&[user("hi"), call_turn("1")]);
     let turns = SavedConversation::resume(directory.path(), None).unwrap().conversation.turns;
     let content =
         vec![ResultBlock::Text("the program ended before this call returned; it may or may not have executed".into())];
@@ -139,9 +139,9 @@ fn what_was_not_answered_is_answered_with_that() {
 
 #[test]
 fn a_name_is_never_a_path() {
-    let (directory, id) = saved(&[user("hi")]);
+    let (directory, id) = save_turns(&[user("hi")]);
     let elsewhere = TempDir::new().unwrap();
-    std::fs::copy(directory::path(directory.path(), &id), elsewhere.path().join("x.jsonl")).unwrap();
+    std::fs::copy(directory::conversation_path(directory.path(), &id), elsewhere.path().join("x.jsonl")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path().join("x.jsonl"), directory.path().join("link.jsonl")).unwrap();
     let outside = format!("../{}/x", elsewhere.path().file_name().unwrap().to_str().unwrap());
     for said in [outside.as_str(), "/etc/passwd", "..", "link", "x", "é"] {
@@ -154,9 +154,13 @@ fn a_name_is_never_a_path() {
 fn names_may_be_begun() {
     let directory = TempDir::new().unwrap();
     let ids = ["20261115-103005-aaaa", "20261115-103006-bbbb", "20261116-000000-cccc"];
-    let (_kept, id) = saved(&[user("hi")]);
+    let (_kept, id) = save_turns(&[user("hi")]);
     for name in ids {
-        std::fs::copy(directory::path(_kept.path(), &id), directory::path(directory.path(), name)).unwrap();
+        std::fs::copy(
+            directory::conversation_path(_kept.path(), &id),
+            directory::conversation_path(directory.path(), name),
+        )
+        .unwrap();
     }
     for (said, expected) in [
         ("20261116", Ok(2)),
@@ -166,7 +170,7 @@ fn names_may_be_begun() {
         ("", Err("several conversation ids begin with ``")),
         ("2025", Err("unknown conversation `2025`")),
     ] {
-        let found = directory::find(directory.path(), Some(said)).map_err(|error| error.to_string());
+        let found = directory::find_id(directory.path(), Some(said)).map_err(|error| error.to_string());
         assert_eq!(found, expected.map(|at: usize| ids[at].to_owned()).map_err(str::to_owned), "{said}");
     }
     let none = SavedConversation::resume(&directory.path().join("none"), None).err().unwrap();
@@ -177,7 +181,7 @@ fn names_may_be_begun() {
 fn the_newest_is_listed_first() {
     let directory = TempDir::new().unwrap();
     for (number, text) in ["one", "two", "three"].into_iter().enumerate() {
-        let mut saved = SavedConversation::begin(directory.path()).unwrap();
+        let mut saved = SavedConversation::create(directory.path()).unwrap();
         saved.append(&user(text)).unwrap();
         saved.append(&assistant("ok")).unwrap();
         let at = UNIX_EPOCH + Duration::from_secs(1_000_000 + number as u64);
@@ -198,7 +202,7 @@ fn a_conversation_is_listed_under_what_its_user_said() {
         (began(TurnBlock::Relayed("whose:\n> words".into())), "whose:\n> words"),
         (began(picture), "then"),
     ] {
-        let (directory, _) = saved(&[first, assistant("hello"), user("then")]);
+        let (directory, _) = save_turns(&[first, assistant("hello"), user("then")]);
         assert_eq!(SavedConversation::list(directory.path(), 1).unwrap()[0].first, expected);
     }
 }

@@ -21,14 +21,14 @@ impl IndexedField {
     ///
     /// Each word is used once per tool, and the reference length is the median. So a tool gains no advantage by
     /// repeating words or by making the other tools look short.
-    pub(super) fn of(weight: f32, tools: impl Iterator<Item = Vec<String>>) -> Self {
+    pub(super) fn new(weight: f32, tools: impl Iterator<Item = Vec<String>>) -> Self {
         let tools: Vec<BTreeSet<String>> = tools.map(BTreeSet::from_iter).collect();
-        let embedder = embedder(usual_length(&tools));
+        let embedder = embedder(median_length(&tools));
         Self { weight, tools, embedder }
     }
 
     /// Uses the reference length of another field.
-    pub(super) fn with_length_of(self, other: &Self) -> Self {
+    pub(super) fn with_reference_length_of(self, other: &Self) -> Self {
         Self { embedder: embedder(other.embedder.avgdl()), ..self }
     }
 
@@ -38,7 +38,7 @@ impl IndexedField {
     }
 
     /// Returns the weight of each word of a tool in this field.
-    pub(super) fn worth(&self, at: usize) -> impl Iterator<Item = TokenEmbedding<u64>> {
+    pub(super) fn word_weights(&self, at: usize) -> impl Iterator<Item = TokenEmbedding<u64>> {
         let words: Vec<&str> = self.tools[at].iter().map(String::as_str).collect();
         let weigh = |word: TokenEmbedding<u64>| TokenEmbedding { value: word.value * self.weight, ..word };
         self.embedder.embed(&words.join(" ")).0.into_iter().map(weigh)
@@ -50,7 +50,7 @@ fn embedder(usual_length: f32) -> Embedder<u64, WhitespaceTokenizer> {
 }
 
 /// Returns the median number of words, over the tools that have this field.
-fn usual_length(tools: &[BTreeSet<String>]) -> f32 {
+fn median_length(tools: &[BTreeSet<String>]) -> f32 {
     let mut lengths: Vec<usize> = tools.iter().map(BTreeSet::len).filter(|length| *length > 0).collect();
     lengths.sort_unstable();
     let middle = lengths.get(lengths.len() / 2).copied().unwrap_or(1);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::SearchableTool;
-use super::words::pieces;
+use super::words::split_words;
 
 /// Maximum characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 256;
@@ -28,12 +28,12 @@ pub(super) enum NameMatch {
 }
 
 impl NameIndex {
-    pub(super) fn of(tools: &[SearchableTool<'_>]) -> Self {
-        let spelt: Vec<Vec<String>> = tools.iter().map(spellings).collect();
+    pub(super) fn from_tools(tools: &[SearchableTool<'_>]) -> Self {
+        let spelt: Vec<Vec<String>> = tools.iter().map(full_names).collect();
         let mut by_letters: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, names) in spelt.iter().enumerate() {
             for name in names {
-                let holders = by_letters.entry(letters(name)).or_default();
+                let holders = by_letters.entry(letters_and_digits(name)).or_default();
                 if holders.last() != Some(&at) {
                     holders.push(at);
                 }
@@ -44,31 +44,31 @@ impl NameIndex {
 
     /// Returns the tools named by the whole query, or by one of its multi-word parts such as `list_issues`. Each tool
     /// occurs once.
-    pub(super) fn named(&self, query: &str) -> BTreeMap<usize, NameMatch> {
+    pub(super) fn find_named(&self, query: &str) -> BTreeMap<usize, NameMatch> {
         let trim = |part: &str| part.trim_matches(|letter: char| !letter.is_alphanumeric()).to_owned();
-        let parts = query.split_whitespace().map(trim).filter(|part| pieces(part).len() > 1);
+        let parts = query.split_whitespace().map(trim).filter(|part| split_words(part).len() > 1);
         let mut named = BTreeMap::new();
         for said in std::iter::once(query.trim().to_owned()).chain(parts) {
-            for &at in self.by_letters.get(&letters(&said)).into_iter().flatten() {
-                let how = self.likeness(at, &said);
+            for &at in self.by_letters.get(&letters_and_digits(&said)).into_iter().flatten() {
+                let how = self.match_quality(at, &said);
                 named.entry(at).and_modify(|known: &mut NameMatch| *known = how.max(*known)).or_insert(how);
             }
         }
         named
     }
 
-    fn likeness(&self, at: usize, said: &str) -> NameMatch {
-        let words = pieces(said);
+    fn match_quality(&self, at: usize, said: &str) -> NameMatch {
+        let words = split_words(said);
         match &self.spelt[at] {
             names if names.iter().any(|name| name == said) => NameMatch::Verbatim,
-            names if names.iter().any(|name| pieces(name) == words) => NameMatch::Words,
+            names if names.iter().any(|name| split_words(name) == words) => NameMatch::Words,
             _ => NameMatch::Letters,
         }
     }
 }
 
 /// Returns all full names of a tool.
-fn spellings(tool: &SearchableTool<'_>) -> Vec<String> {
+fn full_names(tool: &SearchableTool<'_>) -> Vec<String> {
     let SearchableTool { provider, name, aliases, .. } = tool;
     let cut = |text: &str| text.chars().take(MAX_NAME_CHARS).collect::<String>();
     let (provider, name) = (cut(provider), cut(name));
@@ -83,7 +83,7 @@ fn spellings(tool: &SearchableTool<'_>) -> Vec<String> {
 }
 
 /// Reduces a name to its letters and digits in lower case. A name without any is returned unchanged.
-fn letters(name: &str) -> String {
+fn letters_and_digits(name: &str) -> String {
     let letters: String = name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     if letters.is_empty() { name.to_owned() } else { letters }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::MAX_QUERY_BYTES;
 use super::synonyms::synonyms;
-use super::words::{stem, telling};
+use super::words::{content_words, stem};
 
 /// Minimum letters of an unknown word to match the beginnings of known words.
 const MIN_PREFIX_LEN: usize = 3;
@@ -21,17 +21,17 @@ pub(super) struct SearchTerm {
 }
 
 /// Returns the terms of a query, with the spellings that occur in the vocabulary.
-pub(super) fn terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTerm> {
-    let said: Vec<String> = telling(query, MAX_QUERY_BYTES).collect();
+pub(super) fn parse_terms(query: &str, vocabulary: &BTreeSet<String>) -> Vec<SearchTerm> {
+    let said: Vec<String> = content_words(query, MAX_QUERY_BYTES).collect();
     // Joins adjacent words that also occur as one word: `time zone`, `file system`.
     let joined: Vec<String> =
         said.windows(2).map(<[String]>::concat).filter(|word| vocabulary.contains(&stem(word))).collect();
     let mut seen = BTreeSet::new();
-    let all = said.into_iter().chain(joined).chain(shapes(query));
-    all.filter(|word| seen.insert(stem(word))).map(|word| term(&word, vocabulary)).collect()
+    let all = said.into_iter().chain(joined).chain(implied_words(query));
+    all.filter(|word| seen.insert(stem(word))).map(|word| build_term(&word, vocabulary)).collect()
 }
 
-fn term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
+fn build_term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
     let word = stem(said);
     let mut spellings: Vec<(String, f32)> = synonyms(&word).map(|(other, worth)| (other.to_owned(), worth)).collect();
     if !vocabulary.contains(&word) && said.len() >= MIN_PREFIX_LEN {
@@ -45,30 +45,30 @@ fn term(said: &str, vocabulary: &BTreeSet<String>) -> SearchTerm {
 }
 
 /// Returns words implied by the form of the query's parts: `notes.txt`, `09:30`, `4f2a91c`, two numbers.
-fn shapes(query: &str) -> impl Iterator<Item = String> {
+fn implied_words(query: &str) -> impl Iterator<Item = String> {
     let parts = || query.split_whitespace().map(|part| part.trim_matches([',', '?', '!', ';', ')', '(', '"', '\'']));
     let numbers = parts().filter(|part| part.parse::<f64>().is_ok()).count();
     let found = [
-        ("file", parts().any(is_file)),
-        ("time", parts().any(is_time)),
-        ("commit", parts().any(is_hash)),
-        ("url", parts().any(is_address)),
+        ("file", parts().any(looks_like_file)),
+        ("time", parts().any(looks_like_time)),
+        ("commit", parts().any(looks_like_hash)),
+        ("url", parts().any(looks_like_url)),
         ("number", numbers > 1),
     ];
     found.into_iter().filter(|(_, is_there)| *is_there).map(|(word, _)| word.to_owned())
 }
 
-fn is_file(part: &str) -> bool {
+fn looks_like_file(part: &str) -> bool {
     let is_ending = |text: &str| (2..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase());
-    !is_address(part) && part.rsplit_once('.').is_some_and(|(name, end)| !name.is_empty() && is_ending(end))
+    !looks_like_url(part) && part.rsplit_once('.').is_some_and(|(name, end)| !name.is_empty() && is_ending(end))
 }
 
-fn is_address(part: &str) -> bool {
+fn looks_like_url(part: &str) -> bool {
     part.starts_with("http://") || part.starts_with("https://")
 }
 
 /// Reports whether a part is a time such as `3pm` or `09:30`.
-fn is_time(part: &str) -> bool {
+fn looks_like_time(part: &str) -> bool {
     let is_number = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let lower = part.to_ascii_lowercase();
     let (clock, half) = match lower.strip_suffix("am").or_else(|| lower.strip_suffix("pm")) {
@@ -82,7 +82,7 @@ fn is_time(part: &str) -> bool {
 }
 
 /// Reports whether a part is an abbreviated or full commit hash.
-fn is_hash(part: &str) -> bool {
+fn looks_like_hash(part: &str) -> bool {
     let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
     (7..=40).contains(&part.len())
         && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -104,7 +104,7 @@ mod tests {
             ("read https://example.org", &["url"]),
             ("the facade of 1234567 houses, e.g. here", &[]),
         ] {
-            let shapes: Vec<String> = shapes(query).collect();
+            let shapes: Vec<String> = implied_words(query).collect();
             assert_eq!(shapes, expected, "{query}");
         }
     }

@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use wharf_json::{JsonLimits, RawJson, members};
+use wharf_json::{JsonLimits, RawJson, object_members};
 
 /// Maximum number of indexed arguments of a tool.
 const MAX_ARGUMENTS: usize = 64;
 
 /// Returns the top-level properties of a schema in order, with their titles and descriptions. Returns an empty list if
 /// the schema cannot be decoded.
-pub fn arguments(schema: &RawJson) -> Vec<(String, String)> {
+pub fn schema_arguments(schema: &RawJson) -> Vec<(String, String)> {
     let bounds = JsonLimits::default();
     let Ok(SchemaProperties { properties: Some(properties) }) = schema.decode(&bounds) else { return Vec::new() };
-    let properties = schema.part(properties);
-    let properties = members(&properties, &bounds).unwrap_or_default().into_iter().take(MAX_ARGUMENTS);
-    properties.map(|(name, schema)| (name.into_owned(), said(&schema))).collect()
+    let properties = schema.slice_part(properties);
+    let properties = object_members(&properties, &bounds).unwrap_or_default().into_iter().take(MAX_ARGUMENTS);
+    properties.map(|(name, schema)| (name.into_owned(), property_text(&schema))).collect()
 }
 
-fn said(schema: &RawJson) -> String {
+fn property_text(schema: &RawJson) -> String {
     let PropertyTexts { title, description } = schema.decode(&JsonLimits::default()).unwrap_or_default();
     [title, description].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
@@ -54,7 +54,7 @@ mod tests {
             (r#"{"type":"object"}"#, &[]),
             ("[]", &[]),
         ] {
-            let found = arguments(&RawJson::known(schema.to_owned()));
+            let found = schema_arguments(&RawJson::new_unchecked(schema.to_owned()));
             let found: Vec<(&str, &str)> = found.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
             assert_eq!(found, expected, "{schema}");
         }

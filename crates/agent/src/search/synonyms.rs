@@ -142,7 +142,7 @@ static WEIGHTED_SYNONYMS: LazyLock<HashMap<String, BTreeMap<String, f32>>> = Laz
     let same: Vec<Vec<String>> = SYNONYMS.iter().map(|group| stems(group)).collect();
     let mut related = HashMap::new();
     for group in RELATED_WORDS {
-        let near: Vec<String> = stems(group).iter().flat_map(|word| with_same(word, &same)).collect();
+        let near: Vec<String> = stems(group).iter().flat_map(|word| with_synonyms(word, &same)).collect();
         relate(&mut related, &near, RELATED_WEIGHT);
     }
     for group in &same {
@@ -156,7 +156,7 @@ fn stems(group: &str) -> Vec<String> {
 }
 
 /// Returns a word and its synonyms.
-fn with_same(word: &str, same: &[Vec<String>]) -> Vec<String> {
+fn with_synonyms(word: &str, same: &[Vec<String>]) -> Vec<String> {
     let group = same.iter().find(|group| group.iter().any(|other| other == word));
     group.cloned().unwrap_or_else(|| vec![word.to_owned()])
 }

@@ -14,8 +14,8 @@ const TOOLS: [(&str, &str); 6] = [
     ("wait", "Does nothing for a while."),
 ];
 
-fn found<'a>(tools: &[SearchableTool<'a>], query: &str) -> Vec<&'a str> {
-    let hits = ToolIndex::of(tools.iter().copied()).search(query, usize::MAX);
+fn hit_names<'a>(tools: &[SearchableTool<'a>], query: &str) -> Vec<&'a str> {
+    let hits = ToolIndex::build(tools.iter().copied()).search(query, usize::MAX);
     assert!(hits.is_sorted_by(|one, other| one.score >= other.score), "{hits:?}");
     hits.into_iter().map(|hit| tools[hit.at].name).collect()
 }
@@ -36,7 +36,7 @@ fn the_best_comes_first_and_the_rest_stays_away() {
         ("what is the", &[]),
         ("", &[]),
     ] {
-        assert_eq!(found(&tools, query), expected, "{query}");
+        assert_eq!(hit_names(&tools, query), expected, "{query}");
     }
 }
 
@@ -59,7 +59,7 @@ fn a_name_is_found_however_it_is_spelt() {
         ("search for issues with `list_issues`, please", "listIssues"),
         ("  merge ", "merge"),
     ] {
-        assert_eq!(found(&tools, query).first(), Some(&expected), "{query}");
+        assert_eq!(hit_names(&tools, query).first(), Some(&expected), "{query}");
     }
 }
 
@@ -68,12 +68,12 @@ fn of_names_that_are_alike_the_one_that_was_said_is_first() {
     let names = ["readfile", "read_file", "readFile", "READ_FILE"];
     let tools = names.map(|name| tool(name, "Reads."));
     for name in names {
-        assert_eq!(found(&tools, name)[0], name);
-        assert_eq!(found(&tools, name).len(), names.len());
+        assert_eq!(hit_names(&tools, name)[0], name);
+        assert_eq!(hit_names(&tools, name).len(), names.len());
     }
     let strange = ["+", "__", "日本語", "say \"hi\""].map(|name| tool(name, ""));
     for tool in &strange {
-        assert_eq!(found(&strange, tool.name).first(), Some(&tool.name));
+        assert_eq!(hit_names(&strange, tool.name).first(), Some(&tool.name));
     }
 }
 
@@ -87,7 +87,7 @@ fn names_count_for_more_than_titles_and_those_for_more_than_descriptions_and_arg
         SearchableTool { name: "tide", ..blank },
     ];
     let query = "tides of today";
-    assert_eq!(found(&tools, query), ["tide", "title", "text", "argument"]);
+    assert_eq!(hit_names(&tools, query), ["tide", "title", "text", "argument"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn whoever_repeats_words_gains_nothing() {
         ("create an issue", "create_issue"),
         ("merge a pull request", "merge"),
     ] {
-        assert_eq!(found(&tools, query).first(), Some(&best), "{query}");
+        assert_eq!(hit_names(&tools, query).first(), Some(&best), "{query}");
     }
 }
 
@@ -112,8 +112,8 @@ fn whoever_repeats_words_gains_nothing() {
 fn queries_are_bounded() {
     let tools = TOOLS.map(|(name, text)| tool(name, text));
     let long = "zebra ".repeat(100_000) + "merge";
-    assert_eq!(found(&tools, &long), [""; 0]);
-    assert_eq!(found(&tools, &"é".repeat(10_000)), [""; 0]);
-    assert_eq!(ToolIndex::of([]).search("anything", 5), []);
-    assert_eq!(ToolIndex::of(tools).search("search issues", 1).len(), 1);
+    assert_eq!(hit_names(&tools, &long), [""; 0]);
+    assert_eq!(hit_names(&tools, &"é".repeat(10_000)), [""; 0]);
+    assert_eq!(ToolIndex::build([]).search("anything", 5), []);
+    assert_eq!(ToolIndex::build(tools).search("search issues", 1).len(), 1);
 }

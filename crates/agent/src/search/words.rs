@@ -19,25 +19,25 @@ static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 });
 
 /// Returns the stemmed words of a text in order, without stop words, from at most `most_bytes` bytes.
-pub(super) fn words(text: &str, most_bytes: usize) -> Vec<String> {
-    telling(text, most_bytes).map(|piece| stem(&piece)).collect()
+pub(super) fn stemmed_words(text: &str, most_bytes: usize) -> Vec<String> {
+    content_words(text, most_bytes).map(|piece| stem(&piece)).collect()
 }
 
 /// Returns the unstemmed words of a text without stop words, from at most `most_bytes` bytes.
-pub(super) fn telling(text: &str, most_bytes: usize) -> impl Iterator<Item = String> {
+pub(super) fn content_words(text: &str, most_bytes: usize) -> impl Iterator<Item = String> {
     let text = &text[..text.floor_char_boundary(most_bytes)];
-    pieces(text).into_iter().filter(|piece| !STOP_WORDS.contains(piece.as_str()))
+    split_words(text).into_iter().filter(|piece| !STOP_WORDS.contains(piece.as_str()))
 }
 
 /// Returns all words of a text, unstemmed, in lower case.
-pub(super) fn pieces(text: &str) -> Vec<String> {
+pub(super) fn split_words(text: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut before: Option<char> = None;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let kept = Some(letter).filter(|letter| letter.is_alphanumeric());
         if let Some(letter) = kept {
-            if before.is_none_or(|before| begins(before, letter, letters.peek().copied())) {
+            if before.is_none_or(|before| is_word_start(before, letter, letters.peek().copied())) {
                 pieces.push(String::new());
             }
             if let Some(piece) = pieces.last_mut() {
@@ -51,14 +51,14 @@ pub(super) fn pieces(text: &str) -> Vec<String> {
 
 /// Reports whether a word starts at this letter: at a capital in `camelCase`, at the last capital of `HTTPServer`, at a
 /// change between digits and letters, and at every character of a script without spaces.
-fn begins(before: char, letter: char, next: Option<char>) -> bool {
+fn is_word_start(before: char, letter: char, next: Option<char>) -> bool {
     let hump = letter.is_uppercase() && (!before.is_uppercase() || next.is_some_and(char::is_lowercase));
     let digits = before.is_numeric() != letter.is_numeric();
-    hump || digits || is_unspaced(before) || is_unspaced(letter)
+    hump || digits || is_cjk(before) || is_cjk(letter)
 }
 
 /// Reports whether a character is Kana or Han.
-fn is_unspaced(letter: char) -> bool {
+fn is_cjk(letter: char) -> bool {
     matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}')
 }
 
@@ -67,14 +67,14 @@ pub(super) fn stem(word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();
     }
-    let word = without_verb_ending(without_plural(word.to_owned()));
+    let word = strip_verb_ending(strip_plural(word.to_owned()));
     let word = word.strip_suffix("ion").filter(|rest| rest.len() >= 3 && rest.ends_with('t')).unwrap_or(&word);
     let word = word.strip_suffix("ly").filter(|rest| rest.len() >= 5).unwrap_or(word);
     let word = word.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(word);
-    without_double(word).to_owned()
+    strip_doubled_consonant(word).to_owned()
 }
 
-fn without_plural(word: String) -> String {
+fn strip_plural(word: String) -> String {
     let long = |rest: &&str| rest.len() >= 3;
     if let Some(rest) = word.strip_suffix("ies").or_else(|| word.strip_suffix("ied")).filter(|rest| rest.len() >= 2) {
         return format!("{rest}y");
@@ -88,14 +88,14 @@ fn without_plural(word: String) -> String {
     .map_or(word.clone(), str::to_owned)
 }
 
-fn without_verb_ending(word: String) -> String {
+fn strip_verb_ending(word: String) -> String {
     let is_verb = |rest: &&str| rest.len() >= 3 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']);
     let ending = word.strip_suffix("ing").or_else(|| word.strip_suffix("ed").filter(|rest| !rest.ends_with('e')));
     ending.filter(is_verb).map_or(word.clone(), str::to_owned)
 }
 
 /// Removes a doubled final consonant: `committ` becomes `commit`, and `add` becomes the stem of `adding`.
-fn without_double(word: &str) -> &str {
+fn strip_doubled_consonant(word: &str) -> &str {
     let mut letters = word.chars().rev();
     let doubled = letters.next().zip(letters.next()).is_some_and(|(last, other)| last == other);
     if doubled && !word.ends_with(['a', 'e', 'i', 'o', 'u']) { &word[..word.len() - 1] } else { word }
@@ -117,7 +117,7 @@ mod tests {
             (" \u{1b}[31m ", &["31", "m"]),
             ("", &[]),
         ] {
-            assert_eq!(pieces(text), expected, "{text}");
+            assert_eq!(split_words(text), expected, "{text}");
         }
     }
 
@@ -151,6 +151,6 @@ mod tests {
 
     #[test]
     fn a_text_is_read_as_far_as_it_may_be() {
-        assert_eq!(words("the tides of the höhe", 19), ["tid", "h"]);
+        assert_eq!(stemmed_words("the tides of the höhe", 19), ["tid", "h"]);
     }
 }

@@ -19,26 +19,26 @@ pub(super) fn definition(name: &str, search: &str) -> ModelToolDefinition {
         "required": ["name", "arguments"],
     });
     let description = format!("Calls a tool found with {search}.");
-    ModelToolDefinition { name: name.to_owned(), description, schema: RawJson::known(schema.to_string()) }
+    ModelToolDefinition { name: name.to_owned(), description, schema: RawJson::new_unchecked(schema.to_string()) }
 }
 
 /// Parses the tool name and its arguments, which are preserved byte for byte. Returns an error outcome for the model if
 /// they are malformed.
-pub(super) fn read(arguments: &RawJson) -> Result<(String, RawJson), ToolOutcome> {
+pub(super) fn parse_arguments(arguments: &RawJson) -> Result<(String, RawJson), ToolOutcome> {
     let wrong = |what: &str| ToolOutcome::error(format!("{what}. Expected: {{\"name\": …, \"arguments\": {{…}}}}"));
     let wanted: DeferredCallArguments<'_> =
         arguments.decode(&JsonLimits::default()).map_err(|error| wrong(&error.to_string()))?;
-    match wanted.arguments.map(|given| arguments.part(given)) {
+    match wanted.arguments.map(|given| arguments.slice_part(given)) {
         None => Ok((wanted.name, RawJson::empty_object())),
         Some(given) if given.is_object() => Ok((wanted.name, given)),
-        Some(given) => {
-            unquoted(&given).map(|given| (wanted.name, given)).ok_or_else(|| wrong("`arguments` is not an object"))
-        }
+        Some(given) => parse_quoted_object(&given)
+            .map(|given| (wanted.name, given))
+            .ok_or_else(|| wrong("`arguments` is not an object")),
     }
 }
 
 /// Parses an object inside a JSON string, which is how some models write arguments.
-fn unquoted(given: &RawJson) -> Option<RawJson> {
+fn parse_quoted_object(given: &RawJson) -> Option<RawJson> {
     let text: String = given.decode(&JsonLimits::default()).ok()?;
     RawJson::parse(text.trim().to_owned()).ok().filter(RawJson::is_object)
 }

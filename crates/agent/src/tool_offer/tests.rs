@@ -21,7 +21,7 @@ impl Tool for UncalledTool {
 
 fn tool(provider: &str, name: &str, text: &str, schema: &Value) -> Arc<dyn Tool> {
     let full = if provider.is_empty() { name.to_owned() } else { format!("mcp__{provider}__{name}") };
-    let mut description = ToolDescription::new(full, text, RawJson::known(schema.to_string()));
+    let mut description = ToolDescription::new(full, text, RawJson::new_unchecked(schema.to_string()));
     let origin = ToolOrigin { provider: provider.into(), name: name.into(), fingerprint: Fingerprint([0; 32]) };
     description.origin = (!provider.is_empty()).then_some(origin);
     Arc::new(UncalledTool(Arc::new(description)))
@@ -34,8 +34,8 @@ fn snapshot(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<RegistrySnaps
 }
 
 /// Returns the offer for a model with this token limit for definitions.
-fn offered(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> ToolOffer {
-    ToolOffer::of(&snapshot(tools), ApiFormat::Anthropic, most_tokens, |_| true)
+fn offer_with_limit(tools: impl IntoIterator<Item = Arc<dyn Tool>>, most_tokens: u64) -> ToolOffer {
+    ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, most_tokens, |_| true)
 }
 
 fn names(offering: &ToolOffer) -> Vec<&str> {
@@ -44,16 +44,16 @@ fn names(offering: &ToolOffer) -> Vec<&str> {
 
 #[track_caller]
 fn answer(offering: &ToolOffer, name: &str, arguments: &Value) -> ToolOutcome {
-    match offering.meaning(name, &RawJson::known(arguments.to_string())) {
+    match offering.resolve(name, &RawJson::new_unchecked(arguments.to_string())) {
         ResolvedCall::Answer(outcome) => outcome,
         ResolvedCall::Call { tool, .. } => panic!("calls {tool}"),
     }
 }
 
 /// Returns the called tool and its arguments, or the outcome text as an error.
-fn called(offering: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
-    match offering.meaning(name, &RawJson::known(arguments.to_owned())) {
-        ResolvedCall::Call { tool, arguments } => Ok((tool, arguments.get().to_owned())),
+fn resolve(offering: &ToolOffer, name: &str, arguments: &str) -> Result<(String, String), String> {
+    match offering.resolve(name, &RawJson::new_unchecked(arguments.to_owned())) {
+        ResolvedCall::Call { tool, arguments } => Ok((tool, arguments.as_str().to_owned())),
         ResolvedCall::Answer(outcome) => {
             assert!(outcome.is_error, "{outcome:?}");
             Err(outcome.text())
@@ -90,7 +90,7 @@ const THINGS: [&str; 25] = [
 ];
 
 /// Returns twenty providers with twenty-five tools each, with realistic schemas.
-fn many() -> Vec<Arc<dyn Tool>> {
+fn many_tools() -> Vec<Arc<dyn Tool>> {
     let verbs = ["create", "delete", "list", "update", "get"];
     let one = |provider: usize, at: usize| {
         let (verb, thing) = (verbs[(provider + at) % verbs.len()], THINGS[at]);
@@ -117,39 +117,39 @@ fn many() -> Vec<Arc<dyn Tool>> {
 #[test]
 fn five_hundred_tools_take_a_twentieth_of_the_context_and_each_can_be_found_and_called() {
     let own = ["Agent", "ListMcpResources"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let snapshot = snapshot(many().into_iter().chain(own));
-    let of = |format, most_tokens| ToolOffer::of(&snapshot, format, most_tokens, |_| true);
+    let snapshot = snapshot(many_tools().into_iter().chain(own));
+    let of = |format, most_tokens| ToolOffer::from_snapshot(&snapshot, format, most_tokens, |_| true);
     for format in [ApiFormat::Anthropic, ApiFormat::ChatCompletions, ApiFormat::Responses] {
         let offering = of(format, 10_000);
         assert_eq!(names(&offering), ["Agent", "ListMcpResources", "SearchTools", "CallTool"]);
-        let bytes = offering.definitions.size();
+        let bytes = offering.definitions.size_bytes();
         assert!(offering.definitions.withheld.is_empty() && bytes <= MAX_SEARCH_AND_CALL_BYTES, "{bytes}");
         assert!(of(format, u64::MAX).tokens() > 50_000);
     }
     let offering = of(ApiFormat::Anthropic, 10_000);
     for tool in snapshot.iter().map(|tool| tool.description()).filter(|tool| tool.origin.is_some()) {
         let found = answer(&offering, "SearchTools", &json!({ "query": &*tool.name, "limit": 1 })).text();
-        assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.get()), "{found}");
+        assert!(found.contains(&format!("\n{}: ", tool.name)) && found.contains(tool.schema.as_str()), "{found}");
         let call = format!(r#"{{"name":"{}","arguments":{{"a":1}}}}"#, tool.name);
-        assert_eq!(called(&offering, "CallTool", &call), Ok((tool.name.to_string(), r#"{"a":1}"#.to_owned())));
+        assert_eq!(resolve(&offering, "CallTool", &call), Ok((tool.name.to_string(), r#"{"a":1}"#.to_owned())));
     }
 }
 
 #[test]
 fn few_tools_are_all_offered() {
     let tools = ["b", "a", "SearchTools"].map(|name| tool("", name, "Does it.", &json!({ "type": "object" })));
-    let offering = ToolOffer::of(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
+    let offering = ToolOffer::from_snapshot(&snapshot(tools), ApiFormat::Anthropic, 100, |name| name != "b");
     assert_eq!(names(&offering), ["SearchTools", "a"]);
-    assert_eq!(called(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
-    assert_eq!(called(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
-    assert_eq!(called(&offering, "b", "{}"), Err("unknown tool b".to_owned()));
+    assert_eq!(resolve(&offering, "a", "{}"), Ok(("a".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&offering, "SearchTools", "{}"), Ok(("SearchTools".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&offering, "b", "{}"), Err("unknown tool b".to_owned()));
 }
 
 #[test]
 fn what_is_offered_is_no_more_than_fits() {
     let of = |bytes: usize| {
         let own = tool("", "Own", &"x".repeat(bytes), &json!({ "type": "object" }));
-        names(&offered(many().into_iter().chain([own]), 10_000)).len()
+        names(&offer_with_limit(many_tools().into_iter().chain([own]), 10_000)).len()
     };
     assert_eq!((of(1_000), of(33_000), of(40_000)), (3, 3, 2));
 }
@@ -157,17 +157,18 @@ fn what_is_offered_is_no_more_than_fits() {
 #[test]
 fn a_name_that_is_taken_is_left_to_whoever_has_it() {
     let takers = ["SearchTools", "CallTool", "CallTool2"].map(|name| tool("", name, &"x".repeat(60_000), &json!({})));
-    let offering = offered(many().into_iter().chain(takers), 10_000);
+    let offering = offer_with_limit(many_tools().into_iter().chain(takers), 10_000);
     assert_eq!(names(&offering), ["SearchTools2", "CallTool3"]);
     let about = &offering.definitions.offered[0].description;
     assert!(about.contains("CallTool3"), "{about}");
-    assert_eq!(called(&offering, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
+    assert_eq!(resolve(&offering, "CallTool", "{}"), Ok(("CallTool".to_owned(), "{}".to_owned())));
 }
 
 #[test]
 fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
-    let offering =
-        ToolOffer::of(&snapshot(many()), ApiFormat::Anthropic, 10_000, |name| !name.ends_with("delete_invoice"));
+    let offering = ToolOffer::from_snapshot(&snapshot(many_tools()), ApiFormat::Anthropic, 10_000, |name| {
+        !name.ends_with("delete_invoice")
+    });
     let name = "mcp__service0__create_invoice";
     let odd = r#"{ "b":1.50, "a":12345678901234567890123 }"#;
     for (call, expected) in [
@@ -191,18 +192,18 @@ fn a_call_says_its_tool_and_passes_its_arguments_as_they_are() {
         ("[]".to_owned(), Err("Expected")),
         (format!(r#"{{"name":{}}}"#, "[".repeat(200) + &"]".repeat(200)), Err("nested deeper than")),
     ] {
-        match (called(&offering, "CallTool", &call), expected) {
+        match (resolve(&offering, "CallTool", &call), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, (name.to_owned(), expected.to_owned()), "{call}"),
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{call}: {found}"),
             (found, _) => panic!("{call}: {found:?}"),
         }
     }
-    assert_eq!(called(&offering, name, odd), Ok((name.to_owned(), odd.to_owned())));
+    assert_eq!(resolve(&offering, name, odd), Ok((name.to_owned(), odd.to_owned())));
 }
 
 #[test]
 fn a_search_tells_what_there_is_and_finds_the_best() {
-    let offering = offered(many(), 10_000);
+    let offering = offer_with_limit(many_tools(), 10_000);
     let about = &offering.definitions.offered[0].description;
     assert!(about.contains("500 further tools are available") && about.contains("service19 (25)"), "{about}");
     let found = answer(&offering, "SearchTools", &json!({ "query": "make a new invoice" })).text();
@@ -227,11 +228,11 @@ fn what_servers_say_is_bounded() {
     };
     let own = |at: usize| tool("", &format!("Own{at}"), "Does it.", &json!({ "type": "object" }));
     let tools = (0..100).map(large).chain((0..2_000).map(own));
-    let mut offering = offered(tools, 10_000);
+    let mut offering = offer_with_limit(tools, 10_000);
     assert!(offering.tokens() <= 10_000);
     let two = Arc::make_mut(&mut offering.definitions);
-    two.keep(|name, _| ["SearchTools", "CallTool"].contains(&name));
-    assert!((1..=MAX_SEARCH_AND_CALL_BYTES).contains(&two.size()), "{}", two.size());
+    two.retain(|name, _| ["SearchTools", "CallTool"].contains(&name));
+    assert!((1..=MAX_SEARCH_AND_CALL_BYTES).contains(&two.size_bytes()), "{}", two.size_bytes());
     let found = answer(&offering, "SearchTools", &json!({ "query": "tide", "limit": 10 })).text();
     assert!(found.len() < 48 * 1024 && found.contains("search for this exact name"), "{}", found.len());
 }
@@ -246,9 +247,9 @@ fn definitions_are_measured_as_they_are_sent() {
         let schema = json!({ "type": "object", "properties": properties(count), "$defs": { "part": part } });
         [tool("docs", "write", "Writes.", &schema)]
     };
-    let few = offered(referring(3), 10_000);
+    let few = offer_with_limit(referring(3), 10_000);
     assert_eq!((names(&few), few.tokens() > 6_000), (vec!["mcp__docs__write"], true));
-    assert_eq!(names(&offered(referring(28), 10_000)), ["SearchTools", "CallTool"]);
+    assert_eq!(names(&offer_with_limit(referring(28), 10_000)), ["SearchTools", "CallTool"]);
 }
 
 #[test]
@@ -259,14 +260,14 @@ fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
             tool("docs", name, "Does it.", &schema)
         })
     };
-    let all = offered(tools(), 10_000);
+    let all = offer_with_limit(tools(), 10_000);
     let withheld: Vec<(&str, &UnencodableReason)> =
         all.definitions.withheld.iter().map(|tool| (&*tool.name, &tool.reason)).collect();
     assert_eq!(
         (names(&all), withheld),
         (vec!["mcp__docs__good"], vec![("mcp__docs__bad", &UnencodableReason::NotObject)])
     );
-    let found = offered(tools(), 0);
+    let found = offer_with_limit(tools(), 0);
     assert!(found.definitions.withheld.is_empty());
     assert!(answer(&found, "SearchTools", &json!({ "query": "bad" })).text().contains("mcp__docs__bad"));
 }
@@ -275,7 +276,7 @@ fn what_cannot_be_defined_is_withheld_unless_it_can_be_found() {
 fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
     let large = json!({ "type": "object", "properties": { "tide": { "description": "x".repeat(100_000) } } });
     let tools = [tool("sea", "tide", "The tide.", &large), tool("sea", "tides", "The tides.", &large)];
-    let offering = offered(tools, 0);
+    let offering = offer_with_limit(tools, 0);
     for (query, limit, without) in [("mcp__sea__tide", 1, 0), ("tide", 2, 1)] {
         let found = answer(&offering, "SearchTools", &json!({ "query": query, "limit": limit })).text();
         assert!(found.contains("arguments: tide (schema of ") && found.contains(&"x".repeat(20_000)), "{query}");
@@ -286,5 +287,8 @@ fn a_schema_that_fits_nowhere_is_shown_as_far_as_it_goes() {
 
 #[test]
 fn schemas_lose_their_white_space_and_nothing_else() {
-    assert_eq!(search_tool::compact("{ \"a b\" :\t\"c \\\" d\\\\\" , \"e\": [ 1 ] }"), r#"{"a b":"c \" d\\","e":[1]}"#);
+    assert_eq!(
+        search_tool::compact_json("{ \"a b\" :\t\"c \\\" d\\\\\" , \"e\": [ 1 ] }"),
+        r#"{"a b":"c \" d\\","e":[1]}"#
+    );
 }

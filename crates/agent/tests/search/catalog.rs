@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use wharf_agent::search::{SearchableTool, ToolIndex, arguments};
+use wharf_agent::search::{SearchableTool, ToolIndex, schema_arguments};
 use wharf_json::RawJson;
 
 /// The tools of all servers.
@@ -51,7 +51,7 @@ impl Catalog {
 
     pub fn index(&self) -> ToolIndex {
         let arguments: Vec<Vec<(&str, &str)>> = self.tools.iter().map(Tool::arguments).collect();
-        ToolIndex::of(self.tools.iter().zip(&arguments).map(|(tool, arguments)| SearchableTool {
+        ToolIndex::build(self.tools.iter().zip(&arguments).map(|(tool, arguments)| SearchableTool {
             provider: &tool.server,
             name: &tool.name,
             aliases: &[],
@@ -82,7 +82,7 @@ fn tools(server: &str, text: &str) -> Vec<Tool> {
         name: tool.name,
         title: tool.title,
         text: tool.description,
-        arguments: arguments(&RawJson::of(&tool.input_schema).unwrap()),
+        arguments: schema_arguments(&RawJson::from_value(&tool.input_schema).unwrap()),
     };
     tools.into_iter().map(tool).collect()
 }

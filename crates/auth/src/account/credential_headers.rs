@@ -8,7 +8,7 @@ use crate::dpop::{DPOP_HEADER, DpopProofInput};
 use crate::token::TokenSet;
 
 /// Returns the credential headers, or `None` if there are no usable tokens.
-pub(super) fn carried(
+pub(super) fn credential_headers(
     held: &ActiveLogin,
     method: &Method,
     url: &Url,
@@ -26,7 +26,7 @@ pub(super) fn carried(
 }
 
 /// Reports whether there are tokens that a request can carry. A bound token requires its key.
-pub(super) fn can_be_shown(held: &ActiveLogin) -> bool {
+pub(super) fn has_usable_tokens(held: &ActiveLogin) -> bool {
     let is_good = |tokens: &TokenSet| authorization(tokens).is_some() && (held.key.is_some() || !tokens.is_bound());
     held.kept.tokens.as_ref().is_some_and(is_good)
 }

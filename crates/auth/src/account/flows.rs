@@ -6,7 +6,7 @@ use url::Url;
 use wharf_net::AuthFuture;
 
 use super::AccountOptions;
-use crate::auth_http::{AuthHttpClient, shown};
+use crate::auth_http::{AuthHttpClient, display_url};
 use crate::browser::LoginBrowser;
 use crate::challenge::AuthChallenge;
 use crate::discovery::{self, DiscoveryResult, EndpointSource};
@@ -54,7 +54,7 @@ impl NetworkFlows {
         Arc::new(Self { server: key.server.clone(), url, settings, outside, nonces: DpopNonces::default(), now })
     }
 
-    fn attempt(&self) -> AuthServerContext<'_> {
+    fn auth_server_context(&self) -> AuthServerContext<'_> {
         AuthServerContext {
             outside: &self.outside,
             url: &self.url,
@@ -67,20 +67,24 @@ impl NetworkFlows {
 
     /// Completes a challenge with the metadata URL that the server sends to unauthenticated requests. Without a
     /// challenge, requests one.
-    async fn whole(&self, challenge: Option<AuthChallenge>) -> Option<AuthChallenge> {
+    async fn complete_challenge(&self, challenge: Option<AuthChallenge>) -> Option<AuthChallenge> {
         match challenge {
             Some(challenge) if challenge.resource_metadata.is_none() => {
-                let resource_metadata = self.outside.challenge().await.and_then(|said| said.resource_metadata);
+                let resource_metadata = self.outside.probe_challenge().await.and_then(|said| said.resource_metadata);
                 Some(AuthChallenge { resource_metadata, ..challenge })
             }
             Some(challenge) => Some(challenge),
-            None => self.outside.challenge().await,
+            None => self.outside.probe_challenge().await,
         }
     }
 
     /// Rejects an apparent move of the issuer that is only due to missing metadata. Otherwise a client would be
     /// registered at default endpoints while the metadata are temporarily unavailable.
-    async fn check_described(&self, challenge: Option<&AuthChallenge>, before: &StoredLogin) -> Result<(), LoginError> {
+    async fn check_issuer_move(
+        &self,
+        challenge: Option<&AuthChallenge>,
+        before: &StoredLogin,
+    ) -> Result<(), LoginError> {
         let origin = self.url.origin().ascii_serialization();
         if before.issuer.is_empty() || before.issuer == origin {
             return Ok(());
@@ -89,7 +93,7 @@ impl NetworkFlows {
         if found.server.named != EndpointSource::Presumed || found.server.issuer == before.issuer {
             return Ok(());
         }
-        let issuer = shown(&before.issuer);
+        let issuer = display_url(&before.issuer);
         Err(LoginError::Unreachable(format!(
             "the server's OAuth metadata are unavailable (previous issuer: `{issuer}`)"
         )))
@@ -101,7 +105,7 @@ impl AuthorizationFlows for Arc<NetworkFlows> {
         let online = self.clone();
         Box::pin(async move {
             let challenge = match challenge {
-                None => online.whole(None).await,
+                None => online.complete_challenge(None).await,
                 challenge => challenge,
             };
             discovery::discover(&online.outside, &online.url, challenge.as_ref(), &online.settings).await
@@ -117,21 +121,21 @@ impl AuthorizationFlows for Arc<NetworkFlows> {
     ) -> AuthFuture<Result<StoredLogin, LoginError>> {
         let online = self.clone();
         Box::pin(async move {
-            let challenge = online.whole(challenge).await;
+            let challenge = online.complete_challenge(challenge).await;
             if let Some(before) = &before {
-                online.check_described(challenge.as_ref(), before).await?;
+                online.check_issuer_move(challenge.as_ref(), before).await?;
             }
-            login::log_in(&online.attempt(), visitor, challenge.as_ref(), before.as_ref(), scope).await
+            login::log_in(&online.auth_server_context(), visitor, challenge.as_ref(), before.as_ref(), scope).await
         })
     }
 
     fn renew(&self, kept: StoredLogin) -> AuthFuture<Result<TokenSet, LoginError>> {
         let online = self.clone();
-        Box::pin(async move { login::renew(&online.attempt(), &kept).await })
+        Box::pin(async move { login::renew(&online.auth_server_context(), &kept).await })
     }
 
     fn revoke(&self, kept: StoredLogin) -> AuthFuture<RevocationOutcome> {
         let online = self.clone();
-        Box::pin(async move { revoke::revoke(&online.attempt(), &kept).await })
+        Box::pin(async move { revoke::revoke(&online.auth_server_context(), &kept).await })
     }
 }

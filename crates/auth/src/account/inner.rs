@@ -10,7 +10,7 @@ use super::flows::AuthorizationFlows;
 use super::single_flight::{SingleFlight, TaskCounter};
 use super::state::{AccountState, LoginSource};
 use crate::browser::LoginBrowser;
-use crate::discovery::is_of;
+use crate::discovery::is_valid_resource;
 use crate::dpop::DpopNonces;
 use crate::error::LoginError;
 use crate::login::LoginOutcome;
@@ -46,7 +46,7 @@ pub(super) struct AccountInner {
 
 impl AccountInner {
     /// Locks the in-memory state. Must not be held across an await.
-    pub(super) fn memory(&self) -> MutexGuard<'_, AccountState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, AccountState> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,32 +56,32 @@ impl AccountInner {
     }
 
     /// Loads the stored login for the first time. Read errors are reported when the server demands a login.
-    pub(super) async fn read(&self) {
-        let epoch = self.memory().epoch;
+    pub(super) async fn load_initial(&self) {
+        let epoch = self.state().epoch;
         let loaded = self.load().await;
-        let mut memory = self.memory();
-        if !memory.is_unread() || memory.epoch != epoch {
+        let mut memory = self.state();
+        if !memory.is_not_loaded() || memory.epoch != epoch {
             return;
         }
         match loaded {
-            Ok(Some(kept)) => memory.hold(kept, LoginSource::Vault),
-            Ok(None) => memory.hold_nothing(),
-            Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => memory.hold_nothing(),
+            Ok(Some(kept)) => memory.set_login(kept, LoginSource::Vault),
+            Ok(None) => memory.set_absent(),
+            Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => memory.set_absent(),
             Err(error) => tracing::warn!(%error, "stored logins cannot be read"),
         }
     }
 
     /// Returns the stored login, or `None` if it belongs to another URL.
     pub(super) async fn load(&self) -> Result<Option<StoredLogin>, LoginError> {
-        let kept = self.in_vault(|vault, key| vault.load(key)).await?;
-        Ok(kept.filter(|kept| self.is_for_us(kept)))
+        let kept = self.with_vault(|vault, key| vault.load(key)).await?;
+        Ok(kept.filter(|kept| self.is_for_this_server(kept)))
     }
 
-    fn is_for_us(&self, kept: &StoredLogin) -> bool {
+    fn is_for_this_server(&self, kept: &StoredLogin) -> bool {
         if kept.url.is_empty() {
             return self.takes_flat;
         }
-        let is_of_us = kept.resource.as_ref().map(|resource| is_of(resource, &self.url));
+        let is_of_us = kept.resource.as_ref().map(|resource| is_valid_resource(resource, &self.url));
         Url::parse(&kept.url).is_ok_and(|url| {
             // Without a resource identifier, another path may belong to another server.
             url.origin() == self.url.origin() && is_of_us.unwrap_or(url.path() == self.url.path())
@@ -89,7 +89,7 @@ impl AccountInner {
     }
 
     pub(super) async fn save(&self, kept: StoredLogin) -> Result<(), LoginError> {
-        self.in_vault(move |vault, key| vault.save(key, &kept)).await
+        self.with_vault(move |vault, key| vault.save(key, &kept)).await
     }
 
     /// Excludes other renewals, in this and other processes, until the returned guard is dropped.
@@ -100,7 +100,7 @@ impl AccountInner {
     pub(super) async fn lock_within(&self, patience: Duration) -> Result<Box<dyn Send>, LoginError> {
         let deadline = Instant::now() + patience;
         loop {
-            match self.in_vault(|vault, key| vault.lock(key, LOCK_ATTEMPT_TIMEOUT)).await {
+            match self.with_vault(|vault, key| vault.lock(key, LOCK_ATTEMPT_TIMEOUT)).await {
                 Err(LoginError::Vault(VaultError::Locked(_))) if Instant::now() < deadline => {}
                 outcome => return outcome,
             }
@@ -108,7 +108,7 @@ impl AccountInner {
     }
 
     /// Runs an operation of the vault on a blocking thread.
-    pub(super) async fn in_vault<T: Send + 'static>(
+    pub(super) async fn with_vault<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Vault, &AccountKey) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, LoginError> {

@@ -37,57 +37,61 @@ impl AccountInner {
     /// Logs in, or joins a running login. When no caller waits for it any more, the login is cancelled. Tokens received
     /// by then are stored.
     pub(super) async fn log_in(self: &Arc<Self>, entry: LoginParameters) -> Result<LoginOutcome, LoginError> {
-        let (inner, epoch) = (self.clone(), self.memory().epoch);
+        let (inner, epoch) = (self.clone(), self.state().epoch);
         let waiting =
-            self.logins.join(AbandonPolicy::Attended, || Box::pin(inner.enter(entry, epoch)) as AuthFuture<_>);
-        waiting.outcome().await.unwrap_or_else(|| Err(given_up()))
+            self.logins.join(AbandonPolicy::Attended, || Box::pin(inner.run_login(entry, epoch)) as AuthFuture<_>);
+        waiting.outcome().await.unwrap_or_else(|| Err(cancelled_error()))
     }
 
     /// Gets tokens without a user. Fails immediately during the backoff after a failure.
-    pub(super) async fn get_alone(self: &Arc<Self>, entry: LoginParameters) -> Result<(), LoginError> {
-        if let Some(error) = self.memory().paused(Instant::now()) {
+    pub(super) async fn log_in_unattended(self: &Arc<Self>, entry: LoginParameters) -> Result<(), LoginError> {
+        if let Some(error) = self.state().backoff_error(Instant::now()) {
             return Err(error);
         }
         let got = timeout(UNATTENDED_WAIT_TIMEOUT, self.log_in(entry)).await;
-        got.unwrap_or_else(|_| Err(too_slow())).map(drop)
+        got.unwrap_or_else(|_| Err(timeout_error())).map(drop)
     }
 
-    async fn enter(self: Arc<Self>, entry: LoginParameters, epoch: u64) -> Result<LoginOutcome, LoginError> {
+    async fn run_login(self: Arc<Self>, entry: LoginParameters, epoch: u64) -> Result<LoginOutcome, LoginError> {
         let stored = match self.load().await {
             // Saving the next login moves the damaged data aside, or leaves data stored elsewhere in place.
             Err(LoginError::Vault(VaultError::Damaged { .. } | VaultError::Elsewhere { .. })) => None,
             loaded => loaded?,
         };
         let spent = stored.as_ref().and_then(|stored| stored.tokens.clone());
-        let kept = self.obtain(entry, stored).await?;
+        let kept = self.request_tokens(entry, stored).await?;
         let under_way = self.keeping.begin();
         let keeping = tokio::spawn(async move {
             let _under_way = under_way;
-            self.keep_login(kept, spent, epoch).await
+            self.store_login(kept, spent, epoch).await
         });
-        keeping.await.unwrap_or_else(|_| Err(given_up()))
+        keeping.await.unwrap_or_else(|_| Err(cancelled_error()))
     }
 
-    async fn obtain(&self, entry: LoginParameters, stored: Option<StoredLogin>) -> Result<StoredLogin, LoginError> {
+    async fn request_tokens(
+        &self,
+        entry: LoginParameters,
+        stored: Option<StoredLogin>,
+    ) -> Result<StoredLogin, LoginError> {
         let before = entry.before.or(stored);
         let obtaining = self.flows.log_in(entry.visitor, entry.challenge, before, entry.scope);
         if !self.is_unattended {
             return obtaining.await;
         }
-        let obtained = timeout(UNATTENDED_TIMEOUT, obtaining).await.unwrap_or_else(|_| Err(too_slow()));
-        obtained.inspect_err(|error| self.memory().pause(error.clone(), Instant::now()))
+        let obtained = timeout(UNATTENDED_TIMEOUT, obtaining).await.unwrap_or_else(|_| Err(timeout_error()));
+        obtained.inspect_err(|error| self.state().start_backoff(error.clone(), Instant::now()))
     }
 
     /// Stores a login. If that fails, the login is used from memory, since it cost the user an interaction. `spent`
     /// holds the replaced tokens.
-    async fn keep_login(
+    async fn store_login(
         &self,
         kept: StoredLogin,
         spent: Option<TokenSet>,
         epoch: u64,
     ) -> Result<LoginOutcome, LoginError> {
         let lock = self.lock().await;
-        if self.memory().epoch != epoch {
+        if self.state().epoch != epoch {
             self.flows.revoke(kept).await;
             return Err(LoginError::Needed { scope: None });
         }
@@ -95,15 +99,15 @@ impl AccountInner {
             Ok(_) => self.save(kept.clone()).await,
             Err(error) => Err(error.clone()),
         };
-        let source = source(saved, spent);
-        if self.memory().epoch != epoch {
-            self.take_back(kept).await?;
+        let source = login_source(saved, spent);
+        if self.state().epoch != epoch {
+            self.undo_store(kept).await?;
             return Err(LoginError::Needed { scope: None });
         }
-        self.settle(epoch, |memory| {
-            memory.agree(kept.asked.as_deref());
-            memory.hold(kept.clone(), source);
-            memory.resume();
+        self.update_unless_logged_out(epoch, |memory| {
+            memory.scope_granted(kept.asked.as_deref());
+            memory.set_login(kept.clone(), source);
+            memory.clear_backoff();
         })?;
         Ok(LoginOutcome { kept })
     }
@@ -111,17 +115,17 @@ impl AccountInner {
     /// Deletes the login, then revokes its tokens. A running renewal is not awaited: it revokes its own result. Running
     /// operations cannot be joined any more.
     pub(super) async fn log_out(self: &Arc<Self>) -> Result<LogoutOutcome, LoginError> {
-        let epoch = self.memory().forget();
-        let is_renewing = self.renewals.is_under_way();
-        self.logins.part();
-        self.renewals.part();
-        self.repairs.part();
-        self.step_ups.part();
+        let epoch = self.state().clear_for_logout();
+        let is_renewing = self.renewals.is_running();
+        self.logins.detach();
+        self.renewals.detach();
+        self.repairs.detach();
+        self.step_ups.detach();
         let logout = self.remove_and_revoke().await?;
         let (inner, under_way) = (self.clone(), self.keeping.begin());
         let again = tokio::spawn(async move {
             let _under_way = under_way;
-            inner.remove_again(epoch).await
+            inner.remove_after_race(epoch).await
         });
         if !is_renewing && let Ok(removed) = again.await {
             removed?;
@@ -131,32 +135,32 @@ impl AccountInner {
 
     /// Deletes again under the lock, since another process may have stored a login during the logout. Does nothing if
     /// the lock times out, as the other process checks by itself, or if the user has logged in again.
-    async fn remove_again(&self, epoch: u64) -> Result<(), LoginError> {
+    async fn remove_after_race(&self, epoch: u64) -> Result<(), LoginError> {
         let Ok(_lock) = self.lock_within(LOGOUT_LOCK_TIMEOUT).await else { return Ok(()) };
-        if self.is_still_out(epoch) {
+        if self.is_still_logged_out(epoch) {
             self.remove_and_revoke().await?;
         }
         Ok(())
     }
 
-    fn is_still_out(&self, epoch: u64) -> bool {
-        let memory = self.memory();
-        memory.epoch == epoch && memory.held().is_none()
+    fn is_still_logged_out(&self, epoch: u64) -> bool {
+        let memory = self.state();
+        memory.epoch == epoch && memory.active_login().is_none()
     }
 
     async fn remove_and_revoke(&self) -> Result<LogoutOutcome, LoginError> {
-        let kept = self.in_vault(|vault, key| vault.load_all(key)).await;
-        let was_kept = self.in_vault(|vault, key| vault.remove(key)).await?;
+        let kept = self.with_vault(|vault, key| vault.load_all(key)).await;
+        let was_kept = self.with_vault(|vault, key| vault.remove(key)).await?;
         let mut still_good = None;
         for kept in kept.unwrap_or_default().into_iter().filter(|kept| kept.tokens.is_some()) {
-            still_good = still_good.or(self.flows.revoke(kept).await.trouble());
+            still_good = still_good.or(self.flows.revoke(kept).await.failure_reason());
         }
         Ok(LogoutOutcome { was_kept, still_good })
     }
 }
 
 /// Returns the source of a login depending on whether it could be stored.
-pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> LoginSource {
+pub(super) fn login_source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> LoginSource {
     match saved {
         Ok(()) => LoginSource::Issuer,
         Err(error) => {
@@ -166,10 +170,10 @@ pub(super) fn source(saved: Result<(), LoginError>, spent: Option<TokenSet>) -> 
     }
 }
 
-fn too_slow() -> LoginError {
+fn timeout_error() -> LoginError {
     LoginError::Unreachable(format!("no tokens received within {} s", UNATTENDED_WAIT_TIMEOUT.as_secs()))
 }
 
-fn given_up() -> LoginError {
+fn cancelled_error() -> LoginError {
     VisitError::NotPossible("the login was cancelled".to_owned()).into()
 }

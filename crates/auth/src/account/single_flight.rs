@@ -51,7 +51,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     /// Joins the running task, or starts one.
     pub(super) fn join(&self, kind: AbandonPolicy, work: impl FnOnce() -> AuthFuture<T>) -> TaskWaiter<T> {
         let mut current = self.current();
-        if let Some(waiting) = current.as_ref().and_then(SharedTask::board) {
+        if let Some(waiting) = current.as_ref().and_then(SharedTask::try_join) {
             return waiting;
         }
         let (sender, outcome) = watch::channel(None);
@@ -66,18 +66,18 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         TaskWaiter { outcome, _seat: seat }
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
-        self.work.is_under_way()
+    pub(super) fn is_running(&self) -> bool {
+        self.work.is_running()
     }
 
     /// Prevents callers from joining the running task. Callers that already wait are not affected.
-    pub(super) fn part(&self) {
+    pub(super) fn detach(&self) {
         *self.current() = None;
     }
 
     /// Waits until no task is running.
-    pub(super) async fn settled(&self) {
-        self.work.settled().await;
+    pub(super) async fn wait_until_idle(&self) {
+        self.work.wait_until_idle().await;
     }
 
     fn current(&self) -> MutexGuard<'_, Option<SharedTask<T>>> {
@@ -91,12 +91,12 @@ impl TaskCounter {
         RunningTask(self.0.clone())
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         *self.0.borrow() > 0
     }
 
     /// Waits until no task is running.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_idle(&self) {
         // The channel stays open: its sender is here.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
@@ -109,15 +109,15 @@ impl Drop for RunningTask {
 }
 
 impl<T> SharedTask<T> {
-    fn board(&self) -> Option<TaskWaiter<T>> {
+    fn try_join(&self) -> Option<TaskWaiter<T>> {
         let seat = match &self.seat {
             Some(seat) => Some(seat.upgrade()?),
             None => None,
         };
-        self.is_under_way().then(|| TaskWaiter { outcome: self.outcome.clone(), _seat: seat })
+        self.is_running().then(|| TaskWaiter { outcome: self.outcome.clone(), _seat: seat })
     }
 
-    fn is_under_way(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
     }
 }
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(bench.counts(), (1, 1));
         bench.gate.add_permits(1);
         assert_eq!(bench.join(AbandonPolicy::Detached).outcome().await, Some(2));
-        assert!(!bench.flights.is_under_way());
+        assert!(!bench.flights.is_running());
     }
 
     #[tokio::test]
@@ -195,7 +195,7 @@ mod tests {
             let (one, other) = (bench.join(kind), bench.join(kind));
             tokio::task::yield_now().await;
             drop(one);
-            assert!(bench.flights.is_under_way());
+            assert!(bench.flights.is_running());
             drop(other);
             tokio::task::yield_now().await;
             let again = bench.join(kind);
@@ -208,11 +208,11 @@ mod tests {
     #[tokio::test]
     async fn it_is_settled_when_nothing_is_under_way_that_nobody_joins_any_more() {
         let bench = FlightBench::new();
-        bench.flights.settled().await;
+        bench.flights.wait_until_idle().await;
         let doomed = bench.join(AbandonPolicy::Detached);
-        bench.flights.part();
+        bench.flights.detach();
         let next = bench.join(AbandonPolicy::Detached);
-        let settled = bench.flights.settled();
+        let settled = bench.flights.wait_until_idle();
         tokio::pin!(settled);
         tokio::select! {
             biased;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::credential_headers::can_be_shown;
+use super::credential_headers::has_usable_tokens;
 use crate::challenge::AuthChallenge;
 use crate::dpop::DpopKey;
 use crate::error::LoginError;
@@ -105,40 +105,40 @@ pub(super) enum RenewalStart {
 }
 
 impl AccountState {
-    pub(super) fn look(&self, now: u64, is_unattended: bool) -> CredentialState {
+    pub(super) fn credential_state(&self, now: u64, is_unattended: bool) -> CredentialState {
         match &self.knowledge {
             LoginCache::Unread => CredentialState::Unread,
             LoginCache::Nothing => CredentialState::Nothing,
             LoginCache::Held(held) => match &held.kept.tokens {
                 None => CredentialState::Nothing,
-                Some(tokens) if is_due(&held.kept, now) && (is_unattended || tokens.refresh.is_some()) => {
+                Some(tokens) if expires_soon(&held.kept, now) && (is_unattended || tokens.refresh.is_some()) => {
                     CredentialState::Due(held.clone())
                 }
-                Some(_) if !can_be_shown(held) => CredentialState::Nothing,
+                Some(_) if !has_usable_tokens(held) => CredentialState::Nothing,
                 Some(_) => CredentialState::Live(held.clone()),
             },
         }
     }
 
-    pub(super) fn held(&self) -> Option<Arc<ActiveLogin>> {
+    pub(super) fn active_login(&self) -> Option<Arc<ActiveLogin>> {
         if let LoginCache::Held(held) = &self.knowledge { Some(held.clone()) } else { None }
     }
 
     /// Returns the serial of the current credentials, if any.
-    pub(super) fn carried(&self) -> Option<u64> {
-        self.held().filter(|held| can_be_shown(held)).map(|held| held.serial)
+    pub(super) fn current_serial(&self) -> Option<u64> {
+        self.active_login().filter(|held| has_usable_tokens(held)).map(|held| held.serial)
     }
 
-    pub(super) fn is_unread(&self) -> bool {
+    pub(super) fn is_not_loaded(&self) -> bool {
         matches!(self.knowledge, LoginCache::Unread)
     }
 
     /// Reports whether a rejection is about outdated credentials.
     pub(super) fn is_stale(&self, serial: Option<u64>) -> bool {
-        self.carried().is_some_and(|current| serial != Some(current))
+        self.current_serial().is_some_and(|current| serial != Some(current))
     }
 
-    pub(super) fn hold(&mut self, kept: StoredLogin, source: LoginSource) {
+    pub(super) fn set_login(&mut self, kept: StoredLogin, source: LoginSource) {
         self.serial += 1;
         self.is_proven = false;
         let key = kept.dpop_key.as_ref().and_then(|key| DpopKey::load(key).ok()).map(Arc::new);
@@ -146,39 +146,39 @@ impl AccountState {
     }
 
     /// Records that no login is stored.
-    pub(super) fn hold_nothing(&mut self) {
+    pub(super) fn set_absent(&mut self) {
         self.knowledge = LoginCache::Nothing;
     }
 
     /// Clears the state for a logout. Returns the new epoch.
-    pub(super) fn forget(&mut self) -> u64 {
+    pub(super) fn clear_for_logout(&mut self) -> u64 {
         self.epoch += 1;
         self.strikes = 0;
         self.pause = None;
         (self.wanted, self.challenge) = (None, None);
-        self.hold_nothing();
+        self.set_absent();
         self.epoch
     }
 
     /// Records scopes that the next login has to include.
-    pub(super) fn want(&mut self, more: Option<&str>) {
+    pub(super) fn demand_scope(&mut self, more: Option<&str>) {
         self.wanted = scope::union(self.wanted.as_deref(), more);
     }
 
     /// Returns the previous scopes and those demanded since, or `None` if none were demanded.
-    pub(super) fn wanted(&self) -> Option<String> {
+    pub(super) fn scope_to_request(&self) -> Option<String> {
         let wanted = self.wanted.as_deref()?;
-        scope::union(self.asked().as_deref(), Some(wanted))
+        scope::union(self.requested_scope().as_deref(), Some(wanted))
     }
 
     /// Returns the requested scope of the login, or the granted scope if that is unknown.
-    pub(super) fn asked(&self) -> Option<String> {
-        let StoredLogin { asked, tokens, .. } = &self.held()?.kept;
+    pub(super) fn requested_scope(&self) -> Option<String> {
+        let StoredLogin { asked, tokens, .. } = &self.active_login()?.kept;
         asked.clone().or_else(|| tokens.as_ref()?.scope.clone())
     }
 
     /// Removes demanded scopes that a login covers.
-    pub(super) fn agree(&mut self, asked: Option<&str>) {
+    pub(super) fn scope_granted(&mut self, asked: Option<&str>) {
         let is_covered = |word: &str| asked.is_some_and(|asked| asked.split_whitespace().any(|other| other == word));
         let wanted = self.wanted.take().unwrap_or_default();
         let left: Vec<_> = wanted.split_whitespace().filter(|word| !is_covered(word)).collect();
@@ -189,34 +189,34 @@ impl AccountState {
     /// Adopts a login that another process has stored, if it differs and the current login is still `over`. An expiring
     /// login is adopted only if it is renewable and the current one is not.
     pub(super) fn adopt(&mut self, over: Option<u64>, stored: Option<&StoredLogin>, now: u64) -> bool {
-        let holds_renewable = self.held().is_some_and(|held| is_renewable(&held.kept));
+        let holds_renewable = self.active_login().is_some_and(|held| is_renewable(&held.kept));
         let is_of_use = |stored: &&StoredLogin| {
-            stored.tokens.is_some() && (!is_due(stored, now) || (is_renewable(stored) && !holds_renewable))
+            stored.tokens.is_some() && (!expires_soon(stored, now) || (is_renewable(stored) && !holds_renewable))
         };
         let Some(stored) = stored.filter(is_of_use) else { return false };
-        let is_news = match self.held() {
+        let is_news = match self.active_login() {
             held if held.as_ref().map(|held| held.serial) != over => false,
-            Some(held) => held.kept.tokens != stored.tokens && !held.is_older(stored),
+            Some(held) => held.kept.tokens != stored.tokens && !held.replaces_stored(stored),
             None => true,
         };
         if is_news {
-            self.agree(stored.asked.as_deref());
-            self.hold(stored.clone(), LoginSource::Vault);
+            self.scope_granted(stored.asked.as_deref());
+            self.set_login(stored.clone(), LoginSource::Vault);
             self.pause = None;
         }
         is_news
     }
 
     /// Records that the server accepted the credentials.
-    pub(super) fn prove(&mut self) {
+    pub(super) fn record_acceptance(&mut self) {
         (self.is_proven, self.strikes, self.nonces) = (true, 0, 0);
     }
 
     /// Counts a rejection of the current credentials, once per serial. Returns the number of new tokens rejected in a
     /// row.
-    pub(super) fn strike(&mut self) -> u32 {
+    pub(super) fn record_rejection(&mut self) -> u32 {
         let is_fresh = |held: &Arc<ActiveLogin>| held.source != LoginSource::Vault && held.kept.tokens.is_some();
-        let fresh = self.held().filter(is_fresh).map(|held| held.serial);
+        let fresh = self.active_login().filter(is_fresh).map(|held| held.serial);
         if fresh.is_some() && fresh != self.struck && !self.is_proven {
             self.strikes += 1;
             self.struck = fresh;
@@ -225,12 +225,12 @@ impl AccountState {
     }
 
     /// Resets the failure counts after a login by the user.
-    pub(super) fn forgive(&mut self) {
+    pub(super) fn clear_failures(&mut self) {
         (self.strikes, self.pause) = (0, None);
     }
 
     /// Switches to another nonce under a new serial. Returns `false` if there is no key or the nonce limit is reached.
-    pub(super) fn take_nonce(&mut self) -> bool {
+    pub(super) fn retry_with_nonce(&mut self) -> bool {
         let LoginCache::Held(held) = &self.knowledge else { return false };
         if held.key.is_none() || self.nonces >= MAX_NONCE_RETRIES {
             return false;
@@ -245,7 +245,7 @@ impl AccountState {
     }
 
     /// Counts a scope step-up. Returns the number of recent ones as an error if the limit is reached.
-    pub(super) fn step_up(&mut self, now: Instant) -> Result<(), usize> {
+    pub(super) fn record_step_up(&mut self, now: Instant) -> Result<(), usize> {
         self.step_ups.retain(|asked| now.duration_since(*asked) < STEP_UP_WINDOW);
         if self.step_ups.len() >= MAX_STEP_UPS {
             return Err(self.step_ups.len());
@@ -255,51 +255,51 @@ impl AccountState {
     }
 
     /// Returns the last error during the backoff.
-    pub(super) fn paused(&self, now: Instant) -> Option<LoginError> {
+    pub(super) fn backoff_error(&self, now: Instant) -> Option<LoginError> {
         self.pause.as_ref().filter(|pause| now < pause.until).map(|pause| pause.error.clone())
     }
 
     /// Starts the backoff after a failed renewal. Its length doubles each time.
-    pub(super) fn pause(&mut self, error: LoginError, now: Instant) {
+    pub(super) fn start_backoff(&mut self, error: LoginError, now: Instant) {
         let doubled = self.pause.as_ref().map(|pause| (pause.length * 2).min(MAX_BACKOFF));
         let length = doubled.unwrap_or(MIN_BACKOFF);
         self.pause = Some(RenewalBackoff { length, until: now + length, error });
     }
 
-    pub(super) fn resume(&mut self) {
+    pub(super) fn clear_backoff(&mut self) {
         self.pause = None;
     }
 }
 
 impl ActiveLogin {
     /// Returns the first step of a renewal, given the content of the vault under the lock.
-    pub(super) fn start(&self, stored: Option<StoredLogin>, now: u64) -> RenewalStart {
+    pub(super) fn renewal_start(&self, stored: Option<StoredLogin>, now: u64) -> RenewalStart {
         match stored {
-            Some(stored) if self.is_older(&stored) => RenewalStart::Renew(self.kept.clone()),
+            Some(stored) if self.replaces_stored(&stored) => RenewalStart::Renew(self.kept.clone()),
             Some(stored) => match &stored.tokens {
                 None => RenewalStart::Nothing,
                 tokens if *tokens == self.kept.tokens => RenewalStart::Renew(stored),
-                Some(_) if !is_due(&stored, now) => RenewalStart::Adopt(stored),
+                Some(_) if !expires_soon(&stored, now) => RenewalStart::Adopt(stored),
                 Some(_) => RenewalStart::Renew(stored),
             },
-            None if self.is_only_here() => RenewalStart::Renew(self.kept.clone()),
+            None if self.is_missing_in_vault() => RenewalStart::Renew(self.kept.clone()),
             None => RenewalStart::Nothing,
         }
     }
 
     /// Reports whether the vault is empty because this login could not be stored.
-    pub(super) fn is_only_here(&self) -> bool {
+    pub(super) fn is_missing_in_vault(&self) -> bool {
         self.source == LoginSource::Unkept(None)
     }
 
     /// Reports whether the vault still holds the tokens that this unsaved login replaces.
-    pub(super) fn is_older(&self, stored: &StoredLogin) -> bool {
+    pub(super) fn replaces_stored(&self, stored: &StoredLogin) -> bool {
         matches!(&self.source, LoginSource::Unkept(spent) if *spent == stored.tokens)
     }
 }
 
 /// Reports whether tokens have expired or expire soon. Tokens without a known expiry are used until rejected (O17).
-fn is_due(kept: &StoredLogin, now: u64) -> bool {
+fn expires_soon(kept: &StoredLogin, now: u64) -> bool {
     let end = kept.tokens.as_ref().and_then(|tokens| tokens.expires_at);
     end.is_some_and(|end| {
         let ahead = (end.saturating_sub(kept.renewed_at) / 2).min(RENEWAL_LEAD_MS);
@@ -312,11 +312,11 @@ fn is_renewable(kept: &StoredLogin) -> bool {
 }
 
 /// Reports whether tokens have expired.
-pub(super) fn has_ended(tokens: &TokenSet, now: u64) -> bool {
+pub(super) fn has_expired(tokens: &TokenSet, now: u64) -> bool {
     tokens.expires_at.is_some_and(|end| now >= end)
 }
 
 /// Reports whether the server has rejected too many new tokens.
-pub(super) fn is_hopeless(strikes: u32) -> bool {
+pub(super) fn rejects_every_token(strikes: u32) -> bool {
     strikes >= MAX_REJECTED_TOKENS
 }

@@ -42,7 +42,7 @@ impl StaticSite {
                 let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
                 notes.lock().unwrap().push(request);
                 let page = shelf.lock().unwrap().get(&path).cloned();
-                let page = page.unwrap_or_else(|| answer("404 Not Found", "", "nothing here"));
+                let page = page.unwrap_or_else(|| http_response("404 Not Found", "", "nothing here"));
                 if guest.write_all(&page).is_err() {
                     return;
                 }
@@ -61,22 +61,22 @@ impl StaticSite {
     }
 
     /// Responds to requests for this path with these bytes.
-    pub fn says(&self, path: &str, bytes: Vec<u8>) -> &Self {
+    pub fn respond_with(&self, path: &str, bytes: Vec<u8>) -> &Self {
         self.pages.lock().unwrap().insert(path.to_owned(), bytes);
         self
     }
 
     /// Responds to requests for this path with this document.
-    pub fn describes(&self, path: &str, document: &Value) -> &Self {
-        self.says(path, answer("200 OK", "", &document.to_string()))
+    pub fn serve_document(&self, path: &str, document: &Value) -> &Self {
+        self.respond_with(path, http_response("200 OK", "", &document.to_string()))
     }
 
     /// Returns method and path of all requests, in order.
-    pub fn lines(&self) -> Vec<String> {
-        self.asked().iter().map(SiteRequest::line).collect()
+    pub fn request_lines(&self) -> Vec<String> {
+        self.requests().iter().map(SiteRequest::line).collect()
     }
 
-    pub fn asked(&self) -> Vec<SiteRequest> {
+    pub fn requests(&self) -> Vec<SiteRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -86,7 +86,7 @@ impl StaticSite {
 }
 
 /// Formats a response. Each header line must end with CRLF.
-pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(crate) fn http_response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 

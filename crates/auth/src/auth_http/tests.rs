@@ -1,7 +1,7 @@
 use serde_json::json;
 use wharf_testkit::transport_faults::{FaultCount, black_hole};
 
-use super::static_site::{StaticSite, answer};
+use super::static_site::{StaticSite, http_response};
 use super::*;
 
 /// A public documentation address. Never dialled.
@@ -51,7 +51,7 @@ async fn t40_a_redirect_leads_nowhere_else() {
         for host in
             [canary.origin(), format!("http://localhost:{}", canary.port()), "http://169.254.169.254".to_owned()]
         {
-            site.says("/x", answer(status, &format!("Location: {host}/x\r\n"), ""));
+            site.respond_with("/x", http_response(status, &format!("Location: {host}/x\r\n"), ""));
             let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;
             assert!(error.reason.contains("redirect not followed"), "{error}");
         }
@@ -63,7 +63,7 @@ async fn t40_a_redirect_leads_nowhere_else() {
 async fn t40_a_server_opens_the_zone_it_is_in_and_no_other() {
     let site = StaticSite::start();
     let address = format!("{}/x", site.origin());
-    site.describes("/x", &json!({}));
+    site.serve_document("/x", &json!({}));
     for server in
         ["http://10.0.0.1/mcp", "https://[fd00::1]/mcp", "http://169.254.7.7/", "https://192.0.2.1/", PUBLIC_SERVER]
     {
@@ -129,8 +129,8 @@ async fn t40_a_public_name_opens_no_zone_whatever_it_resolves_to() {
 async fn the_challenge_that_says_where_to_log_in_is_heard() {
     let site = StaticSite::start();
     let challenge = "WWW-Authenticate: Bearer scope=x, DPoP resource_metadata=\"https://a/b\"\r\n";
-    site.says("/mcp", answer("401 Unauthorized", challenge, ""));
-    let found = outside(&format!("{}/mcp", site.origin())).challenge().await.unwrap();
+    site.respond_with("/mcp", http_response("401 Unauthorized", challenge, ""));
+    let found = outside(&format!("{}/mcp", site.origin())).probe_challenge().await.unwrap();
     assert_eq!(found.resource_metadata.as_deref(), Some("https://a/b"));
 }
 
@@ -162,12 +162,15 @@ async fn t49_what_comes_is_bounded() {
         ("huge", huge, "exceeds 1048576 bytes"),
         ("bottomless", "[".repeat(1_000_000), "nested deeper than 32 levels"),
     ] {
-        site.says("/x", answer("200 OK", "", &body));
+        site.respond_with("/x", http_response("200 OK", "", &body));
         let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;
         assert!(error.reason.ends_with(expected) && !error.may_pass, "{name}: {error}");
     }
     // Declares a gigabyte. Only the bytes read are counted.
-    site.says("/x", format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n{}", " ".repeat(2 << 20)).into());
+    site.respond_with(
+        "/x",
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n{}", " ".repeat(2 << 20)).into(),
+    );
     let error = failure(&outside, &format!("{}/x", site.origin()), UrlSource::ByOwner).await;
     assert!(error.reason.ends_with("exceeds 1048576 bytes"), "{error}");
 }
@@ -180,7 +183,7 @@ async fn what_is_no_json_is_none() {
     for (body, expected) in
         [("{\"a\":1}", Some(json!({"a": 1}))), ("", None), ("{", None), ("7", Some(json!(7))), (&page, None)]
     {
-        site.says("/x", answer("200 OK", "", body));
+        site.respond_with("/x", http_response("200 OK", "", body));
         let fetched = outside.get(&format!("{}/x", site.origin()), UrlSource::ByOwner).await.ok().unwrap();
         assert_eq!((fetched.status, fetched.json), (StatusCode::OK, expected));
     }
@@ -200,7 +203,7 @@ async fn a_silent_server_is_waited_for_ten_seconds() {
 async fn t50_an_error_holds_neither_body_nor_query() {
     let site = StaticSite::start();
     let outside = outside(&site.origin());
-    site.says("/x?code=hush", answer("200 OK", "Transfer-Encoding: chunked\r\n", "hush"));
+    site.respond_with("/x?code=hush", http_response("200 OK", "Transfer-Encoding: chunked\r\n", "hush"));
     let error = failure(&outside, &format!("{}/x?code=hush", site.origin()), UrlSource::ByOwner).await;
     assert!(!error.reason.contains("hush"), "{error}");
     assert!(error.reason.starts_with(&format!("{}/x?code=***: ", site.origin())), "{error}");
@@ -215,7 +218,7 @@ async fn documents_and_forms_are_asked_for_as_agreed() {
     let fields = [("grant_type", "a b"), ("code", "x&y=z+ü")];
     outside.post_form(&address, UrlSource::ByOwner, &fields, headers).await.ok().unwrap();
     outside.post_json(&address, UrlSource::ByOwner, &json!({"a": [1]})).await.ok().unwrap();
-    let asked = site.asked();
+    let asked = site.requests();
     let heads: [&[&str]; 3] = [
         &["GET /x HTTP/1.1", "accept: application/json", "mcp-protocol-version: 2025-11-25", "user-agent: wharf/"],
         &["POST /x HTTP/1.1", "content-type: application/x-www-form-urlencoded", "authorization: Basic eDp5"],
@@ -234,12 +237,13 @@ async fn documents_and_forms_are_asked_for_as_agreed() {
 async fn a_document_may_move_within_its_origin_and_a_form_may_not() {
     let site = StaticSite::start();
     let (outside, address) = (outside(&site.origin()), format!("{}/x", site.origin()));
-    site.says("/x", answer("307 Elsewhere", "Location: /y\r\n", "")).describes("/y", &json!({"a": 1}));
+    site.respond_with("/x", http_response("307 Elsewhere", "Location: /y\r\n", ""))
+        .serve_document("/y", &json!({"a": 1}));
     assert_eq!(outside.get(&address, UrlSource::ByServer).await.ok().unwrap().json, Some(json!({"a": 1})));
     let error =
         outside.post_form(&address, UrlSource::ByServer, &[("code", "x")], HeaderMap::new()).await.err().unwrap();
     assert!(error.reason.contains("redirect not followed"), "{error}");
-    assert_eq!(site.lines(), ["GET /x", "GET /y", "POST /x"]);
+    assert_eq!(site.request_lines(), ["GET /x", "GET /y", "POST /x"]);
 }
 
 #[test]
@@ -252,6 +256,6 @@ fn whose_an_address_is_shows_in_the_settings() {
         ("https://a/Token", UrlSource::ByServer),
         ("https://a/other", UrlSource::ByServer),
     ] {
-        assert_eq!(UrlSource::of(address, &settings), expected, "{address}");
+        assert_eq!(UrlSource::from_settings(address, &settings), expected, "{address}");
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of URLs before a request is sent.
 
 use url::{Host, Url};
-use wharf_spec::{UntrustedText, acts, shown_url};
+use wharf_spec::{UntrustedText, is_control_or_bidi, mask_url_secrets};
 
 /// Maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 4 << 10;
@@ -10,18 +10,18 @@ const MAX_URL_BYTES: usize = 4 << 10;
 ///
 /// # Errors
 /// Returns a short description of the problem.
-pub(crate) fn checked(address: &str) -> Result<Url, &'static str> {
+pub(crate) fn check_url(address: &str) -> Result<Url, &'static str> {
     if address.len() > MAX_URL_BYTES {
         return Err("URL too long");
     }
     // The URL parser would silently drop some of these.
-    if address.chars().any(|character| character.is_whitespace() || acts(character)) {
+    if address.chars().any(|character| character.is_whitespace() || is_control_or_bidi(character)) {
         return Err("invalid characters in the URL");
     }
     let url = Url::parse(address).map_err(|_| "not a valid URL")?;
     match url.scheme() {
         "https" => {}
-        "http" if is_here(&url) => {}
+        "http" if is_loopback_url(&url) => {}
         "http" => return Err("not https (http is allowed on this machine only)"),
         _ => return Err("unsupported scheme (https required)"),
     }
@@ -41,13 +41,13 @@ pub(crate) fn is_localhost(name: &str) -> bool {
 
 /// Formats a URL for display: escaped, shortened, and without credentials and query values. A URL without these parts
 /// is shown as written.
-pub(crate) fn shown(address: &str) -> String {
+pub(crate) fn display_url(address: &str) -> String {
     let hides = address.contains(['?', '@', '#']);
-    let masked = Url::parse(address).ok().filter(|_| hides).map(|url| shown_url(&url));
-    UntrustedText::new(masked.as_deref().unwrap_or(address)).shortened(200).to_string()
+    let masked = Url::parse(address).ok().filter(|_| hides).map(|url| mask_url_secrets(&url));
+    UntrustedText::new(masked.as_deref().unwrap_or(address)).truncate(200).to_string()
 }
 
-fn is_here(url: &Url) -> bool {
+fn is_loopback_url(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => is_localhost(name),
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -75,7 +75,7 @@ mod tests {
             "http://0x7f.1/",
             "http://[::1]:80/",
         ] {
-            assert!(checked(address).is_ok(), "{address}");
+            assert!(check_url(address).is_ok(), "{address}");
         }
         for address in [
             "",
@@ -107,9 +107,9 @@ mod tests {
             "https://[fe80::1%25lo]/",
             "https://256.1.1.1/",
         ] {
-            assert!(checked(address).is_err(), "{address}");
+            assert!(check_url(address).is_err(), "{address}");
         }
-        assert!(checked(&format!("https://example.org/{}", "x".repeat(MAX_URL_BYTES))).is_err());
+        assert!(check_url(&format!("https://example.org/{}", "x".repeat(MAX_URL_BYTES))).is_err());
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             ("https://Example.org", "https://Example.org"),
             ("no address \u{1b}[2J", "no address \\u{1b}[2J"),
         ] {
-            assert_eq!(shown(address), expected);
+            assert_eq!(display_url(address), expected);
         }
     }
 }

@@ -25,18 +25,18 @@ pub fn browser_argument(url: &str) -> Result<String, VisitError> {
         return Err(refused("invalid characters"));
     }
     let parsed = Url::parse(url).map_err(|_| refused("not a valid URL"))?;
-    check(&parsed).map_err(refused)?;
+    check_scheme_and_host(&parsed).map_err(refused)?;
     let (_, rest) = url.split_once("://").ok_or_else(|| refused("no host"))?;
     let path = rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]);
-    let argument = format!("{}{}", parsed.origin().ascii_serialization(), encoded(path));
+    let argument = format!("{}{}", parsed.origin().ascii_serialization(), percent_encode_path(path));
     // The sanitized URL must have the origin that was checked.
     match Url::parse(&argument) {
-        Ok(opened) if opened.origin() == parsed.origin() && check(&opened).is_ok() => Ok(argument),
+        Ok(opened) if opened.origin() == parsed.origin() && check_scheme_and_host(&opened).is_ok() => Ok(argument),
         _ => Err(refused("ambiguous URL")),
     }
 }
 
-fn check(url: &Url) -> Result<(), &'static str> {
+fn check_scheme_and_host(url: &Url) -> Result<(), &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it contains credentials");
     }
@@ -58,7 +58,7 @@ fn is_loopback(host: &Host<&str>) -> bool {
 }
 
 /// Percent-encodes all characters after the host that are not known to be safe. Existing escapes are kept.
-fn encoded(path: &str) -> String {
+fn percent_encode_path(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/?#&=%+:@,".contains(&byte) {

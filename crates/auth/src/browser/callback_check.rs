@@ -34,25 +34,25 @@ pub(super) enum CallbackDecision {
 
 impl CallbackCheck {
     /// Checks a request. Of several with the right `state`, only the first is accepted.
-    pub fn judge<B>(&self, request: &Request<B>) -> CallbackDecision {
+    pub fn decide<B>(&self, request: &Request<B>) -> CallbackDecision {
         if request.uri().path() != self.path {
             return CallbackDecision::Away(StatusCode::NOT_FOUND);
         }
-        match self.returned(request) {
+        match self.parse_callback(request) {
             None => CallbackDecision::Away(StatusCode::BAD_REQUEST),
             Some(_) if self.is_taken.swap(true, Ordering::AcqRel) => CallbackDecision::Away(StatusCode::CONFLICT),
             Some(returned) => CallbackDecision::Welcome(returned),
         }
     }
 
-    fn returned<B>(&self, request: &Request<B>) -> Option<LoginCallback> {
+    fn parse_callback<B>(&self, request: &Request<B>) -> Option<LoginCallback> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok())?;
         let is_ours = hosts.next().is_none() && self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         if request.method() != Method::GET || !is_ours {
             return None;
         }
-        LoginCallback::read(request.uri().query()?).filter(|returned| returned.answers(&self.state))
+        LoginCallback::parse_query(request.uri().query()?).filter(|returned| returned.matches_state(&self.state))
     }
 }
 
@@ -71,7 +71,7 @@ const ALREADY_FINISHED: &str = "This login has already finished.";
 const UNEXPECTED_REQUEST: &str = "Unexpected request: this is not a valid login callback.";
 
 /// Returns the page for a decision. Its text is constant and contains nothing of the request.
-pub(super) fn page(verdict: &CallbackDecision) -> Response<Full<Bytes>> {
+pub(super) fn response_page(verdict: &CallbackDecision) -> Response<Full<Bytes>> {
     let (status, text) = match verdict {
         CallbackDecision::Welcome(returned) if returned.error.is_none() => (StatusCode::OK, LOGGED_IN),
         CallbackDecision::Welcome(_) => (StatusCode::OK, FAILED),
@@ -131,24 +131,24 @@ mod tests {
             ("GET /callback/x?code=c&state=right", "127.0.0.1", 400),
             ("GET /callback/x?code=c&state=right", "", 400),
         ] {
-            let verdict = door.judge(&request(line, host));
+            let verdict = door.decide(&request(line, host));
             assert_eq!(verdict, CallbackDecision::Away(StatusCode::from_u16(status).unwrap()), "{line} at {host}");
         }
         let right = request("GET /callback/x?code=c&state=right&iss=https://i", "LocalHost:7");
-        let CallbackDecision::Welcome(returned) = door.judge(&right) else { panic!("it was turned away") };
+        let CallbackDecision::Welcome(returned) = door.decide(&right) else { panic!("it was turned away") };
         assert_eq!((returned.code.as_deref(), returned.iss.as_deref()), (Some("c"), Some("https://i")));
-        assert_eq!(door.judge(&right), CallbackDecision::Away(StatusCode::CONFLICT));
+        assert_eq!(door.decide(&right), CallbackDecision::Away(StatusCode::CONFLICT));
     }
 
     #[tokio::test]
     async fn t44_pages_echo_nothing_and_load_nothing() {
         let hostile = "GET /callback/x?error=%3Cscript%3E&error_description=%3Cscript%3E&state=right";
         for verdict in [
-            door().judge(&request(hostile, "localhost:7")),
-            door().judge(&request("GET /<script>".replace(['<', '>'], "%3C").as_str(), "localhost:7")),
+            door().decide(&request(hostile, "localhost:7")),
+            door().decide(&request("GET /<script>".replace(['<', '>'], "%3C").as_str(), "localhost:7")),
             CallbackDecision::Away(StatusCode::CONFLICT),
         ] {
-            let response = page(&verdict);
+            let response = response_page(&verdict);
             let headers = response.headers().clone();
             assert!(HEADERS.iter().all(|(name, value)| headers[name] == *value));
             let body = response.into_body().collect().await.unwrap().to_bytes();

@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::Instant;
 use wharf_net::AuthFuture;
 
-use super::callback_check::{CallbackCheck, CallbackDecision, page};
+use super::callback_check::{CallbackCheck, CallbackDecision, response_page};
 use super::{BrowserVisit, DeviceCodePage, LoginBrowser, LoginCallback, LoginPage, PageOpener, VisitError};
 use crate::settings::AuthSettings;
 
@@ -78,7 +78,7 @@ impl LoopbackBrowser {
         let address = listener.local_addr().map_err(failed)?;
         let path = match self.path {
             CallbackPath::Fixed => "/callback".to_owned(),
-            CallbackPath::Random => format!("/callback/{}", random()?),
+            CallbackPath::Random => format!("/callback/{}", random_path_segment()?),
         };
         let redirect_uri = format!("http://{address}{path}");
         Ok(LoopbackVisit { listener, address, path, redirect_uri, patience: self.patience, open: self.open })
@@ -93,7 +93,7 @@ impl LoginBrowser for LoopbackBrowser {
 }
 
 /// Returns 128 random bits in hexadecimal.
-fn random() -> Result<String, VisitError> {
+fn random_path_segment() -> Result<String, VisitError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| VisitError::NotPossible(format!("no random numbers from the operating system: {error}")))?;
@@ -134,7 +134,7 @@ pub(super) struct LoopbackVisit {
 
 impl LoopbackVisit {
     /// Starts to answer, opens the page, and waits for the first callback: on this address, or from `otherwise`.
-    pub(super) async fn wait(
+    pub(super) async fn wait_for_callback(
         self,
         page: LoginPage,
         otherwise: impl Future<Output = LoginCallback>,
@@ -170,8 +170,8 @@ impl BrowserVisit for LoopbackVisit {
         &self.redirect_uri
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
-        Box::pin(self.wait(page, std::future::pending()))
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+        Box::pin(self.wait_for_callback(page, std::future::pending()))
     }
 
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
@@ -203,7 +203,7 @@ async fn serve(listener: TcpListener, door: Arc<CallbackCheck>, arrived: mpsc::S
     loop {
         guests.make_room().await;
         match listener.accept().await {
-            Ok((stream, _)) => guests.admit(stream, &door, &arrived),
+            Ok((stream, _)) => guests.add(stream, &door, &arrived),
             // The system is out of resources, which a closing connection may release.
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
@@ -226,9 +226,9 @@ struct CallbackConnection {
 }
 
 impl CallbackConnections {
-    fn admit(&mut self, stream: TcpStream, door: &Arc<CallbackCheck>, arrived: &mpsc::Sender<LoginCallback>) {
+    fn add(&mut self, stream: TcpStream, door: &Arc<CallbackCheck>, arrived: &mpsc::Sender<LoginCallback>) {
         let has_spoken = Arc::<AtomicBool>::default();
-        let attending = attend(stream, Arc::clone(&has_spoken), Arc::clone(door), arrived.clone());
+        let attending = handle_connection(stream, Arc::clone(&has_spoken), Arc::clone(door), arrived.clone());
         let task = self.tasks.spawn(attending);
         self.open.push(CallbackConnection { since: Instant::now(), has_spoken, task });
     }
@@ -261,7 +261,7 @@ impl CallbackConnections {
 
 /// Handles the only request of a connection. The callback is delivered after its page is written, so that the user sees
 /// the page even if the program exits right after the login.
-async fn attend(
+async fn handle_connection(
     stream: TcpStream,
     has_spoken: Arc<AtomicBool>,
     door: Arc<CallbackCheck>,
@@ -269,8 +269,8 @@ async fn attend(
 ) {
     let (found, mut let_in) = mpsc::channel(1);
     let answer = service_fn(move |request| {
-        let verdict = door.judge(&request);
-        let response = page(&verdict);
+        let verdict = door.decide(&request);
+        let response = response_page(&verdict);
         if let CallbackDecision::Welcome(returned) = verdict {
             // Cannot be full: a connection has only one request.
             let _ = found.try_send(returned);

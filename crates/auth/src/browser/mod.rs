@@ -17,7 +17,7 @@ pub trait LoginBrowser: Send + Sync {
     fn prepare(&self) -> AuthFuture<Result<Box<dyn BrowserVisit>, VisitError>>;
 
     /// Reports whether the user prefers the device flow, if the authorization server supports it.
-    fn wants_device(&self) -> bool {
+    fn prefers_device_code(&self) -> bool {
         false
     }
 }
@@ -29,7 +29,7 @@ pub trait BrowserVisit: Send {
 
     /// Opens the page, and waits for the callback with the right `state`. Callbacks with another `state` are rejected
     /// and do not end the visit.
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>>;
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>>;
 
     /// Shows a page and a user code, for the device flow. Does not block.
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
@@ -130,7 +130,7 @@ impl std::fmt::Debug for LoginCallback {
 impl LoginCallback {
     /// Parses the query of a callback (RFC 6749, 4.1.2). Returns `None` if a parameter is repeated, or unless there is
     /// exactly one of `code` and `error`.
-    pub(crate) fn read(query: &str) -> Option<Self> {
+    pub(crate) fn parse_query(query: &str) -> Option<Self> {
         let mut read = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let place = match &*name {
@@ -149,7 +149,7 @@ impl LoginCallback {
     }
 
     /// Reports whether the `state` matches. Compares in constant time.
-    pub(crate) fn answers(&self, state: &str) -> bool {
+    pub(crate) fn matches_state(&self, state: &str) -> bool {
         let found = self.state.as_deref().unwrap_or_default();
         !state.is_empty()
             && aws_lc_rs::constant_time::verify_slices_are_equal(found.as_bytes(), state.as_bytes()).is_ok()
@@ -171,13 +171,16 @@ mod tests {
             ("code=a&state=s&state=t", None),
             ("", None),
         ] {
-            let read = LoginCallback::read(query);
+            let read = LoginCallback::parse_query(query);
             let text = |value: &Option<String>| value.clone().unwrap_or_default();
             let found = read.as_ref().map(|read| (text(&read.code), text(&read.error)));
             assert_eq!(found, expected.map(|(code, error)| (code.to_owned(), error.to_owned())), "{query}");
-            assert!(read.is_none_or(|read| read.answers("s") && !read.answers("t") && !read.answers("")), "{query}");
+            assert!(
+                read.is_none_or(|read| read.matches_state("s") && !read.matches_state("t") && !read.matches_state("")),
+                "{query}"
+            );
         }
-        assert!(!LoginCallback::read("code=a").unwrap().answers(""));
-        assert!(!format!("{:?}", LoginCallback::read("code=hush&state=hush")).contains("hush"));
+        assert!(!LoginCallback::parse_query("code=a").unwrap().matches_state(""));
+        assert!(!format!("{:?}", LoginCallback::parse_query("code=hush&state=hush")).contains("hush"));
     }
 }

@@ -14,7 +14,7 @@ const MAX_LINE_BYTES: usize = 16 << 10;
 pub trait LineSource: Send + Sync {
     /// Prompts for the redirect URL. `complaint` is the problem with the previous line. Returns `None` at the end of
     /// input.
-    fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>>;
+    fn next_line(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>>;
 }
 
 /// Receives the redirect URL as typed or pasted text, for machines without a browser.
@@ -47,10 +47,10 @@ impl BrowserVisit for PastedUrlVisit {
         self.listening.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         let Self { listening, lines } = *self;
-        let typed = typed(lines, page.state.clone());
-        Box::pin(listening.wait(page, typed))
+        let typed = read_callback_lines(lines, page.state.clone());
+        Box::pin(listening.wait_for_callback(page, typed))
     }
 
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
@@ -60,10 +60,10 @@ impl BrowserVisit for PastedUrlVisit {
 
 /// Prompts until a line is a matching callback. At the end of input this waits forever, since a callback may still
 /// arrive.
-async fn typed(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
+async fn read_callback_lines(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
     let mut complaint = None;
-    while let Some(line) = lines.next(complaint).await {
-        match read(&line, &state) {
+    while let Some(line) = lines.next_line(complaint).await {
+        match parse_line(&line, &state) {
             Ok(returned) => return returned,
             Err(why) => complaint = Some(why),
         }
@@ -72,16 +72,16 @@ async fn typed(lines: Arc<dyn LineSource>, state: String) -> LoginCallback {
 }
 
 /// Parses a full URL, its query with `?`, or the bare query.
-fn read(line: &str, state: &str) -> Result<LoginCallback, &'static str> {
+fn parse_line(line: &str, state: &str) -> Result<LoginCallback, &'static str> {
     let line = line.trim().trim_matches(['"', '\'', '<', '>']);
     if line.len() > MAX_LINE_BYTES {
         return Err("the line is too long");
     }
     let query = line.split_once('?').map_or(line, |(_, query)| query);
     let query = query.split_once('#').map_or(query, |(query, _)| query);
-    let returned =
-        LoginCallback::read(query).ok_or("not a redirect URL; paste the full URL from the browser's address bar")?;
-    if returned.answers(state) {
+    let returned = LoginCallback::parse_query(query)
+        .ok_or("not a redirect URL; paste the full URL from the browser's address bar")?;
+    if returned.matches_state(state) {
         Ok(returned)
     } else {
         Err("this URL belongs to another login (the `state` does not match)")
@@ -110,9 +110,9 @@ mod tests {
                 Err("not a redirect URL; paste the full URL from the browser's address bar"),
             ),
         ] {
-            let read = read(line, "right").map(|returned| returned.code.unwrap_or_default());
+            let read = parse_line(line, "right").map(|returned| returned.code.unwrap_or_default());
             assert_eq!(read.as_deref().map_err(|why| *why), expected, "{line}");
         }
-        assert!(read(&format!("code=c&state=right&x={}", "x".repeat(MAX_LINE_BYTES)), "right").is_err());
+        assert!(parse_line(&format!("code=c&state=right&x={}", "x".repeat(MAX_LINE_BYTES)), "right").is_err());
     }
 }

@@ -12,14 +12,14 @@ mod well_known;
 
 use url::Url;
 
-use crate::auth_http::{AuthHttpClient, checked, shown};
+use crate::auth_http::{AuthHttpClient, check_url, display_url};
 use crate::challenge::AuthChallenge;
 use crate::error::LoginError;
 use crate::settings::{AuthSettings, TokenGrant};
 use attempts::DiscoveryAttempts;
 pub(crate) use attempts::INSTEAD;
 use resource_metadata::ResourceMetadata;
-pub(crate) use resource_metadata::is_of;
+pub(crate) use resource_metadata::is_valid_resource;
 
 /// Discovered facts about a server and its authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub(crate) async fn discover(
     settings: &AuthSettings,
 ) -> Result<DiscoveryResult, LoginError> {
     let mut tried = DiscoveryAttempts::default();
-    let description = resource_metadata::description(outside, server, challenge, &mut tried).await;
-    let (description, found) = match (owners_own(settings), description) {
+    let description = resource_metadata::fetch_resource_metadata(outside, server, challenge, &mut tried).await;
+    let (description, found) = match (from_settings(settings), description) {
         // Missing metadata are tolerated here. Metadata of another server, and a server that is temporarily
         // unavailable, are not.
         (Some(found), Err(LoginError::Discovery(_))) => (None, found),
@@ -99,22 +99,26 @@ pub(crate) async fn discover(
         (Some(found), Ok(description)) => (description, found),
         (None, Ok(description)) => {
             let found = match (&settings.issuer, &description) {
-                (Some(issuer), _) => server_metadata::of_any(outside, std::slice::from_ref(issuer), &mut tried).await?,
-                (None, Some(description)) => server_metadata::of_any(outside, &description.issuers, &mut tried).await?,
-                (None, None) => server_metadata::at_origin(outside, server, &mut tried).await?,
+                (Some(issuer), _) => {
+                    server_metadata::fetch_first_issuer(outside, std::slice::from_ref(issuer), &mut tried).await?
+                }
+                (None, Some(description)) => {
+                    server_metadata::fetch_first_issuer(outside, &description.issuers, &mut tried).await?
+                }
+                (None, None) => server_metadata::fetch_at_origin(outside, server, &mut tried).await?,
             };
             (description, found)
         }
     };
     let found = with_settings(found, settings);
     check_usable(&found, settings)?;
-    check_paired(&found, settings)?;
-    Ok(discovered(server, description, found, settings))
+    check_same_origin(&found, settings)?;
+    Ok(discovery_result(server, description, found, settings))
 }
 
 /// Returns the authorization server if the settings describe it completely. Without a configured issuer, the origin of
 /// the token endpoint serves as its identifier.
-fn owners_own(settings: &AuthSettings) -> Option<AuthServerMetadata> {
+fn from_settings(settings: &AuthSettings) -> Option<AuthServerMetadata> {
     let token = settings.token_url.as_ref()?;
     let begins = settings.authorization_url.is_some() || settings.device_url.is_some();
     let origin = || Url::parse(token).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
@@ -146,7 +150,7 @@ fn with_settings(mut found: AuthServerMetadata, settings: &AuthSettings) -> Auth
 /// Rejects an authorization server at which a login would fail or be insecure: without required endpoints, without PKCE
 /// with S256, or with unsafe endpoint URLs.
 fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
-    let issuer = shown(&found.issuer);
+    let issuer = display_url(&found.issuer);
     let begins = found.authorization_endpoint.is_some() || found.device_authorization_endpoint.is_some();
     let missing = match (&found.token_endpoint, &settings.grant) {
         (None, _) => Some("token_endpoint"),
@@ -157,7 +161,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
         return Err(LoginError::Discovery(format!("the metadata of `{issuer}` have no `{missing}`")));
     }
     for endpoint in [&found.authorization_endpoint, &found.token_endpoint].into_iter().flatten() {
-        checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
+        check_url(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", display_url(endpoint))))?;
     }
     let sends_code = settings.grant == TokenGrant::Person && found.authorization_endpoint.is_some();
     if sends_code && found.named == EndpointSource::Metadata && !found.takes_s256 {
@@ -170,7 +174,7 @@ fn check_usable(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
 
 /// Rejects a discovered token endpoint that has another origin than a configured login page. Otherwise the
 /// authorization code and the client credentials would go to a third party (RFC 9700, 4.4).
-fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
+fn check_same_origin(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(), LoginError> {
     if settings.token_url.is_some() || settings.grant != TokenGrant::Person {
         return Ok(());
     }
@@ -178,7 +182,7 @@ fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
     let token = found.token_endpoint.as_deref().unwrap_or_default();
     for (name, page) in [("authorization_url", &settings.authorization_url), ("device_url", &settings.device_url)] {
         if page.as_deref().is_some_and(|page| origin(page) != origin(token)) {
-            let token = shown(token);
+            let token = display_url(token);
             return Err(LoginError::Unsafe(format!(
                 "the discovered token endpoint `{token}` has another origin than `oauth.{name}`; set `oauth.token_url` as well"
             )));
@@ -187,7 +191,7 @@ fn check_paired(found: &AuthServerMetadata, settings: &AuthSettings) -> Result<(
     Ok(())
 }
 
-fn discovered(
+fn discovery_result(
     dialled: &Url,
     description: Option<ResourceMetadata>,
     server: AuthServerMetadata,
@@ -195,7 +199,7 @@ fn discovered(
 ) -> DiscoveryResult {
     let is_owners = server.named == EndpointSource::Owner;
     let Some(description) = description else {
-        let resource = is_owners.then(|| well_known::name(dialled));
+        let resource = is_owners.then(|| well_known::canonical_uri(dialled));
         return DiscoveryResult { resource, scopes: Vec::new(), needs_dpop: false, issuers: Vec::new(), server };
     };
     let ResourceMetadata { resource, mut issuers, scopes, needs_dpop } = description;

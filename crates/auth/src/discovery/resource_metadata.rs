@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use url::Url;
-use wharf_spec::{UntrustedText, shown_url};
+use wharf_spec::{UntrustedText, mask_url_secrets};
 
 use super::attempts::DiscoveryAttempts;
-use super::untrusted_json::{is_true, text, words};
+use super::untrusted_json::{is_true, string_list, string_member};
 use super::well_known;
 use crate::auth_http::AuthHttpClient;
 use crate::challenge::AuthChallenge;
@@ -23,61 +23,61 @@ pub struct ResourceMetadata {
 
 /// Fetches the metadata of a server. A URL in the challenge is the only one tried, and must yield metadata. Without
 /// one, metadata are optional (2025-03-26).
-pub async fn description(
+pub async fn fetch_resource_metadata(
     outside: &AuthHttpClient,
     server: &Url,
     challenge: Option<&AuthChallenge>,
     tried: &mut DiscoveryAttempts,
 ) -> Result<Option<ResourceMetadata>, LoginError> {
     if let Some(address) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
-        let found = description_at(outside, server, address, tried).await?;
-        return found.map(Some).ok_or_else(|| tried.error("the metadata URL sent by the server is not usable"));
+        let found = fetch_resource_metadata_at(outside, server, address, tried).await?;
+        return found.map(Some).ok_or_else(|| tried.to_error("the metadata URL sent by the server is not usable"));
     }
-    for address in well_known::of_server(server) {
-        if let Some(found) = description_at(outside, server, &address, tried).await? {
+    for address in well_known::resource_metadata_urls(server) {
+        if let Some(found) = fetch_resource_metadata_at(outside, server, &address, tried).await? {
             return Ok(Some(found));
         }
     }
     // A server that is temporarily unavailable must not be treated as a server without metadata.
-    if tried.may_pass() {
-        Err(tried.error("the server's OAuth metadata are temporarily unavailable"))
+    if tried.is_transient() {
+        Err(tried.to_error("the server's OAuth metadata are temporarily unavailable"))
     } else {
         Ok(None)
     }
 }
 
-async fn description_at(
+async fn fetch_resource_metadata_at(
     outside: &AuthHttpClient,
     server: &Url,
     address: &str,
     tried: &mut DiscoveryAttempts,
 ) -> Result<Option<ResourceMetadata>, LoginError> {
-    let Some(document) = tried.document(outside, address).await else { return Ok(None) };
-    let Some(resource) = text(&document, "resource") else {
-        tried.note(address, "has no `resource`");
+    let Some(document) = tried.fetch_document(outside, address).await else { return Ok(None) };
+    let Some(resource) = string_member(&document, "resource") else {
+        tried.record_problem(address, "has no `resource`");
         return Ok(None);
     };
-    if !is_of(&resource, server) {
-        let found = UntrustedText::new(resource.as_str()).shortened(200).to_string();
-        return Err(LoginError::WrongResource { found, dialled: shown_url(server) });
+    if !is_valid_resource(&resource, server) {
+        let found = UntrustedText::new(resource.as_str()).truncate(200).to_string();
+        return Err(LoginError::WrongResource { found, dialled: mask_url_secrets(server) });
     }
-    let read = read(&document, resource);
+    let read = parse_resource_metadata(&document, resource);
     if read.issuers.is_empty() {
-        tried.note(address, "lists no authorization servers");
+        tried.record_problem(address, "lists no authorization servers");
         return Ok(None);
     }
     Ok(Some(read))
 }
 
-fn read(document: &Value, resource: String) -> ResourceMetadata {
-    let issuers = words(document, "authorization_servers");
+fn parse_resource_metadata(document: &Value, resource: String) -> ResourceMetadata {
+    let issuers = string_list(document, "authorization_servers");
     let needs_dpop = is_true(document, "dpop_bound_access_tokens_required");
-    ResourceMetadata { resource, issuers, scopes: words(document, "scopes_supported"), needs_dpop }
+    ResourceMetadata { resource, issuers, scopes: string_list(document, "scopes_supported"), needs_dpop }
 }
 
 /// Reports whether a resource identifier is valid for a server: same origin, and the server's path or a parent of it
 /// (RFC 9728, 3.3; many servers use the bare origin).
-pub(crate) fn is_of(resource: &str, server: &Url) -> bool {
+pub(crate) fn is_valid_resource(resource: &str, server: &Url) -> bool {
     let Ok(named) = Url::parse(resource) else { return false };
     let strays = named.fragment().is_some() || !named.username().is_empty() || named.password().is_some();
     let above = named.path().trim_end_matches('/');
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn check(server: &str, resource: &str) -> bool {
-        is_of(resource, &Url::parse(server).unwrap())
+        is_valid_resource(resource, &Url::parse(server).unwrap())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_net::NetOptions;
 
 use super::*;
-use crate::auth_http::static_site::{StaticSite, answer};
+use crate::auth_http::static_site::{StaticSite, http_response};
 use crate::challenge::TokenScheme;
 
 const PATH_METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
@@ -27,8 +27,8 @@ impl DiscoveryBench {
     /// Creates a world in which all metadata are at the first URL tried.
     fn described() -> Self {
         let world = Self::new();
-        world.server.describes(PATH_METADATA, &world.description());
-        world.authority.describes(ISSUER_METADATA, &metadata(&world.authority.origin()));
+        world.server.serve_document(PATH_METADATA, &world.description());
+        world.authority.serve_document(ISSUER_METADATA, &metadata(&world.authority.origin()));
         world
     }
 
@@ -52,7 +52,7 @@ impl DiscoveryBench {
     }
 
     /// Returns the error message.
-    async fn told(&self) -> String {
+    async fn error_message(&self) -> String {
         self.discover().await.unwrap_err().to_string()
     }
 }
@@ -75,14 +75,14 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
     let world = DiscoveryBench::described();
     world
         .server
-        .describes("/custom", &world.description())
-        .describes(ROOT_METADATA, &json!({"resource": "https://trap"}));
+        .serve_document("/custom", &world.description())
+        .serve_document(ROOT_METADATA, &json!({"resource": "https://trap"}));
     let found = world.discover_at(Some(format!("{}/custom", world.server.origin()))).await.unwrap();
     assert_eq!(found.resource, Some(format!("{}/mcp", world.server.origin())));
     assert_eq!((found.scopes, found.needs_dpop), (vec!["a".to_owned(), "b".to_owned()], false));
     assert_eq!(found.server.issuer, world.authority.origin());
-    assert_eq!(world.server.lines(), ["GET /custom"]);
-    assert_eq!(world.authority.lines(), gets(&[ISSUER_METADATA]));
+    assert_eq!(world.server.request_lines(), ["GET /custom"]);
+    assert_eq!(world.authority.request_lines(), gets(&[ISSUER_METADATA]));
 
     let error = world.discover_at(Some(format!("{}/gone", world.server.origin()))).await.unwrap_err();
     let origin = world.server.origin();
@@ -90,24 +90,27 @@ async fn what_the_challenge_points_to_is_all_that_is_read() {
         format!("the metadata URL sent by the server is not usable ({origin}/gone: responded with 404 Not Found)");
     assert!(matches!(&error, LoginError::Discovery(told) if told.starts_with(&expected)), "{error}");
     assert!(error.to_string().ends_with("set `Authorization` in the entry's `headers`"), "{error}");
-    assert_eq!(world.server.lines(), ["GET /custom", "GET /gone"]);
+    assert_eq!(world.server.request_lines(), ["GET /custom", "GET /gone"]);
 }
 
 #[tokio::test]
 async fn without_a_pointer_the_path_comes_before_the_root() {
     let world = DiscoveryBench::described();
-    world.server.describes(ROOT_METADATA, &json!({"resource": "https://trap"}));
+    world.server.serve_document(ROOT_METADATA, &json!({"resource": "https://trap"}));
     world.discover().await.unwrap();
-    assert_eq!(world.server.lines(), gets(&[PATH_METADATA]));
+    assert_eq!(world.server.request_lines(), gets(&[PATH_METADATA]));
 
     let world = DiscoveryBench::described();
     let mut description = world.description();
     // As written, without a trailing slash.
     description["resource"] = world.server.origin().into();
-    world.server.says(PATH_METADATA, answer("200 OK", "", "<html>")).describes(ROOT_METADATA, &description);
+    world
+        .server
+        .respond_with(PATH_METADATA, http_response("200 OK", "", "<html>"))
+        .serve_document(ROOT_METADATA, &description);
     let found = world.discover().await.unwrap();
     assert_eq!(found.resource, Some(world.server.origin()));
-    assert_eq!(world.server.lines(), gets(&[PATH_METADATA, ROOT_METADATA]));
+    assert_eq!(world.server.request_lines(), gets(&[PATH_METADATA, ROOT_METADATA]));
 }
 
 #[tokio::test]
@@ -116,11 +119,15 @@ async fn t43_another_servers_description_ends_it_before_anything_else() {
         let world = DiscoveryBench::described();
         let mut description = world.description();
         description["resource"] = resource.into();
-        world.server.describes(PATH_METADATA, &description).describes(ROOT_METADATA, &world.description());
+        world.server.serve_document(PATH_METADATA, &description).serve_document(ROOT_METADATA, &world.description());
         let error = world.discover().await.unwrap_err();
         let LoginError::WrongResource { found, dialled } = &error else { panic!("{error:?}") };
         assert_eq!((found.contains('\u{1b}'), dialled), (false, &format!("{}/mcp", world.server.origin())));
-        assert_eq!((world.server.lines(), world.authority.connections()), (gets(&[PATH_METADATA]), 0), "{resource}");
+        assert_eq!(
+            (world.server.request_lines(), world.authority.connections()),
+            (gets(&[PATH_METADATA]), 0),
+            "{resource}"
+        );
     }
 }
 
@@ -130,13 +137,13 @@ async fn o07_an_issuer_with_a_path_is_looked_for_at_three_places() {
     let issuer = format!("{}/tenant", world.authority.origin());
     let mut description = world.description();
     description["authorization_servers"] = json!([issuer]);
-    world.server.describes(PATH_METADATA, &description);
+    world.server.serve_document(PATH_METADATA, &description);
     let places =
         [format!("{ISSUER_METADATA}/tenant"), format!("{OPENID_METADATA}/tenant"), format!("/tenant{OPENID_METADATA}")];
-    world.authority.describes(&places[2], &metadata(&issuer));
+    world.authority.serve_document(&places[2], &metadata(&issuer));
     let found = world.discover().await.unwrap();
     assert_eq!(found.server.issuer, issuer);
-    assert_eq!(world.authority.lines(), gets(&places.each_ref().map(String::as_str)));
+    assert_eq!(world.authority.request_lines(), gets(&places.each_ref().map(String::as_str)));
 }
 
 #[tokio::test]
@@ -144,13 +151,13 @@ async fn t41_a_description_of_another_issuer_is_discarded() {
     let world = DiscoveryBench::described();
     let origin = world.authority.origin();
     for other in [format!("{origin}/"), origin.replace("127.0.0.1", "localhost"), "https://evil.example".to_owned()] {
-        world.authority.describes(ISSUER_METADATA, &metadata(&other));
-        let told = world.told().await;
+        world.authority.serve_document(ISSUER_METADATA, &metadata(&other));
+        let told = world.error_message().await;
         assert!(told.contains(&format!("{origin}{ISSUER_METADATA}: has another issuer, `{other}`; ")), "{told}");
         assert!(told.contains(&format!("{origin}{OPENID_METADATA}: responded with 404 Not Found")), "{told}");
     }
     // The second URL is equally valid.
-    world.authority.describes(OPENID_METADATA, &metadata(&origin));
+    world.authority.serve_document(OPENID_METADATA, &metadata(&origin));
     assert_eq!(world.discover().await.unwrap().server.issuer, origin);
 }
 
@@ -160,15 +167,15 @@ async fn the_first_authorization_server_that_can_be_had_is_taken() {
     let mut description = world.description();
     let last = world.authority.origin();
     description["authorization_servers"] = json!(["javascript:x", format!("{last}/no"), 7, last]);
-    world.server.describes(PATH_METADATA, &description);
+    world.server.serve_document(PATH_METADATA, &description);
     assert_eq!(world.discover().await.unwrap().server.issuer, last);
-    assert_eq!(world.authority.lines().len(), 4);
+    assert_eq!(world.authority.request_lines().len(), 4);
 
     let many: Vec<String> = (0..100).map(|number| format!("{last}/{number}")).collect();
     description["authorization_servers"] = json!(many);
-    world.server.describes(PATH_METADATA, &description);
-    assert!(world.told().await.contains("none of the server's authorization servers has usable metadata"));
-    assert_eq!(world.authority.lines().len(), 4 + 5 * 3);
+    world.server.serve_document(PATH_METADATA, &description);
+    assert!(world.error_message().await.contains("none of the server's authorization servers has usable metadata"));
+    assert_eq!(world.authority.request_lines().len(), 4 + 5 * 3);
 }
 
 #[tokio::test]
@@ -188,10 +195,10 @@ async fn an_authorization_server_is_read_whole() {
     ] {
         document[name] = value;
     }
-    world.authority.describes(ISSUER_METADATA, &document);
+    world.authority.serve_document(ISSUER_METADATA, &document);
     let mut description = world.description();
     description["dpop_bound_access_tokens_required"] = true.into();
-    world.server.describes(PATH_METADATA, &description);
+    world.server.serve_document(PATH_METADATA, &description);
     let found = world.discover().await.unwrap();
     let expected = AuthServerMetadata {
         issuer: origin.clone(),
@@ -218,14 +225,14 @@ async fn without_a_description_the_servers_own_origin_is_asked() {
     let origin = world.server.origin();
     let places = [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA, OPENID_METADATA];
     for issuer in [origin.clone(), format!("{origin}/")] {
-        world.server.describes(OPENID_METADATA, &metadata(&issuer));
+        world.server.serve_document(OPENID_METADATA, &metadata(&issuer));
         let found = world.discover().await.unwrap();
         assert_eq!((found.resource, found.server.issuer, found.server.named), (None, issuer, EndpointSource::Metadata));
     }
-    assert_eq!(world.server.lines(), [gets(&places), gets(&places)].concat());
+    assert_eq!(world.server.request_lines(), [gets(&places), gets(&places)].concat());
 
-    world.server.describes(OPENID_METADATA, &metadata("https://evil.example"));
-    let told = world.told().await;
+    world.server.serve_document(OPENID_METADATA, &metadata("https://evil.example"));
+    let told = world.error_message().await;
     assert!(told.contains("has another issuer, `https://evil.example`"), "{told}");
 }
 
@@ -253,10 +260,10 @@ async fn o07_somebody_indisposed_is_not_taken_for_somebody_silent() {
         for place in [PATH_METADATA, ROOT_METADATA, ISSUER_METADATA] {
             let world = DiscoveryBench::new();
             // Would be used if it were the first to be found.
-            world.server.describes(ISSUER_METADATA, &metadata(&world.server.origin()));
-            world.server.says(place, answer(status, "", ""));
+            world.server.serve_document(ISSUER_METADATA, &metadata(&world.server.origin()));
+            world.server.respond_with(place, http_response(status, "", ""));
             let error = world.discover().await.unwrap_err();
-            assert!(error.is_passing() && error.to_string().contains(&format!("responded with {status}")), "{error}");
+            assert!(error.is_transient() && error.to_string().contains(&format!("responded with {status}")), "{error}");
         }
     }
 }
@@ -278,7 +285,7 @@ async fn what_the_owner_says_needs_no_authorization_server_to_be_asked() {
     bare["resource"] = world.server.origin().into();
     let (address, origin) = (format!("{}/mcp", world.server.origin()), world.server.origin());
     for (description, resource) in [(world.description(), &address), (bare, &origin), (json!([]), &address)] {
-        world.server.describes(PATH_METADATA, &description);
+        world.server.serve_document(PATH_METADATA, &description);
         let found = world.discover().await.unwrap();
         assert_eq!((found.resource.as_ref(), found.issuers.len()), (Some(resource), 0));
         assert_eq!(found.server, expected);
@@ -301,10 +308,10 @@ async fn t43_an_owner_who_says_where_to_log_in_does_not_vouch_for_the_server() {
     world.settings.token_url = Some("https://as.example/token".to_owned());
     let mut other = world.description();
     other["resource"] = "https://evil.example".into();
-    world.server.describes(PATH_METADATA, &other);
+    world.server.serve_document(PATH_METADATA, &other);
     assert!(matches!(world.discover().await, Err(LoginError::WrongResource { .. })));
-    world.server.says(PATH_METADATA, answer("503 Service Unavailable", "", ""));
-    assert!(world.discover().await.unwrap_err().is_passing());
+    world.server.respond_with(PATH_METADATA, http_response("503 Service Unavailable", "", ""));
+    assert!(world.discover().await.unwrap_err().is_transient());
 }
 
 #[tokio::test]
@@ -339,18 +346,21 @@ async fn an_issuer_that_is_indisposed_is_not_passed_over_for_the_next() {
     let mut description = world.description();
     description["authorization_servers"] = json!([first, last]);
     // The failure of the first URL is forgotten once the second succeeds.
-    world.server.says(PATH_METADATA, answer("503 Service Unavailable", "", "")).describes(ROOT_METADATA, &description);
+    world
+        .server
+        .respond_with(PATH_METADATA, http_response("503 Service Unavailable", "", ""))
+        .serve_document(ROOT_METADATA, &description);
     let place = format!("{ISSUER_METADATA}/t");
-    world.authority.says(&place, answer("503 Service Unavailable", "", ""));
+    world.authority.respond_with(&place, http_response("503 Service Unavailable", "", ""));
     let error = world.discover().await.unwrap_err();
-    assert!(error.is_passing() && error.to_string().contains("/t: responded with 503"), "{error}");
-    assert!(!world.authority.lines().contains(&format!("GET {ISSUER_METADATA}")));
+    assert!(error.is_transient() && error.to_string().contains("/t: responded with 503"), "{error}");
+    assert!(!world.authority.request_lines().contains(&format!("GET {ISSUER_METADATA}")));
 
-    world.authority.says(&place, answer("404 Not Found", "", ""));
+    world.authority.respond_with(&place, http_response("404 Not Found", "", ""));
     let found = world.discover().await.unwrap();
     assert_eq!((found.server.issuer, found.issuers), (last.clone(), vec![first.clone(), last.clone()]));
 
-    world.authority.describes(&place, &metadata(&first));
+    world.authority.serve_document(&place, &metadata(&first));
     let mut owned =
         DiscoveryBench { settings: AuthSettings { issuer: Some(last.clone()), ..AuthSettings::default() }, ..world };
     let found = owned.discover().await.unwrap();

@@ -10,13 +10,13 @@ const MAX_ELEMENT_BYTES: usize = 512;
 const MAX_ELEMENTS: usize = 200;
 
 /// Returns a non-empty string member.
-pub fn text(document: &Value, name: &str) -> Option<String> {
+pub fn string_member(document: &Value, name: &str) -> Option<String> {
     let text = document.get(name)?.as_str()?;
     (!text.is_empty() && text.len() <= MAX_TEXT_BYTES).then(|| text.to_owned())
 }
 
 /// Returns the string elements of a list member, up to the limits. Empty if the member is missing.
-pub fn words(document: &Value, name: &str) -> Vec<String> {
+pub fn string_list(document: &Value, name: &str) -> Vec<String> {
     let list = document.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let words = list.iter().filter_map(Value::as_str).filter(|word| word.len() <= MAX_ELEMENT_BYTES);
     words.take(MAX_ELEMENTS).map(str::to_owned).collect()

@@ -2,14 +2,14 @@
 
 use url::Url;
 
-use crate::auth_http::checked;
+use crate::auth_http::check_url;
 
 const RESOURCE_PATH: &str = "/.well-known/oauth-protected-resource";
 const ISSUER_PATH: &str = "/.well-known/oauth-authorization-server";
 const OPENID_PATH: &str = "/.well-known/openid-configuration";
 
 /// Returns the metadata URLs of a server, in order of preference: for its path, then for its origin (RFC 9728, 3.1).
-pub fn of_server(server: &Url) -> Vec<String> {
+pub fn resource_metadata_urls(server: &Url) -> Vec<String> {
     let origin = origin(server);
     let path = server.path().trim_end_matches('/');
     let mut paths = vec![path];
@@ -27,8 +27,8 @@ pub fn of_server(server: &Url) -> Vec<String> {
 ///
 /// # Errors
 /// Returns a short description of the problem if the issuer is not a valid identifier.
-pub fn of_issuer(issuer: &str) -> Result<Vec<String>, &'static str> {
-    checked(issuer)?;
+pub fn issuer_metadata_urls(issuer: &str) -> Result<Vec<String>, &'static str> {
+    check_url(issuer)?;
     if issuer.contains(['?', '\\']) {
         return Err("not a valid issuer URL");
     }
@@ -48,7 +48,7 @@ pub fn origin(server: &Url) -> String {
 }
 
 /// Returns the resource identifier of a server without metadata: its canonical URI (2025-06-18, authorization).
-pub fn name(server: &Url) -> String {
+pub fn canonical_uri(server: &Url) -> String {
     let path = if server.path() == "/" { "" } else { server.path() };
     format!("{}{path}", origin(server))
 }
@@ -65,12 +65,12 @@ mod tests {
             ("https://me:hush@example.org:8443/a/mcp?key=hush#x", "https://example.org:8443/a/mcp"),
             ("http://localhost:3000/a/", "http://localhost:3000/a/"),
         ] {
-            assert_eq!(name(&Url::parse(server).unwrap()), expected);
+            assert_eq!(canonical_uri(&Url::parse(server).unwrap()), expected);
         }
     }
 
     fn check_server(server: &str, expected: &[&str]) {
-        let found = of_server(&Url::parse(server).unwrap());
+        let found = resource_metadata_urls(&Url::parse(server).unwrap());
         assert_eq!(found, expected, "{server}");
     }
 
@@ -102,12 +102,12 @@ mod tests {
                  https://H/.well-known/openid-configuration/t%2Fu/v https://H/t%2Fu/v/.well-known/openid-configuration",
             ),
         ] {
-            assert_eq!(of_issuer(issuer).unwrap().join(" "), expected);
+            assert_eq!(issuer_metadata_urls(issuer).unwrap().join(" "), expected);
         }
         for issuer in
             ["", "https:/h/t", "https://h?x", "https://h\\t", "http://h", "https://u@h", "https://h#", "javascript:x"]
         {
-            assert!(of_issuer(issuer).is_err(), "{issuer}");
+            assert!(issuer_metadata_urls(issuer).is_err(), "{issuer}");
         }
     }
 }

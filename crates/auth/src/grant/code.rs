@@ -4,12 +4,12 @@ use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 use wharf_spec::UntrustedText;
 
-use super::{GrantRequest, missing};
-use crate::auth_http::{checked, shown};
+use super::{GrantRequest, missing_endpoint};
+use crate::auth_http::{check_url, display_url};
 use crate::browser::{BrowserVisit, LoginCallback, LoginPage, VisitError};
 use crate::discovery::AuthServerMetadata;
 use crate::error::LoginError;
-use crate::jwt::{encoded, unguessable};
+use crate::jwt::{base64url, random_token};
 use crate::login::AuthServerContext;
 use crate::token::TokenSet;
 
@@ -24,40 +24,40 @@ struct PendingAuthorization {
 }
 
 /// Opens the login page, and exchanges the returned code for tokens. Dropping the future cancels the visit.
-pub(crate) async fn by_code(
+pub(crate) async fn request_with_code(
     attempt: &AuthServerContext<'_>,
     errand: &GrantRequest<'_>,
     visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
     let redirect_uri = visit.redirect_uri().to_owned();
-    let asked = PendingAuthorization { state: unguessable()?, verifier: unguessable()?, redirect_uri };
+    let asked = PendingAuthorization { state: random_token()?, verifier: random_token()?, redirect_uri };
     let page = LoginPage {
-        url: address(errand, &asked)?,
+        url: authorization_url(errand, &asked)?,
         state: asked.state.clone(),
         server: attempt.server.to_owned(),
         issuer: errand.server.issuer.clone(),
         scope: errand.scope.map(str::to_owned),
     };
-    let returned = visit.go(page).await.map_err(|error| match error {
+    let returned = visit.open_and_wait(page).await.map_err(|error| match error {
         VisitError::Declined => LoginError::Denied(None),
         other => other.into(),
     })?;
-    let code = code(returned, errand.server, &asked.state)?;
+    let code = validate_callback(returned, errand.server, &asked.state)?;
     let fields = vec![
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
         ("redirect_uri", &asked.redirect_uri),
         ("code_verifier", &asked.verifier),
     ];
-    errand.tokens(attempt, fields).await
+    errand.request_tokens(attempt, fields).await
 }
 
 /// Returns the URL of the login page: the endpoint as written, with the request parameters appended to its query.
-fn address(errand: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
+fn authorization_url(errand: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<String, LoginError> {
     let endpoint = errand.server.authorization_endpoint.as_deref();
-    let endpoint = endpoint.ok_or_else(|| missing("authorization_endpoint"))?;
-    checked(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(endpoint))))?;
-    let challenge = challenge(&asked.verifier);
+    let endpoint = endpoint.ok_or_else(|| missing_endpoint("authorization_endpoint"))?;
+    check_url(endpoint).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", display_url(endpoint))))?;
+    let challenge = pkce_challenge(&asked.verifier);
     let mut query = form_urlencoded::Serializer::new(String::new());
     query
         .append_pair("response_type", "code")
@@ -71,11 +71,11 @@ fn address(errand: &GrantRequest<'_>, asked: &PendingAuthorization) -> Result<St
     // OpenID Connect Core, 11: `offline_access` is ignored without `prompt=consent`.
     let lasts = errand.scope.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access"));
     query.extend_pairs(lasts.then_some(("prompt", "consent")));
-    Ok(format!("{endpoint}{}{}", joint(endpoint), query.finish()))
+    Ok(format!("{endpoint}{}{}", query_separator(endpoint), query.finish()))
 }
 
 /// Returns the separator between a URL and additional query parameters.
-fn joint(address: &str) -> &'static str {
+fn query_separator(address: &str) -> &'static str {
     match address.split_once('?') {
         None => "?",
         Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
@@ -84,18 +84,18 @@ fn joint(address: &str) -> &'static str {
 }
 
 /// Computes the PKCE challenge (RFC 7636, 4.2).
-fn challenge(verifier: &str) -> String {
-    encoded(Sha256::digest(verifier))
+fn pkce_challenge(verifier: &str) -> String {
+    base64url(Sha256::digest(verifier))
 }
 
 /// Returns the code, if the response matches the request and comes from the expected issuer. The issuer is checked
 /// before any other parameter is used, including errors (RFC 9207, 2.4).
-fn code(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Result<String, LoginError> {
-    if !returned.answers(state) {
+fn validate_callback(returned: LoginCallback, server: &AuthServerMetadata, state: &str) -> Result<String, LoginError> {
+    if !returned.matches_state(state) {
         return Err(LoginError::Mismatch("the `state` does not match".to_owned()));
     }
     check_issuer(returned.iss.as_deref(), server)?;
-    let said = |text: &str| UntrustedText::new(text).shortened(MAX_ERROR_TEXT_CHARS).to_string();
+    let said = |text: &str| UntrustedText::new(text).truncate(MAX_ERROR_TEXT_CHARS).to_string();
     let description = returned.error_description.as_deref().map(said);
     match (returned.error.as_deref(), returned.code) {
         (Some("access_denied"), _) => Err(LoginError::Denied(description)),
@@ -113,7 +113,7 @@ fn check_issuer(iss: Option<&str>, server: &AuthServerMetadata) -> Result<(), Lo
         Some(_) if server.is_guessed => Ok(()),
         Some(iss) if iss == server.issuer => Ok(()),
         Some(iss) => {
-            let (iss, issuer) = (shown(iss), shown(&server.issuer));
+            let (iss, issuer) = (display_url(iss), display_url(&server.issuer));
             Err(LoginError::Mismatch(format!("wrong issuer `{iss}`, expected `{issuer}`")))
         }
         None if server.names_itself => Err(LoginError::Mismatch("missing `iss` parameter".to_owned())),
@@ -142,7 +142,7 @@ mod tests {
         let server = AuthServerMetadata { authorization_endpoint: Some(endpoint.to_owned()), ..Default::default() };
         let errand = GrantRequest { server: &server, client: &client(), resource, scope, dpop: None };
         let (state, verifier) = ("st".to_owned(), "ver".to_owned());
-        address(
+        authorization_url(
             &errand,
             &PendingAuthorization { state, verifier, redirect_uri: "http://127.0.0.1:1/callback".to_owned() },
         )
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_challenge_is_that_of_rfc_7636_appendix_b() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
-        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert_eq!(pkce_challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         ] {
             let address = Url::parse(&address_at("https://h/a", scope, resource).unwrap()).unwrap();
             let found: Vec<_> = address.query_pairs().into_owned().collect();
-            let challenge = challenge("ver");
+            let challenge = pkce_challenge("ver");
             let usual = [
                 ("response_type", "code"),
                 ("client_id", "https://c/doc?x=1"),
@@ -222,7 +222,7 @@ mod tests {
                 _ => read.error_description = Some(value),
             }
         }
-        code(read, server, "st").unwrap_or_else(|error| error.to_string())
+        validate_callback(read, server, "st").unwrap_or_else(|error| error.to_string())
     }
 
     #[test]

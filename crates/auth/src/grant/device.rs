@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 use wharf_spec::{Secret, UntrustedText};
 
-use super::{GrantRequest, missing};
-use crate::auth_http::{checked, shown};
+use super::{GrantRequest, missing_endpoint};
+use crate::auth_http::{check_url, display_url};
 use crate::browser::{BrowserVisit, DeviceCodePage, VisitError};
 use crate::error::{LoginError, TokenError};
 use crate::login::AuthServerContext;
-use crate::token::{TokenSet, succeeded};
+use crate::token::{TokenSet, successful_members};
 
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Default polling interval, and its increment on `slow_down`.
@@ -26,19 +26,19 @@ const MAX_USER_CODE_CHARS: usize = 64;
 const MAX_DEVICE_CODE_BYTES: usize = 16 << 10;
 
 /// Shows a code, and polls until the user has entered it. Dropping the future stops the polling.
-pub(crate) async fn by_device(
+pub(crate) async fn request_with_device_code(
     attempt: &AuthServerContext<'_>,
     errand: &GrantRequest<'_>,
     visit: Box<dyn BrowserVisit>,
 ) -> Result<TokenSet, LoginError> {
-    let begun = begin(attempt, errand).await?;
+    let begun = start_device_login(attempt, errand).await?;
     visit.show_code(&begun.page)?;
     let mut rhythm = PollSchedule::new(begun.interval, begun.page.lasts);
     loop {
         rhythm.wait().await?;
         let device_code = ("device_code", begun.device_code.reveal());
-        match errand.tokens(attempt, vec![("grant_type", DEVICE_CODE), device_code]).await {
-            Err(LoginError::Token(error)) => rhythm.go_on(error)?,
+        match errand.request_tokens(attempt, vec![("grant_type", DEVICE_CODE), device_code]).await {
+            Err(LoginError::Token(error)) => rhythm.on_error(error)?,
             other => return other,
         }
     }
@@ -51,28 +51,31 @@ struct PendingDeviceLogin {
     interval: Duration,
 }
 
-async fn begin(attempt: &AuthServerContext<'_>, errand: &GrantRequest<'_>) -> Result<PendingDeviceLogin, LoginError> {
+async fn start_device_login(
+    attempt: &AuthServerContext<'_>,
+    errand: &GrantRequest<'_>,
+) -> Result<PendingDeviceLogin, LoginError> {
     let endpoint = errand.server.device_authorization_endpoint.as_deref();
-    let endpoint = endpoint.ok_or_else(|| missing("device_authorization_endpoint"))?;
+    let endpoint = endpoint.ok_or_else(|| missing_endpoint("device_authorization_endpoint"))?;
     let scope = errand.scope.map(|scope| ("scope", scope));
-    let request = errand.request(attempt, endpoint, scope.into_iter().collect());
-    let answer = request.answer(attempt).await?;
-    let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
-    begun(said, attempt.server)
+    let request = errand.token_request(attempt, endpoint, scope.into_iter().collect());
+    let answer = request.send(attempt).await?;
+    let said = successful_members(&answer).map_err(|error| request.redact_error(error, &answer))?;
+    parse_device_response(said, attempt.server)
 }
 
-fn begun(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, LoginError> {
+fn parse_device_response(said: &Map<String, Value>, server: &str) -> Result<PendingDeviceLogin, LoginError> {
     let text = |name: &str| said.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let lacks = |name: &str| TokenError::Unclear(format!("the response has no valid `{name}`"));
     let device_code = text("device_code").filter(|code| code.len() <= MAX_DEVICE_CODE_BYTES);
     let code = text("user_code").filter(|code| code.chars().count() <= MAX_USER_CODE_CHARS);
     // The older name, used by Google.
     let url = text("verification_uri").or_else(|| text("verification_url")).ok_or_else(|| lacks("verification_uri"))?;
-    checked(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", shown(url))))?;
+    check_url(url).map_err(|flaw| LoginError::Unsafe(format!("`{}`: {flaw}", display_url(url))))?;
     let seconds = |name: &str| said.get(name).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
     let page = DeviceCodePage {
         url: url.to_owned(),
-        complete_url: text("verification_uri_complete").filter(|url| checked(url).is_ok()).map(str::to_owned),
+        complete_url: text("verification_uri_complete").filter(|url| check_url(url).is_ok()).map(str::to_owned),
         code: UntrustedText::new(code.ok_or_else(|| lacks("user_code"))?).to_string(),
         server: server.to_owned(),
         lasts: seconds("expires_in").unwrap_or(CODE_LIFETIME.0).min(CODE_LIFETIME.1),
@@ -103,12 +106,12 @@ impl PollSchedule {
     async fn wait(&self) -> Result<(), LoginError> {
         let next = Instant::now() + self.interval;
         sleep_until(next.min(self.end)).await;
-        if next > self.end { Err(self.too_late()) } else { Ok(()) }
+        if next > self.end { Err(self.expired_error()) } else { Ok(()) }
     }
 
     /// Handles an error response. Returns an error if polling cannot succeed. After an unclear response the interval
     /// doubles (RFC 8628, 3.5).
-    fn go_on(&mut self, error: TokenError) -> Result<(), LoginError> {
+    fn on_error(&mut self, error: TokenError) -> Result<(), LoginError> {
         let TokenError::Refused { code, .. } = &error else {
             self.interval *= 2;
             return Ok(());
@@ -120,12 +123,12 @@ impl PollSchedule {
                 Ok(())
             }
             "access_denied" => Err(LoginError::Denied(None)),
-            "expired_token" => Err(self.too_late()),
+            "expired_token" => Err(self.expired_error()),
             _ => Err(error.into()),
         }
     }
 
-    fn too_late(&self) -> LoginError {
+    fn expired_error(&self) -> LoginError {
         VisitError::TooLate(self.lasts).into()
     }
 }
@@ -137,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Simulates responses, one word each. Returns the times of the polls in seconds, and the result.
-    async fn asked(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
+    async fn poll_with(lasts: u64, answers: &str) -> (Vec<u64>, Result<(), LoginError>) {
         let (begun, mut times, mut answers) = (Instant::now(), Vec::new(), answers.split_whitespace());
         let mut rhythm = PollSchedule::new(DEFAULT_POLL_INTERVAL, lasts);
         loop {
@@ -150,7 +153,7 @@ mod tests {
                 "unclear" => TokenError::Unclear("lost".to_owned()),
                 code => TokenError::Refused { code: code.to_owned(), description: None, status: 400 },
             };
-            if let Err(error) = rhythm.go_on(error) {
+            if let Err(error) = rhythm.on_error(error) {
                 return (times, Err(error));
             }
         }
@@ -164,7 +167,7 @@ mod tests {
             ("slow_down authorization_pending slow_down tokens", vec![5, 15, 25, 40]),
             ("unclear unclear tokens", vec![5, 15, 35]),
         ] {
-            let (found, ended) = asked(600, answers).await;
+            let (found, ended) = poll_with(600, answers).await;
             assert_eq!(found, times, "{answers}");
             assert!(ended.is_ok(), "{answers}");
         }
@@ -172,14 +175,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn o08_a_denied_or_ended_code_ends_it() {
-        assert!(matches!(asked(600, "access_denied").await.1, Err(LoginError::Denied(None))));
-        let ended = asked(600, "authorization_pending expired_token tokens").await;
+        assert!(matches!(poll_with(600, "access_denied").await.1, Err(LoginError::Denied(None))));
+        let ended = poll_with(600, "authorization_pending expired_token tokens").await;
         assert!(matches!(ended, (times, Err(LoginError::Visit(VisitError::TooLate(600)))) if times == [5, 10]));
-        let refused = asked(600, "invalid_client tokens").await.1;
+        let refused = poll_with(600, "invalid_client tokens").await.1;
         assert!(
             matches!(refused, Err(LoginError::Token(TokenError::Refused { code, .. })) if code == "invalid_client")
         );
-        let (times, ended) = asked(17, "").await;
+        let (times, ended) = poll_with(17, "").await;
         assert_eq!(times, [5, 10, 15]);
         assert!(matches!(ended, Err(LoginError::Visit(VisitError::TooLate(17)))));
     }
@@ -190,7 +193,7 @@ mod tests {
         let with = |name: &str, value: Value| {
             let mut said = usual.clone();
             said[name] = value;
-            begun(said.as_object().unwrap(), "notes")
+            parse_device_response(said.as_object().unwrap(), "notes")
         };
         let begun = with("other", json!(1)).unwrap();
         assert_eq!(

@@ -12,9 +12,9 @@ use crate::error::LoginError;
 use crate::login::AuthServerContext;
 use crate::token::{TokenRequest, TokenSet};
 
-pub(crate) use code::by_code;
-pub(crate) use device::by_device;
-pub(crate) use unattended::by_nobody;
+pub(crate) use code::request_with_code;
+pub(crate) use device::request_with_device_code;
+pub(crate) use unattended::request_unattended;
 
 /// Parameters of a token request.
 pub(crate) struct GrantRequest<'a> {
@@ -32,32 +32,32 @@ pub(crate) struct GrantRequest<'a> {
 
 impl<'a> GrantRequest<'a> {
     /// Requests tokens with these form fields.
-    async fn tokens(
+    async fn request_tokens(
         &self,
         attempt: &AuthServerContext<'_>,
         fields: Vec<(&'static str, &'a str)>,
     ) -> Result<TokenSet, LoginError> {
-        self.request(attempt, self.token_endpoint()?, fields).tokens(attempt).await
+        self.token_request(attempt, self.token_endpoint()?, fields).request_tokens(attempt).await
     }
 
     /// Creates a request to an endpoint of the authorization server, with these form fields and the resource
     /// identifier.
-    fn request(
+    fn token_request(
         &self,
         attempt: &AuthServerContext<'_>,
         endpoint: &'a str,
         mut fields: Vec<(&'static str, &'a str)>,
     ) -> TokenRequest<'a> {
         fields.extend(self.resource.map(|resource| ("resource", resource)));
-        let named = UrlSource::of(endpoint, attempt.settings);
+        let named = UrlSource::from_settings(endpoint, attempt.settings);
         TokenRequest { endpoint, named, issuer: &self.server.issuer, client: self.client, dpop: self.dpop, fields }
     }
 
     fn token_endpoint(&self) -> Result<&'a str, LoginError> {
-        self.server.token_endpoint.as_deref().ok_or_else(|| missing("token_endpoint"))
+        self.server.token_endpoint.as_deref().ok_or_else(|| missing_endpoint("token_endpoint"))
     }
 }
 
-fn missing(endpoint: &str) -> LoginError {
+fn missing_endpoint(endpoint: &str) -> LoginError {
     LoginError::Discovery(format!("the authorization server has no `{endpoint}`"))
 }

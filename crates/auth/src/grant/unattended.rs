@@ -12,7 +12,7 @@ use crate::client::{ClientOrigin, OAuthClient, TokenEndpointAuth};
 use crate::error::{LoginError, TokenError};
 use crate::login::AuthServerContext;
 use crate::settings::{AssertionSource, TokenGrant};
-use crate::token::{TokenRequest, TokenSet, succeeded};
+use crate::token::{TokenRequest, TokenSet, successful_members};
 
 /// Maximum length of an assertion in bytes.
 const MAX_ASSERTION_BYTES: usize = 64 << 10;
@@ -22,7 +22,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 /// Requests tokens with the configured grant. Makes a single attempt, without retry or fallback.
-pub(crate) async fn by_nobody(
+pub(crate) async fn request_unattended(
     attempt: &AuthServerContext<'_>,
     errand: &GrantRequest<'_>,
 ) -> Result<TokenSet, LoginError> {
@@ -30,17 +30,17 @@ pub(crate) async fn by_nobody(
     let statement = match &attempt.settings.grant {
         TokenGrant::ClientSecret | TokenGrant::ClientKey { .. } => {
             let fields = [("grant_type", "client_credentials")].into_iter().chain(scope);
-            return errand.tokens(attempt, fields.collect()).await;
+            return errand.request_tokens(attempt, fields.collect()).await;
         }
-        TokenGrant::Workload { assertion } => read(assertion).await?,
+        TokenGrant::Workload { assertion } => read_assertion(assertion).await?,
         TokenGrant::Enterprise { token_url, client_id, client_secret, id_token } => {
-            let provider = IdentityProvider { token_url, client: at_provider(client_id, client_secret.as_ref()) };
-            provider.exchange(attempt, errand, &read(id_token).await?).await?
+            let provider = IdentityProvider { token_url, client: provider_client(client_id, client_secret.as_ref()) };
+            provider.exchange(attempt, errand, &read_assertion(id_token).await?).await?
         }
         _ => return Err(LoginError::Needed { scope: None }),
     };
     let fields = [("grant_type", JWT_BEARER), ("assertion", statement.reveal())].into_iter().chain(scope);
-    errand.tokens(attempt, fields.collect()).await
+    errand.request_tokens(attempt, fields.collect()).await
 }
 
 /// The identity provider of an enterprise. Its URL is configured by the user.
@@ -49,7 +49,7 @@ struct IdentityProvider<'a> {
     client: OAuthClient,
 }
 
-fn at_provider(id: &str, secret: Option<&Secret>) -> OAuthClient {
+fn provider_client(id: &str, secret: Option<&Secret>) -> OAuthClient {
     let proof = if secret.is_some() { TokenEndpointAuth::ClientSecretBasic } else { TokenEndpointAuth::None };
     OAuthClient { id: id.to_owned(), secret: secret.cloned(), proof, origin: ClientOrigin::Given, expires_at: None }
 }
@@ -74,32 +74,33 @@ impl IdentityProvider<'_> {
         let (endpoint, client) = (self.token_url, &self.client);
         // The provider's client never signs, so the issuer is not used.
         let request = TokenRequest { endpoint, named: UrlSource::ByOwner, issuer: "", client, dpop: None, fields };
-        let answer = request.answer(attempt).await?;
-        let said = succeeded(&answer).map_err(|error| request.without_secrets(error, &answer))?;
+        let answer = request.send(attempt).await?;
+        let said = successful_members(&answer).map_err(|error| request.redact_error(error, &answer))?;
         let is_of_type = said.get("issued_token_type").is_none_or(|kind| kind == ID_JAG);
-        let statement = said.get("access_token").and_then(Value::as_str).filter(|_| is_of_type).and_then(statement);
+        let statement =
+            said.get("access_token").and_then(Value::as_str).filter(|_| is_of_type).and_then(parse_assertion);
         let lacks = || TokenError::Unclear("the identity provider's response has no valid ID-JAG".to_owned());
         Ok(statement.ok_or_else(lacks)?)
     }
 }
 
 /// Reads an assertion from the settings or from its file. The file is read on each call.
-async fn read(assertion: &AssertionSource) -> Result<Secret, LoginError> {
+async fn read_assertion(assertion: &AssertionSource) -> Result<Secret, LoginError> {
     let file = match assertion {
         AssertionSource::Given(secret) => {
-            return statement(secret.reveal()).ok_or_else(|| no_statement("the configured value"));
+            return parse_assertion(secret.reveal()).ok_or_else(|| invalid_assertion("the configured value"));
         }
         AssertionSource::File(file) => file.clone(),
     };
     let path = file.clone();
-    let text = tokio::task::spawn_blocking(move || bounded(&path)).await;
+    let text = tokio::task::spawn_blocking(move || read_bounded(&path)).await;
     let text = text.map_err(io::Error::other).flatten();
     let text = text.map_err(|error| LoginError::Proof(format!("`{}` cannot be read: {error}", file.display())))?;
-    statement(&text).ok_or_else(|| no_statement(&format!("the content of `{}`", file.display())))
+    parse_assertion(&text).ok_or_else(|| invalid_assertion(&format!("the content of `{}`", file.display())))
 }
 
 /// Reads a file, at most one byte more than the maximum length of an assertion. Blocks.
-fn bounded(file: &Path) -> io::Result<String> {
+fn read_bounded(file: &Path) -> io::Result<String> {
     // Opening a pipe would block until it has a writer.
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -109,13 +110,13 @@ fn bounded(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-fn statement(text: &str) -> Option<Secret> {
+fn parse_assertion(text: &str) -> Option<Secret> {
     let fits = text.len() <= MAX_ASSERTION_BYTES;
     let text = text.trim();
     (fits && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Secret::new(text))
 }
 
-fn no_statement(what: &str) -> LoginError {
+fn invalid_assertion(what: &str) -> LoginError {
     LoginError::Proof(format!("{what} is not a valid assertion (JWT)"))
 }
 
@@ -128,7 +129,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("token");
         let assertion = AssertionSource::File(file.clone());
-        assert!(matches!(read(&assertion).await, Err(LoginError::Proof(_))));
+        assert!(matches!(read_assertion(&assertion).await, Err(LoginError::Proof(_))));
         for (text, expected) in [
             (" a.b.c\n".to_owned(), Some("a.b.c".to_owned())),
             ("d.e.f".to_owned(), Some("d.e.f".to_owned())),
@@ -139,7 +140,7 @@ mod tests {
             ("x".repeat(MAX_ASSERTION_BYTES + 1), None),
         ] {
             std::fs::write(&file, &text).unwrap();
-            let found = read(&assertion).await;
+            let found = read_assertion(&assertion).await;
             assert!(found.as_ref().err().is_none_or(|error| !error.to_string().contains("hush")));
             assert_eq!(found.ok().map(|secret| secret.reveal().to_owned()), expected);
         }
@@ -148,7 +149,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
-        let error = read(&AssertionSource::File("/dev/null".into())).await.unwrap_err();
+        let error = read_assertion(&AssertionSource::File("/dev/null".into())).await.unwrap_err();
         assert!(error.to_string().ends_with("`/dev/null` cannot be read: not a regular file"), "{error}");
     }
 }

@@ -70,19 +70,19 @@ impl ScriptedSite {
     }
 
     /// Adds a response to the queue of a path. Each header line must end with CRLF.
-    pub fn says(&self, path: &str, status: &str, headers: &str, body: &str) -> &Self {
+    pub fn queue_response(&self, path: &str, status: &str, headers: &str, body: &str) -> &Self {
         let answer = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
         self.answers.lock().unwrap().entry(path.to_owned()).or_default().push_back(answer.into_bytes());
         self
     }
 
     /// Adds a document to the queue of a path.
-    pub fn gives(&self, path: &str, document: &Value) -> &Self {
-        self.says(path, "200 OK", "", &document.to_string())
+    pub fn queue_document(&self, path: &str, document: &Value) -> &Self {
+        self.queue_response(path, "200 OK", "", &document.to_string())
     }
 
     /// Returns the requests for this path, in order.
-    pub fn asked(&self, path: &str) -> Vec<ScriptedSiteRequest> {
+    pub fn requests_for(&self, path: &str) -> Vec<ScriptedSiteRequest> {
         self.asked.lock().unwrap().iter().filter(|asked| asked.path == path).cloned().collect()
     }
 

@@ -16,11 +16,11 @@ use crate::browser::{BrowserVisit, DeviceCodePage, LoginCallback, LoginPage, Vis
 use crate::client::TokenEndpointAuth;
 
 /// Describes a server and its authorization server, both at this test server.
-fn protected(desk: &ScriptedSite, more: &Value) {
+fn describe_servers(desk: &ScriptedSite, more: &Value) {
     let origin = desk.origin();
     let resource = json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin]});
-    desk.gives("/.well-known/oauth-protected-resource/mcp", &resource);
-    desk.gives("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
+    desk.queue_document("/.well-known/oauth-protected-resource/mcp", &resource);
+    desk.queue_document("/.well-known/oauth-authorization-server", &metadata(&origin, &origin, more));
 }
 
 /// Returns the metadata of an authorization server.
@@ -60,7 +60,7 @@ impl LoginBrowser for InstantBrowser {
         Box::pin(async { Ok(visit) })
     }
 
-    fn wants_device(&self) -> bool {
+    fn prefers_device_code(&self) -> bool {
         self.device
     }
 }
@@ -70,7 +70,7 @@ impl BrowserVisit for InstantBrowser {
         "http://127.0.0.1:9/callback"
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         let consents = |page: &LoginPage| LoginCallback {
             code: Some("the code".to_owned()),
             state: Some(page.state.clone()),

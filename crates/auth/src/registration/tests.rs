@@ -2,7 +2,7 @@ use url::Url;
 use wharf_net::NetOptions;
 
 use super::*;
-use crate::auth_http::static_site::{StaticSite, answer};
+use crate::auth_http::static_site::{StaticSite, http_response};
 
 const REDIRECT: &str = "http://127.0.0.1:4711/callback";
 
@@ -19,13 +19,13 @@ fn server(site: &StaticSite, proofs: &[&str]) -> AuthServerMetadata {
 async fn client(server: &AuthServerMetadata, settings: &AuthSettings) -> Result<OAuthClient, LoginError> {
     let outside = AuthHttpClient::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
     let wanted = ClientRequirements { redirect_uri: Some(REDIRECT), scope: Some("a b") };
-    client_at(&outside, server, settings, wanted).await
+    choose_client(&outside, server, settings, wanted).await
 }
 
 /// Returns the client for this registration response.
 async fn registered_as(proofs: &[&str], said: Value) -> Result<OAuthClient, LoginError> {
     let site = StaticSite::start();
-    site.says("/register", answer("201 Created", "", &said.to_string()));
+    site.respond_with("/register", http_response("201 Created", "", &said.to_string()));
     client(&server(&site, proofs), &AuthSettings::default()).await
 }
 
@@ -36,7 +36,7 @@ async fn proof_of(proofs: &[&str], said: Value) -> TokenEndpointAuth {
 #[tokio::test]
 async fn given_comes_before_documents_and_documents_before_registering() {
     let site = StaticSite::start();
-    site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
+    site.respond_with("/register", http_response("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
     let client_metadata_url = Some("https://wharf.example/client.json".to_owned());
     let mut settings = AuthSettings { client_metadata_url, ..AuthSettings::default() };
@@ -49,13 +49,13 @@ async fn given_comes_before_documents_and_documents_before_registering() {
     settings.client_id = Some("given".to_owned());
     let found = client(&server, &settings).await.unwrap();
     assert_eq!((found.id.as_str(), found.origin), ("given", ClientOrigin::Given));
-    assert_eq!(site.lines(), ["POST /register"]);
+    assert_eq!(site.request_lines(), ["POST /register"]);
 }
 
 #[tokio::test]
 async fn what_is_said_about_us() {
     let site = StaticSite::start();
-    site.says("/register", answer("201 Created", "", r#"{"client_id":"new"}"#));
+    site.respond_with("/register", http_response("201 Created", "", r#"{"client_id":"new"}"#));
     let mut server = server(&site, &[]);
     client(&server, &AuthSettings::default()).await.unwrap();
     let expected = json!({
@@ -67,12 +67,12 @@ async fn what_is_said_about_us() {
         "application_type": "native",
         "scope": "a b",
     });
-    assert_eq!(site.asked()[0].json(), expected);
+    assert_eq!(site.requests()[0].json(), expected);
 
     server.device_authorization_endpoint = Some("https://as.example/device".to_owned());
     client(&server, &AuthSettings::default()).await.unwrap();
     let grants = json!(["authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:device_code"]);
-    assert_eq!(site.asked()[1].json()["grant_types"], grants);
+    assert_eq!(site.requests()[1].json()["grant_types"], grants);
 }
 
 #[test]
@@ -85,7 +85,11 @@ fn we_would_rather_keep_no_secret() {
         (&["private_key_jwt"], "none"),
     ] {
         let proofs = listed.iter().map(|&method| method.to_owned()).collect();
-        assert_eq!(preferred(&AuthServerMetadata { proofs, ..AuthServerMetadata::default() }), expected, "{listed:?}");
+        assert_eq!(
+            preferred_auth_method(&AuthServerMetadata { proofs, ..AuthServerMetadata::default() }),
+            expected,
+            "{listed:?}"
+        );
     }
 }
 
@@ -171,7 +175,7 @@ async fn o11_a_refusal_says_how_to_do_without() {
         ("201 Created", r#"{"client_id":7}"#, "the response has no `client_id`; "),
         ("200 OK", r#"{"client_id":""}"#, "the response has no `client_id`; "),
     ] {
-        site.says("/register", answer(status, "", body));
+        site.respond_with("/register", http_response(status, "", body));
         let error = client(&server, &AuthSettings::default()).await.unwrap_err();
         let told = error.to_string();
         assert!(matches!(error, LoginError::Registration(_)) && told.contains(expected), "{told}");
@@ -193,12 +197,12 @@ async fn o11_trouble_that_may_pass_is_not_a_refusal() {
     let site = StaticSite::start();
     let mut server = server(&site, &[]);
     for status in ["503 Service Unavailable", "429 Too Many Requests"] {
-        site.says("/register", answer(status, "", "hush"));
+        site.respond_with("/register", http_response(status, "", "hush"));
         let error = client(&server, &AuthSettings::default()).await.unwrap_err();
-        assert!(error.is_passing() && !error.to_string().contains("hush"), "{error}");
+        assert!(error.is_transient() && !error.to_string().contains("hush"), "{error}");
     }
     drop(site);
-    assert!(client(&server, &AuthSettings::default()).await.unwrap_err().is_passing());
+    assert!(client(&server, &AuthSettings::default()).await.unwrap_err().is_transient());
     server.registration_endpoint = Some("https://169.254.169.254/register".to_owned());
     let error = client(&server, &AuthSettings::default()).await.unwrap_err();
     assert!(
@@ -213,10 +217,10 @@ async fn without_a_person_only_a_given_client_counts() {
     let (server, mut settings) = (server(&site, &[]), AuthSettings::default());
     let outside = AuthHttpClient::new(&Url::parse("http://localhost/mcp").unwrap(), NetOptions::default());
     let wanted = || ClientRequirements { redirect_uri: None, scope: None };
-    let told = client_at(&outside, &server, &settings, wanted()).await.unwrap_err().to_string();
+    let told = choose_client(&outside, &server, &settings, wanted()).await.unwrap_err().to_string();
     assert!(told.contains("set `oauth.client_id`"), "{told}");
     settings.client_id = Some("given".to_owned());
-    assert_eq!(client_at(&outside, &server, &settings, wanted()).await.unwrap().id, "given");
+    assert_eq!(choose_client(&outside, &server, &settings, wanted()).await.unwrap().id, "given");
     assert_eq!(site.connections(), 0);
 }
 

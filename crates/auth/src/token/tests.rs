@@ -25,7 +25,7 @@ fn with(name: &str, value: Value) -> Result<TokenSet, TokenError> {
         Value::Null => drop(said.as_object_mut().unwrap().remove(name)),
         value => said[name] = value,
     }
-    read(&fetched(200, Some(said)), NOW, None)
+    parse_tokens(&fetched(200, Some(said)), NOW, None)
 }
 
 fn client(proof: TokenEndpointAuth, secret: Option<&str>) -> OAuthClient {
@@ -72,7 +72,7 @@ fn o17_a_lifetime_without_sense_is_unknown() {
         let found = with("expires_in", lasts.clone()).unwrap().expires_at;
         assert_eq!(found, expected.map(|lasts: u64| NOW + lasts), "{lasts}");
     }
-    let late = read(&fetched(200, Some(usual())), u64::MAX, None).unwrap();
+    let late = parse_tokens(&fetched(200, Some(usual())), u64::MAX, None).unwrap();
     assert_eq!(late.expires_at, Some(u64::MAX));
 }
 
@@ -110,17 +110,17 @@ fn o04_a_refresh_token_that_was_rotated_is_never_shown_again() {
         (json!("x".repeat(1 << 20)), None),
     ] {
         let said = json!({"access_token": "at", "refresh_token": refresh});
-        let after = read(&fetched(200, Some(said)), NOW, Some(&before)).unwrap();
+        let after = parse_tokens(&fetched(200, Some(said)), NOW, Some(&before)).unwrap();
         assert_eq!(after.refresh.as_ref().map(Secret::reveal), expected);
         assert_eq!((after.token_type.as_str(), after.scope.as_deref()), ("DPoP", Some("a b")));
     }
     let odd = json!({"access_token": "at", "token_type": "mac"});
-    assert!(read(&fetched(200, Some(odd)), NOW, Some(&before)).is_err());
+    assert!(parse_tokens(&fetched(200, Some(odd)), NOW, Some(&before)).is_err());
 }
 
 /// Returns the error code and whether it is final, or `None` if the response is unclear.
 fn check(status: u16, said: Option<Value>) -> Option<(String, bool)> {
-    match read(&fetched(status, said), NOW, None).unwrap_err() {
+    match parse_tokens(&fetched(status, said), NOW, None).unwrap_err() {
         error @ TokenError::Refused { .. } => {
             let is_final = error.is_final();
             let TokenError::Refused { code, status: found, .. } = error else { unreachable!() };
@@ -166,7 +166,7 @@ fn o03_only_an_invalid_grant_said_properly_is_final() {
 #[test]
 fn what_is_said_about_an_error_is_escaped_and_short() {
     let said = json!({"error": "x\u{1b}", "error_description": "y\u{202e}".repeat(500)});
-    let Err(TokenError::Refused { code, description, .. }) = read(&fetched(400, Some(said)), NOW, None) else {
+    let Err(TokenError::Refused { code, description, .. }) = parse_tokens(&fetched(400, Some(said)), NOW, None) else {
         panic!()
     };
     assert_eq!(code, "x\\u{1b}");
@@ -195,13 +195,13 @@ fn claims(asked: &ScriptedSiteRequest) -> Value {
 async fn a_nonce_is_repeated_in_a_new_proof_and_kept_for_the_next() {
     let desk = ScriptedSite::start();
     let wants = "{\"error\":\"use_dpop_nonce\"}";
-    desk.says("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", wants);
-    desk.says("/token", "200 OK", "DPoP-Nonce: n2\r\n", &usual().to_string());
+    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", wants);
+    desk.queue_response("/token", "200 OK", "DPoP-Nonce: n2\r\n", &usual().to_string());
     let (endpoint, client, key) =
         (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
-    request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap();
-    request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap();
-    let proofs: Vec<_> = desk.asked("/token").iter().map(claims).collect();
+    request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap();
+    request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap();
+    let proofs: Vec<_> = desk.requests_for("/token").iter().map(claims).collect();
     let nonces: Vec<_> = proofs.iter().map(|proof| proof["nonce"].as_str().unwrap_or_default()).collect();
     assert_eq!(nonces, ["", "n1", "n2"]);
     assert!(proofs[0]["jti"] != proofs[1]["jti"] && proofs.iter().all(|proof| proof["htu"] == *endpoint));
@@ -210,16 +210,16 @@ async fn a_nonce_is_repeated_in_a_new_proof_and_kept_for_the_next() {
 #[tokio::test]
 async fn a_nonce_is_asked_for_once_more_and_no_oftener() {
     let desk = ScriptedSite::start();
-    desk.says("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", "{\"error\":\"use_dpop_nonce\"}");
-    desk.says("/token", "400 Bad Request", "DPoP-Nonce: n2\r\n", "{\"error\":\"use_dpop_nonce\"}");
+    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n1\r\n", "{\"error\":\"use_dpop_nonce\"}");
+    desk.queue_response("/token", "400 Bad Request", "DPoP-Nonce: n2\r\n", "{\"error\":\"use_dpop_nonce\"}");
     let (endpoint, client, key) =
         (desk.origin() + "/token", client(TokenEndpointAuth::None, None), DpopKey::generate().unwrap());
-    let error = request(&desk, &endpoint, &client, Some(&key)).tokens(&desk.attempt()).await.unwrap_err();
+    let error = request(&desk, &endpoint, &client, Some(&key)).request_tokens(&desk.attempt()).await.unwrap_err();
     assert!(matches!(error, LoginError::Token(TokenError::Refused { code, .. }) if code == "use_dpop_nonce"));
-    assert_eq!(desk.asked("/token").len(), 2);
+    assert_eq!(desk.requests_for("/token").len(), 2);
     // Without a key there is no proof to put the nonce in.
-    assert!(request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await.is_err());
-    assert_eq!(desk.asked("/token").len(), 3);
+    assert!(request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await.is_err());
+    assert_eq!(desk.requests_for("/token").len(), 3);
 }
 
 #[tokio::test]
@@ -229,15 +229,15 @@ async fn t50_an_error_does_not_repeat_what_was_shown() {
         [("invalid_grant", "hush-hush is no token"), ("invalid_grant", "not a-secret"), ("hush-hush", "x")]
     {
         let said = json!({"error": error, "error_description": description}).to_string();
-        desk.says("/token", "400 Bad Request", "", &said);
+        desk.queue_response("/token", "400 Bad Request", "", &said);
     }
     let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::ClientSecretPost, Some("a-secret")));
     for _ in 0..3 {
-        let error = request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await.unwrap_err();
+        let error = request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await.unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hush") && !shown.contains("a-secret"), "{shown}");
     }
-    assert_eq!(desk.asked("/token")[0].field("client_secret").as_deref(), Some("a-secret"));
+    assert_eq!(desk.requests_for("/token")[0].field("client_secret").as_deref(), Some("a-secret"));
 }
 
 #[tokio::test]
@@ -252,14 +252,14 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
         json!({"error": format!("no:{}", &token[..80])}),
     ];
     for said in repeats.iter().chain(&repeats) {
-        desk.says("/token", "400 Bad Request", "", &said.to_string());
+        desk.queue_response("/token", "400 Bad Request", "", &said.to_string());
     }
     let (endpoint, client) = (desk.origin() + "/token", client(TokenEndpointAuth::None, None));
     for name in ["refresh_token", "code"] {
         for said in &repeats {
             let mut request = request(&desk, &endpoint, &client, None);
             request.fields = vec![("grant_type", "x"), (name, &token)];
-            let error = request.tokens(&desk.attempt()).await.unwrap_err();
+            let error = request.request_tokens(&desk.attempt()).await.unwrap_err();
             let shown = format!("{error} {error:?}");
             let tells = token.as_bytes().windows(12).any(|piece| shown.contains(std::str::from_utf8(piece).unwrap()));
             assert!(!tells && shown.contains("400"), "{said}: {shown}");
@@ -271,16 +271,16 @@ async fn t50_not_even_a_piece_of_a_long_secret_is_repeated() {
 async fn t40_an_endpoint_that_may_not_be_asked_is_not_waited_for() {
     let desk = ScriptedSite::start();
     let client = client(TokenEndpointAuth::None, None);
-    desk.says("/moved", "307 Temporary Redirect", "Location: https://evil.example/\r\n", "");
-    desk.says("/deep", "200 OK", "", &"[".repeat(1000));
+    desk.queue_response("/moved", "307 Temporary Redirect", "Location: https://evil.example/\r\n", "");
+    desk.queue_response("/deep", "200 OK", "", &"[".repeat(1000));
     let moved = [desk.origin() + "/moved", desk.origin() + "/deep"];
     let others = ["https://169.254.169.254/token", "http://as.example/token", "javascript:x"];
     for endpoint in moved.iter().map(String::as_str).chain(others) {
         let mut request = request(&desk, &moved[0], &client, None);
         request.endpoint = endpoint;
-        let error = request.tokens(&desk.attempt()).await.unwrap_err();
+        let error = request.request_tokens(&desk.attempt()).await.unwrap_err();
         assert!(matches!(&error, LoginError::Unsafe(told) if told.starts_with(endpoint)), "{error}");
-        assert!(!error.is_passing());
+        assert!(!error.is_transient());
     }
 }
 
@@ -289,11 +289,11 @@ async fn o03_whoever_cannot_be_reached_has_not_refused() {
     let desk = ScriptedSite::start();
     let endpoint = desk.origin() + "/token";
     let client = client(TokenEndpointAuth::None, None);
-    desk.says("/token", "200 OK", "Content-Type: text/html\r\n", "<html>log in</html>");
-    let page = request(&desk, &endpoint, &client, None).tokens(&desk.attempt()).await;
+    desk.queue_response("/token", "200 OK", "Content-Type: text/html\r\n", "<html>log in</html>");
+    let page = request(&desk, &endpoint, &client, None).request_tokens(&desk.attempt()).await;
     assert!(matches!(page, Err(LoginError::Token(TokenError::Unclear(_)))));
     let mut other = request(&desk, &endpoint, &client, None);
     other.endpoint = "http://127.0.0.1:1/token";
-    let nobody = other.tokens(&desk.attempt()).await;
+    let nobody = other.request_tokens(&desk.attempt()).await;
     assert!(matches!(nobody, Err(LoginError::Token(TokenError::Unclear(_)))));
 }

@@ -29,15 +29,15 @@ impl FileVault {
         Self { cabinet: LoginFile::new(path.into()) }
     }
 
-    fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
-        let shelf = self.cabinet.shelf(key)?;
+    fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
+        let shelf = self.cabinet.account_entry(key)?;
         match shelf {
-            Some(shelf) if shelf.is_in_keyring() => Err(self.elsewhere()),
+            Some(shelf) if shelf.is_in_keyring() => Err(self.stored_elsewhere_error()),
             shelf => Ok(shelf),
         }
     }
 
-    fn elsewhere(&self) -> VaultError {
+    fn stored_elsewhere_error(&self) -> VaultError {
         let what = format!(
             "according to `{}` this login is stored in the keyring, which is not in use",
             self.cabinet.path.display()
@@ -49,31 +49,32 @@ impl FileVault {
 
 impl Vault for FileVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
-        shelf.current(key).map_err(|damage| damage.in_file(&self.cabinet.path))
+        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
+        shelf.current_login(key).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
-        shelf.at(key, issuer).map_err(|damage| damage.in_file(&self.cabinet.path))
+    fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
+        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
+        shelf.login_at(key, issuer).map_err(|damage| damage.into_vault_error(&self.cabinet.path))
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
+        Ok(self.account_entry(key)?.map(|shelf| shelf.all_logins()).unwrap_or_default())
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
         self.cabinet.edit(|shelves| {
-            let mut shelf = shelves.shelf(key).ok().flatten().unwrap_or_default();
-            let made_way = shelf.keep(kept);
-            let put = shelves.put(key, shelf).map_err(|error| error.in_file(&self.cabinet.path))?;
+            let mut shelf = shelves.account_entry(key).ok().flatten().unwrap_or_default();
+            let made_way = shelf.set_current(kept);
+            let put = shelves.insert(key, shelf).map_err(|error| error.into_vault_error(&self.cabinet.path))?;
             Ok(if made_way || put { EditOutcome::OverDamage } else { EditOutcome::Cleanly })
         })
     }
 
     /// Removes only the index entry of a login stored in the keyring, which is not accessible from here.
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
-        let is_elsewhere = self.cabinet.shelf(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
+        let is_elsewhere =
+            self.cabinet.account_entry(key).is_ok_and(|shelf| shelf.is_some_and(|shelf| shelf.is_in_keyring()));
         let is_removed = self.cabinet.remove(key)?;
         if is_elsewhere {
             let server = UntrustedText::new(&*key.server);
@@ -90,7 +91,7 @@ impl Vault for FileVault {
         self.cabinet.lock(key, patience)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         format!("the file `{}`", self.cabinet.path.display())
     }
 }
@@ -113,13 +114,13 @@ pub(super) enum EditOutcome {
 
 impl LoginFile {
     pub(super) fn new(path: PathBuf) -> Self {
-        let document = Document::at(&path, DocumentPrivacy::Private).with_limit(MAX_FILE_BYTES);
+        let document = Document::new(&path, DocumentPrivacy::Private).with_limit(MAX_FILE_BYTES);
         Self { path, document }
     }
 
-    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
+    pub(super) fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
         let Some(shelves) = self.load()? else { return Ok(None) };
-        shelves.shelf(key).map_err(|damage| damage.in_file(&self.path))
+        shelves.account_entry(key).map_err(|damage| damage.into_vault_error(&self.path))
     }
 
     pub(super) fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
@@ -144,23 +145,23 @@ impl LoginFile {
         mut edit: impl FnMut(&mut LoginFileContent) -> Result<EditOutcome, VaultError>,
     ) -> Result<(), VaultError> {
         let edited = self.document.update(|old| {
-            let (mut shelves, is_damaged) = match old.map(LoginFileContent::read) {
+            let (mut shelves, is_damaged) = match old.map(LoginFileContent::parse) {
                 None => (LoginFileContent::empty(), false),
                 Some(Ok(shelves)) => (shelves, false),
                 Some(Err(ContentError::Damaged(_))) => (LoginFileContent::empty(), true),
-                Some(Err(ContentError::Newer)) => return Err(self.newer()),
+                Some(Err(ContentError::Newer)) => return Err(self.newer_version_error()),
             };
             match edit(&mut shelves)? {
                 EditOutcome::Not => return Ok(None),
                 EditOutcome::Cleanly if !is_damaged => {}
-                EditOutcome::Cleanly | EditOutcome::OverDamage => self.put_aside(old.unwrap_or_default())?,
+                EditOutcome::Cleanly | EditOutcome::OverDamage => self.copy_aside(old.unwrap_or_default())?,
             }
             Ok(Some(shelves.to_bytes()))
         });
         match edited {
             Ok(_) => Ok(()),
             Err(DocumentUpdateError::Edit(error)) => Err(error),
-            Err(DocumentUpdateError::Save(error)) => Err(unsaved(error)),
+            Err(DocumentUpdateError::Save(error)) => Err(save_error(error)),
         }
     }
 
@@ -169,7 +170,7 @@ impl LoginFile {
         if !folder.is_dir() {
             self.edit(|_| Ok(EditOutcome::Not))?;
         }
-        let lock = LockFile::take(&folder.join(self.lock_name(key)), patience).map_err(unlocked)?;
+        let lock = LockFile::acquire(&folder.join(self.lock_name(key)), patience).map_err(lock_error)?;
         Ok(Box::new(lock))
     }
 
@@ -181,33 +182,35 @@ impl LoginFile {
     }
 
     fn load(&self) -> Result<Option<LoginFileContent>, VaultError> {
-        let Some(loaded) = self.document.load().map_err(unloaded)? else { return Ok(None) };
-        LoginFileContent::read(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
+        let Some(loaded) = self.document.load().map_err(load_error)? else { return Ok(None) };
+        LoginFileContent::parse(&loaded.bytes).map(Some).map_err(|unreadable| match unreadable {
             ContentError::Damaged(what) => {
                 let path = self.path.display();
                 VaultError::Damaged { what: format!("`{path}` is damaged ({what}); log in again") }
             }
-            ContentError::Newer => self.newer(),
+            ContentError::Newer => self.newer_version_error(),
         })
     }
 
-    fn newer(&self) -> VaultError {
+    fn newer_version_error(&self) -> VaultError {
         let what = format!("`{}` was written by a later version of this program", self.path.display());
         VaultError::Unusable { what, fix: Some("use that version, or move the file aside".to_owned()) }
     }
 
     /// Copies the old content to a separate file before it is replaced.
-    fn put_aside(&self, bytes: &[u8]) -> Result<(), VaultError> {
+    fn copy_aside(&self, bytes: &[u8]) -> Result<(), VaultError> {
         for number in 1..=MAX_DAMAGED_COPIES {
             let mut name = self.path.file_name().unwrap_or_default().to_owned();
             name.push(format!(".damaged-{number}"));
-            let aside = Document::at(self.path.with_file_name(name), DocumentPrivacy::Private);
+            let aside = Document::new(self.path.with_file_name(name), DocumentPrivacy::Private);
             match aside.replace(ContentStamp::ABSENT, bytes) {
                 Ok(_) => return Ok(()),
                 // A repeated edit has already moved it aside.
-                Err(DocumentReplaceError::Conflict { found, .. }) if found == ContentStamp::of(bytes) => return Ok(()),
+                Err(DocumentReplaceError::Conflict { found, .. }) if found == ContentStamp::from_content(bytes) => {
+                    return Ok(());
+                }
                 Err(DocumentReplaceError::Conflict { .. }) => {}
-                Err(DocumentReplaceError::Save(error)) => return Err(unsaved(error)),
+                Err(DocumentReplaceError::Save(error)) => return Err(save_error(error)),
             }
         }
         let what =
@@ -216,29 +219,29 @@ impl LoginFile {
     }
 }
 
-fn unloaded(error: DocumentLoadError) -> VaultError {
+fn load_error(error: DocumentLoadError) -> VaultError {
     let fix = if let DocumentLoadError::Unsafe(found) = &error { Some(found.fix()) } else { None };
-    VaultError::Unusable { what: whole(&error), fix }
+    VaultError::Unusable { what: with_source(&error), fix }
 }
 
-fn unsaved(error: DocumentSaveError) -> VaultError {
+fn save_error(error: DocumentSaveError) -> VaultError {
     match error {
-        DocumentSaveError::Load(error) => unloaded(error),
-        DocumentSaveError::Locked(error) => unlocked(error),
-        error => VaultError::Unusable { what: whole(&error), fix: None },
+        DocumentSaveError::Load(error) => load_error(error),
+        DocumentSaveError::Locked(error) => lock_error(error),
+        error => VaultError::Unusable { what: with_source(&error), fix: None },
     }
 }
 
 /// Locking failures are never ignored: two concurrent renewals would both lose the login.
-fn unlocked(error: LockError) -> VaultError {
+fn lock_error(error: LockError) -> VaultError {
     match error {
         LockError::Held { .. } => VaultError::Locked(error.to_string()),
-        LockError::Io { .. } => VaultError::Unusable { what: whole(&error), fix: None },
+        LockError::Io { .. } => VaultError::Unusable { what: with_source(&error), fix: None },
     }
 }
 
 /// Formats an error with its source. The error enums here hold text.
-fn whole(error: &dyn std::error::Error) -> String {
+fn with_source(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

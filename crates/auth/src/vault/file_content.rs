@@ -38,7 +38,7 @@ impl LoginFileContent {
         Self(Map::from_iter([("version".to_owned(), json!(FORMAT_VERSION)), ("servers".to_owned(), json!({}))]))
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, ContentError> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ContentError> {
         let damaged = |what: &str| Err(ContentError::Damaged(what.to_owned()));
         let members = match serde_json::from_slice(bytes) {
             _ if bytes.is_empty() => return damaged("empty file"),
@@ -66,34 +66,35 @@ impl LoginFileContent {
     /// Returns the keys of all accounts. Damaged entries are skipped.
     pub(super) fn keys(&self) -> Vec<AccountKey> {
         let servers = self.0.get("servers").and_then(Value::as_object).into_iter().flatten();
-        servers.flat_map(|(server, entry)| accounts_of(server, entry)).collect()
+        servers.flat_map(|(server, entry)| account_keys(server, entry)).collect()
     }
 
     /// Returns an account, or `None` if it does not exist.
-    pub(super) fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, DamagedEntry> {
+    pub(super) fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, DamagedEntry> {
         let Some(entry) = self.0.get("servers").and_then(|servers| servers.get(&key.server)) else { return Ok(None) };
-        let entry = entry.as_object().ok_or_else(|| DamagedEntry::of(key))?;
-        let accounts = entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| DamagedEntry::of(key)));
+        let entry = entry.as_object().ok_or_else(|| DamagedEntry::for_account(key))?;
+        let accounts =
+            entry.get("accounts").map(|accounts| accounts.as_object().ok_or_else(|| DamagedEntry::for_account(key)));
         match accounts.transpose()?.and_then(|accounts| accounts.get(&key.account)) {
             Some(Value::Object(shelf)) => Ok(Some(AccountEntry(shelf.clone()))),
-            Some(_) => Err(DamagedEntry::of(key)),
-            None if key.account.is_empty() && is_flat(entry) => Ok(Some(AccountEntry::of_flat(entry))),
+            Some(_) => Err(DamagedEntry::for_account(key)),
+            None if key.account.is_empty() && is_flat_form(entry) => Ok(Some(AccountEntry::from_flat_form(entry))),
             None => Ok(None),
         }
     }
 
     /// Inserts or replaces an account. Returns whether unreadable data were replaced.
-    pub(super) fn put(&mut self, key: &AccountKey, shelf: AccountEntry) -> Result<bool, TooManyAccounts> {
-        let is_new = !matches!(self.shelf(key), Ok(Some(_)));
+    pub(super) fn insert(&mut self, key: &AccountKey, shelf: AccountEntry) -> Result<bool, TooManyAccounts> {
+        let is_new = !matches!(self.account_entry(key), Ok(Some(_)));
         if is_new && self.keys().len() >= MAX_ACCOUNTS {
             return Err(TooManyAccounts);
         }
         self.0.insert("version".to_owned(), json!(FORMAT_VERSION));
         let mut made_way = false;
-        let servers = object_in(&mut self.0, "servers", &mut made_way);
-        let entry = object_in(servers, &key.server, &mut made_way);
-        unflatten(entry);
-        let accounts = object_in(entry, "accounts", &mut made_way);
+        let servers = object_member(&mut self.0, "servers", &mut made_way);
+        let entry = object_member(servers, &key.server, &mut made_way);
+        migrate_flat_form(entry);
+        let accounts = object_member(entry, "accounts", &mut made_way);
         let before = accounts.insert(key.account.clone(), Value::Object(shelf.0));
         Ok(made_way || before.is_some_and(|before| !before.is_object()))
     }
@@ -104,7 +105,7 @@ impl LoginFileContent {
         let Some(entry) = servers.get_mut(&key.server).and_then(Value::as_object_mut) else {
             return servers.remove(&key.server).is_some();
         };
-        unflatten(entry);
+        migrate_flat_form(entry);
         let accounts = entry.get_mut("accounts").and_then(Value::as_object_mut);
         let is_removed = accounts.is_some_and(|accounts| accounts.remove(&key.account).is_some());
         if entry.get("accounts").and_then(Value::as_object).is_none_or(Map::is_empty) {
@@ -126,17 +127,17 @@ pub(super) struct DamagedEntry(String);
 pub(super) struct TooManyAccounts;
 
 impl DamagedEntry {
-    fn of(key: &AccountKey) -> Self {
-        Self(format!("the stored login for {} is invalid", key.shown()))
+    fn for_account(key: &AccountKey) -> Self {
+        Self(format!("the stored login for {} is invalid", key.display_name()))
     }
 
-    pub(super) fn in_file(self, path: &Path) -> VaultError {
+    pub(super) fn into_vault_error(self, path: &Path) -> VaultError {
         VaultError::Damaged { what: format!("`{}` is damaged: {}", path.display(), self.0) }
     }
 }
 
 impl TooManyAccounts {
-    pub(super) fn in_file(&self, path: &Path) -> VaultError {
+    pub(super) fn into_vault_error(self, path: &Path) -> VaultError {
         let what = format!("`{}` has the maximum of {MAX_ACCOUNTS} accounts", path.display());
         VaultError::Unusable { what, fix: Some("log out of unused servers".to_owned()) }
     }
@@ -144,7 +145,7 @@ impl TooManyAccounts {
 
 impl AccountEntry {
     /// Creates the placeholder of an account whose logins are in the keyring.
-    pub(super) fn in_keyring() -> Self {
+    pub(super) fn keyring_placeholder() -> Self {
         Self(Map::from_iter([("in_keyring".to_owned(), json!(true))]))
     }
 
@@ -161,33 +162,33 @@ impl AccountEntry {
     }
 
     /// Returns the current login.
-    pub(super) fn current(&self, key: &AccountKey) -> Result<Option<StoredLogin>, DamagedEntry> {
+    pub(super) fn current_login(&self, key: &AccountKey) -> Result<Option<StoredLogin>, DamagedEntry> {
         match self.0.get("current") {
             None => Ok(None),
-            Some(Value::String(issuer)) => self.at(key, issuer),
-            Some(_) => Err(DamagedEntry::of(key)),
+            Some(Value::String(issuer)) => self.login_at(key, issuer),
+            Some(_) => Err(DamagedEntry::for_account(key)),
         }
     }
 
     /// Returns the login at one issuer.
-    pub(super) fn at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, DamagedEntry> {
+    pub(super) fn login_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, DamagedEntry> {
         let Some(value) = self.0.get("issuers").and_then(|issuers| issuers.get(issuer)) else { return Ok(None) };
-        record::read(issuer, value).map(Some).ok_or_else(|| DamagedEntry::of(key))
+        record::read(issuer, value).map(Some).ok_or_else(|| DamagedEntry::for_account(key))
     }
 
     /// Returns the logins at all issuers. Unreadable ones are skipped.
-    pub(super) fn all(&self) -> Vec<StoredLogin> {
+    pub(super) fn all_logins(&self) -> Vec<StoredLogin> {
         let issuers = self.0.get("issuers").and_then(Value::as_object).into_iter().flatten();
         issuers.filter_map(|(issuer, value)| record::read(issuer, value)).collect()
     }
 
     /// Stores a login and makes it the current one. A login with an unknown issuer is replaced by one with a known
     /// issuer. Returns whether unreadable data were replaced.
-    pub(super) fn keep(&mut self, kept: &StoredLogin) -> bool {
+    pub(super) fn set_current(&mut self, kept: &StoredLogin) -> bool {
         let mut made_way = false;
         self.0.remove("in_keyring");
         self.0.insert("current".to_owned(), Value::from(&*kept.issuer));
-        let issuers = object_in(&mut self.0, "issuers", &mut made_way);
+        let issuers = object_member(&mut self.0, "issuers", &mut made_way);
         let unknown = if kept.issuer.is_empty() { None } else { issuers.remove("") };
         let before = issuers.get(&kept.issuer).or(unknown.as_ref());
         let is_lost = before.is_some_and(|before| record::read("", before).is_none());
@@ -196,40 +197,44 @@ impl AccountEntry {
         made_way || is_lost
     }
 
-    fn of_flat(entry: &Map<String, Value>) -> Self {
+    fn from_flat_form(entry: &Map<String, Value>) -> Self {
         Self(Map::from_iter([("current".to_owned(), json!("")), ("issuers".to_owned(), json!({"": entry}))]))
     }
 }
 
-fn accounts_of(server: &str, entry: &Value) -> Vec<AccountKey> {
+fn account_keys(server: &str, entry: &Value) -> Vec<AccountKey> {
     let key = |account: &str| AccountKey { server: server.to_owned(), account: account.to_owned() };
     let Some(entry) = entry.as_object() else { return Vec::new() };
     let accounts = entry.get("accounts").and_then(Value::as_object).into_iter().flatten();
     let mut keys: Vec<_> = accounts.map(|(account, _)| key(account)).collect();
-    if is_flat(entry) && !keys.contains(&key("")) {
+    if is_flat_form(entry) && !keys.contains(&key("")) {
         keys.push(key(""));
     }
     keys
 }
 
-fn is_flat(entry: &Map<String, Value>) -> bool {
+fn is_flat_form(entry: &Map<String, Value>) -> bool {
     FLAT_FORM_MEMBERS.iter().any(|member| entry.contains_key(*member))
 }
 
 /// Moves a login in the flat form to its place in `accounts`.
-fn unflatten(entry: &mut Map<String, Value>) {
-    if !is_flat(entry) {
+fn migrate_flat_form(entry: &mut Map<String, Value>) {
+    if !is_flat_form(entry) {
         return;
     }
     let accounts = entry.remove("accounts");
     let flat = std::mem::take(entry);
     let mut accounts = accounts.and_then(|accounts| accounts.as_object().cloned()).unwrap_or_default();
-    accounts.entry("").or_insert_with(|| Value::Object(AccountEntry::of_flat(&flat).0));
+    accounts.entry("").or_insert_with(|| Value::Object(AccountEntry::from_flat_form(&flat).0));
     entry.insert("accounts".to_owned(), Value::Object(accounts));
 }
 
 /// Returns the object in a member. Creates it if it is missing or not an object.
-fn object_in<'a>(members: &'a mut Map<String, Value>, name: &str, made_way: &mut bool) -> &'a mut Map<String, Value> {
+fn object_member<'a>(
+    members: &'a mut Map<String, Value>,
+    name: &str,
+    made_way: &mut bool,
+) -> &'a mut Map<String, Value> {
     let slot = members.entry(name).or_insert_with(|| json!({}));
     if !slot.is_object() {
         *made_way = true;

@@ -24,28 +24,28 @@ struct LoginTable {
 }
 
 impl SharedLogins {
-    fn shelves(&self) -> MutexGuard<'_, LoginTable> {
+    fn table(&self) -> MutexGuard<'_, LoginTable> {
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Vault for MemoryVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        Ok(self.0.shelves().kept.get(key).and_then(|logins| logins.last().cloned()))
+        Ok(self.0.table().kept.get(key).and_then(|logins| logins.last().cloned()))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        let shelves = self.0.shelves();
+    fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
+        let shelves = self.0.table();
         let mut logins = shelves.kept.get(key).into_iter().flatten();
         Ok(logins.find(|kept| kept.issuer == issuer).cloned())
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        Ok(self.0.shelves().kept.get(key).cloned().unwrap_or_default())
+        Ok(self.0.table().kept.get(key).cloned().unwrap_or_default())
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
-        let mut shelves = self.0.shelves();
+        let mut shelves = self.0.table();
         let logins = shelves.kept.entry(key.clone()).or_default();
         logins.retain(|other| other.issuer != kept.issuer);
         logins.push(kept.clone());
@@ -53,16 +53,16 @@ impl Vault for MemoryVault {
     }
 
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
-        Ok(self.0.shelves().kept.remove(key).is_some())
+        Ok(self.0.table().kept.remove(key).is_some())
     }
 
     fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
-        Ok(self.0.shelves().kept.keys().cloned().collect())
+        Ok(self.0.table().kept.keys().cloned().collect())
     }
 
     fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
         let is_locked = |shelves: &mut LoginTable| shelves.locked.contains(key);
-        let waited = self.0.unlocked.wait_timeout_while(self.0.shelves(), patience, is_locked);
+        let waited = self.0.unlocked.wait_timeout_while(self.0.table(), patience, is_locked);
         let (mut shelves, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
             return Err(VaultError::Locked("locked by this process".to_owned()));
@@ -71,7 +71,7 @@ impl Vault for MemoryVault {
         Ok(Box::new(AccountLockGuard { room: self.0.clone(), key: key.clone() }))
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "the memory of this program".to_owned()
     }
 }
@@ -83,7 +83,7 @@ struct AccountLockGuard {
 
 impl Drop for AccountLockGuard {
     fn drop(&mut self) {
-        self.room.shelves().locked.remove(&self.key);
+        self.room.table().locked.remove(&self.key);
         self.room.unlocked.notify_all();
     }
 }

@@ -28,16 +28,16 @@ impl KeyringVault {
         Self { keyring, index: LoginFile::new(path.into()) }
     }
 
-    fn shelf(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
-        match self.index.shelf(key)? {
-            Some(shelf) if shelf.is_in_keyring() => self.look_up(key),
+    fn account_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
+        match self.index.account_entry(key)? {
+            Some(shelf) if shelf.is_in_keyring() => self.keyring_entry(key),
             shelf => Ok(shelf),
         }
     }
 
     /// Returns the keyring entry name: a digest, because entry names are visible to all users of the machine and a URL
     /// may contain secrets. The path of the index file is included, so that separate configurations do not collide.
-    fn name(&self, key: &AccountKey) -> String {
+    fn entry_name(&self, key: &AccountKey) -> String {
         let path = std::path::absolute(&self.index.path).unwrap_or_else(|_| self.index.path.clone());
         let mut digest = Sha256::new();
         for part in [path.as_os_str().as_encoded_bytes(), key.server.as_bytes(), key.account.as_bytes()] {
@@ -48,52 +48,53 @@ impl KeyringVault {
         format!("mcp-auth:{digits}")
     }
 
-    fn look_up(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
-        let Some(value) = self.keyring.lookup(&self.name(key))? else { return Ok(None) };
+    fn keyring_entry(&self, key: &AccountKey) -> Result<Option<AccountEntry>, VaultError> {
+        let Some(value) = self.keyring.lookup(&self.entry_name(key))? else { return Ok(None) };
         let shelf = Some(value.reveal()).filter(|text| text.len() <= MAX_ENTRY_BYTES).and_then(AccountEntry::from_text);
-        shelf.map(Some).ok_or_else(|| damaged(key))
+        shelf.map(Some).ok_or_else(|| damaged_entry_error(key))
     }
 }
 
 impl Vault for KeyringVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
-        shelf.current(key).map_err(|_| damaged(key))
+        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
+        shelf.current_login(key).map_err(|_| damaged_entry_error(key))
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        let Some(shelf) = self.shelf(key)? else { return Ok(None) };
-        shelf.at(key, issuer).map_err(|_| damaged(key))
+    fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
+        let Some(shelf) = self.account_entry(key)? else { return Ok(None) };
+        shelf.login_at(key, issuer).map_err(|_| damaged_entry_error(key))
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        Ok(self.shelf(key)?.map(|shelf| shelf.all()).unwrap_or_default())
+        Ok(self.account_entry(key)?.map(|shelf| shelf.all_logins()).unwrap_or_default())
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
-        let mut shelf = match self.shelf(key) {
+        let mut shelf = match self.account_entry(key) {
             Ok(shelf) => shelf.unwrap_or_default(),
             Err(VaultError::Damaged { .. }) => AccountEntry::default(),
             Err(error) => return Err(error),
         };
-        shelf.keep(kept);
+        shelf.set_current(kept);
         let text = shelf.to_text();
         if text.len() > MAX_ENTRY_BYTES {
             return Err(KeyringError(format!("the entry would exceed {MAX_ENTRY_BYTES} bytes")).into());
         }
-        self.keyring.set(&self.name(key), &Secret::new(text))?;
-        self.index.edit(|shelves| match shelves.shelf(key) {
+        self.keyring.set(&self.entry_name(key), &Secret::new(text))?;
+        self.index.edit(|shelves| match shelves.account_entry(key) {
             Ok(Some(shelf)) if shelf.is_in_keyring() => Ok(EditOutcome::Not),
             _ => {
-                let made_way =
-                    shelves.put(key, AccountEntry::in_keyring()).map_err(|error| error.in_file(&self.index.path))?;
+                let made_way = shelves
+                    .insert(key, AccountEntry::keyring_placeholder())
+                    .map_err(|error| error.into_vault_error(&self.index.path))?;
                 Ok(if made_way { EditOutcome::OverDamage } else { EditOutcome::Cleanly })
             }
         })
     }
 
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
-        let was_in_keyring = self.keyring.remove(&self.name(key))?;
+        let was_in_keyring = self.keyring.remove(&self.entry_name(key))?;
         Ok(self.index.remove(key)? || was_in_keyring)
     }
 
@@ -105,13 +106,13 @@ impl Vault for KeyringVault {
         self.index.lock(key, patience)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "the system's keyring".to_owned()
     }
 }
 
 /// Tests the keyring with a set, a lookup and a removal of a random entry.
-pub(super) fn try_out(keyring: &dyn Keyring) -> Result<(), KeyringError> {
+pub(super) fn test_keyring(keyring: &dyn Keyring) -> Result<(), KeyringError> {
     let number = getrandom::u64().map_err(|error| KeyringError(error.to_string()))?;
     let (name, value) = (format!("mcp-auth-trial:{number:016x}"), Secret::new("trial"));
     keyring.set(&name, &value)?;
@@ -123,7 +124,7 @@ pub(super) fn try_out(keyring: &dyn Keyring) -> Result<(), KeyringError> {
     }
 }
 
-fn damaged(key: &AccountKey) -> VaultError {
-    let what = format!("the keyring entry for {} is damaged", key.shown());
+fn damaged_entry_error(key: &AccountKey) -> VaultError {
+    let what = format!("the keyring entry for {} is damaged", key.display_name());
     VaultError::Damaged { what }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
-use wharf_spec::{Secret, UntrustedText, shown_url};
+use wharf_spec::{Secret, UntrustedText, mask_url_secrets};
 
 pub use file::FileVault;
 pub use in_memory::MemoryVault;
@@ -33,10 +33,10 @@ pub struct AccountKey {
 
 impl AccountKey {
     /// Returns the server for display. A URL is shown without secrets.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn display_name(&self) -> String {
         let address = Url::parse(&self.server).ok().filter(Url::has_host);
-        let shown = address.map_or_else(|| self.server.clone(), |address| shown_url(&address));
-        UntrustedText::new(shown).shortened(200).to_string()
+        let shown = address.map_or_else(|| self.server.clone(), |address| mask_url_secrets(&address));
+        UntrustedText::new(shown).truncate(200).to_string()
     }
 }
 
@@ -73,7 +73,7 @@ pub trait Vault: Send + Sync {
     /// Returns the current login of an account.
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError>;
     /// Returns the login of an account at one issuer, current or not. It may hold a client registered there earlier.
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError>;
+    fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError>;
     /// Returns all logins of an account, at every issuer.
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
         Ok(self.load(key)?.into_iter().collect())
@@ -87,7 +87,7 @@ pub trait Vault: Send + Sync {
     /// Excludes other renewals of an account, in this and other processes, until the guard is dropped.
     fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError>;
     /// Describes the storage location, for display.
-    fn place(&self) -> String;
+    fn location(&self) -> String;
 }
 
 /// An error of reading or writing stored logins.
@@ -161,10 +161,10 @@ pub fn open_vault(
     match (choice, keyring) {
         (VaultChoice::Keyring, None) => Err(KeyringError("no keyring is available".to_owned()).into()),
         (VaultChoice::Keyring, Some(keyring)) => {
-            keyring::try_out(&*keyring)?;
+            keyring::test_keyring(&*keyring)?;
             Ok(Arc::new(KeyringVault::new(keyring, path)))
         }
-        (VaultChoice::Auto, Some(keyring)) => match keyring::try_out(&*keyring) {
+        (VaultChoice::Auto, Some(keyring)) => match keyring::test_keyring(&*keyring) {
             Ok(()) => Ok(Arc::new(KeyringVault::new(keyring, path))),
             Err(error) => {
                 tracing::info!(%error, "the keyring is not usable, logins are stored in a file");

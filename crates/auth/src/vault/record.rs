@@ -22,7 +22,7 @@ struct LoginRecord {
     access_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "moment")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "unix_millis_or_none")]
     expires_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_type: Option<String>,
@@ -36,7 +36,7 @@ struct LoginRecord {
     client_proof: Option<TokenEndpointAuth>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_origin: Option<ClientOrigin>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "moment")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "unix_millis_or_none")]
     client_expires_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_endpoint: Option<String>,
@@ -46,7 +46,7 @@ struct LoginRecord {
     asked: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dpop_key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "moment")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "unix_millis_or_none")]
     renewed_at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -56,17 +56,17 @@ struct LoginRecord {
 
 /// Reads a login. Returns `None` if a member has the wrong type.
 pub(super) fn read(issuer: &str, value: &Value) -> Option<StoredLogin> {
-    LoginRecord::deserialize(value).ok().map(|record| record.kept(issuer))
+    LoginRecord::deserialize(value).ok().map(|record| record.into_login(issuer))
 }
 
 /// Writes a login. Unknown members of `before` are preserved.
 pub(super) fn write(kept: &StoredLogin, before: Option<&Value>) -> Value {
     let others = before.and_then(|value| LoginRecord::deserialize(value).ok()).map(|record| record.others);
-    serde_json::to_value(LoginRecord::of(kept, others.unwrap_or_default())).unwrap_or_default()
+    serde_json::to_value(LoginRecord::from_login(kept, others.unwrap_or_default())).unwrap_or_default()
 }
 
 impl LoginRecord {
-    fn kept(self, issuer: &str) -> StoredLogin {
+    fn into_login(self, issuer: &str) -> StoredLogin {
         let client = OAuthClient {
             id: self.client_id.unwrap_or_default(),
             proof: self.client_proof.unwrap_or(match self.client_secret {
@@ -99,23 +99,23 @@ impl LoginRecord {
         }
     }
 
-    fn of(kept: &StoredLogin, others: Map<String, Value>) -> Self {
+    fn from_login(kept: &StoredLogin, others: Map<String, Value>) -> Self {
         let shown = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.reveal().to_owned());
         let tokens = kept.tokens.as_ref();
         Self {
-            url: present(&kept.url),
+            url: non_empty(&kept.url),
             resource: kept.resource.clone(),
             access_token: tokens.map(|tokens| tokens.access.reveal().to_owned()),
             refresh_token: tokens.and_then(|tokens| shown(&tokens.refresh)),
             expires_at: tokens.and_then(|tokens| tokens.expires_at),
             token_type: tokens.map(|tokens| tokens.token_type.clone()),
             scope: tokens.and_then(|tokens| tokens.scope.clone()),
-            client_id: present(&kept.client.id),
+            client_id: non_empty(&kept.client.id),
             client_secret: shown(&kept.client.secret),
             client_proof: Some(kept.client.proof),
             client_origin: Some(kept.client.origin),
             client_expires_at: kept.client.expires_at,
-            token_endpoint: present(&kept.token_endpoint),
+            token_endpoint: non_empty(&kept.token_endpoint),
             revocation_endpoint: kept.revocation_endpoint.clone(),
             asked: kept.asked.clone(),
             dpop_key: shown(&kept.dpop_key),
@@ -126,12 +126,12 @@ impl LoginRecord {
     }
 }
 
-fn present(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Reads a time in Unix milliseconds. Invalid values are treated as absent.
-fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+fn unix_millis_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be within bounds")]
     let whole = |number: f64| (0.0..9e15).contains(&number).then_some(number as u64);

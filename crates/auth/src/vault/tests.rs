@@ -106,8 +106,8 @@ fn t45_each_issuer_has_a_login_of_its_own_and_one_is_current() {
     vault.save(&key("s", ""), &old).unwrap();
     vault.save(&key("s", ""), &new).unwrap();
     assert_eq!(vault.load(&key("s", "")).unwrap(), Some(new));
-    assert_eq!(vault.load_at(&key("s", ""), "https://old.example").unwrap(), Some(old));
-    assert_eq!(vault.load_at(&key("s", ""), "https://other.example").unwrap(), None);
+    assert_eq!(vault.load_for_issuer(&key("s", ""), "https://old.example").unwrap(), Some(old));
+    assert_eq!(vault.load_for_issuer(&key("s", ""), "https://other.example").unwrap(), None);
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn o12_the_place_is_chosen_and_told() {
         (VaultChoice::Keyring, fails(), None),
         (VaultChoice::Keyring, None, None),
     ] {
-        let opened = open_vault(choice, &path, keyring).map(|vault| vault.place());
+        let opened = open_vault(choice, &path, keyring).map(|vault| vault.location());
         assert_eq!(opened.as_ref().ok(), expected, "{choice:?}");
     }
     assert_eq!(names(&folder), [""; 0], "opening makes nothing");

@@ -27,7 +27,7 @@ async fn check(scene: &Scene, account: &Account, grant: &str) {
 #[tokio::test]
 async fn a_client_is_its_own_account_by_secret() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
-    let (id, secret) = scene.authd.given_client();
+    let (id, secret) = scene.authd.registered_client();
     let account = account(&scene, |settings| {
         (settings.client_id, settings.client_secret) = (Some(id), Some(Secret::new(secret)));
         settings.grant = TokenGrant::ClientSecret;
@@ -39,7 +39,7 @@ async fn a_client_is_its_own_account_by_secret() {
 async fn a_client_is_its_own_account_by_key() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Key);
     let account = account(&scene, |settings| {
-        settings.client_id = Some(scene.authd.given_client().0);
+        settings.client_id = Some(scene.authd.registered_client().0);
         settings.grant =
             TokenGrant::ClientKey { key: Secret::new(scene.authd.client_key().pem().to_owned()), algorithm: None };
     });
@@ -49,7 +49,7 @@ async fn a_client_is_its_own_account_by_key() {
 #[tokio::test]
 async fn an_enterprise_vouches_for_a_person() {
     let scene = Scene::new(|switches| switches.client_auth = ClientAuthMethod::Basic);
-    let (id, secret) = scene.authd.given_client();
+    let (id, secret) = scene.authd.registered_client();
     let account = account(&scene, |settings| {
         (settings.client_id, settings.client_secret) = (Some(id), Some(Secret::new(secret)));
         settings.grant = TokenGrant::Enterprise {
@@ -67,7 +67,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
     let scene = Scene::new(|_| {});
     let workload = |assertion: String| {
         account(&scene, |settings| {
-            settings.client_id = Some(scene.authd.given_client().0);
+            settings.client_id = Some(scene.authd.registered_client().0);
             settings.grant = TokenGrant::Workload { assertion: AssertionSource::Given(Secret::new(assertion)) };
         })
     };
@@ -75,7 +75,7 @@ async fn a_machine_vouches_for_itself_and_is_not_asked_twice() {
     check(&scene, &workload(scene.authd.workload_assertion()), grant).await;
     let fresh = Scene::new(|switches| switches.grant = TokenBehaviour::InvalidGrant);
     let refused = account(&fresh, |settings| {
-        settings.client_id = Some(fresh.authd.given_client().0);
+        settings.client_id = Some(fresh.authd.registered_client().0);
         settings.grant = TokenGrant::Workload { assertion: AssertionSource::Given(Secret::new("made-up".to_owned())) };
     });
     assert!(fresh.ask(&refused, "tools/list").await.is_err());
@@ -104,7 +104,7 @@ async fn tokens_are_bound_to_a_key_only_as_the_owner_allows() {
     let always = account(&scene, |settings| settings.dpop = Binding::Always);
     always.log_in(scene.person()).await.unwrap();
     assert_eq!(scene.ask(&always, "tools/list").await, Ok(200));
-    assert_eq!(always.standing().await.unwrap().kept.unwrap().tokens.unwrap().token_type, "DPoP");
+    assert_eq!(always.status().await.unwrap().kept.unwrap().tokens.unwrap().token_type, "DPoP");
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ async fn o07_descriptions_that_are_not_good_enough_open_no_page() {
 async fn o07_metadata_is_not_followed_to_another_origin() {
     let scene = Scene::new(|switches| switches.metadata_fault = DocumentDefect::Redirect);
     scene.refused_login().await;
-    assert!(scene.authd.seen().iter().all(|seen| seen.site != ListenerSite::Second));
+    assert!(scene.authd.requests().iter().all(|seen| seen.site != ListenerSite::Second));
 }
 
 #[tokio::test]
@@ -101,11 +101,11 @@ async fn t43_a_description_of_another_server_ends_it_before_anything_is_asked() 
     let scene = Scene::new(|switches| switches.resource = Resource::Foreign);
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Reading);
-    assert!(scene.authd.seen().iter().all(|seen| seen.site == ListenerSite::Server));
+    assert!(scene.authd.requests().iter().all(|seen| seen.site == ListenerSite::Server));
     let parent = Scene::new(|switches| switches.resource = Resource::Origin);
     let account = parent.attended();
     assert_eq!(parent.ask(&account, "tools/list").await, Ok(200));
-    let asked = parent.authd.seen().into_iter().filter_map(|seen| seen.field("resource").map(str::to_owned));
+    let asked = parent.authd.requests().into_iter().filter_map(|seen| seen.field("resource").map(str::to_owned));
     assert_eq!(asked.collect::<Vec<_>>(), [parent.authd.resource(), parent.authd.resource()]);
 }
 
@@ -135,8 +135,8 @@ async fn o11_a_registration_that_fails_says_so() {
         let error = scene.refused_login().await;
         let may_pass = registration == RegistrationBehaviour::TooMany;
         assert_eq!(matches!(error, LoginError::Registration(_)), !may_pass, "{registration:?}: {error:?}");
-        assert!(error.is_passing() == may_pass && error.to_string().contains("`oauth.client_id`"), "{error}");
-        let tries = scene.authd.seen().iter().filter(|seen| seen.path == "/register").count();
+        assert!(error.is_transient() == may_pass && error.to_string().contains("`oauth.client_id`"), "{error}");
+        let tries = scene.authd.requests().iter().filter(|seen| seen.path == "/register").count();
         assert!(tries <= 2, "{registration:?}: {tries}");
     }
 }
@@ -174,7 +174,7 @@ async fn o14_t45_a_moved_issuer_sees_nothing_of_the_first() {
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     let counts = scene.authd.counts();
     assert_eq!((counts.registrations, counts.strays, counts.refreshes), (2, 0, 0));
-    assert_eq!(account.standing().await.unwrap().kept.unwrap().issuer, scene.authd.issuer());
+    assert_eq!(account.status().await.unwrap().kept.unwrap().issuer, scene.authd.issuer());
 }
 
 #[tokio::test]
@@ -220,6 +220,6 @@ async fn a_logout_says_whether_the_tokens_are_worth_anything_still() {
         let account = scene.logged_in().await;
         let logout = account.log_out().await.unwrap();
         assert_eq!((logout.was_kept, logout.still_good.is_some()), (true, is_said), "{revocation:?}: {logout:?}");
-        assert!(account.standing().await.unwrap().kept.is_none());
+        assert!(account.status().await.unwrap().kept.is_none());
     }
 }

@@ -49,7 +49,7 @@ async fn o01_a_server_that_is_never_content_ends_it() {
     let account = scene.attended();
     assert!(scene.ask(&account, "tools/list").await.is_err());
     let counts = scene.authd.counts();
-    let asked = scene.authd.seen().iter().filter(|seen| seen.is_request("tools/list")).count();
+    let asked = scene.authd.requests().iter().filter(|seen| seen.is_request("tools/list")).count();
     // Each login knocks once besides, since the refusal does not say where the server describes itself.
     assert!(asked <= 3 && counts.refusals <= 5 && counts.authorizations <= 3, "{counts:?}");
     let posts = scene.grants("refresh_token") + scene.grants("authorization_code");
@@ -101,14 +101,14 @@ async fn o03_only_a_final_refusal_costs_the_login() {
         let account = scene.logged_in().await;
         scene.authd.expire_access_tokens();
         let why = scene.ask(&account, "tools/list").await.unwrap_err();
-        let kept = account.standing().await.unwrap().kept.unwrap();
+        let kept = account.status().await.unwrap().kept.unwrap();
         assert_eq!(kept.tokens.is_some(), are_kept, "{fault:?}");
         assert!(kept.last_error.is_some(), "{fault:?}");
         assert_eq!(why.remedy, remedy, "{fault:?}: {why:?}");
         let refreshes = scene.authd.counts().refreshes;
         assert!(scene.ask(&account, "tools/list").await.is_err());
         assert_eq!(scene.authd.counts().refreshes, refreshes, "{fault:?}: not again at once");
-        scene.authd.change(|switches| switches.refresh = TokenBehaviour::Good);
+        scene.authd.change_switches(|switches| switches.refresh = TokenBehaviour::Good);
         let later = scene.account();
         assert_eq!(scene.ask(&later, "tools/list").await.is_ok(), are_kept, "{fault:?}");
     }
@@ -123,13 +123,13 @@ async fn o03_a_silent_endpoint_costs_half_a_minute_and_no_login() {
     tokio::pin!(asking);
     tokio::select! {
         answer = &mut asking => panic!("{answer:?} from a silent endpoint"),
-        _ = scene.authd.await_seen(|seen| seen.is_grant("refresh_token")) => tokio::time::pause(),
+        _ = scene.authd.wait_for_request(|seen| seen.is_grant("refresh_token")) => tokio::time::pause(),
     }
     let began = tokio::time::Instant::now();
     assert_eq!(asking.await.unwrap_err().remedy, AuthRecovery::Waiting);
     assert!(began.elapsed() <= Duration::from_secs(31), "{:?}", began.elapsed());
     tokio::time::resume();
-    assert!(account.standing().await.unwrap().kept.unwrap().tokens.is_some());
+    assert!(account.status().await.unwrap().kept.unwrap().tokens.is_some());
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn o05_an_answer_that_was_lost_costs_at_most_a_login() {
     let account = scene.logged_in().await;
     scene.authd.expire_access_tokens();
     assert!(scene.ask(&account, "tools/list").await.is_err());
-    scene.authd.change(|switches| switches.refresh = TokenBehaviour::Good);
+    scene.authd.change_switches(|switches| switches.refresh = TokenBehaviour::Good);
     let restarted = scene.account();
     assert_eq!(scene.ask(&restarted, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
     let counts = scene.authd.counts();
@@ -199,8 +199,8 @@ async fn o18_a_hundred_callers_make_one_request() {
     let refused = scene.authd.counts().refusals;
     let callers = all((0..100).map(|_| scene.ask(&account, "tools/list")));
     let opened = async {
-        scene.authd.await_count(100, |seen| seen.is_request("tools/list")).await;
-        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+        scene.authd.wait_for_nth_request(100, |seen| seen.is_request("tools/list")).await;
+        scene.authd.wait_for_request(|seen| seen.is_grant("refresh_token")).await;
         scene.authd.open_gate();
     };
     let (answers, ()) = tokio::join!(callers, opened);
@@ -218,8 +218,8 @@ async fn o18_a_slow_endpoint_holds_nobody_for_longer_than_half_a_minute() {
     let callers = all((0..20).map(|_| scene.ask(&account, "tools/list")));
     tokio::pin!(callers);
     let all_wait = async {
-        scene.authd.await_count(20, |seen| seen.is_request("tools/list")).await;
-        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+        scene.authd.wait_for_nth_request(20, |seen| seen.is_request("tools/list")).await;
+        scene.authd.wait_for_request(|seen| seen.is_grant("refresh_token")).await;
     };
     tokio::select! {
         answers = &mut callers => panic!("{answers:?} through a closed gate"),
@@ -243,15 +243,15 @@ async fn o19_a_logout_wins_over_a_renewal() {
     scene.authd.close_gate();
     let asking = scene.ask(&account, "tools/list");
     let leaving = async {
-        scene.authd.await_seen(|seen| seen.is_grant("refresh_token")).await;
+        scene.authd.wait_for_request(|seen| seen.is_grant("refresh_token")).await;
         let (left, ()) = tokio::join!(account.log_out(), async { scene.authd.open_gate() });
         left
     };
     let (answer, left) = tokio::join!(asking, leaving);
     assert!(answer.is_err() && left.unwrap().was_kept);
-    assert!(account.standing().await.unwrap().kept.is_none());
+    assert!(account.status().await.unwrap().kept.is_none());
     assert_eq!(scene.ask(&account, "tools/list").await.unwrap_err().remedy, AuthRecovery::Login);
-    scene.authd.await_seen(|seen| seen.path == "/revoke").await;
+    scene.authd.wait_for_request(|seen| seen.path == "/revoke").await;
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ impl Scene {
 
     pub async fn send(&self, account: &Account, method: &str) -> Result<HttpResponse, NotAuthorized> {
         let net = Net::open(&NetOptions::default()).await.unwrap();
-        let net = net.authorized_by(Arc::new(account.clone()), &self.url());
+        let net = net.with_authorizer(Arc::new(account.clone()), &self.url());
         let params = r#"{"name":"echo","arguments":{}}"#;
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
         let request = HttpRequest {
@@ -109,7 +109,7 @@ impl Scene {
 
     /// How many requests of this grant the token endpoints have seen.
     pub fn grants(&self, grant: &str) -> usize {
-        self.authd.seen().iter().filter(|seen| seen.is_grant(grant)).count()
+        self.authd.requests().iter().filter(|seen| seen.is_grant(grant)).count()
     }
 }
 
@@ -142,7 +142,7 @@ impl LoginBrowser for Person {
         Box::pin(async move { Ok(Box::new(trip) as Box<dyn BrowserVisit>) })
     }
 
-    fn wants_device(&self) -> bool {
+    fn prefers_device_code(&self) -> bool {
         self.wants_device
     }
 }
@@ -157,7 +157,7 @@ impl BrowserVisit for Trip {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             self.clock.jump(self.jump);
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();

@@ -29,14 +29,16 @@ async fn t50_no_secret_is_logged_shown_or_told() {
             TokenBehaviour::CutAfter,
             TokenBehaviour::InvalidGrant,
         ] {
-            scene.authd.change(|switches| (switches.refresh, switches.grant) = (fault, TokenBehaviour::OtherError));
+            scene
+                .authd
+                .change_switches(|switches| (switches.refresh, switches.grant) = (fault, TokenBehaviour::OtherError));
             scene.authd.expire_access_tokens();
             let account = scene.attended();
             let failed = scene.ask(&account, "tools/list").await.unwrap_err();
             let login = account.log_in(scene.person()).await.unwrap_err();
-            write!(said, "{failed} {failed:?} {login} {login:?} {:?}", account.standing().await).unwrap();
+            write!(said, "{failed} {failed:?} {login} {login:?} {:?}", account.status().await).unwrap();
         }
-        scene.authd.change(|switches| switches.step_up = ScopeRequirement::Forever);
+        scene.authd.change_switches(|switches| switches.step_up = ScopeRequirement::Forever);
         write!(said, "{:?}", account.log_out().await).unwrap();
         said.push_str(&LOG.lock().unwrap_or_else(PoisonError::into_inner));
         let told: Vec<_> = scene.authd.secrets().into_iter().filter(|secret| said.contains(secret.as_str())).collect();

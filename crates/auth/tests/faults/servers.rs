@@ -9,8 +9,8 @@ use crate::scene::Scene;
 async fn an_open_server_costs_nothing() {
     let scene = Scene::new(|switches| switches.open = true);
     assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200));
-    assert_eq!(scene.authd.seen().len(), 1);
-    assert!(scene.authd.seen()[0].header("authorization").is_none());
+    assert_eq!(scene.authd.requests().len(), 1);
+    assert!(scene.authd.requests()[0].header("authorization").is_none());
 }
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_login_asks_for_what_the_challenge_names() {
         switches.scopes_supported = vec!["mcp:other".to_owned()];
     });
     assert_eq!(scene.ask(&scene.attended(), "tools/list").await, Ok(200));
-    let page = scene.authd.await_seen(|seen| seen.path == "/authorize").await;
+    let page = scene.authd.wait_for_request(|seen| seen.path == "/authorize").await;
     assert_eq!(page.field("scope"), Some("mcp:basic"));
 }
 
@@ -34,7 +34,7 @@ async fn o15_a_stream_that_breaks_off_with_its_token_costs_one_renewal() {
     assert_eq!(scene.authd.counts().refreshes, 0, "nobody asked for anything yet");
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     assert_eq!(scene.authd.counts().refreshes, 1);
-    let calls = scene.authd.seen().iter().filter(|seen| seen.is_request("tools/call")).count();
+    let calls = scene.authd.requests().iter().filter(|seen| seen.is_request("tools/call")).count();
     assert_eq!(calls, 1, "a call that may have been carried out is not made again");
 }
 
@@ -51,7 +51,7 @@ async fn o16_more_is_asked_for_only_of_a_person() {
     assert_eq!(why.remedy, AuthRecovery::Scope("mcp:basic mcp:write".to_owned()));
     assert_eq!(scene.authd.counts().authorizations, 1);
     assert_eq!(scene.ask(&attended, "tools/call").await, Ok(200));
-    let pages: Vec<_> = scene.authd.seen().into_iter().filter(|seen| seen.path == "/authorize").collect();
+    let pages: Vec<_> = scene.authd.requests().into_iter().filter(|seen| seen.path == "/authorize").collect();
     assert_eq!(pages[1].field("scope"), Some("mcp:basic mcp:write"));
     assert_eq!(pages.len(), 2);
 }
@@ -74,7 +74,7 @@ async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_a
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
     scene.authd.expire_access_tokens();
-    scene.authd.change(|switches| {
+    scene.authd.change_switches(|switches| {
         switches.description = MetadataLocation::Absent;
         switches.refresh = TokenBehaviour::InvalidGrant;
     });
@@ -82,8 +82,8 @@ async fn o14_nothing_is_registered_at_presumed_places_because_descriptions_are_a
     let presumed = ["/register", "/authorize", "/token"];
     let is_presumed =
         |seen: &RecordedRequest| seen.site == ListenerSite::Server && presumed.contains(&seen.path.as_str());
-    assert!(!scene.authd.seen().iter().any(is_presumed));
-    scene.authd.change(|switches| switches.description = MetadataLocation::Path);
+    assert!(!scene.authd.requests().iter().any(is_presumed));
+    scene.authd.change_switches(|switches| switches.description = MetadataLocation::Path);
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
 }
 
@@ -93,9 +93,9 @@ async fn a_refusal_that_does_not_say_where_to_log_in_is_made_up_for() {
     let account = scene.attended();
     let headers =
         HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer scope=\"mcp:this\""))]);
-    account.refused(AuthRejection { status: 401, headers, serial: None }).await.unwrap();
+    account.on_rejection(AuthRejection { status: 401, headers, serial: None }).await.unwrap();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
-    let page = scene.authd.await_seen(|seen| seen.path == "/authorize").await;
+    let page = scene.authd.wait_for_request(|seen| seen.path == "/authorize").await;
     assert_eq!(page.field("scope"), Some("mcp:this"));
 }
 
@@ -104,12 +104,12 @@ async fn t43_tokens_are_shown_to_their_server_alone() {
     let scene = Scene::new(|_| {});
     let account = scene.attended();
     assert_eq!(scene.ask(&account, "tools/list").await, Ok(200));
-    let elsewhere = scene.authd.seen().into_iter().filter(|seen| seen.site != ListenerSite::Server);
+    let elsewhere = scene.authd.requests().into_iter().filter(|seen| seen.site != ListenerSite::Server);
     let secrets = scene.authd.secrets();
     let shows = |seen: &RecordedRequest| {
         let header = seen.header("authorization").unwrap_or_default();
         secrets.iter().any(|secret| secret.starts_with("access-") && header.contains(secret.as_str()))
     };
     assert_eq!(elsewhere.filter(shows).count(), 0);
-    assert!(scene.authd.seen().iter().any(shows), "the server itself sees them");
+    assert!(scene.authd.requests().iter().any(shows), "the server itself sees them");
 }

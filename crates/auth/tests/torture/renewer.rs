@@ -45,7 +45,7 @@ pub fn log_in(path: &Path, address: SocketAddr) {
     let issuer = format!("http://{address}");
     let accounts = json!({"": {"current": issuer, "issuers": {issuer.as_str(): login}}});
     let text = json!({"version": 1, "servers": {key().server: {"accounts": accounts}}}).to_string();
-    Document::at(path, DocumentPrivacy::Private).write(text.as_bytes()).unwrap();
+    Document::new(path, DocumentPrivacy::Private).write(text.as_bytes()).unwrap();
 }
 
 pub fn live(path: &Path, address: SocketAddr, expiries: usize) {

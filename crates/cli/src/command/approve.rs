@@ -4,10 +4,12 @@ use serde::Serialize;
 use wharf::ConsentAnswer;
 use wharf_config::ConfiguredServer;
 
-use wharf_terminal::approval::{Waiting, approvals, approvals_failed, told, waiting, waits};
+use wharf_terminal::approval::{
+    Waiting, approvals_failed, awaits_approval, decision_line, open_approvals, pending_approvals,
+};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
-use wharf_terminal::servers::shown_word;
+use wharf_terminal::servers::printable_word;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, paint};
 use wharf_terminal::suggestions::suggestion;
@@ -78,20 +80,20 @@ struct PendingApprovalDocument<'a> {
 }
 
 pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult {
-    let waiting = find(args, session)?;
+    let waiting = find_pending(args, session)?;
     let mut approved = Vec::new();
     for one in &waiting {
-        let agreed = agrees(args, session, one).await;
+        let agreed = confirm_approval(args, session, one).await;
         if agreed {
-            one.approve(&approvals(session)?)?;
+            one.approve(&open_approvals(session)?)?;
         }
         approved.push(agreed);
-        tell(session, one, agreed, args.digest.is_some())?;
+        report_decision(session, one, agreed, args.digest.is_some())?;
     }
     if session.console.manner.json {
-        let items = waiting.iter().zip(&approved).map(|(one, approved)| item(one, *approved)).collect();
+        let items = waiting.iter().zip(&approved).map(|(one, approved)| document(one, *approved)).collect();
         let success = approved.iter().all(|approved| *approved);
-        session.console.document(&ApproveDocument { schema: 1, success, items })?;
+        session.console.print_json(&ApproveDocument { schema: 1, success, items })?;
     } else if waiting.is_empty() {
         session.console.say("No server awaits approval.");
     }
@@ -103,23 +105,25 @@ pub async fn run(args: &ApproveArgs, session: &CommandSession) -> CommandResult 
 }
 
 pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResult {
-    let (approvals, project) = (approvals(session)?, &session.configuration.places.project);
+    let (approvals, project) = (open_approvals(session)?, &session.configuration.places.project);
     let mut taken = Vec::new();
     if args.all {
-        taken = approvals.revoke_where(project, None).map_err(approvals_failed)?;
+        taken = approvals.revoke_matching(project, None).map_err(approvals_failed)?;
     }
     for name in &args.servers {
-        let revoked = approvals.revoke_where(project, Some(name)).map_err(approvals_failed)?;
-        if revoked.is_empty() && !is_of_project(session, name)? {
+        let revoked = approvals.revoke_matching(project, Some(name)).map_err(approvals_failed)?;
+        if revoked.is_empty() && !is_project_server(session, name)? {
             let config = session.configuration.config()?;
             let names = config.servers.iter().filter(|server| server.layer.needs_approval());
             let hint = suggestion(name, names.map(|server| server.name.as_str()));
-            return Err(Failure::usage(format_args!("the project has no server `{}`", shown_word(name))).hint(hint));
+            return Err(
+                Failure::usage(format_args!("the project has no server `{}`", printable_word(name))).with_hint(hint)
+            );
         }
         taken.extend(revoked);
     }
     if session.console.manner.json {
-        session.console.document(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
+        session.console.print_json(&serde_json::json!({ "schema": 1, "success": true, "revoked": taken }))?;
     } else if taken.is_empty() {
         session.console.say("No such approval.");
     } else {
@@ -132,14 +136,14 @@ pub async fn revoke(args: &RevokeArgs, session: &CommandSession) -> CommandResul
     Ok(CommandEnding::Fine)
 }
 
-fn is_of_project(session: &CommandSession, name: &str) -> Result<bool, Failure> {
+fn is_project_server(session: &CommandSession, name: &str) -> Result<bool, Failure> {
     let config = session.configuration.config()?;
     let mut all = config.servers.iter().chain(&config.beside);
     Ok(all.any(|server| server.layer.needs_approval() && server.name.as_str() == name))
 }
 
 /// Returns the servers that await approval, restricted to the named ones if any are named.
-fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Failure> {
+fn find_pending(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Failure> {
     let config = session.configuration.config()?;
     let all = || config.servers.iter().chain(&config.beside);
     for name in &args.servers {
@@ -148,11 +152,11 @@ fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Fa
             session.configuration.find(name)?;
         }
         if let Some(problem) =
-            named.clone().filter(|server| waits(server)).find_map(|server| server.described.as_ref().err())
+            named.clone().filter(|server| awaits_approval(server)).find_map(|server| server.described.as_ref().err())
         {
-            return Err(wharf_terminal::config_context::problems_of(name, problem));
+            return Err(wharf_terminal::config_context::server_problems_failure(name, problem));
         }
-        if !named.any(waits) {
+        if !named.any(awaits_approval) {
             session.console.say(format_args!("{} needs no approval.", paint(NAME, name)));
         }
     }
@@ -160,31 +164,31 @@ fn find(args: &ApproveArgs, session: &CommandSession) -> Result<Vec<Waiting>, Fa
         args.servers.is_empty() || args.servers.iter().any(|name| server.name.as_str() == name)
     };
     let project = &session.configuration.places.project;
-    let found = waiting(all().filter(wanted), &approvals(session)?, project, &session.surroundings)?;
-    Ok(found.into_iter().map(|one| one.among(config)).collect())
+    let found = pending_approvals(all().filter(wanted), &open_approvals(session)?, project, &session.surroundings)?;
+    Ok(found.into_iter().map(|one| one.with_effects(config)).collect())
 }
 
-async fn agrees(args: &ApproveArgs, session: &CommandSession, one: &Waiting) -> bool {
+async fn confirm_approval(args: &ApproveArgs, session: &CommandSession, one: &Waiting) -> bool {
     if let Some(digest) = &args.digest {
         let digest = digest.to_lowercase();
         return digest.len() >= MIN_DIGEST_PREFIX && one.what.digest().to_string().starts_with(&digest);
     }
-    if session.console.manner.json || !question::is_somebody_there() {
+    if session.console.manner.json || !question::has_terminal() {
         return false;
     }
     let prompt = question::approval_prompt(one.server.name.as_str());
-    question::confirm(&session.console, &one.shown(), &prompt).await
+    question::confirm(&session.console, &one.review_text(), &prompt).await
 }
 
-fn tell(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
+fn report_decision(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: bool) -> Result<(), Failure> {
     if session.console.manner.json {
         return Ok(());
     }
     let name = &one.server.name;
-    if agreed || question::is_somebody_there() && !is_by_digest {
-        session.console.say(told(name, if agreed { ConsentAnswer::Given } else { ConsentAnswer::Refused }));
+    if agreed || question::has_terminal() && !is_by_digest {
+        session.console.say(decision_line(name, if agreed { ConsentAnswer::Given } else { ConsentAnswer::Refused }));
     } else {
-        let shown = wrap_gutter(&one.shown(), session.console.talk_width());
+        let shown = wrap_gutter(&one.review_text(), session.console.stderr_width());
         session.console.print(format_args!("{shown}\n"))?;
         let digest = one.what.digest().to_string();
         let why = if is_by_digest { "the digest does not match" } else { "no terminal to prompt on" };
@@ -197,7 +201,7 @@ fn tell(session: &CommandSession, one: &Waiting, agreed: bool, is_by_digest: boo
     Ok(())
 }
 
-fn item(one: &Waiting, approved: bool) -> PendingApprovalDocument<'_> {
+fn document(one: &Waiting, approved: bool) -> PendingApprovalDocument<'_> {
     PendingApprovalDocument {
         id: one.server.name.as_str(),
         file: one.server.place.file.display().to_string(),

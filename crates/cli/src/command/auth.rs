@@ -11,17 +11,17 @@ use wharf_auth::{LoginError, StoredLogin};
 use wharf_client::ClientServices;
 use wharf_spec::{HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
-use wharf_terminal::accounts::{LoginPageMode, has_own, visitor};
+use wharf_terminal::accounts::{LoginPageMode, has_own_credentials, login_visitor};
 use wharf_terminal::age::ExpiryText;
 use wharf_terminal::clock::{timestamp, unix_time};
-use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, login_words};
-use wharf_terminal::login_errors::explained;
-use wharf_terminal::servers::{ServerArg, connect_one, shown_word};
+use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, login_arguments};
+use wharf_terminal::login_errors::login_failure;
+use wharf_terminal::servers::{ServerArg, connect_one, printable_word};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 
 pub use login_lookup::LoginSelection;
-pub use status::named;
+pub use status::account_label;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -76,7 +76,7 @@ impl AuthArgs {
         }
     }
 
-    fn showing(&self) -> LoginPageMode {
+    fn login_method(&self) -> LoginPageMode {
         match self {
             Self { no_browser: true, .. } => LoginPageMode::Address,
             Self { device: true, .. } => LoginPageMode::Code,
@@ -91,22 +91,22 @@ pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
         return status::run(status, session).await;
     }
     let entry = args.server.resolve(session, args.word.as_deref()).await?;
-    let spec = dialled(&entry)?.clone();
-    let nowhere = || Failure::usage("no directory to store logins in").hint("set HOME or XDG_CONFIG_HOME");
-    let account = session.accounts.of(entry.name.as_str(), &spec).ok_or_else(nowhere)?;
-    let failed = |error: LoginError| explained(&error).about(entry.name.as_str());
+    let spec = http_spec(&entry)?.clone();
+    let nowhere = || Failure::usage("no directory to store logins in").with_hint("set HOME or XDG_CONFIG_HOME");
+    let account = session.accounts.for_server(entry.name.as_str(), &spec).ok_or_else(nowhere)?;
+    let failed = |error: LoginError| login_failure(&error).about_server(entry.name.as_str());
     // Check that the login can be stored before the user goes through the login page.
-    account.can_keep().await.map_err(failed)?;
-    let visitor = visitor(session, &spec.login, args.showing());
+    account.check_storage().await.map_err(failed)?;
+    let visitor = login_visitor(session, &spec.login, args.login_method());
     let login = match &args.scope {
         Some(more) => account.log_in_for(more, visitor).await,
         None => account.log_in(visitor).await,
     };
     let login = login.map_err(failed)?;
-    session.console.clear();
-    let place = account.standing().await.map(|standing| standing.place).unwrap_or_default();
-    let tools = tools(session, &entry).await;
-    told(
+    session.console.clear_status();
+    let place = account.status().await.map(|standing| standing.place).unwrap_or_default();
+    let tools = count_tools(session, &entry).await;
+    report_login(
         session,
         &LoginReport { entry: &entry, spec: &spec, kept: &login.kept, place: &place, tools: tools.as_ref() },
     )?;
@@ -114,29 +114,29 @@ pub async fn run(args: &AuthArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Returns the HTTP settings of a server that supports login.
-fn dialled(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
+fn http_spec(entry: &ServerEntry) -> Result<&HttpSpec, Failure> {
     let name = entry.name.to_string();
     let ServerSpec::Http(spec) = &entry.spec else {
-        let failure =
-            Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only").about(&name);
-        return Err(failure.hint("pass credentials in its `env`; `wharf get` shows its entry"));
+        let failure = Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only")
+            .about_server(&name);
+        return Err(failure.with_hint("pass credentials in its `env`; `wharf get` shows its entry"));
     };
-    if has_own(spec) {
+    if has_own_credentials(spec) {
         let failure =
             Failure::usage("its entry already has credentials: an `Authorization` header, or a user in the URL");
-        return Err(failure.about(&name).hint("remove them to log in"));
+        return Err(failure.about_server(&name).with_hint("remove them to log in"));
     }
     Ok(spec)
 }
 
 /// Connects with the new login and returns the number of tools.
-async fn tools(session: &CommandSession, entry: &ServerEntry) -> Result<usize, Failure> {
+async fn count_tools(session: &CommandSession, entry: &ServerEntry) -> Result<usize, Failure> {
     let connection = connect_one(session, entry, &ClientServices::default()).await?;
     if !connection.facts().capabilities.tools {
         return Ok(0);
     }
     let listed = connection.list_tools().await;
-    listed.map(|listing| listing.items.len()).map_err(|error| Failure::calling(&connection, error))
+    listed.map(|listing| listing.items.len()).map_err(|error| Failure::from_call_error(&connection, error))
 }
 
 /// Result of a login, to report to the user.
@@ -148,7 +148,7 @@ struct LoginReport<'a> {
     tools: Result<&'a usize, &'a Failure>,
 }
 
-fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure> {
+fn report_login(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure> {
     let key = session.accounts.key(done.entry.name.as_str(), done.spec);
     let tokens = done.kept.tokens.as_ref();
     let (expires, scope) =
@@ -158,18 +158,18 @@ fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure>
     if session.console.manner.json {
         // A failure after the login is written as a document of its own.
         let Ok(tools) = done.tools else { return Ok(()) };
-        return session.console.document(&json!({
-            "schema": 1, "success": true, "server": shown_word(&key.server), "account": key.account,
+        return session.console.print_json(&json!({
+            "schema": 1, "success": true, "server": printable_word(&key.server), "account": key.account,
             "issuer": done.kept.issuer, "scope": scope, "expires_at": expires.map(|at| timestamp(unix_time(at))),
             "renewable": renewable, "place": done.place, "tools": tools,
         }));
     }
     let say = |label: &str, text: &str| session.console.say(format_args!("  {} {text}", paint(QUIET, label)));
     let issuer = UntrustedText::new(done.kept.issuer.as_str());
-    let at = if done.kept.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.shortened(200)) };
-    session.console.say(format_args!("{} {}{at}", paint(GOOD, "Logged in:"), paint(NAME, named(&key))));
+    let at = if done.kept.issuer.is_empty() { String::new() } else { format!(" at {}", issuer.truncate(200)) };
+    session.console.say(format_args!("{} {}{at}", paint(GOOD, "Logged in:"), paint(NAME, account_label(&key))));
     if let Some(scope) = scope {
-        say("for:", &UntrustedText::new(scope).shortened(400).to_string());
+        say("for:", &UntrustedText::new(scope).truncate(400).to_string());
     }
     let ends = expires.map(|at| format!("ends {}", ExpiryText(unix_time(at))));
     let renewed = if renewable { "renewed automatically" } else { "not renewable" };
@@ -179,7 +179,7 @@ fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure>
         let noun = if *tools == 1 { "tool" } else { "tools" };
         say(
             "there:",
-            &format!("{tools} {noun}; wharf tools {} lists them", login_words(done.entry.name.as_str(), done.spec)),
+            &format!("{tools} {noun}; wharf tools {} lists them", login_arguments(done.entry.name.as_str(), done.spec)),
         );
     }
     Ok(())
@@ -190,7 +190,7 @@ fn told(session: &CommandSession, done: &LoginReport<'_>) -> Result<(), Failure>
 /// # Errors
 ///
 /// Fails if the task panics or is cancelled.
-pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Failure::other("internal error: a background task was cancelled"))
@@ -202,6 +202,6 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 ///
 /// Fails if there is no directory to store logins in.
 pub fn vault(session: &CommandSession) -> Result<Arc<wharf_terminal::accounts::LazyVault>, Failure> {
-    let nowhere = || Failure::usage("no directory to store logins in").hint("set HOME or XDG_CONFIG_HOME");
+    let nowhere = || Failure::usage("no directory to store logins in").with_hint("set HOME or XDG_CONFIG_HOME");
     session.accounts.vault().cloned().ok_or_else(nowhere)
 }

@@ -13,11 +13,11 @@ use wharf::tools::ToolCaller;
 use wharf_spec::{ServerEntry, ToolId};
 use wharf_wire::{TaskSupport, ToolDefinition};
 
-use crate::tool_selector::{SelectedTool, select};
+use crate::tool_selector::{SelectedTool, select_tool};
 use wharf_terminal::call_arguments::{InputSchema, ToolHelp, TypedArgument, TypedWords, compose, example, read_object};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
-use wharf_terminal::servers::{ServerArg, names, shown_word};
+use wharf_terminal::servers::{ServerArg, configured_names, printable_word};
 use wharf_terminal::services::{OfferedServices, ServiceArgs, warn_of_logs};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
@@ -26,7 +26,7 @@ use wharf_terminal::table::wrap;
 use follow::{PreparedCall, TaskMode};
 use show::{FinishedCall, show};
 
-pub use argv::sorted;
+pub use argv::separate_options;
 #[cfg(feature = "demo")]
 pub use follow::progress_text;
 
@@ -86,22 +86,22 @@ pub struct CallArgs {
 }
 
 pub async fn run(args: &CallArgs, session: &CommandSession) -> CommandResult {
-    let names = if args.server.is_given() { Vec::new() } else { names(session)? };
-    let selected = select(&args.words, &names, args.server.is_given())?;
+    let names = if args.server.is_given() { Vec::new() } else { configured_names(session)? };
+    let selected = select_tool(&args.words, &names, args.server.is_given())?;
     let wants_help = selected.rest.iter().any(|word| matches!(word.as_str(), "--help" | "-h"));
     if wants_help {
-        return help(args, session, &selected).await;
+        return print_tool_help(args, session, &selected).await;
     }
-    let (object, typed) = read(args, &selected, session).await?;
+    let (object, typed) = read_arguments(args, &selected, session).await?;
     let entry = args.server.resolve(session, selected.server).await?;
-    let offer = args.services.offer(session)?;
+    let offer = args.services.prepare(session)?;
     let hosted =
         OneShotHost::start(session, vec![entry.clone()], offer.services.clone().tasks(), StartMode::AtOnce).await?;
-    CallCommand { args, session, hosted, selected: &selected, entry: &entry }.make(object, typed, offer).await
+    CallCommand { args, session, hosted, selected: &selected, entry: &entry }.execute(object, typed, offer).await
 }
 
 /// Reads all arguments, from the command line and stdin, before any server starts.
-async fn read(
+async fn read_arguments(
     args: &CallArgs,
     selected: &SelectedTool<'_>,
     session: &CommandSession,
@@ -135,7 +135,7 @@ struct CallCommand<'a> {
 }
 
 impl CallCommand<'_> {
-    async fn make(
+    async fn execute(
         &self,
         mut given: Vec<TypedArgument>,
         typed: TypedWords,
@@ -145,10 +145,10 @@ impl CallCommand<'_> {
         let server = entry.name.as_str();
         let connection = hosted.ready(&entry.name).await?;
         warn_of_logs(session, &offer.services, &connection);
-        let tool = find::find(hosted, &entry.name, &connection, self.selected.tool).await?;
+        let tool = find::find_tool(hosted, &entry.name, &connection, self.selected.tool).await?;
         let definition = &tool.definition;
-        let schema = definition.input_schema.as_ref().map(InputSchema::read);
-        given.extend(typed.settle(schema.as_ref(), &session.surroundings.cwd)?);
+        let schema = definition.input_schema.as_ref().map(InputSchema::decode);
+        given.extend(typed.resolve(schema.as_ref(), &session.surroundings.cwd)?);
         let composed = compose(given, &definition.name, schema.as_ref());
         let composed = composed.map_err(|failure| self.with_example(failure, definition, schema.as_ref()))?;
         composed.warnings.iter().for_each(|warning| session.console.warn(format_args!("{server}: {warning}")));
@@ -159,19 +159,19 @@ impl CallCommand<'_> {
         let permit = permit.map_err(|error| hosted.failure(&entry.name, error))?;
         let began = Instant::now();
         let (connection, timeout) = (permit.connection(), permit.timeout());
-        let as_task = as_task(args, definition);
+        let as_task = task_mode(args, definition);
         let calling = PreparedCall { session, connection, tool: &definition.name, arguments, as_task, timeout };
-        let answer = offer.during(async { Ok(calling.settle().await) }).await?;
+        let answer = offer.run_until_misfit(async { Ok(calling.run().await) }).await?;
         let took = began.elapsed();
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
-                let failure = Failure::calling(connection, error.clone());
-                permit.ended(Err(&error));
+                let failure = Failure::from_call_error(connection, error.clone());
+                permit.finish(Err(&error));
                 return Err(failure);
             }
         };
-        permit.ended(Ok(&answer));
+        permit.finish(Ok(&answer));
         show(
             session,
             &FinishedCall { server, tool: &definition.name, answer: &answer, took, save: args.save.as_deref() },
@@ -180,15 +180,16 @@ impl CallCommand<'_> {
 
     /// Adds an example call to a failure.
     fn with_example(&self, failure: Failure, tool: &ToolDefinition, schema: Option<&InputSchema>) -> Failure {
-        let failure = failure.about(self.entry.name.as_str());
+        let failure = failure.about_server(self.entry.name.as_str());
         match schema {
-            Some(schema) => failure.hint(format_args!("for example: {}", example(&line(self.selected, tool), schema))),
+            Some(schema) => failure
+                .with_hint(format_args!("for example: {}", example(&command_prefix(self.selected, tool), schema))),
             None => failure,
         }
     }
 }
 
-fn as_task(args: &CallArgs, tool: &ToolDefinition) -> TaskMode {
+fn task_mode(args: &CallArgs, tool: &ToolDefinition) -> TaskMode {
     match (args.task, tool.task_support == TaskSupport::Required) {
         (true, _) => TaskMode::Wished,
         (false, true) => TaskMode::Needed,
@@ -197,27 +198,27 @@ fn as_task(args: &CallArgs, tool: &ToolDefinition) -> TaskMode {
 }
 
 /// Returns the part of the command line that precedes the tool's arguments.
-fn line(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String {
-    let tool = wharf_spec::UntrustedText::new(tool.name.as_str()).shortened(200).to_string();
+fn command_prefix(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String {
+    let tool = wharf_spec::UntrustedText::new(tool.name.as_str()).truncate(200).to_string();
     match selected.server {
-        Some(server) => format!("wharf call {} {tool}", shown_word(server)),
+        Some(server) => format!("wharf call {} {tool}", printable_word(server)),
         None => format!("wharf call {tool}"),
     }
 }
 
 /// Prints the arguments of a tool. Does not start the server if the catalog of its last run has the tool.
-async fn help(args: &CallArgs, session: &CommandSession, selected: &SelectedTool<'_>) -> CommandResult {
+async fn print_tool_help(args: &CallArgs, session: &CommandSession, selected: &SelectedTool<'_>) -> CommandResult {
     let entry = args.server.resolve(session, selected.server).await?;
-    let services = args.services.offer(session)?.services.tasks();
+    let services = args.services.prepare(session)?.services.tasks();
     let hosted = OneShotHost::start(session, vec![entry.clone()], services, StartMode::WhenNeeded).await?;
-    let tool = match find::known(&hosted, &entry.name, selected.tool) {
+    let tool = match find::find_in_catalog(&hosted, &entry.name, selected.tool) {
         Some(tool) => tool,
         None => {
             let connection = hosted.ready(&entry.name).await?;
-            find::find(&hosted, &entry.name, &connection, selected.tool).await?
+            find::find_tool(&hosted, &entry.name, &connection, selected.tool).await?
         }
     };
-    let text = ToolHelp { line: &line(selected, &tool.definition), tool: &tool.definition }.text();
-    session.console.print(format_args!("{}\n", wrap(&text, session.console.width()).trim_end()))?;
+    let text = ToolHelp { line: &command_prefix(selected, &tool.definition), tool: &tool.definition }.text();
+    session.console.print(format_args!("{}\n", wrap(&text, session.console.stdout_width()).trim_end()))?;
     Ok(CommandEnding::Fine)
 }

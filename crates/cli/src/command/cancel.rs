@@ -32,7 +32,7 @@ struct CancelResult {
 }
 
 pub async fn run(session: &CommandSession) -> CommandResult {
-    let answered = ControlResponse::<CancelResult>::by(session, "run.cancel").await?;
+    let answered = ControlResponse::<CancelResult>::request(session, "run.cancel").await?;
     answered.show(session, |ControlResponse { process, said, .. }| match said.cancelled {
         true => format!("cancelled the run of process {process}"),
         false => format!("process {process} is not running anything"),

@@ -6,10 +6,12 @@ use wharf_terminal::failure::Failure;
 use wharf_terminal::suggestions::suggestion;
 
 /// Returns the failure for an unknown program name.
-pub fn known_clients(name: &str) -> Failure {
+pub fn unknown_client(name: &str) -> Failure {
     let names: Vec<&str> = ExternalClient::ALL.map(ExternalClient::name).to_vec();
     let failure = Failure::usage(format_args!("unknown program `{name}`"));
-    failure.hint(suggestion(name, names.iter().copied())).hint(format_args!("known programs: {}", names.join(", ")))
+    failure
+        .with_hint(suggestion(name, names.iter().copied()))
+        .with_hint(format_args!("known programs: {}", names.join(", ")))
 }
 
 /// Formats a conversion note as one line: severity, text and fix.

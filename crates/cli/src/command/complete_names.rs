@@ -16,7 +16,7 @@ use wharf_config::{Config, load};
 
 use super::Cli;
 use wharf_terminal::command_words::{option, positional};
-use wharf_terminal::config_context::whereabouts;
+use wharf_terminal::config_context::config_paths;
 use wharf_terminal::session::CliContext;
 
 #[derive(Debug, clap::Args)]
@@ -34,11 +34,11 @@ const MAX_NAME_LEN: usize = 128;
 const MAX_CATALOG_BYTES: u64 = 8 << 20;
 
 pub fn run(args: &CompleteNamesArgs, edge: CliContext) -> ExitCode {
-    let Some(wanted) = wanted(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
-    let (places, state) = whereabouts(&edge.config, &edge.surroundings);
+    let Some(wanted) = completion_target(&Cli::command(), &args.words) else { return ExitCode::SUCCESS };
+    let (places, state) = config_paths(&edge.config, &edge.surroundings);
     let names = wanted.names(&load(&places, &edge.surroundings), state.as_deref());
     let lines: String =
-        names.iter().filter(|name| is_plain(name)).take(MAX_NAMES).map(|name| format!("{name}\n")).collect();
+        names.iter().filter(|name| is_shell_safe(name)).take(MAX_NAMES).map(|name| format!("{name}\n")).collect();
     // Ignore a shell that has closed the pipe.
     let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     ExitCode::SUCCESS
@@ -53,39 +53,39 @@ enum CompletionTarget {
 }
 
 /// Determines the kind of name at the cursor. `None` if no name is expected.
-fn wanted(root: &Command, words: &[String]) -> Option<CompletionTarget> {
+fn completion_target(root: &Command, words: &[String]) -> Option<CompletionTarget> {
     let mut command = root;
     let mut server = None;
     let mut position = 0;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if let Some(option) = word.strip_prefix('-').and_then(|_| option(root, command, word)) {
-            let Some(_value) = words.next() else { return slot(option, &server) };
+            let Some(_value) = words.next() else { return target_of_argument(option, &server) };
         } else if word.starts_with('-') {
             // A switch, an option with its value, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(word) {
             (command, position) = (inner, 0);
         } else {
-            server = (expected(command, position, &None) == Some(CompletionTarget::Servers))
+            server = (target_at_position(command, position, &None) == Some(CompletionTarget::Servers))
                 .then(|| word.clone())
                 .or(server);
             position += 1;
         }
     }
-    expected(command, position, &server)
+    target_at_position(command, position, &server)
 }
 
 /// Returns the kind of name at a position. `call`, `read` and `prompt` parse their words themselves, so their arguments
 /// have no telling names.
-fn expected(command: &Command, position: usize, server: &Option<String>) -> Option<CompletionTarget> {
+fn target_at_position(command: &Command, position: usize, server: &Option<String>) -> Option<CompletionTarget> {
     match (command.get_name(), position) {
         ("call" | "read" | "prompt", 0) => Some(CompletionTarget::Servers),
         ("call", 1) => Some(CompletionTarget::Tools(server.clone())),
-        _ => slot(positional(command, position)?, server),
+        _ => target_of_argument(positional(command, position)?, server),
     }
 }
 
-fn slot(argument: &Arg, server: &Option<String>) -> Option<CompletionTarget> {
+fn target_of_argument(argument: &Arg, server: &Option<String>) -> Option<CompletionTarget> {
     let given = argument.get_value_names().and_then(|names| names.first()).map(|name| name.to_string());
     match given.unwrap_or_else(|| argument.get_id().as_str().to_uppercase()).as_str() {
         "SERVER" | "SERVERS" | "ID" => Some(CompletionTarget::Servers),
@@ -97,7 +97,7 @@ fn slot(argument: &Arg, server: &Option<String>) -> Option<CompletionTarget> {
 impl CompletionTarget {
     fn names(&self, config: &Config, state: Option<&Path>) -> Vec<String> {
         let servers = || config.servers.iter().map(|server| server.name.as_str());
-        let tools = |server: &str| state.map(|state| kept_tools(state, server));
+        let tools = |server: &str| state.map(|state| cached_tools(state, server));
         match self {
             Self::Servers => servers().map(str::to_owned).collect(),
             Self::Tools(Some(server)) => tools(server).unwrap_or_default(),
@@ -109,7 +109,7 @@ impl CompletionTarget {
 }
 
 /// Returns a server's tools from the newest cached catalog.
-fn kept_tools(state: &Path, server: &str) -> Vec<String> {
+fn cached_tools(state: &Path, server: &str) -> Vec<String> {
     #[derive(Deserialize)]
     struct CachedCatalog {
         tools: Vec<CachedTool>,
@@ -132,7 +132,7 @@ fn kept_tools(state: &Path, server: &str) -> Vec<String> {
 }
 
 /// Reports whether a name is safe in a shell line: tool names are untrusted and must not become commands.
-fn is_plain(name: &str) -> bool {
+fn is_shell_safe(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-/".contains(letter);
     name.len() <= MAX_NAME_LEN
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -174,7 +174,7 @@ mod tests {
             ("unknown", None),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(wanted(&root, &words), expected, "{typed}");
+            assert_eq!(completion_target(&root, &words), expected, "{typed}");
         }
     }
 
@@ -193,17 +193,17 @@ mod tests {
             ("status north", Some(CompletionTarget::Servers)),
         ] {
             let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(wanted(&Cli::command(), &words), expected, "{typed}");
+            assert_eq!(completion_target(&Cli::command(), &words), expected, "{typed}");
         }
     }
 
     #[test]
     fn a_name_that_a_shell_would_read_otherwise_is_kept_back() {
         for name in ["echo", "north.echo", "a_b-c/2"] {
-            assert!(is_plain(name), "{name}");
+            assert!(is_shell_safe(name), "{name}");
         }
         for name in ["", "-rf", "$(reboot)", "a b", "a;b", "é", "a\nb", &"x".repeat(MAX_NAME_LEN + 1)] {
-            assert!(!is_plain(name), "{name:?}");
+            assert!(!is_shell_safe(name), "{name:?}");
         }
     }
 
@@ -216,8 +216,8 @@ mod tests {
             fs::write(catalogs.join(file), format!(r#"{{"schema":1,"tools":[{{"name":"{tool}","x":1}}]}}"#)).unwrap();
         }
         for (server, expected) in [("north", &["echo"][..]), ("north-pole", &["drill"]), ("south", &[])] {
-            assert_eq!(kept_tools(folder.path(), server), expected, "{server}");
+            assert_eq!(cached_tools(folder.path(), server), expected, "{server}");
         }
-        assert!(kept_tools(Path::new("/nonexistent"), "north").is_empty());
+        assert!(cached_tools(Path::new("/nonexistent"), "north").is_empty());
     }
 }

@@ -28,23 +28,23 @@ pub struct CompletionsArgs {
 pub fn run(args: &CompletionsArgs) -> ExitCode {
     let script = script(args.shell);
     let written = std::io::stdout().lock().write_all(script.as_bytes());
-    written.map_or_else(|error| Failure::stdout(error).kind.code().into(), |()| ExitCode::SUCCESS)
+    written.map_or_else(|error| Failure::from_stdout_error(error).kind.code().into(), |()| ExitCode::SUCCESS)
 }
 
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut visible(), "wharf", &mut script);
+    clap_complete::generate(shell, &mut visible_commands(), "wharf", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     match shell {
         Shell::Bash => script + BASH,
         Shell::Fish => script + FISH,
-        Shell::Zsh => with_names_in_zsh(&script),
+        Shell::Zsh => insert_zsh_names(&script),
         _ => script,
     }
 }
 
 /// Returns the command definition without hidden commands, which clap would complete as well.
-fn visible() -> Command {
+fn visible_commands() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let bare = Command::new("wharf").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
@@ -90,7 +90,7 @@ _wharf() {
 
 /// Inserts the name lookup before the last lines of clap's script, which must stay last: they start or register
 /// completion.
-fn with_names_in_zsh(script: &str) -> String {
+fn insert_zsh_names(script: &str) -> String {
     let end = script.rfind("\nif [ \"$funcstack[1]\"").unwrap_or(script.len());
     let (functions, end) = script.split_at(end);
     format!("{functions}{ZSH}{end}")

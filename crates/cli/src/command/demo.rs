@@ -12,7 +12,7 @@ mod scenes;
 mod tour;
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
-use wharf_terminal::question::is_somebody_there;
+use wharf_terminal::question::has_terminal;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 use demo_servers::{AnswerSource, DemoServers};
@@ -40,8 +40,8 @@ impl DemoArgs {
 }
 
 pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
-    if args.ask && !is_somebody_there() {
-        return Err(Failure::usage("--ask needs a terminal").hint("without --ask, the tour answers automatically"));
+    if args.ask && !has_terminal() {
+        return Err(Failure::usage("--ask needs a terminal").with_hint("without --ask, the tour answers automatically"));
     }
     let mut tour = DemoTour::new(session);
     let mut cast = DemoServers::new(session, if args.ask { AnswerSource::Person } else { AnswerSource::Tour })?;
@@ -49,7 +49,7 @@ pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
         .step("connect", "Three servers at once, each with another protocol revision", scenes::connect(&mut cast))
         .await?;
     if connected {
-        perform(&mut tour, &cast).await?;
+        run_scenes(&mut tour, &cast).await?;
     }
     let ok = tour.finish()?;
     if ok {
@@ -57,11 +57,11 @@ pub async fn run(args: &DemoArgs, session: &CommandSession) -> CommandResult {
     } else if session.console.manner.json {
         Ok(CommandEnding::Told(FailureKind::Other))
     } else {
-        Err(spoilt())
+        Err(tour_failure())
     }
 }
 
-async fn perform(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
+async fn run_scenes(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), Failure> {
     tour.step("tools", "Their tools", scenes::tools(cast)).await?;
     tour.step("call", "A call and its result", scenes::call(cast)).await?;
     tour.step("progress", "A slow call reports progress", scenes::progress(cast)).await?;
@@ -81,6 +81,6 @@ async fn perform(tour: &mut DemoTour<'_>, cast: &DemoServers<'_>) -> Result<(), 
     Ok(())
 }
 
-fn spoilt() -> Failure {
-    Failure::other("some steps failed").hint("they are marked ✗ above; please report them")
+fn tour_failure() -> Failure {
+    Failure::other("some steps failed").with_hint("they are marked ✗ above; please report them")
 }

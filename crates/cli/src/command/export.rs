@@ -6,8 +6,8 @@ use wharf_config::ConfiguredServer;
 use wharf_config::clients::{ExternalClient, export};
 use wharf_spec::ActivationState;
 
-use crate::command::clients::{known_clients, note_line};
-use wharf_terminal::config_context::refusal;
+use crate::command::clients::{note_line, unknown_client};
+use wharf_terminal::config_context::usage_refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
@@ -38,28 +38,28 @@ struct ExportDocument<'a> {
 }
 
 pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
-    let client = ExternalClient::from_name(&args.client).ok_or_else(|| known_clients(&args.client))?;
+    let client = ExternalClient::from_name(&args.client).ok_or_else(|| unknown_client(&args.client))?;
     let config = session.configuration.config()?;
     let mut wanted = Vec::new();
     for server in config.servers.iter().filter(|_| args.servers.is_empty()) {
-        match unfit(server) {
+        match export_refusal(server) {
             None => wanted.push(server),
             Some(failure) => session.console.warn(format_args!("skipping {}: {}", server.name, failure.error.message)),
         }
     }
     for name in &args.servers {
         let server = session.configuration.find(name)?;
-        match unfit(server) {
+        match export_refusal(server) {
             None => wanted.push(server),
             Some(failure) => return Err(failure),
         }
     }
-    let servers: Vec<_> = wanted.iter().map(|server| (server.name.to_string(), written(server))).collect();
+    let servers: Vec<_> = wanted.iter().map(|server| (server.name.to_string(), entry_for_export(server))).collect();
     let exported = export(client, &servers);
     let notes: Vec<String> = exported.notes.iter().map(note_line).collect();
     if session.console.manner.json {
         let document = ExportDocument { schema: 1, client: client.name(), text: &exported.text, notes };
-        session.console.document(&document)?;
+        session.console.print_json(&document)?;
         return Ok(CommandEnding::Fine);
     }
     session.console.print(&exported.text)?;
@@ -70,14 +70,15 @@ pub async fn run(args: &ExportArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Returns the reason not to export a server: the other program would run it without approval.
-fn unfit(server: &ConfiguredServer) -> Option<Failure> {
-    refusal(server).filter(|_| server.described.is_err() || server.admission() == ActivationState::Unapproved)
+fn export_refusal(server: &ConfiguredServer) -> Option<Failure> {
+    usage_refusal(server).filter(|_| server.described.is_err() || server.activation() == ActivationState::Unapproved)
 }
 
 /// Returns the entry with its texts escaped if the source file does not expand references.
-fn written(server: &ConfiguredServer) -> Map<String, Value> {
+fn entry_for_export(server: &ConfiguredServer) -> Map<String, Value> {
     let expands = server.described.as_ref().is_ok_and(|described| described.expands);
-    let Value::Object(entry) = (if expands { Value::Object(server.written.clone()) } else { literal(&server.written) })
+    let Value::Object(entry) =
+        (if expands { Value::Object(server.written.clone()) } else { escape_references(&server.written) })
     else {
         return Map::new();
     };
@@ -85,14 +86,14 @@ fn written(server: &ConfiguredServer) -> Map<String, Value> {
 }
 
 /// Escapes references in all texts of an entry.
-fn literal(entry: &Map<String, Value>) -> Value {
-    fn escaped(value: &Value) -> Value {
+fn escape_references(entry: &Map<String, Value>) -> Value {
+    fn escape_value(value: &Value) -> Value {
         match value {
             Value::String(text) => text.replace("${", "$${").into(),
-            Value::Array(items) => items.iter().map(escaped).collect(),
-            Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), escaped(value))).collect(),
+            Value::Array(items) => items.iter().map(escape_value).collect(),
+            Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), escape_value(value))).collect(),
             other => other.clone(),
         }
     }
-    escaped(&Value::Object(entry.clone()))
+    escape_value(&Value::Object(entry.clone()))
 }

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use wharf_client::Connection;
 
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::servers::{ServerArgs, each};
+use wharf_terminal::servers::{ServerArgs, connect_each};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
 
@@ -33,12 +33,12 @@ pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
     if let Some(failure) = failures.into_iter().next() {
         return Err(failure);
     }
-    let held = each(session, &servers, |connection| async { Ok(connection) }).await;
+    let held = connect_each(session, &servers, |connection| async { Ok(connection) }).await;
     let held = held.into_iter().collect::<Result<Vec<Connection>, Failure>>()?;
     session.console.print(format_args!("ready {}\n", held.len()))?;
     let then = match args.then {
         Some(then) => then,
-        None => ordered().await,
+        None => read_action().await,
     };
     match then {
         HoldAction::Close => Ok(CommandEnding::Fine),
@@ -47,7 +47,7 @@ pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Waits for a line that names an action. Ignores other lines and the end of input.
-async fn ordered() -> HoldAction {
+async fn read_action() -> HoldAction {
     let mut lines = stdin::lines();
     while let Some(line) = lines.recv().await {
         if let Ok(then) = HoldAction::from_str(line.trim(), true) {

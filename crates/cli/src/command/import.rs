@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wharf_config::clients::{ExternalClient, ImportedServer, import};
-use wharf_config::{ApprovalSubject, EntrySite, describe};
+use wharf_config::{ApprovalSubject, EntrySite, validate_entry};
 use wharf_spec::{ServerName, UntrustedText};
 
-use crate::command::clients::{known_clients, note_line};
+use crate::command::clients::{note_line, unknown_client};
 use crate::command::configuration::relative_paths;
 use crate::masking::{self, SecretDisplay};
-use wharf_terminal::config_context::{home, problems_of};
+use wharf_terminal::config_context::{home_directory, server_problems_failure};
 use wharf_terminal::config_scope::{ConfigScope, write_server};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind, gutter};
 use wharf_terminal::question;
@@ -91,11 +91,11 @@ struct ImportItem<'a> {
 }
 
 pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
-    let found = find(args, session)?;
+    let found = find_servers(args, session)?;
     let mut fates = Vec::new();
     let mut stored = HashSet::new();
     for one in &found {
-        let fate = settle(args, session, one, &stored).await?;
+        let fate = import_one(args, session, one, &stored).await?;
         if matches!(fate, ImportOutcome::Stored | ImportOutcome::StoredDisabled) {
             stored.insert(one.server.id.clone());
         }
@@ -103,12 +103,12 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
     }
     if session.console.manner.json {
         let items = found.iter().zip(&fates).map(|(one, fate)| one.item(*fate)).collect();
-        session.console.document(&ImportDocument { schema: 1, items })?;
+        session.console.print_json(&ImportDocument { schema: 1, items })?;
     } else if found.is_empty() {
         session.console.say("No servers of other programs found.");
     }
     let undecided = |fate: &ImportOutcome| *fate == ImportOutcome::Declined;
-    let nobody = !question::is_somebody_there() || session.console.manner.json;
+    let nobody = !question::has_terminal() || session.console.manner.json;
     Ok(if nobody && fates.iter().any(undecided) {
         CommandEnding::Told(FailureKind::Denied)
     } else {
@@ -117,10 +117,10 @@ pub async fn run(args: &ImportArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Returns the servers to import, restricted to the named ones if any are named.
-fn find(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>, Failure> {
+fn find_servers(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>, Failure> {
     let clients = match &args.client {
         None => ExternalClient::ALL.to_vec(),
-        Some(name) => vec![ExternalClient::from_name(name).ok_or_else(|| known_clients(name))?],
+        Some(name) => vec![ExternalClient::from_name(name).ok_or_else(|| unknown_client(name))?],
     };
     let mut found = Vec::new();
     for client in clients {
@@ -137,7 +137,7 @@ fn find(args: &ImportArgs, session: &CommandSession) -> Result<Vec<FoundServer>,
         if !found.iter().any(|one| one.server.id == *name) {
             let names = found.iter().map(|one| one.server.id.as_str());
             let hint = wharf_terminal::suggestions::suggestion(name, names);
-            return Err(Failure::usage(format_args!("no server `{name}` to import")).hint(hint));
+            return Err(Failure::usage(format_args!("no server `{name}` to import")).with_hint(hint));
         }
     }
     found.retain(|one| args.servers.is_empty() || args.servers.contains(&one.server.id));
@@ -151,12 +151,12 @@ fn read(
     client: ExternalClient,
     file: &Path,
 ) -> Result<Vec<FoundServer>, Failure> {
-    let Some(text) = text(file, args.file.is_some())? else { return Ok(Vec::new()) };
+    let Some(text) = read_text(file, args.file.is_some())? else { return Ok(Vec::new()) };
     let servers = import(client, &text, file, &session.surroundings.cwd)
         .map_err(|error| Failure::usage(format_args!("{}:{}: {}", file.display(), error.at, error.text)))?;
     let found = |mut server: ImportedServer| {
         if args.scope == ConfigScope::Global && file.starts_with(&session.surroundings.cwd) {
-            settle_down(&mut server, &session.surroundings.cwd);
+            make_paths_absolute(&mut server, &session.surroundings.cwd);
         }
         FoundServer { client, file: file.to_owned(), server }
     };
@@ -164,7 +164,7 @@ fn read(
 }
 
 /// Makes relative paths of a project's server absolute, so that it works from any directory.
-fn settle_down(server: &mut ImportedServer, project: &Path) {
+fn make_paths_absolute(server: &mut ImportedServer, project: &Path) {
     let absolute = |text: &str| project.join(text).display().to_string();
     for key in ["command", "envFile"] {
         let Some(Value::String(text)) = server.entry.get_mut(key) else { continue };
@@ -185,7 +185,7 @@ fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) ->
     if let Some(file) = &args.file {
         return vec![session.surroundings.cwd.join(file)];
     }
-    let home = home(&session.surroundings).unwrap_or_default();
+    let home = home_directory(&session.surroundings).unwrap_or_default();
     let places = &session.configuration.places;
     let own = [places.home.clone(), Some(places.shared_file())];
     let mut files = client.files(&home, &session.surroundings.cwd, std::env::consts::OS);
@@ -194,7 +194,7 @@ fn files(args: &ImportArgs, session: &CommandSession, client: ExternalClient) ->
     files
 }
 
-fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
+fn read_text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
     let failed = |what: String| Failure::usage(format_args!("{}: {what}", file.display()));
     match wharf_config::read_file(file) {
         Ok(None) if is_named => Err(failed("file not found".to_owned())),
@@ -204,7 +204,7 @@ fn text(file: &Path, is_named: bool) -> Result<Option<String>, Failure> {
 }
 
 /// Shows one server, asks about it, and stores it.
-async fn settle(
+async fn import_one(
     args: &ImportArgs,
     session: &CommandSession,
     one: &FoundServer,
@@ -212,53 +212,54 @@ async fn settle(
 ) -> Result<ImportOutcome, Failure> {
     let FoundServer { server, .. } = one;
     let (Ok(name), false) = (ServerName::new(&server.id), server.entry.is_empty()) else {
-        say(session, &one.shown(&["cannot be converted".to_owned()]));
+        say(session, &one.review_text(&["cannot be converted".to_owned()]));
         return Ok(ImportOutcome::Unusable);
     };
-    let described = match describe(&name, &server.entry).described {
+    let described = match validate_entry(&name, &server.entry).described {
         Ok(described) => described,
         Err(problems) => {
-            say(session, &one.shown(&[problems_of(name.as_str(), &problems).error.message]));
+            say(session, &one.review_text(&[server_problems_failure(name.as_str(), &problems).error.message]));
             return Ok(ImportOutcome::Unusable);
         }
     };
-    let mut shown =
-        describe(&name, &masking::entry(&server.entry, SecretDisplay::Masked)).described.unwrap_or(described);
+    let mut shown = validate_entry(&name, &masking::mask_entry(&server.entry, SecretDisplay::Masked))
+        .described
+        .unwrap_or(described);
     let places = &session.configuration.places;
-    let file = places.file_of(args.scope.layer()).unwrap_or_default();
+    let file = places.layer_file(args.scope.layer()).unwrap_or_default();
     shown.site = EntrySite::new(places, args.scope.layer(), &file, &name);
-    let lines = ApprovalSubject::of(&shown, &session.surroundings).lines();
+    let lines = ApprovalSubject::inspect(&shown, &session.surroundings).lines();
     if stored.contains(&server.id) {
-        say(session, &one.shown(&[format!("skipped: `{name}` of another program was just stored")]));
+        say(session, &one.review_text(&[format!("skipped: `{name}` of another program was just stored")]));
         return Ok(ImportOutcome::AlreadyThere);
     }
     if session.configuration.config()?.server(name.as_str()).is_some() && !args.replace {
         let already = format!("`{name}` is already configured; use --replace to replace it");
-        say(session, &one.shown(&[already]));
+        say(session, &one.review_text(&[already]));
         return Ok(ImportOutcome::AlreadyThere);
     }
     let fate = if args.all {
-        say(session, &one.shown(&lines));
+        say(session, &one.review_text(&lines));
         ImportOutcome::StoredDisabled
     } else {
-        agreed(session, one, &lines).await
+        confirm_import(session, one, &lines).await
     };
     if fate != ImportOutcome::Declined {
         let mut entry = server.entry.clone();
-        relative_paths::settle(session, args.scope, name.as_str(), &mut entry).await;
+        relative_paths::adapt_relative_paths(session, args.scope, name.as_str(), &mut entry).await;
         store(args, session, &name, entry, fate)?;
     }
     Ok(fate)
 }
 
-async fn agreed(session: &CommandSession, one: &FoundServer, lines: &[String]) -> ImportOutcome {
-    if session.console.manner.json || !question::is_somebody_there() {
-        say(session, &one.shown(lines));
+async fn confirm_import(session: &CommandSession, one: &FoundServer, lines: &[String]) -> ImportOutcome {
+    if session.console.manner.json || !question::has_terminal() {
+        say(session, &one.review_text(lines));
         say(session, "  Not stored: no terminal to prompt on. --all stores everything, disabled.");
         return ImportOutcome::Declined;
     }
     let prompt = format!("Store {}? [y/N] ", paint(NAME, &one.server.id));
-    match question::confirm(&session.console, &one.shown(lines), &prompt).await {
+    match question::confirm(&session.console, &one.review_text(lines), &prompt).await {
         true => ImportOutcome::Stored,
         false => ImportOutcome::Declined,
     }
@@ -292,7 +293,7 @@ fn say(session: &CommandSession, text: &str) {
 
 impl FoundServer {
     /// Returns the location, the entry and the conversion notes.
-    fn shown(&self, lines: &[String]) -> String {
+    fn review_text(&self, lines: &[String]) -> String {
         let Self { client, file, server } = self;
         let id = UntrustedText::new(server.id.as_str()).to_string();
         let place = format!("{} · {}:{}", client.name(), file.display(), server.place.line);

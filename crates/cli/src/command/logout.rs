@@ -4,10 +4,10 @@ use serde_json::json;
 use wharf_auth::{AccountKey, Vault as _, VaultError};
 use wharf_spec::HttpSpec;
 
-use super::auth::{LoginSelection, apart, named, vault};
+use super::auth::{LoginSelection, account_label, run_blocking, vault};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::login_errors::{explained, kept_badly};
-use wharf_terminal::servers::shown_word;
+use wharf_terminal::login_errors::{login_failure, vault_failure};
+use wharf_terminal::servers::printable_word;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, paint};
 
@@ -31,25 +31,29 @@ pub struct LogoutArgs {
 }
 
 pub async fn run(args: &LogoutArgs, session: &CommandSession) -> CommandResult {
-    let meant = LoginSelection::by(session, &args.word).await;
+    let meant = LoginSelection::resolve(session, &args.word).await;
     let mut left = Vec::new();
-    for key in keys(args, session, &meant).await? {
+    for key in accounts_to_log_out(args, session, &meant).await? {
         if let Some(how) = log_out(session, &key, meant.spec.as_ref()).await? {
             left.push((key, how));
         }
     }
     match meant.missing.filter(|_| left.is_empty()) {
         Some(failure) => Err(failure),
-        None => told(session, &args.word, &left),
+        None => report_logout(session, &args.word, &left),
     }
 }
 
 /// Returns the accounts to log out.
-async fn keys(args: &LogoutArgs, session: &CommandSession, meant: &LoginSelection) -> Result<Vec<AccountKey>, Failure> {
+async fn accounts_to_log_out(
+    args: &LogoutArgs,
+    session: &CommandSession,
+    meant: &LoginSelection,
+) -> Result<Vec<AccountKey>, Failure> {
     let server = meant.server.clone();
     if args.all {
         let vault = vault(session)?;
-        let keys = apart(move || vault.keys()).await?.map_err(|error| kept_badly(&error))?;
+        let keys = run_blocking(move || vault.keys()).await?.map_err(|error| vault_failure(&error))?;
         return Ok(keys.into_iter().filter(|key| key.server == server).collect());
     }
     Ok(vec![AccountKey { server, account: meant.account.clone().unwrap_or_default() }])
@@ -67,7 +71,7 @@ enum LogoutResult {
 }
 
 impl LogoutResult {
-    fn why(&self) -> Option<&str> {
+    fn not_revoked_reason(&self) -> Option<&str> {
         if let Self::Forgotten(why) = self { Some(why) } else { None }
     }
 }
@@ -79,45 +83,46 @@ async fn log_out(
     spec: Option<&HttpSpec>,
 ) -> Result<Option<LogoutResult>, Failure> {
     let (vault, wanted) = (vault(session)?, key.clone());
-    let kept = match apart(move || vault.load(&wanted)).await? {
+    let kept = match run_blocking(move || vault.load(&wanted)).await? {
         // A damaged login is deleted as well.
         Err(VaultError::Damaged { .. }) => {
-            return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
+            return Ok(delete_login(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
         }
         kept => kept.unwrap_or_default(),
     };
     let address = kept.as_ref().and_then(|kept| kept.url.parse().ok());
     let spec = spec.cloned().or_else(|| address.map(HttpSpec::new));
     let Some(account) = spec.and_then(|spec| session.accounts.open(key.clone(), &spec)) else {
-        return Ok(forget(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
+        return Ok(delete_login(session, key).await?.then(|| LogoutResult::Forgotten(UNREADABLE_LOGIN.to_owned())));
     };
-    let logout = account.log_out().await.map_err(|error| explained(&error).about(&shown_word(&key.server)))?;
+    let logout =
+        account.log_out().await.map_err(|error| login_failure(&error).about_server(&printable_word(&key.server)))?;
     Ok(logout.was_kept.then(|| logout.still_good.map_or(LogoutResult::GivenBack, LogoutResult::Forgotten)))
 }
 
-async fn forget(session: &CommandSession, key: &AccountKey) -> Result<bool, Failure> {
+async fn delete_login(session: &CommandSession, key: &AccountKey) -> Result<bool, Failure> {
     let (vault, key) = (vault(session)?, key.clone());
-    apart(move || vault.remove(&key)).await?.map_err(|error| kept_badly(&error))
+    run_blocking(move || vault.remove(&key)).await?.map_err(|error| vault_failure(&error))
 }
 
-fn told(session: &CommandSession, word: &str, left: &[(AccountKey, LogoutResult)]) -> CommandResult {
+fn report_logout(session: &CommandSession, word: &str, left: &[(AccountKey, LogoutResult)]) -> CommandResult {
     if session.console.manner.json {
         let accounts: Vec<&str> = left.iter().map(|(key, _)| key.account.as_str()).collect();
         let revoked = left.iter().all(|(_, how)| *how == LogoutResult::GivenBack);
-        let server = shown_word(word);
+        let server = printable_word(word);
         let document =
             json!({ "schema": 1, "success": true, "server": server, "accounts": accounts, "revoked": revoked });
-        session.console.document(&document)?;
+        session.console.print_json(&document)?;
         return Ok(CommandEnding::Fine);
     }
     for (key, how) in left {
-        session.console.say(format_args!("{} {}", paint(GOOD, "Logged out:"), paint(NAME, named(key))));
-        if let Some(why) = how.why() {
+        session.console.say(format_args!("{} {}", paint(GOOD, "Logged out:"), paint(NAME, account_label(key))));
+        if let Some(why) = how.not_revoked_reason() {
             session.console.warn(format_args!("the tokens were deleted here but not revoked: {why}"));
         }
     }
     if left.is_empty() {
-        session.console.say(format_args!("No login stored for {}.", paint(NAME, shown_word(word))));
+        session.console.say(format_args!("No login stored for {}.", paint(NAME, printable_word(word))));
     }
     Ok(CommandEnding::Fine)
 }

@@ -15,7 +15,7 @@ use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::suggestions::suggestion;
 
-use tail::{LogEntry, LogTails, servers_in};
+use tail::{LogEntry, LogTails, servers_with_logs};
 
 /// Poll interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -76,14 +76,14 @@ struct LogItem<'a> {
 }
 
 pub async fn run(args: &LogsArgs, session: &CommandSession) -> CommandResult {
-    let folder = folder(session)?;
+    let folder = log_directory(session)?;
     if let Some(id) = &args.id {
         check_known(id, &folder, session)?;
     }
     let mut tails = LogTails::new(folder.clone(), args.id.clone());
-    let mut entries = tails.more();
+    let mut entries = tails.read_new();
     if let (true, Some(id)) = (entries.is_empty(), &args.id) {
-        entries = remote_lines::ask(session, id).await;
+        entries = remote_lines::fetch_lines(session, id).await;
     }
     let surplus = entries.len().saturating_sub(args.lines);
     entries.drain(..surplus);
@@ -94,7 +94,7 @@ pub async fn run(args: &LogsArgs, session: &CommandSession) -> CommandResult {
         (true, _) => follow(args, session, entries, tails).await,
         (false, true) => {
             let items = entries.iter().map(item).collect();
-            session.console.document(&LogsDocument { schema: 1, items }).map(|()| CommandEnding::Fine)
+            session.console.print_json(&LogsDocument { schema: 1, items }).map(|()| CommandEnding::Fine)
         }
         (false, false) => show(args, session, &entries).map(|()| CommandEnding::Fine),
     }
@@ -110,21 +110,20 @@ async fn follow(
     loop {
         show(args, session, &entries)?;
         tokio::time::sleep(POLL_INTERVAL).await;
-        entries = tails.more();
+        entries = tails.read_new();
     }
 }
 
-fn folder(session: &CommandSession) -> Result<PathBuf, Failure> {
-    let state =
-        session.configuration.state.as_deref().ok_or_else(|| {
-            Failure::other("no directory for logs").hint("set HOME, or XDG_STATE_HOME to a directory")
-        })?;
+fn log_directory(session: &CommandSession) -> Result<PathBuf, Failure> {
+    let state = session.configuration.state.as_deref().ok_or_else(|| {
+        Failure::other("no directory for logs").with_hint("set HOME, or XDG_STATE_HOME to a directory")
+    })?;
     Ok(state.join("logs"))
 }
 
 /// Fails unless the server has a log or is configured.
 fn check_known(id: &str, folder: &Path, session: &CommandSession) -> Result<(), Failure> {
-    let mut names = servers_in(folder);
+    let mut names = servers_with_logs(folder);
     if names.iter().any(|name| name == id) {
         return Ok(());
     }
@@ -134,15 +133,15 @@ fn check_known(id: &str, folder: &Path, session: &CommandSession) -> Result<(), 
     }
     let unknown = Failure::usage(format_args!("no log of a server `{id}`"));
     let hint = suggestion(id, names.iter().map(String::as_str));
-    Err(unknown.hint(hint).hint(format_args!("logs are in {}", folder.display())))
+    Err(unknown.with_hint(hint).with_hint(format_args!("logs are in {}", folder.display())))
 }
 
 fn show(args: &LogsArgs, session: &CommandSession, entries: &[LogEntry]) -> Result<(), Failure> {
     if args.json {
         let documents = entries.iter().map(|entry| LineDocument { schema: 1, item: item(entry) });
-        return documents.into_iter().try_for_each(|line| session.console.document(&line));
+        return documents.into_iter().try_for_each(|line| session.console.print_json(&line));
     }
-    let lines: String = entries.iter().map(|entry| line(entry, args.id.is_none()) + "\n").collect();
+    let lines: String = entries.iter().map(|entry| format_line(entry, args.id.is_none()) + "\n").collect();
     if lines.is_empty() { Ok(()) } else { session.console.print(lines) }
 }
 
@@ -152,7 +151,7 @@ fn item(entry: &LogEntry) -> LogItem<'_> {
 
 /// Formats a line for the terminal. Escapes again, because the file is untrusted; text that is already escaped does not
 /// change.
-fn line(entry: &LogEntry, with_server: bool) -> String {
+fn format_line(entry: &LogEntry, with_server: bool) -> String {
     let server = with_server.then(|| format!(" {}", paint(NAME, UntrustedText::new(entry.server.as_str()))));
     let mark = match entry.voice {
         LogSource::Server => "|",

@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use clap_mangen::Man;
 
 use super::Cli;
-use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::failure::{Failure, render_failure};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -29,7 +29,7 @@ pub fn run(args: &ManArgs) -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("{}", render(&failure));
+            anstream::eprintln!("{}", render_failure(&failure));
             failure.kind.code().into()
         }
     }
@@ -38,7 +38,7 @@ pub fn run(args: &ManArgs) -> ExitCode {
 fn print() -> Result<(), Failure> {
     let mut page = Vec::new();
     let rendered = Man::new(Cli::command()).render(&mut page);
-    rendered.and_then(|()| io::stdout().lock().write_all(&page)).map_err(Failure::stdout)
+    rendered.and_then(|()| io::stdout().lock().write_all(&page)).map_err(Failure::from_stdout_error)
 }
 
 fn write_all(directory: &Path) -> Result<(), Failure> {
@@ -47,6 +47,6 @@ fn write_all(directory: &Path) -> Result<(), Failure> {
         let shown = directory.display().to_string();
         let shown = wharf_spec::UntrustedText::new(&shown);
         Failure::other(format_args!("cannot write man pages to `{shown}`: {error}"))
-            .hint("use a directory you can write to, such as ~/.local/share/man/man1")
+            .with_hint("use a directory you can write to, such as ~/.local/share/man/man1")
     })
 }

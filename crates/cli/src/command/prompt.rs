@@ -7,10 +7,10 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{PromptResult, RawJson};
 
 use wharf_terminal::call_arguments::read_words;
-use wharf_terminal::content::text_view;
-use wharf_terminal::deny_rules::refuse_denied;
+use wharf_terminal::content::content_text;
+use wharf_terminal::deny_rules::check_not_denied;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::prompt_text::{check, expand, text};
+use wharf_terminal::prompt_text::{check_arguments, expand, text_argument};
 use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::services::ServiceArgs;
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -44,21 +44,21 @@ struct PromptDocument<'a> {
 }
 
 pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
-    let (server, words) = args.server.first_of(&args.words);
+    let (server, words) = args.server.split_server(&args.words);
     let Some((name, arguments)) = words.split_first() else {
-        return Err(Failure::usage("no prompt given").hint("`wharf prompts SERVER` lists the prompts"));
+        return Err(Failure::usage("no prompt given").with_hint("`wharf prompts SERVER` lists the prompts"));
     };
     let given = read_words(arguments, &session.surroundings.cwd)?;
-    let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
     let server = args.server.resolve(session, server).await?;
-    refuse_denied(session, &server, "GetMcpPrompt", &serde_json::json!({ "name": name }))?;
-    let mut offer = args.services.offer(session)?;
+    check_not_denied(session, &server, "GetMcpPrompt", &serde_json::json!({ "name": name }))?;
+    let mut offer = args.services.prepare(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
-    let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
-    check(name, &arguments, &listing.items).map_err(|failure| failure.about(server.name.as_str()))?;
-    let expanded = offer.during(expand(&connection, name, &arguments)).await?;
+    let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
+    check_arguments(name, &arguments, &listing.items).map_err(|failure| failure.about_server(server.name.as_str()))?;
+    let expanded = offer.run_until_misfit(expand(&connection, name, &arguments)).await?;
     if session.console.manner.json {
-        session.console.document(&PromptDocument {
+        session.console.print_json(&PromptDocument {
             schema: 1,
             server: server.name.as_str(),
             prompt: name,
@@ -66,18 +66,19 @@ pub async fn run(args: &PromptArgs, session: &CommandSession) -> CommandResult {
             messages: &expanded.messages_raw,
         })?;
     } else {
-        session.console.print(shown(&expanded))?;
+        session.console.print(messages_text(&expanded))?;
     }
     Ok(CommandEnding::Fine)
 }
 
-fn shown(expanded: &PromptResult) -> String {
+fn messages_text(expanded: &PromptResult) -> String {
     let mut text = String::new();
     for (number, message) in expanded.messages.iter().enumerate() {
         let gap = if number == 0 { "" } else { "\n" };
         let role = UntrustedText::new(message.role.as_str()).to_string();
-        let said = text_view(std::slice::from_ref(&message.content));
-        let _ = writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), UntrustedText::new(said.trim_end()).block());
+        let said = content_text(std::slice::from_ref(&message.content));
+        let _ =
+            writeln!(text, "{gap}{}\n{}", paint(HEADING, role + ":"), UntrustedText::new(said.trim_end()).multiline());
     }
     text
 }

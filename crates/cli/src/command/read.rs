@@ -7,8 +7,8 @@ use wharf_client::{CallOptions, Connection};
 use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ReadResult};
 
-use wharf_terminal::content::resources_saving;
-use wharf_terminal::deny_rules::refuse_denied;
+use wharf_terminal::content::resources_text_saving;
+use wharf_terminal::deny_rules::check_not_denied;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::saving::SaveDirectory;
 use wharf_terminal::servers::{ServerArg, connect_one};
@@ -48,28 +48,28 @@ struct ReadDocument<'a> {
 }
 
 pub async fn run(args: &ReadArgs, session: &CommandSession) -> CommandResult {
-    let (name, words) = args.server.first_of(&args.words);
-    let [uri] = words else { return Err(misread(args)) };
+    let (name, words) = args.server.split_server(&args.words);
+    let [uri] = words else { return Err(usage_failure(args)) };
     let server = args.server.resolve(session, name).await?;
-    refuse_denied(session, &server, "ReadMcpResource", &serde_json::json!({ "uri": uri }))?;
-    let mut offer = args.services.offer(session)?;
+    check_not_denied(session, &server, "ReadMcpResource", &serde_json::json!({ "uri": uri }))?;
+    let mut offer = args.services.prepare(session)?;
     let connection = connect_one(session, &server, &offer.services).await?;
-    let read = offer.during(fetch(&connection, uri)).await?;
+    let read = offer.run_until_misfit(read_resource(&connection, uri)).await?;
     let mut shelf =
         args.save.as_deref().map(|path| SaveDirectory::open(session, path, &[server.name.as_str()])).transpose()?;
-    let text = resources_saving(&read.contents, shelf.as_mut())?;
+    let text = resources_text_saving(&read.contents, shelf.as_mut())?;
     if session.console.manner.json {
         let saved = shelf.as_ref().map(SaveDirectory::saved);
         let server = server.name.as_str();
-        session.console.document(&ReadDocument { schema: 1, server, uri, contents: &read.contents_raw, saved })?;
+        session.console.print_json(&ReadDocument { schema: 1, server, uri, contents: &read.contents_raw, saved })?;
     } else {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        session.console.print(format_args!("{}{end}", UntrustedText::new(text.as_str()).block()))?;
+        session.console.print(format_args!("{}{end}", UntrustedText::new(text.as_str()).multiline()))?;
     }
     Ok(CommandEnding::Fine)
 }
 
-fn misread(args: &ReadArgs) -> Failure {
+fn usage_failure(args: &ReadArgs) -> Failure {
     let failure = match args.words.as_slice() {
         [only] => Failure::usage(format_args!(
             "only `{}` was given; both a server and a URI are needed",
@@ -77,13 +77,17 @@ fn misread(args: &ReadArgs) -> Failure {
         )),
         _ => Failure::usage("too many arguments: with --stdio or --url give only the URI"),
     };
-    failure.hint("wharf read SERVER URI")
+    failure.with_hint("wharf read SERVER URI")
 }
 
-async fn fetch(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {
+async fn read_resource(connection: &Connection, uri: &str) -> Result<ReadResult, Failure> {
     connection.read_resource(uri, CallOptions::default()).await.map_err(|error| {
         let refused = error.is_refusal();
-        let failure = Failure::calling(connection, error);
-        if refused { failure.hint("`wharf resources` and `wharf templates` list the available URIs") } else { failure }
+        let failure = Failure::from_call_error(connection, error);
+        if refused {
+            failure.with_hint("`wharf resources` and `wharf templates` list the available URIs")
+        } else {
+            failure
+        }
     })
 }

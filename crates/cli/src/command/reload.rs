@@ -28,10 +28,10 @@ impl ReloadArgs {
 }
 
 pub async fn run(session: &CommandSession) -> CommandResult {
-    let answered = ControlResponse::<ReloadReport>::by(session, "mcp.reload").await?;
+    let answered = ControlResponse::<ReloadReport>::request(session, "mcp.reload").await?;
     for problem in &answered.said.problems {
         session.console.warn(UntrustedText::new(problem.as_str()));
     }
-    answered.show(session, |answered| answered.said.words())?;
+    answered.show(session, |answered| answered.said.describe())?;
     Ok(if answered.said.success { CommandEnding::Fine } else { CommandEnding::Told(FailureKind::Usage) })
 }

@@ -21,8 +21,8 @@ use wharf_terminal::chat::models::{ModelCatalog, SelectedModel};
 use wharf_terminal::control::ControlSocket;
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
-use wharf_terminal::one_shot_host::{ManagedHostOptions, start_standing};
-use wharf_terminal::session::{CommandSession, CommonArgs, timeout};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
+use wharf_terminal::session::{CommandSession, CommonArgs, parse_timeout};
 use wharf_terminal::stdin::read_all;
 
 /// Maximum time to wait for servers before the first request to the model.
@@ -70,7 +70,7 @@ pub struct RunArgs {
     #[arg(long = "server", value_name = "ID", help_heading = "Server")]
     servers: Vec<String>,
     /// Time to wait for servers before the first request, e.g. 10 or 250ms; default: 10 seconds
-    #[arg(long, value_name = "TIME", value_parser = timeout, help_heading = "Server")]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, help_heading = "Server")]
     settle: Option<Duration>,
     #[command(flatten)]
     pub common: CommonArgs,
@@ -83,26 +83,29 @@ pub async fn run(args: &RunArgs, session: &CommandSession) -> CommandResult {
     for id in &args.servers {
         session.configuration.find(id)?;
     }
-    let task = task(args).await?;
+    let task = read_task(args).await?;
     let config = session.configuration.config()?;
-    let chosen = bounded(ModelCatalog::of(session, config).choose(args.model.as_deref()).await?, args.max_requests);
+    let chosen = with_max_requests(
+        ModelCatalog::new(session, config).open_model(args.model.as_deref()).await?,
+        args.max_requests,
+    );
     let known = LoadedConfig::resolve(session, config.clone(), &args.servers).await;
     warn_of_absent(session, &known);
-    let host = start_standing(session, &known.entries, standing(args)).await?;
+    let host = start_managed(session, &known.entries, host_options(args)).await?;
     let fleet = ManagedHost::new(session, host, known, &args.servers);
     let mut chat = ChatSession::new(session, &fleet.host);
-    chat.choose(chosen);
+    chat.select_model(chosen);
     let had = match &args.resume {
         Some(id) => resume(session, &mut chat, id).await?,
         None => Vec::new(),
     };
     let control = ControlSocket::open(session);
-    settle(session, &fleet.host, &had, args.settle.unwrap_or(DEFAULT_SETTLE_TIMEOUT)).await;
-    RunDriver::begin(&fleet, chat, control, vec![TurnBlock::Text(task)])?.live().await
+    wait_for_servers(session, &fleet.host, &had, args.settle.unwrap_or(DEFAULT_SETTLE_TIMEOUT)).await;
+    RunDriver::start(&fleet, chat, control, vec![TurnBlock::Text(task)])?.run_to_end().await
 }
 
 /// Reads the task. Several words are joined.
-async fn task(args: &RunArgs) -> Result<String, Failure> {
+async fn read_task(args: &RunArgs) -> Result<String, Failure> {
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => {
             read_all().await.map_err(|error| Failure::usage(format_args!("cannot read stdin: {error}")))?
@@ -110,18 +113,18 @@ async fn task(args: &RunArgs) -> Result<String, Failure> {
         words => words.join(" "),
     };
     match text.trim() {
-        "" => Err(Failure::usage("empty task").hint("wharf run \"TASK\"")),
+        "" => Err(Failure::usage("empty task").with_hint("wharf run \"TASK\"")),
         task => Ok(task.to_owned()),
     }
 }
 
-fn bounded(chosen: SelectedModel, max_requests: Option<u32>) -> SelectedModel {
+fn with_max_requests(chosen: SelectedModel, max_requests: Option<u32>) -> SelectedModel {
     let requests = max_requests.unwrap_or(chosen.limits.requests);
     SelectedModel { limits: AgentLimits { requests, ..chosen.limits }, ..chosen }
 }
 
 /// Returns host options without an asker.
-fn standing(args: &RunArgs) -> ManagedHostOptions {
+fn host_options(args: &RunArgs) -> ManagedHostOptions {
     let when_asked = if args.dangerously_skip_permissions { PromptPolicy::Allow } else { PromptPolicy::Ask };
     ManagedHostOptions { asker: None, when_asked, sink: None }
 }
@@ -144,15 +147,16 @@ async fn resume(session: &CommandSession, chat: &mut ChatSession<'_>, id: &str) 
 
 /// Waits for the servers up to a time limit; tools that appear later are offered from then on. Starts the lazy servers
 /// that the conversation used, all in parallel.
-async fn settle(session: &CommandSession, host: &Host, had: &[String], time: Duration) {
-    let mut waking: JoinSet<Result<Connection, HostError>> = had.iter().map(|server| wake(host, server)).collect();
+async fn wait_for_servers(session: &CommandSession, host: &Host, had: &[String], time: Duration) {
+    let mut waking: JoinSet<Result<Connection, HostError>> =
+        had.iter().map(|server| start_server(host, server)).collect();
     let all = async {
         while let Some(woken) = waking.join_next().await {
             if let Ok(Err(error @ HostError::UnknownServer { .. })) = woken {
                 session.console.warn(format_args!("the conversation used a server that is not available: {error}"));
             }
         }
-        host.settled().await;
+        host.wait_until_settled().await;
     };
     let _ = tokio::time::timeout(time, all).await;
     for status in host.status() {
@@ -162,7 +166,7 @@ async fn settle(session: &CommandSession, host: &Host, had: &[String], time: Dur
     }
 }
 
-fn wake(host: &Host, server: &str) -> impl Future<Output = Result<Connection, HostError>> + use<> {
+fn start_server(host: &Host, server: &str) -> impl Future<Output = Result<Connection, HostError>> + use<> {
     let (host, server) = (host.clone(), server.to_owned());
-    async move { host.ready(&server).await }
+    async move { host.wait_until_ready(&server).await }
 }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use wharf::{PastToolCalls, past_calls};
 use wharf_spec::UntrustedText;
 
-use wharf_terminal::age::{AgeText, period};
-use wharf_terminal::call_numbers::{NUMBERS, numbers};
+use wharf_terminal::age::{AgeText, parse_period};
+use wharf_terminal::call_numbers::{NUMBERS, stats_cells};
 use wharf_terminal::clock::timestamp;
-use wharf_terminal::columns::{ColumnAlignment, columns};
+use wharf_terminal::columns::{ColumnAlignment, render_columns};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{NAME, paint};
@@ -28,7 +28,7 @@ pub struct StatsArgs {
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Count only calls of this period: 90s, 15m, 36h, 7d or 2w
-    #[arg(long, value_name = "PERIOD", value_parser = period)]
+    #[arg(long, value_name = "PERIOD", value_parser = parse_period)]
     since: Option<Duration>,
     #[command(flatten)]
     pub common: CommonArgs,
@@ -56,7 +56,7 @@ struct StatsItem<'a> {
 
 pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     let Some(state) = session.configuration.state.clone() else {
-        return Err(Failure::usage("no directory for the audit log").hint("set HOME or XDG_STATE_HOME"));
+        return Err(Failure::usage("no directory for the audit log").with_hint("set HOME or XDG_STATE_HOME"));
     };
     let since = args.since.map(|period| SystemTime::now().checked_sub(period).unwrap_or(SystemTime::UNIX_EPOCH));
     let from = since.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -73,11 +73,11 @@ pub async fn run(args: &StatsArgs, session: &CommandSession) -> CommandResult {
     let tools: Vec<&PastToolCalls> = past.tools.iter().filter(is_wanted).collect();
     if session.console.manner.json {
         let items = tools.into_iter().map(item).collect();
-        session.console.document(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
+        session.console.print_json(&StatsDocument { schema: 1, since: since.map(timestamp), items })?;
     } else if tools.is_empty() {
         session.console.say("no calls recorded");
     } else {
-        session.console.print(text(&tools, session.console.width()))?;
+        session.console.print(stats_table(&tools, session.console.stdout_width()))?;
     }
     Ok(CommandEnding::Fine)
 }
@@ -96,18 +96,18 @@ fn item(tool: &PastToolCalls) -> StatsItem<'_> {
     }
 }
 
-fn text(tools: &[&PastToolCalls], width: Option<usize>) -> String {
+fn stats_table(tools: &[&PastToolCalls], width: Option<usize>) -> String {
     let [calls, errors, half, most, nearly_all] = NUMBERS;
     let (server, tool) = (("  SERVER", ColumnAlignment::Left), ("TOOL", ColumnAlignment::Left));
     let head = [server, tool, calls, errors, half, most, nearly_all, ("LAST USED", ColumnAlignment::Left)];
     let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool)).collect();
-    columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
+    render_columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() })
 }
 
 fn row(tool: &PastToolCalls) -> [String; 8] {
     let stats = &tool.stats;
-    let server = UntrustedText::new(tool.server.as_deref().unwrap_or("-")).shortened(64).to_string();
-    let name = UntrustedText::new(stats.tool.as_str()).shortened(100).to_string();
-    let [calls, errors, half, most, nearly_all] = numbers(stats);
+    let server = UntrustedText::new(tool.server.as_deref().unwrap_or("-")).truncate(64).to_string();
+    let name = UntrustedText::new(stats.tool.as_str()).truncate(100).to_string();
+    let [calls, errors, half, most, nearly_all] = stats_cells(stats);
     [format!("  {server}"), name, calls, errors, half, most, nearly_all, AgeText(tool.last).to_string()]
 }

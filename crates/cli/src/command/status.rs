@@ -13,10 +13,10 @@ use wharf_terminal::config_context::ADD;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
 use wharf_terminal::one_shot_host::start_host;
-use wharf_terminal::probe::{self, brief, frame};
+use wharf_terminal::probe::{self, brief_line, status_frame};
 use wharf_terminal::session::{CommandSession, CommonArgs};
-use wharf_terminal::status::show::{document, table};
-use wharf_terminal::status::status_rows::{StatusRow, worst};
+use wharf_terminal::status::show::{document, status_table};
+use wharf_terminal::status::status_rows::{StatusRow, worst_kind_of_rows};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -53,38 +53,38 @@ pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
         session.configuration.find(id)?;
     }
     if config.servers.is_empty() && !args.watch {
-        return nothing(session);
+        return print_no_servers(session);
     }
     if args.brief {
-        return briefly(session, &args.ids).await;
+        return print_brief(session, &args.ids).await;
     }
     if args.watch {
         return watch::watch(session, &args.ids).await;
     }
     if !args.connect
-        && let Some(known) = remote_status::ask(session, config, &args.ids).await
+        && let Some(known) = remote_status::fetch_status(session, config, &args.ids).await
     {
         return known.show(session, &args.ids);
     }
     let known = LoadedConfig::resolve(session, config.clone(), &args.ids).await;
-    let host = start(session, known.entries.iter().cloned().map(once).collect()).await?;
-    settle(session, &host).await;
+    let host = start_status_host(session, known.entries.iter().cloned().map(without_reconnect).collect()).await?;
+    wait_until_settled(session, &host).await;
     let rows = ManagedHost::new(session, host, known, &args.ids).rows();
     if session.console.manner.json {
-        session.console.document(&document(&rows))?;
+        session.console.print_json(&document(&rows))?;
     } else {
-        session.console.print(table(&rows, session.console.width()))?;
+        session.console.print(status_table(&rows, session.console.stdout_width()))?;
     }
     Ok(ending(&rows, &args.ids))
 }
 
 fn ending(rows: &[StatusRow], ids: &[String]) -> CommandEnding {
-    worst(rows, !ids.is_empty()).map_or(CommandEnding::Fine, CommandEnding::Told)
+    worst_kind_of_rows(rows, !ids.is_empty()).map_or(CommandEnding::Fine, CommandEnding::Told)
 }
 
-fn nothing(session: &CommandSession) -> CommandResult {
+fn print_no_servers(session: &CommandSession) -> CommandResult {
     if session.console.manner.json {
-        session.console.document(&document(&[]))?;
+        session.console.print_json(&document(&[]))?;
     } else {
         session.console.say("no MCP servers configured");
         session.console.say(format_args!("hint: {ADD}"));
@@ -97,32 +97,32 @@ fn nothing(session: &CommandSession) -> CommandResult {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read or the output cannot be written.
-pub async fn briefly(session: &CommandSession, ids: &[String]) -> CommandResult {
+pub async fn print_brief(session: &CommandSession, ids: &[String]) -> CommandResult {
     if session.configuration.config()?.servers.is_empty() {
-        return nothing(session);
+        return print_no_servers(session);
     }
-    let looked = probe::all(session).await?;
+    let looked = probe::probe_all(session).await?;
     let is_wanted = |name: &str| ids.is_empty() || ids.iter().any(|id| id == name);
     let mut kinds = Vec::new();
     for looked in looked.iter().filter(|looked| is_wanted(looked.server.name.as_str())) {
-        session.console.print(format_args!("{}\n", brief(looked)))?;
+        session.console.print(format_args!("{}\n", brief_line(looked)))?;
         kinds.extend(looked.kind());
     }
-    Ok(wharf_terminal::status::status_rows::worst_of(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
+    Ok(wharf_terminal::status::status_rows::worst_kind(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
 }
 
 /// Disables reconnects: the command waits for a single attempt.
-fn once(mut entry: ServerEntry) -> ServerEntry {
+fn without_reconnect(mut entry: ServerEntry) -> ServerEntry {
     entry.settings.reconnect = ReconnectPolicy::Off;
     entry
 }
 
 /// Starts a host with these servers.
-async fn start(session: &CommandSession, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
+async fn start_status_host(session: &CommandSession, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
     let builder = || {
         let builder = Host::builder()
             .servers(entries.iter().cloned())
-            .surroundings(session.surroundings.clone())
+            .environment(session.surroundings.clone())
             .limits(session.limits().clone());
         match session.tap() {
             Some(tap) => builder.tap(tap),
@@ -133,21 +133,21 @@ async fn start(session: &CommandSession, entries: Vec<ServerEntry>) -> Result<Ho
 }
 
 /// Waits until every server is ready or has failed. A status line names the pending servers.
-async fn settle(session: &CommandSession, host: &Host) {
+async fn wait_until_settled(session: &CommandSession, host: &Host) {
     let began = Instant::now();
-    let settled = host.settled();
+    let settled = host.wait_until_settled();
     tokio::pin!(settled);
     loop {
         tokio::select! {
             biased;
             () = &mut settled => break,
-            () = tokio::time::sleep(probe::TICK), if session.console.has_status() => {
+            () = tokio::time::sleep(probe::TICK), if session.console.shows_status() => {
                 let unsettled = |status: &&wharf::ServerStatus| !status.state.is_settled();
                 let statuses = host.status();
                 let names: Vec<&str> = statuses.iter().filter(unsettled).map(|status| status.name.as_str()).collect();
-                session.console.status(&frame(&names, began.elapsed()));
+                session.console.show_status(&status_frame(&names, began.elapsed()));
             }
         }
     }
-    session.console.clear();
+    session.console.clear_status();
 }

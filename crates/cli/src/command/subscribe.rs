@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::Interest;
 
 use wharf_terminal::clock::time_of_day;
-use wharf_terminal::deny_rules::{refuse_denied, refuse_listing};
+use wharf_terminal::deny_rules::{check_listing_not_denied, check_not_denied};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::servers::{ServerArg, connect_one};
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -63,21 +63,21 @@ struct EventDocument<'a> {
 
 pub async fn run(args: &SubscribeArgs, session: &CommandSession) -> CommandResult {
     let server = args.server.resolve(session, args.name.as_deref()).await?;
-    refuse_listing(session, &server, "SubscribeMcpResource")?;
+    check_listing_not_denied(session, &server, "SubscribeMcpResource")?;
     let connection = connect_one(session, &server, &ClientServices::default()).await?;
     let entry = &server;
     let server = server.name.as_str();
-    let failed = |error| Failure::calling(&connection, error);
+    let failed = |error| Failure::from_call_error(&connection, error);
     let wanted = args.interest(session, &connection).await?;
     for uri in &wanted.uris {
-        refuse_denied(session, entry, "SubscribeMcpResource", &serde_json::json!({ "uri": uri }))?;
+        check_not_denied(session, entry, "SubscribeMcpResource", &serde_json::json!({ "uri": uri }))?;
     }
     let mut subscription = connection.subscribe(wanted.clone()).await.map_err(failed)?;
-    say_what_is_watched(session, server, &wanted, subscription.honoured())?;
+    report_subscription(session, server, &wanted, subscription.confirmed_interest())?;
     let mut left = args.count;
     while left != Some(0) {
         let event = subscription.next().await.map_err(failed)?;
-        if show(session, server, &event)? {
+        if print_event(session, server, &event)? {
             left = left.map(|left| left - 1);
         }
     }
@@ -103,15 +103,15 @@ impl SubscribeArgs {
             tools: offered.tools_list_changed,
             prompts: offered.prompts_list_changed,
             resources: offered.resources_list_changed,
-            uris: if offered.resources_subscribe { listed(session, connection).await? } else { Vec::new() },
+            uris: if offered.resources_subscribe { listed_uris(session, connection).await? } else { Vec::new() },
             ..Interest::default()
         })
     }
 }
 
 /// Returns the URIs of the listed resources, up to the limit.
-async fn listed(session: &CommandSession, connection: &Connection) -> Result<Vec<String>, Failure> {
-    let listing = connection.list_resources().await.map_err(|error| Failure::calling(connection, error))?;
+async fn listed_uris(session: &CommandSession, connection: &Connection) -> Result<Vec<String>, Failure> {
+    let listing = connection.list_resources().await.map_err(|error| Failure::from_call_error(connection, error))?;
     if listing.items.len() > MAX_DEFAULT_RESOURCES {
         let (server, all) = (&connection.facts().name, listing.items.len());
         session.console.warn(format_args!(
@@ -123,37 +123,39 @@ async fn listed(session: &CommandSession, connection: &Connection) -> Result<Vec
 
 /// Prints the confirmed and the rejected subscriptions. Fails if none was confirmed, because no event would ever
 /// arrive.
-fn say_what_is_watched(
+fn report_subscription(
     session: &CommandSession,
     server: &str,
     wanted: &Interest,
     honoured: &Interest,
 ) -> Result<(), Failure> {
     if honoured.is_empty() {
-        let failure =
-            Failure::unsupported(format_args!("the server does not support subscriptions to {}", shown(wanted)));
+        let failure = Failure::unsupported(format_args!(
+            "the server does not support subscriptions to {}",
+            interest_text(wanted)
+        ));
         return Err(failure
-            .about(server)
-            .hint("omit --uri and similar options to watch everything the server supports"));
+            .about_server(server)
+            .with_hint("omit --uri and similar options to watch everything the server supports"));
     }
-    session.console.say(format_args!("{}: watching {}", paint(NAME, server), shown(honoured)));
+    session.console.say(format_args!("{}: watching {}", paint(NAME, server), interest_text(honoured)));
     let refused = wanted.without(honoured);
     if !refused.is_empty() {
-        session.console.warn(format_args!("{server} does not support subscriptions to {}", shown(&refused)));
+        session.console.warn(format_args!("{server} does not support subscriptions to {}", interest_text(&refused)));
     }
     Ok(())
 }
 
 /// Formats subscriptions as `tools, prompts, harbour://tide`.
-fn shown(interest: &Interest) -> String {
+fn interest_text(interest: &Interest) -> String {
     let lists = [(interest.tools, "tools"), (interest.prompts, "prompts"), (interest.resources, "resources")];
     let lists = lists.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name.to_owned());
-    let uris = interest.uris.iter().map(|uri| UntrustedText::new(uri.as_str()).shortened(200).to_string());
+    let uris = interest.uris.iter().map(|uri| UntrustedText::new(uri.as_str()).truncate(200).to_string());
     lists.chain(uris).collect::<Vec<_>>().join(", ")
 }
 
 /// Prints a change immediately. Returns whether the event was one to print.
-fn show(session: &CommandSession, server: &str, event: &Event) -> Result<bool, Failure> {
+fn print_event(session: &CommandSession, server: &str, event: &Event) -> Result<bool, Failure> {
     let (event, uri) = match event {
         Event::Tools => ("tools", None),
         Event::Prompts => ("prompts", None),
@@ -163,11 +165,11 @@ fn show(session: &CommandSession, server: &str, event: &Event) -> Result<bool, F
         _ => return Ok(false),
     };
     if session.console.manner.json {
-        session.console.document(&EventDocument { schema: 1, server, event, uri })?;
+        session.console.print_json(&EventDocument { schema: 1, server, event, uri })?;
         return Ok(true);
     }
     let what = match (event, uri) {
-        (_, Some(uri)) => format!("{} changed", UntrustedText::new(uri).shortened(1_000)),
+        (_, Some(uri)) => format!("{} changed", UntrustedText::new(uri).truncate(1_000)),
         ("resumed", None) => "subscription resumed; changes may have been missed".to_owned(),
         (list, None) => format!("{list} changed"),
     };

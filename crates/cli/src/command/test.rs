@@ -43,7 +43,7 @@ const CONFIG_STEPS: [&str; 3] = ["config", "approval", "expand"];
 
 pub async fn run(args: &TestArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
-    let server = found(session, config, &args.id, args.scope)?;
+    let server = find_in_scope(session, config, &args.id, args.scope)?;
     let mut report = diagnose(session, config, server).await;
     // Only `why` shows the other steps.
     report.steps.retain(|step| {
@@ -53,7 +53,7 @@ pub async fn run(args: &TestArgs, session: &CommandSession) -> CommandResult {
 }
 
 /// Returns the server's entry in a scope, from the highest layer.
-fn found<'a>(
+fn find_in_scope<'a>(
     session: &'a CommandSession,
     config: &'a Config,
     id: &str,
@@ -68,14 +68,14 @@ fn found<'a>(
     let all = config.beside.iter().filter(|other| other.name == effective.name).chain([effective]);
     let of_scope = all.filter(|server| server.layer.source() == source).max_by_key(|server| server.layer);
     of_scope.ok_or_else(|| {
-        let failure = Failure::usage(format_args!("no {source} server named `{id}`")).about(id);
-        failure.hint(format_args!("it is defined in {}", effective.place))
+        let failure = Failure::usage(format_args!("no {source} server named `{id}`")).about_server(id);
+        failure.with_hint(format_args!("it is defined in {}", effective.place))
     })
 }
 
 fn show(session: &CommandSession, report: &DiagnosisReport) -> Result<CommandEnding, Failure> {
     if session.console.manner.json {
-        session.console.document(&report.document())?;
+        session.console.print_json(&report.document())?;
         return Ok(report.ending());
     }
     let ending = match &report.outcome {
@@ -84,12 +84,12 @@ fn show(session: &CommandSession, report: &DiagnosisReport) -> Result<CommandEnd
             let noun = if tools == 1 { "tool" } else { "tools" };
             format!("{} {tools} {noun}, {}, {}\n", paint(GOOD, "ok:"), ready.revision, DurationText(report.took))
         }
-        Err(broken) => verdict(report, broken),
+        Err(broken) => verdict_with_hint(report, broken),
     };
-    session.console.print(report.text(&ending, session.console.width()))?;
+    session.console.print(report.text(&ending, session.console.stdout_width()))?;
     Ok(report.ending())
 }
 
-fn verdict(report: &DiagnosisReport, broken: &ProbeFailure) -> String {
+fn verdict_with_hint(report: &DiagnosisReport, broken: &ProbeFailure) -> String {
     format!("{}more: wharf why {}\n", report.verdict(broken), report.id)
 }

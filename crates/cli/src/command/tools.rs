@@ -9,10 +9,10 @@ use wharf_spec::{ServerEntry, UntrustedText};
 
 use wharf_terminal::call_arguments::InputSchema;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::listing::{ServerItems, show};
+use wharf_terminal::listing::{ServerItems, print_lists};
 use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
 use wharf_terminal::search;
-use wharf_terminal::servers::{ServerArgs, while_starting};
+use wharf_terminal::servers::{ServerArgs, with_startup_status};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
 #[derive(Debug, clap::Args)]
@@ -41,25 +41,25 @@ pub struct ToolsArgs {
 pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     let (entries, failures) = args.servers.resolve(session).await?;
     let hosted = OneShotHost::start(session, entries, ClientServices::default(), StartMode::AtOnce).await?;
-    let mut results = gather(session, &hosted).await;
+    let mut results = list_all(session, &hosted).await;
     results.extend(failures.into_iter().map(Err));
     if let Some(words) = &args.search {
-        results = sifted(results, words);
+        results = filter_by_keywords(results, words);
     }
     if args.schema {
-        results.iter_mut().flatten().for_each(|found| found.below = arguments_of);
+        results.iter_mut().flatten().for_each(|found| found.below = argument_lines);
     }
     if results.is_empty() && !session.console.manner.json {
         session.console.say("no tool matches these keywords");
     }
-    show(session, results)
+    print_lists(session, results)
 }
 
 /// Tools of one server, or its failure.
 type ToolListing = Result<ServerItems<Arc<CatalogTool>>, Failure>;
 
 /// Lists the tools of every server, in the order of the servers. Waits for each without a time limit of its own.
-async fn gather(session: &CommandSession, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
+async fn list_all(session: &CommandSession, hosted: &OneShotHost<'_>) -> Vec<ToolListing> {
     let waiting = std::cell::RefCell::new(Vec::new());
     let told = || format!("{} · starting", waiting.borrow().join(", "));
     let work = async {
@@ -67,29 +67,29 @@ async fn gather(session: &CommandSession, hosted: &OneShotHost<'_>) -> Vec<ToolL
         for (number, entry) in hosted.entries().iter().enumerate() {
             // All servers start in parallel. The next one may be ready already.
             *waiting.borrow_mut() = hosted.entries()[number..].iter().map(|entry| entry.name.to_string()).collect();
-            results.push(offered(hosted, entry).await);
+            results.push(list_tools(hosted, entry).await);
         }
         results
     };
-    while_starting(session, Instant::now(), told, work).await
+    with_startup_status(session, Instant::now(), told, work).await
 }
 
-async fn offered(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListing {
-    let connection = hosted.host.ready(entry.name.as_str()).await;
+async fn list_tools(hosted: &OneShotHost<'_>, entry: &ServerEntry) -> ToolListing {
+    let connection = hosted.host.wait_until_ready(entry.name.as_str()).await;
     let connection = connection.map_err(|error| hosted.failure(&entry.name, error))?;
     let catalog = hosted.host.catalog();
     let section = catalog.section(entry.name.as_str());
     if section.is_none_or(|section| section.failures.iter().any(|(list, _)| *list == ListName::Tools)) {
         // The catalog holds only the error's text: list again to get the error itself.
-        connection.list_tools().await.map_err(|error| Failure::calling(&connection, error))?;
+        connection.list_tools().await.map_err(|error| Failure::from_call_error(&connection, error))?;
     }
-    Ok(found(&connection, section.map(|section| &**section)))
+    Ok(listing_from_section(&connection, section.map(|section| &**section)))
 }
 
-fn found(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<CatalogTool>> {
+fn listing_from_section(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<CatalogTool>> {
     let quarantined =
         section.into_iter().flat_map(|section| section.tools.iter().zip(0..)).filter_map(|(tool, position)| {
-            let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
+            let name = Some(UntrustedText::new(&*tool.id.tool).truncate(100).to_string());
             let reason = format!("quarantined: {}", tool.quarantine()?);
             Some(WithheldEntry { position, name, reason })
         });
@@ -98,7 +98,7 @@ fn found(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<
     ServerItems {
         facts: connection.facts().clone(),
         is_offered: connection.facts().capabilities.tools,
-        items: section.into_iter().flat_map(Section::offered).cloned().collect(),
+        items: section.into_iter().flat_map(Section::visible_tools).cloned().collect(),
         withheld: of_list.chain(quarantined).collect(),
         below: |_| String::new(),
     }
@@ -106,13 +106,13 @@ fn found(connection: &Connection, section: Option<&Section>) -> ServerItems<Arc<
 
 /// Keeps the tools that match the keywords, best match first, within each server and across servers. Drops servers
 /// without a match. Failed servers come last.
-fn sifted(results: Vec<ToolListing>, words: &str) -> Vec<ToolListing> {
+fn filter_by_keywords(results: Vec<ToolListing>, words: &str) -> Vec<ToolListing> {
     let all: Vec<Arc<CatalogTool>> = results.iter().flatten().flat_map(|found| found.items.iter().cloned()).collect();
-    let mut places = search::places(&all, words).into_iter();
+    let mut places = search::rank_tools(&all, words).into_iter();
     let mut sifted: Vec<(Option<usize>, ToolListing)> = results
         .into_iter()
         .map(|result| match result {
-            Ok(found) => keep(found, places.by_ref()),
+            Ok(found) => rank_tools(found, places.by_ref()),
             Err(failure) => (Some(usize::MAX), Err(failure)),
         })
         .filter(|(best, _)| best.is_some())
@@ -122,7 +122,7 @@ fn sifted(results: Vec<ToolListing>, words: &str) -> Vec<ToolListing> {
 }
 
 /// Sorts the tools of one server by rank and returns the best rank. Drops tools without a rank.
-fn keep(
+fn rank_tools(
     mut found: ServerItems<Arc<CatalogTool>>,
     places: impl Iterator<Item = Option<usize>>,
 ) -> (Option<usize>, ToolListing) {
@@ -135,7 +135,7 @@ fn keep(
 }
 
 /// Formats the arguments of a tool, one per line.
-fn arguments_of(tool: &Arc<CatalogTool>) -> String {
-    let schema = tool.definition.input_schema.as_ref().map(InputSchema::read);
+fn argument_lines(tool: &Arc<CatalogTool>) -> String {
+    let schema = tool.definition.input_schema.as_ref().map(InputSchema::decode);
     schema.map(|schema| schema.lines().iter().map(|line| format!("      {line}\n")).collect()).unwrap_or_default()
 }

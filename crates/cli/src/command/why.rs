@@ -9,11 +9,11 @@ use serde::Serialize;
 use wharf_config::{Config, ConfiguredServer, TransportDefinition};
 use wharf_spec::UntrustedText;
 
-use self::config_checks::{StepCheck, approval, missing, placed, references};
-use wharf_terminal::config_context::refusal;
+use self::config_checks::{StepCheck, check_approval, check_entry, check_references, unknown_server_report};
+use wharf_terminal::config_context::usage_refusal;
 use wharf_terminal::failure::{CommandEnding, CommandResult, ErrorDocument, Failure};
 use wharf_terminal::probe::{
-    self, ProbeCode, ProbeFailure, ProbeStep, ReadyServer, StepState, next_step, render_rows, row_document,
+    self, ProbeCode, ProbeFailure, ProbeStep, ReadyServer, StepState, next_step, render_steps, step_document,
 };
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, paint};
@@ -66,16 +66,16 @@ pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
     let config = session.configuration.config()?;
     let report = match config.server(&args.id) {
         Some(server) => diagnose(session, config, server).await,
-        None => missing(&args.id, config),
+        None => unknown_server_report(&args.id, config),
     };
     if session.console.manner.json {
-        session.console.document(&report.document())?;
+        session.console.print_json(&report.document())?;
     } else {
         let ending = match &report.outcome {
             Ok(_) => format!("{}\n", paint(GOOD, "no problems found")),
             Err(broken) => report.verdict(broken),
         };
-        session.console.print(report.text(&ending, session.console.width()))?;
+        session.console.print(report.text(&ending, session.console.stdout_width()))?;
     }
     Ok(report.ending())
 }
@@ -83,12 +83,13 @@ pub async fn run(args: &WhyArgs, session: &CommandSession) -> CommandResult {
 /// Checks every step of reaching a server.
 pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &ConfiguredServer) -> DiagnosisReport {
     let mut steps = Vec::new();
-    let checks: [fn(&ConfiguredServer, &Config, &CommandSession) -> StepCheck; 3] = [placed, approval, references];
+    let checks: [fn(&ConfiguredServer, &Config, &CommandSession) -> StepCheck; 3] =
+        [check_entry, check_approval, check_references];
     for check in checks {
         let (step, broken) = check(server, config, session);
         steps.push(step);
         if let Some(broken) = broken {
-            return DiagnosisReport::broken(server, steps, broken);
+            return DiagnosisReport::from_failure(server, steps, broken);
         }
     }
     let resolved = session.configuration.resolve(vec![server.clone()], Arc::clone(config)).await.pop();
@@ -100,22 +101,26 @@ pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &C
             steps.iter_mut().filter(|step| step.name == "expand").for_each(|step| {
                 (step.state, step.detail) = (StepState::Failed, detail.clone());
             });
-            return DiagnosisReport::broken(server, steps, ProbeFailure { code: ProbeCode::ExpandFailed, failure });
+            return DiagnosisReport::from_failure(
+                server,
+                steps,
+                ProbeFailure { code: ProbeCode::ExpandFailed, failure },
+            );
         }
     };
-    let probed = probe::one(session, &entry).await;
+    let probed = probe::probe_one(session, &entry).await;
     steps.extend(probed.steps);
     match probed.outcome {
         Ok(ready) => {
             DiagnosisReport { id: server.name.to_string(), steps, outcome: Ok(ready), next: None, took: probed.took }
         }
-        Err(broken) => DiagnosisReport { took: probed.took, ..DiagnosisReport::broken(server, steps, *broken) },
+        Err(broken) => DiagnosisReport { took: probed.took, ..DiagnosisReport::from_failure(server, steps, *broken) },
     }
 }
 
 impl DiagnosisReport {
     /// Creates the report of a failed server. Later steps are marked as not reached.
-    pub fn broken(server: &ConfiguredServer, mut steps: Vec<ProbeStep>, broken: ProbeFailure) -> Self {
+    pub fn from_failure(server: &ConfiguredServer, mut steps: Vec<ProbeStep>, broken: ProbeFailure) -> Self {
         let next = next_step(broken.code, server, &broken.failure);
         let chain: &[&'static str] = match &server.described {
             Ok(described) if matches!(described.reach, TransportDefinition::Http(_)) => &probe::HTTP,
@@ -144,8 +149,8 @@ impl DiagnosisReport {
             code: broken.map(|broken| broken.code),
             revision: ready.map(|ready| ready.revision.as_str()),
             tools: ready.map(|ready| ready.section.tools.len()),
-            steps: self.steps.iter().map(row_document).collect(),
-            error: broken.map(|broken| broken.failure.told()),
+            steps: self.steps.iter().map(step_document).collect(),
+            error: broken.map(|broken| broken.failure.error_document()),
             hint: self.next.as_deref(),
         }
     }
@@ -154,13 +159,13 @@ impl DiagnosisReport {
     pub fn text(&self, ending: &str, width: Option<usize>) -> String {
         let info = self.outcome.as_ref().ok().and_then(|ready| ready.server_info.as_ref());
         let info = info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default();
-        let info = UntrustedText::new(info.trim()).shortened(80).to_string();
+        let info = UntrustedText::new(info.trim()).truncate(80).to_string();
         let id = UntrustedText::new(self.id.as_str()).to_string();
         let heading = match info.as_str() {
             "" => paint(HEADING, id).to_string(),
             info => format!("{}  {}", paint(HEADING, id), paint(QUIET, info)),
         };
-        format!("{heading}\n{}\n\n{ending}", wrap(render_rows(&self.steps, width).trim_end(), width))
+        format!("{heading}\n{}\n\n{ending}", wrap(render_steps(&self.steps, width).trim_end(), width))
     }
 
     /// Returns the failure and the next step.
@@ -181,6 +186,6 @@ impl DiagnosisReport {
 }
 
 /// Returns the reason that a server may not be used.
-fn barred(server: &ConfiguredServer, code: ProbeCode) -> Option<ProbeFailure> {
-    refusal(server).map(|failure| ProbeFailure { code, failure })
+fn refused_step(server: &ConfiguredServer, code: ProbeCode) -> Option<ProbeFailure> {
+    usage_refusal(server).map(|failure| ProbeFailure { code, failure })
 }

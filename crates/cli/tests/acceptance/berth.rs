@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use wharf_testkit::modeld::{Modeld, Recorded, Script, ScriptedToolResult};
-use wharf_testkit::oracle::{MARKER, marked_processes, until};
+use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 use wharf_testkit::pty::Terminal;
 use wharf_testkit::repl;
 
@@ -93,7 +93,7 @@ impl Berth {
     /// Waits for what the model is sent; the first request is 1.
     #[track_caller]
     pub fn request(&self, number: usize) -> Recorded {
-        let request = self.model.request(number);
+        let request = self.model.expect_request(number);
         assert_eq!(request.refusal, None, "the real API would have refused it");
         request
     }
@@ -112,7 +112,7 @@ impl Berth {
     /// Leaves the REPL; everything it started has to be gone then.
     #[track_caller]
     pub fn leave(&self, terminal: Terminal) -> String {
-        let shown = repl::leave(terminal);
+        let shown = repl::exit_repl(terminal);
         self.has_nobody_left();
         shown
     }
@@ -121,7 +121,7 @@ impl Berth {
     #[track_caller]
     pub fn has_nobody_left(&self) {
         let marker = self.marker();
-        assert!(until(SOON, || marked_processes(&marker).is_empty()), "left: {:?}", marked_processes(&marker));
+        assert!(poll_until(SOON, || marked_processes(&marker).is_empty()), "left: {:?}", marked_processes(&marker));
     }
 
     /// The command lines of what `wharf` started here, and its own.
@@ -155,7 +155,7 @@ impl Berth {
 /// Waits for a question and answers it.
 #[track_caller]
 pub fn answer(terminal: &mut Terminal, question: &str, line: &str) {
-    repl::await_question(terminal, question);
+    repl::wait_for_question(terminal, question);
     terminal.line(line);
 }
 

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
-use wharf_testkit::repl::await_state;
+use wharf_testkit::repl::wait_for_state;
 
 use crate::berth::{Berth, all_allowed, answer, demo};
 
 #[test]
 fn a_file_and_a_variable_bring_servers() {
-    let berth = Berth::new(Script::of([Answer::text("I see both.")]));
+    let berth = Berth::new(Script::from_turns([Answer::text("I see both.")]));
     let (filed, named) = (berth.marked(demo()), berth.marked(demo()));
     let mut from_variable = named;
     from_variable["name"] = json!("named");
@@ -17,8 +17,8 @@ fn a_file_and_a_variable_bring_servers() {
         .with("mcp", json!({"enabled": true, "servers": {"filed": filed}, "globalSettings": {"timeout": 20_000}}))
         .variable("WHARF_MCP_SERVERS", &json!([from_variable]).to_string());
     let mut terminal = berth.repl(&[]);
-    assert_eq!(await_state(&mut terminal, "filed", "ready").row("filed").source, "global");
-    assert_eq!(await_state(&mut terminal, "named", "ready").row("named").source, "env");
+    assert_eq!(wait_for_state(&mut terminal, "filed", "ready").row("filed").source, "global");
+    assert_eq!(wait_for_state(&mut terminal, "named", "ready").row("named").source, "env");
     terminal.line("Do you see both?");
     terminal.expect("I see both.");
     let request = berth.request(1);
@@ -44,13 +44,13 @@ fn what_is_invalid_is_found() {
 
 #[test]
 fn tools_are_included_and_excluded() {
-    let berth = Berth::new(Script::of([Answer::text("Few.")]));
+    let berth = Berth::new(Script::from_turns([Answer::text("Few.")]));
     let mut entry = berth.marked(demo());
     entry["includeTools"] = json!(["echo", "add", "raise_*"]);
     entry["excludeTools"] = json!(["add"]);
     let berth = berth.servers(json!({"demo": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("What tools do you have?");
     terminal.expect("Few.");
     let request = berth.request(1);
@@ -62,12 +62,13 @@ fn tools_are_included_and_excluded() {
 #[test]
 fn names_that_collide_are_told_apart() {
     let calls = Answer::call("mcp__east__echo", json!({"text": "sunrise"}));
-    let berth = Berth::new(Script::of([calls, Answer::text("From the east.")])).with("permissions", all_allowed());
+    let berth =
+        Berth::new(Script::from_turns([calls, Answer::text("From the east.")])).with("permissions", all_allowed());
     let (one, two) = (berth.marked(demo()), berth.marked(demo()));
     let berth = berth.servers(json!({"east": one, "west": two}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "east", "ready");
-    await_state(&mut terminal, "west", "ready");
+    wait_for_state(&mut terminal, "east", "ready");
+    wait_for_state(&mut terminal, "west", "ready");
     terminal.line("Who says it?");
     terminal.expect("east.echo");
     terminal.expect("From the east.");
@@ -94,7 +95,7 @@ fn a_server_that_a_project_brings_along_later_is_asked_about() {
         terminal.expect("theirs needs approval: wharf approve theirs");
         answer(&mut terminal, "Approve theirs?", "y");
         terminal.expect("added theirs");
-        await_state(&mut terminal, "theirs", "ready");
+        wait_for_state(&mut terminal, "theirs", "ready");
     }
     berth.leave(terminal);
 }
@@ -105,7 +106,7 @@ fn without_a_key_everything_but_the_conversation_works() {
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry})).with("providers", json!({})).with("model", json!("anthropic"));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Are you there?");
     terminal.expect("ANTHROPIC_API_KEY");
     terminal.line("/tools demo");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, Say, Script, When};
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
-use wharf_testkit::repl::await_state;
+use wharf_testkit::repl::wait_for_state;
 
 use crate::berth::{Berth, all_allowed, answer, built, demo};
 use crate::others::{Web, npm, overheard, pypi};
@@ -15,7 +15,7 @@ fn a_server_from_npm_is_found_and_called() {
         Script::default().when(When::ToolResult("high at noon".into()), Answer::text("The tide is **high** at noon.")),
     );
     let chart = berth.write("project/tide.txt", "high at noon\n");
-    berth.model.then(Answer::call("read_text_file", json!({"path": chart})));
+    berth.model.push_answer(Answer::call("read_text_file", json!({"path": chart})));
     let project = berth.path("project").display().to_string();
     let entry = berth.marked(npm("server-filesystem", &[&project]));
     berth.write("project/.mcp.json", &json!({"mcpServers": {"files": entry}}).to_string());
@@ -23,7 +23,7 @@ fn a_server_from_npm_is_found_and_called() {
     let mut terminal = berth.repl(&[]);
     answer(&mut terminal, "Approve files?", "y");
     terminal.expect("added files");
-    let table = await_state(&mut terminal, "files", "ready");
+    let table = wait_for_state(&mut terminal, "files", "ready");
     let row = table.row("files");
     assert_eq!((row.transport, row.source), ("stdio", "project"));
     terminal.line("When is the tide high?");
@@ -38,7 +38,7 @@ fn a_server_over_http_is_found_and_called() {
     let web = Web::start("--http");
     let berth = adding(&web.url, "http");
     let mut terminal = berth.repl(&[]);
-    let table = await_state(&mut terminal, "quay", "ready");
+    let table = wait_for_state(&mut terminal, "quay", "ready");
     assert_eq!(table.row("quay").transport, "http");
     terminal.line("What is the sum?");
     terminal.expect("It is 42.");
@@ -56,12 +56,12 @@ fn a_server_over_http_is_found_and_called() {
 /// `mcp-server-time` has tools and nothing else: nothing else is asked of it, and it is told what it may ask of us.
 #[test]
 fn only_what_a_server_offers_is_asked_of_it() {
-    let berth = Berth::new(Script::of([Answer::text("I know.")]));
+    let berth = Berth::new(Script::from_turns([Answer::text("I know.")]));
     let copy = berth.path("sent.jsonl");
     let time = berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"]));
     let berth = berth.servers(json!({"time": overheard(time, &copy)}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "time", "ready");
+    wait_for_state(&mut terminal, "time", "ready");
     terminal.line("/resources time");
     terminal.line("/prompts time");
     terminal.line("What do you know?");
@@ -86,7 +86,7 @@ fn a_server_over_sse_is_found_and_called() {
     let web = Web::start("--sse");
     let berth = adding(&web.url, "sse");
     let mut terminal = berth.repl(&[]);
-    let table = await_state(&mut terminal, "quay", "ready");
+    let table = wait_for_state(&mut terminal, "quay", "ready");
     assert_eq!(table.row("quay").transport, "sse");
     terminal.line("What is the sum?");
     terminal.expect("It is 42.");
@@ -96,7 +96,7 @@ fn a_server_over_sse_is_found_and_called() {
 
 /// A model that adds by a server at an address.
 fn adding(url: &str, way: &str) -> Berth {
-    let script = Script::of([Answer::call("add", json!({"a": 2, "b": 40}))])
+    let script = Script::from_turns([Answer::call("add", json!({"a": 2, "b": 40}))])
         .when(When::ToolResult("42".into()), Answer::text("It is 42."));
     Berth::new(script).servers(json!({"quay": {"type": way, "url": url}})).with("permissions", all_allowed())
 }
@@ -104,19 +104,20 @@ fn adding(url: &str, way: &str) -> Berth {
 #[test]
 fn several_servers_are_kept_at_once() {
     let calls = Answer::call("mcp__demo__echo", json!({"text": "ahoy"}))
-        .and(Say::call(
+        .with_block(Say::call(
             "convert_time",
             json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}),
         ))
-        .and(Say::call("mcp__quay__add", json!({"a": 2, "b": 40})));
-    let script = Script::of([calls]).when(When::ToolResult("ahoy".into()), Answer::text("All three have answered."));
+        .with_block(Say::call("mcp__quay__add", json!({"a": 2, "b": 40})));
+    let script =
+        Script::from_turns([calls]).when(When::ToolResult("ahoy".into()), Answer::text("All three have answered."));
     let web = Web::start("--http");
     let berth = Berth::new(script).with("permissions", all_allowed());
     let (demo, time) = (berth.marked(demo()), berth.marked(pypi("mcp_server_time", &["--local-timezone", "UTC"])));
     let berth = berth.servers(json!({"demo": demo, "time": time, "quay": {"url": web.url}}));
     let mut terminal = berth.repl(&[]);
     for server in ["demo", "time", "quay"] {
-        await_state(&mut terminal, server, "ready");
+        wait_for_state(&mut terminal, server, "ready");
     }
     terminal.line("Ask all of them.");
     terminal.expect("All three have answered.");
@@ -126,7 +127,7 @@ fn several_servers_are_kept_at_once() {
 
 #[test]
 fn a_server_in_trouble_costs_only_itself() {
-    let script = Script::of([Answer::call("echo", json!({"text": "ahoy"}))])
+    let script = Script::from_turns([Answer::call("echo", json!({"text": "ahoy"}))])
         .when(When::ToolResult("ahoy".into()), Answer::text("The others work."));
     let berth = Berth::new(script).with("permissions", all_allowed());
     let demo = berth.marked(demo());
@@ -137,8 +138,8 @@ fn a_server_in_trouble_costs_only_itself() {
     }));
     let mut terminal = berth.repl(&[]);
     terminal.expect_screen(|rows| ["dying", "lost", "bare"].iter().all(|server| is_announced(rows, server)));
-    await_state(&mut terminal, "lost", "failed");
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "lost", "failed");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Who works?");
     terminal.expect("The others work.");
     let shown = berth.leave(terminal);
@@ -159,9 +160,9 @@ fn nothing_is_left_after_ctrl_c() {
     let servers: serde_json::Map<_, _> = entries.chain([("stubborn".to_owned(), stubborn)]).collect();
     let berth = berth.servers(servers.into());
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo2", "ready");
+    wait_for_state(&mut terminal, "demo2", "ready");
     let count = |part: &str| berth.processes().iter().filter(|line| line.contains(part)).count();
-    let all_run = until(PATIENCE, || count("trap ''") == 1 && count("demo-server") == 3);
+    let all_run = poll_until(PATIENCE, || count("trap ''") == 1 && count("demo-server") == 3);
     assert!(all_run, "{:?}", berth.processes());
     terminal.control('c');
     terminal.expect("press Ctrl-C again to exit");
@@ -173,11 +174,11 @@ fn nothing_is_left_after_ctrl_c() {
 
 #[test]
 fn lists_are_read_to_their_end() {
-    let berth = Berth::new(Script::of([Answer::text("Many pages.")]));
+    let berth = Berth::new(Script::from_turns([Answer::text("Many pages.")]));
     let entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok", "--pages", "5"]}));
     let berth = berth.servers(json!({"paged": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "paged", "ready");
+    wait_for_state(&mut terminal, "paged", "ready");
     terminal.line("What tools do you have?");
     terminal.expect("Many pages.");
     let request = berth.request(1);
@@ -188,14 +189,14 @@ fn lists_are_read_to_their_end() {
 
 #[test]
 fn a_call_that_hangs_is_given_up() {
-    let script = Script::of([Answer::call("slow", json!({"ms": 600_000}))])
+    let script = Script::from_turns([Answer::call("slow", json!({"ms": 600_000}))])
         .when(When::ToolResult("".into()), Answer::text("I go on without it."));
     let berth = Berth::new(script).with("permissions", all_allowed());
     let mut entry = berth.marked(json!({"command": built("faultd"), "args": ["stdio", "ok"]}));
     entry["toolTimeouts"] = json!({"slow": 500});
     let berth = berth.servers(json!({"slow": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "slow", "ready");
+    wait_for_state(&mut terminal, "slow", "ready");
     terminal.line("Take your time.");
     terminal.expect("I go on without it.");
     berth.tells(2, &[Err("no response within 500 ms")]);

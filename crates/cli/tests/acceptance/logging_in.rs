@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use wharf_testkit::authd::{AuthSwitches, Authd, visit};
 use wharf_testkit::modeld::{Answer, Script};
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::pty::PATIENCE;
-use wharf_testkit::repl::await_state;
+use wharf_testkit::repl::wait_for_state;
 
 use crate::berth::{Berth, all_allowed, answer};
 
@@ -25,16 +25,16 @@ fn a_protected_server_is_logged_in_at_and_stays_so() {
     // It is asked about by itself; what is typed before that can be seen counts for nothing.
     answer(&mut terminal, "Open the login page in your browser?", "y");
     log_in(&opened);
-    await_state(&mut terminal, "guarded", "ready");
+    wait_for_state(&mut terminal, "guarded", "ready");
     let shown = berth.leave(terminal);
     for secret in authd.secrets() {
         assert!(!shown.contains(&secret), "a secret was shown");
     }
     let kept = berth.path("home/.config/wharf/mcp-auth.json");
     assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    berth.model.then(Answer::text("Nobody asked."));
+    berth.model.push_answer(Answer::text("Nobody asked."));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "guarded", "ready");
+    wait_for_state(&mut terminal, "guarded", "ready");
     terminal.line("Did anybody ask?");
     terminal.expect("Nobody asked.");
     let shown = berth.leave(terminal);
@@ -56,13 +56,13 @@ fn a_login_comes_back_to_where_its_server_says() {
         terminal.expect("added guarded");
         if by_hand {
             answer(&mut terminal, "Open the login page in your browser?", "n");
-            await_state(&mut terminal, "guarded", "auth_required");
+            wait_for_state(&mut terminal, "guarded", "auth_required");
             terminal.line("/mcp auth guarded");
         }
         answer(&mut terminal, "Open the login page in your browser?", "y");
         let back = log_in(&opened);
         assert!(back.starts_with(&format!("http://127.0.0.1:{port}/callback?")), "{back}");
-        await_state(&mut terminal, "guarded", "ready");
+        wait_for_state(&mut terminal, "guarded", "ready");
         berth.leave(terminal);
     }
 }
@@ -77,7 +77,7 @@ fn unused_port() -> u16 {
 /// Waits for the browser, and logs in at the page it was sent to; gives where that leads back to.
 #[track_caller]
 fn log_in(opened: &Path) -> String {
-    assert!(until(PATIENCE, || std::fs::read_to_string(opened).is_ok_and(|text| text.ends_with('\n'))));
+    assert!(poll_until(PATIENCE, || std::fs::read_to_string(opened).is_ok_and(|text| text.ends_with('\n'))));
     let page = std::fs::read_to_string(opened).unwrap();
     let back = visit(page.trim()).unwrap().expect("a login page sends back");
     visit(&back).unwrap();

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
-use wharf_testkit::repl::await_state;
+use wharf_testkit::repl::wait_for_state;
 
 use crate::berth::{Berth, all_allowed, answer, demo};
 
 /// A model that wants one thing, and then says this whatever came of it.
 fn wanting(last: &str) -> Berth {
-    let berth = Berth::new(Script::of([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
+    let berth =
+        Berth::new(Script::from_turns([Answer::call("echo", json!({"text": "a\u{202e}hoy"})), Answer::text(last)]));
     let entry = berth.marked(demo());
     berth.servers(json!({"demo": entry}))
 }
@@ -17,7 +18,7 @@ fn wanting(last: &str) -> Berth {
 fn a_call_is_asked_about_and_made_after_a_yes() {
     let berth = wanting("It said ahoy.");
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     let question = terminal.expect("Allow the call?");
     for part in ["echo", "demo", "\"text\"", "\\u{202e}"] {
@@ -33,7 +34,7 @@ fn a_call_is_asked_about_and_made_after_a_yes() {
 fn a_no_is_an_error_that_the_model_sees() {
     let berth = wanting("Then not.");
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     answer(&mut terminal, "Allow the call?", "r not while the tide is out");
     terminal.expect("Then not.");
@@ -45,7 +46,7 @@ fn a_no_is_an_error_that_the_model_sees() {
 fn a_rule_allows_without_a_question() {
     let berth = wanting("It said ahoy.").with("permissions", all_allowed());
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     terminal.expect("It said ahoy.");
     berth.tells(2, &[Ok("hoy")]);
@@ -57,7 +58,7 @@ fn a_rule_allows_without_a_question() {
 fn an_always_is_written_down_and_holds() {
     let berth = wanting("It said ahoy.");
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say something.");
     answer(&mut terminal, "Allow the call?", "a");
     terminal.expect("It said ahoy.");
@@ -66,10 +67,10 @@ fn an_always_is_written_down_and_holds() {
     let file = std::fs::read_to_string(berth.path("home/.config/wharf/config.json")).unwrap();
     assert!(file.contains("mcp__demo__echo"), "{file}");
     for answer in [Answer::call("echo", json!({"text": "again"})), Answer::text("And again.")] {
-        berth.model.then(answer);
+        berth.model.push_answer(answer);
     }
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Say it again.");
     terminal.expect("And again.");
     berth.tells(4, &[Ok("again")]);

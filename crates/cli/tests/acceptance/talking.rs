@@ -2,21 +2,21 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Say, Script, When};
-use wharf_testkit::oracle::{Ledger, until};
+use wharf_testkit::oracle::{Ledger, poll_until};
 use wharf_testkit::pty::PATIENCE;
-use wharf_testkit::repl::await_state;
+use wharf_testkit::repl::wait_for_state;
 
 use crate::berth::{Berth, all_allowed, answer, built, demo};
 use crate::others::{Web, npm};
 
 #[test]
 fn the_model_is_told_of_the_tools() {
-    let berth = Berth::new(Script::of([Answer::text("I have many.")]));
+    let berth = Berth::new(Script::from_turns([Answer::text("I have many.")]));
     let files = npm("server-filesystem", &[&berth.path("project").display().to_string()]);
     let entry = berth.marked(files);
     let berth = berth.servers(json!({"files": entry}));
     let mut terminal = berth.repl(&["--dangerously-skip-permissions"]);
-    await_state(&mut terminal, "files", "ready");
+    wait_for_state(&mut terminal, "files", "ready");
     terminal.line("What tools do you have?");
     terminal.expect("I have many.");
     let request = berth.request(1);
@@ -39,7 +39,7 @@ fn a_sub_agent_has_the_tools() {
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Let somebody add.");
     terminal.expect("My helper says 42.");
     let (person, helper) = (berth.request(1), berth.request(2));
@@ -51,13 +51,13 @@ fn a_sub_agent_has_the_tools() {
 #[test]
 fn results_and_errors_reach_the_model() {
     let calls = Answer::call("echo", json!({"text": "ahoy"}))
-        .and(Say::call("json_response", json!({"ship": "Ada"})))
-        .and(Say::call("fail", json!({})));
-    let berth = Berth::new(Script::of([calls, Answer::text("Two worked.")])).with("permissions", all_allowed());
+        .with_block(Say::call("json_response", json!({"ship": "Ada"})))
+        .with_block(Say::call("fail", json!({})));
+    let berth = Berth::new(Script::from_turns([calls, Answer::text("Two worked.")])).with("permissions", all_allowed());
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Try all three.");
     terminal.expect("Two worked.");
     berth.tells(2, &[Ok("ahoy"), Ok("Ada"), Err("always fails")]);
@@ -67,15 +67,17 @@ fn results_and_errors_reach_the_model() {
 #[test]
 fn each_format_is_spoken() {
     for format in ["anthropic", "chat", "responses"] {
-        let script = Script::of([
-            Answer::default().and(Say::Thinking("Adding.".into())).and(Say::call("add", json!({"a": 2, "b": 40}))),
+        let script = Script::from_turns([
+            Answer::default()
+                .with_block(Say::Thinking("Adding.".into()))
+                .with_block(Say::call("add", json!({"a": 2, "b": 40}))),
             Answer::text("It is 42."),
         ]);
         let berth = Berth::speaking(format, script).with("permissions", all_allowed());
         let entry = berth.marked(demo());
         let berth = berth.servers(json!({"demo": entry}));
         let mut terminal = berth.repl(&[]);
-        await_state(&mut terminal, "demo", "ready");
+        wait_for_state(&mut terminal, "demo", "ready");
         terminal.line("What is the sum?");
         terminal.expect("It is 42.");
         berth.tells(2, &[Ok("42")]);
@@ -86,46 +88,46 @@ fn each_format_is_spoken() {
 #[test]
 fn cancelling_a_run_reaches_the_server() {
     let web = Web::start("--http");
-    let berth = Berth::new(Script::of([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
+    let berth = Berth::new(Script::from_turns([Answer::call("slow", json!({"steps": 1000, "wait_ms": 100}))]));
     let berth = berth.servers(json!({"quay": {"url": web.url}})).with("permissions", all_allowed());
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "quay", "ready");
+    wait_for_state(&mut terminal, "quay", "ready");
     terminal.line("Take your time.");
     terminal.expect("step 3");
     terminal.control('c');
     web.has_said("stopped");
     terminal.expect("cancelled");
-    await_state(&mut terminal, "quay", "ready");
+    wait_for_state(&mut terminal, "quay", "ready");
     berth.leave(terminal);
 }
 
 #[test]
 fn ten_calls_are_withdrawn_at_once() {
     let slow = |number: usize| Say::call("slow", json!({"ms": 600_000, "nonce": format!("n{number}")}));
-    let calls = (0..10).fold(Answer::default(), |answer, number| answer.and(slow(number)));
-    let berth = Berth::new(Script::of([calls])).with("permissions", all_allowed());
+    let calls = (0..10).fold(Answer::default(), |answer, number| answer.with_block(slow(number)));
+    let berth = Berth::new(Script::from_turns([calls])).with("permissions", all_allowed());
     let ledger = berth.path("ledger");
     let args = ["stdio", "ok", "--ledger", ledger.to_str().unwrap()];
     let entry = berth.marked(json!({"command": built("faultd"), "args": args}));
     let berth = berth.servers(json!({"slow": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "slow", "ready");
+    wait_for_state(&mut terminal, "slow", "ready");
     terminal.line("Do ten things at once.");
     let count = |word: &str| Ledger::read(&ledger).unwrap().lines.iter().filter(|line| line.starts_with(word)).count();
-    assert!(until(PATIENCE, || count("call slow") == 10), "{}", count("call slow"));
+    assert!(poll_until(PATIENCE, || count("call slow") == 10), "{}", count("call slow"));
     terminal.control('c');
-    assert!(until(PATIENCE, || count("cancelled") == 10), "{}", count("cancelled"));
+    assert!(poll_until(PATIENCE, || count("cancelled") == 10), "{}", count("cancelled"));
     terminal.expect("cancelled");
-    await_state(&mut terminal, "slow", "ready");
+    wait_for_state(&mut terminal, "slow", "ready");
     berth.leave(terminal);
 }
 
 #[test]
 fn resources_and_prompts_are_tools() {
-    let script = Script::of([
+    let script = Script::from_turns([
         Answer::call("ListMcpResources", json!({"server": "demo"}))
-            .and(Say::call("ReadMcpResource", json!({"server": "demo", "uri": "harbour://tide"})))
-            .and(Say::call("ListMcpPrompts", json!({"server": "demo"}))),
+            .with_block(Say::call("ReadMcpResource", json!({"server": "demo", "uri": "harbour://tide"})))
+            .with_block(Say::call("ListMcpPrompts", json!({"server": "demo"}))),
         Answer::call("GetMcpPrompt", json!({"server": "demo", "name": "welcome", "arguments": {"name": "Ada"}})),
         Answer::text("Now I know."),
     ]);
@@ -133,7 +135,7 @@ fn resources_and_prompts_are_tools() {
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Look around.");
     // Reading what a server offers is not asked about; taking its words as instructions is.
     answer(&mut terminal, "Allow the call?", "y");
@@ -145,20 +147,21 @@ fn resources_and_prompts_are_tools() {
 
 #[test]
 fn a_changed_list_counts_from_the_next_request() {
-    let script = Script::of([Answer::call("hire_crane", json!({})), Answer::text("Hired."), Answer::text("I see it.")]);
+    let script =
+        Script::from_turns([Answer::call("hire_crane", json!({})), Answer::text("Hired."), Answer::text("I see it.")]);
     let berth = Berth::new(script).with("permissions", all_allowed());
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Hire a crane.");
     terminal.expect("Hired.");
     assert!(!berth.request(1).tool_names().contains(&"mcp__demo__crane"));
-    let listed = until(PATIENCE, || {
+    let listed = poll_until(PATIENCE, || {
         terminal.line("/mcp list-tools demo");
         terminal.expect("grant no permission").contains("  crane ")
     });
-    assert!(listed, "{}", terminal.shown());
+    assert!(listed, "{}", terminal.shown_text());
     terminal.line("Do you see it?");
     terminal.expect("I see it.");
     let request = berth.request(3);

@@ -2,22 +2,22 @@
 
 use serde_json::json;
 use wharf_testkit::modeld::{Answer, Script};
-use wharf_testkit::repl::{Row, await_state};
+use wharf_testkit::repl::{Row, wait_for_state};
 
 use crate::berth::{Berth, demo};
 
 #[test]
 fn the_table_shows_every_server_also_during_a_run() {
-    let berth = Berth::new(Script::of([Answer::text("Here I am.").held("quay", 0)]));
+    let berth = Berth::new(Script::from_turns([Answer::text("Here I am.").held_at("quay", 0)]));
     let entry = berth.marked(demo());
     let mut off = demo();
     off["enabled"] = json!(false);
     let berth = berth.servers(json!({"demo": entry, "off": off, "lost": {"command": "/nowhere/at/all"}}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "demo", "ready");
     terminal.line("Are you there?");
     berth.request(1);
-    let table = await_state(&mut terminal, "lost", "failed");
+    let table = wait_for_state(&mut terminal, "lost", "failed");
     let headings = Row {
         server: "Server",
         transport: "Transport",
@@ -45,8 +45,8 @@ fn one_server_is_shown_with_its_last_error_and_its_last_connection() {
     let entry = berth.marked(demo());
     let berth = berth.servers(json!({"demo": entry, "lost": {"command": "/nowhere/at/all"}}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "demo", "ready");
-    await_state(&mut terminal, "lost", "failed");
+    wait_for_state(&mut terminal, "demo", "ready");
+    wait_for_state(&mut terminal, "lost", "failed");
     terminal.line("/mcp demo");
     let details = terminal.expect("Offers:");
     for part in ["Connected:   last at ", "Revision:    2026-07-28", "Can:         tools, resources"] {
@@ -72,8 +72,8 @@ fn tools_are_listed_by_server() {
     let (one, two) = (berth.marked(demo()), berth.marked(demo()));
     let berth = berth.servers(json!({"east": one, "west": two}));
     let mut terminal = berth.repl(&[]);
-    await_state(&mut terminal, "east", "ready");
-    await_state(&mut terminal, "west", "ready");
+    wait_for_state(&mut terminal, "east", "ready");
+    wait_for_state(&mut terminal, "west", "ready");
     terminal.line("/mcp list-tools");
     let listed = terminal.expect("grant no permission");
     for server in ["east", "west"] {

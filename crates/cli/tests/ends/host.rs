@@ -156,7 +156,7 @@ impl Host {
             Err(_) => return Err("it did not get ready".to_owned()),
         }
         // A process that is just being executed has no environment yet, so the last of them may show a little later.
-        if !oracle::until(Duration::from_secs(5), || fleet::missing(&self.marked()).is_none()) {
+        if !oracle::poll_until(Duration::from_secs(5), || fleet::missing(&self.marked()).is_none()) {
             return Err(fleet::missing(&self.marked()).unwrap_or_default());
         }
         self.guards =
@@ -220,7 +220,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        oracle::until(Duration::from_secs(5), || {
+        oracle::poll_until(Duration::from_secs(5), || {
             let left = self.marked().into_iter().map(|process| process.pid).chain(self.guards_left());
             let left: Vec<Pid> = left.filter_map(Pid::from_raw).collect();
             for pid in &left {

@@ -119,7 +119,7 @@ impl Cell {
         let limit = if self.kind.is_graceful(self.end) { GRACEFUL } else { CRUDE };
         let began = Instant::now();
         host.apply(self.end);
-        oracle::until(limit, || host.is_gone() && host.guards_left().is_empty() && host.marked().is_empty());
+        oracle::poll_until(limit, || host.is_gone() && host.guards_left().is_empty() && host.marked().is_empty());
         let took = began.elapsed();
         Ok(Seen {
             processes,

@@ -31,7 +31,7 @@ fn lazy(mut entry: ServerEntry) -> ServerEntry {
 
 fn builder(place: &Path) -> HostBuilder {
     let surroundings = Environment { env: Vec::new(), cwd: place.to_owned() };
-    Host::builder().gate(Arc::new(AllowAllGate)).guard(GuardProgram::At(WHARF.into())).surroundings(surroundings)
+    Host::builder().gate(Arc::new(AllowAllGate)).guard(GuardProgram::At(WHARF.into())).environment(surroundings)
 }
 
 async fn echo(host: &Host, server: &str) -> String {
@@ -45,8 +45,8 @@ async fn what_a_lazy_server_offers_is_known_before_it_runs() {
     let place = tempfile::tempdir().unwrap();
     let state = place.path().join("state");
     let host = builder(place.path()).state_dir(&state).servers([demo("quay", &[])]).start().await.unwrap();
-    host.settled().await;
-    let offered = host.catalog().offered().count();
+    host.wait_until_settled().await;
+    let offered = host.catalog().visible_tools().count();
     assert!(offered > 10, "{offered}");
     host.close().await;
 
@@ -91,7 +91,7 @@ async fn servers_that_are_not_there_keep_nobody_waiting() {
 async fn a_set_of_servers_is_changed_while_they_run() {
     let place = tempfile::tempdir().unwrap();
     let host = builder(place.path()).servers([demo("stays", &[]), demo("goes", &[])]).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let before = host.status_of("stays").unwrap().connected.unwrap().pid;
     let mut changed = demo("stays", &[]);
     changed.settings.exclude_tools = vec!["crash".to_owned()];

@@ -224,7 +224,7 @@ fn a_program_that_is_replaced_while_wharf_runs_is_not_started() {
     asked.answer("[y/N] ", "y");
     asked.end();
     let mut terminal = repl::start(&yard.command(""));
-    repl::await_state(&mut terminal, "theirs", "ready");
+    repl::wait_for_state(&mut terminal, "theirs", "ready");
     launcher(&yard, "touch pwned");
     terminal.line("/mcp reconnect theirs");
     terminal.expect("changed since it was approved");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 
 use crate::support::{WHARF, named_pipe, quoted, wharf};
 
@@ -47,7 +47,10 @@ impl Yard {
         let yard = Self { place, host };
         assert_eq!(line, "ready 1\n");
         let names = ["plain", "cleared", "apart", "all", "guard"];
-        assert!(until(SOON, || names.iter().all(|name| yard.process(name).is_some())), "the processes are started");
+        assert!(
+            poll_until(SOON, || names.iter().all(|name| yard.process(name).is_some())),
+            "the processes are started"
+        );
         assert!(!yard.is_empty());
         yard
     }
@@ -65,7 +68,7 @@ impl Yard {
     /// The server has stopped its guard.
     fn stop_guard(&self) {
         self.order("STOP");
-        assert!(until(SOON, || self.place.path().join("obeyed").exists()), "the guard was stopped");
+        assert!(poll_until(SOON, || self.place.path().join("obeyed").exists()), "the guard was stopped");
     }
 
     fn close(&mut self) {
@@ -111,9 +114,9 @@ fn is_alive(process: Option<Pid>) -> bool {
 fn a_server_that_kills_its_guard_leaves_no_process() {
     let mut yard = Yard::open();
     yard.order("KILL");
-    assert!(until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
+    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
     yard.close();
-    assert!(until(SOON, || yard.is_closed()), "the host ends");
+    assert!(poll_until(SOON, || yard.is_closed()), "the host ends");
 }
 
 #[test]
@@ -121,15 +124,15 @@ fn a_server_that_stops_its_guard_does_not_hold_up_closing() {
     let mut yard = Yard::open();
     yard.stop_guard();
     yard.close();
-    assert!(until(SOON, || yard.is_closed()), "the host ends");
-    assert!(until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
+    assert!(poll_until(SOON, || yard.is_closed()), "the host ends");
+    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
 }
 
 #[test]
 fn a_guard_that_is_stopped_is_continued_while_its_server_runs() {
     let yard = Yard::open();
     yard.stop_guard();
-    assert!(until(SOON, || is_alive(yard.process("guard")) && state_of(yard.process("guard")) != Some('T')));
+    assert!(poll_until(SOON, || is_alive(yard.process("guard")) && state_of(yard.process("guard")) != Some('T')));
     assert!(!yard.is_empty(), "its server runs on");
 }
 
@@ -138,6 +141,6 @@ fn a_stopped_guard_outlives_its_host_long_enough_to_end_its_server() {
     let mut yard = Yard::open();
     yard.stop_guard();
     yard.host.kill().unwrap();
-    assert!(until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
-    assert!(until(SOON, || !is_alive(yard.process("guard"))));
+    assert!(poll_until(SOON, || yard.is_empty()), "left: {:?}", yard.left());
+    assert!(poll_until(SOON, || !is_alive(yard.process("guard"))));
 }

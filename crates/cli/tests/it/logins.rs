@@ -158,7 +158,7 @@ fn a_store_that_cannot_be_written_is_said() {
 fn an_authorization_server_that_does_not_answer_is_no_server_that_has_ended() {
     let scene = Scene::new();
     assert_eq!(scene.log_in(&["auth", "docs", "--yes"]).code, Some(0));
-    scene.authd.change(|switches| switches.refresh = TokenBehaviour::ServerError);
+    scene.authd.change_switches(|switches| switches.refresh = TokenBehaviour::ServerError);
     scene.authd.expire_access_tokens();
     let why = scene.check(&["why", "docs"], 3, &["login.unavailable", "retry later"]);
     assert!(!why.stdout.contains("spawn"), "{why:?}");

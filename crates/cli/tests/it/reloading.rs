@@ -26,7 +26,7 @@ impl Running {
         let run = ["run", "--json", "--dangerously-skip-permissions", "wait"];
         let child = Some(stage.command(&run).spawn().unwrap());
         let running = Self { stage, child };
-        running.stage.model.request(1);
+        running.stage.model.expect_request(1);
         running
     }
 
@@ -68,7 +68,7 @@ impl Drop for Running {
 }
 
 fn stage() -> Stage {
-    let echo = Answer::call("echo", json!({"text": "ahoy"})).held("gate", 0);
+    let echo = Answer::call("echo", json!({"text": "ahoy"})).held_at("gate", 0);
     Stage::with(&working(), [echo, Answer::text("Done.")])
 }
 

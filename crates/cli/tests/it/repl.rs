@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use wharf_testkit::modeld::{Answer, AnswerFailure};
 use wharf_testkit::pty::Terminal;
-use wharf_testkit::repl::{self, PROMPT, await_state, leave};
+use wharf_testkit::repl::{self, PROMPT, exit_repl, wait_for_state};
 use wharf_testkit::transport_faults::Refused;
 
 use crate::house::{shell, working};
@@ -86,12 +86,12 @@ fn what_is_typed_for_the_conversation_keeps_its_order() {
         terminal.expect(text);
     }
     for (number, expected) in [(1, "first"), (2, "first second"), (3, "third")] {
-        let body = stage.model.request(number).body.to_string();
+        let body = stage.model.expect_request(number).body.to_string();
         let said: Vec<&str> =
             ["first", "second", "third"].into_iter().filter(|word| body.contains(&format!("say it {word}"))).collect();
         assert_eq!(said.join(" "), expected, "{number}");
     }
-    assert_eq!(leave(terminal).matches(WAITS).count(), 2);
+    assert_eq!(exit_repl(terminal).matches(WAITS).count(), 2);
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn ctrl_c_takes_back_what_is_not_said_yet() {
     gate.say("go");
     terminal.line("say hello");
     terminal.expect("Well.");
-    let said = stage.model.request(1).body["messages"].to_string();
+    let said = stage.model.expect_request(1).body["messages"].to_string();
     assert!(said.contains("say hello") && !said.contains("branch") && !said.contains("everything"), "{said}");
-    leave(terminal);
+    exit_repl(terminal);
 }
 
 #[test]
@@ -121,20 +121,20 @@ fn ctrl_c_at_a_question_is_a_no_and_takes_nothing_back() {
     let mut terminal = terminal(&stage);
     line(&mut terminal, "explain @slow:demo://greeting");
     stage.house.write("project/.mcp.json", &json!({"mcpServers": {"theirs": working()}}).to_string());
-    repl::await_question(&mut terminal, "Approve theirs?");
+    repl::wait_for_question(&mut terminal, "Approve theirs?");
     terminal.control('c');
     terminal.expect("theirs was not approved.");
     gate.say("go");
     terminal.expect("Well.");
-    assert!(!leave(terminal).contains(" dropped)"));
+    assert!(!exit_repl(terminal).contains(" dropped)"));
 }
 
 #[test]
 fn a_conversation_is_left_once_its_run_is_over() {
-    let stage = Stage::among(&json!({}), [Answer::text("Never.").held("gate", 0), Answer::text("Hello.")]);
+    let stage = Stage::among(&json!({}), [Answer::text("Never.").held_at("gate", 0), Answer::text("Hello.")]);
     let mut terminal = terminal(&stage);
     terminal.line("take your time");
-    stage.model.request(1);
+    stage.model.expect_request(1);
     line(&mut terminal, "and hurry");
     terminal.line("/clear");
     terminal.expect("runs after the current run finishes");
@@ -144,9 +144,9 @@ fn a_conversation_is_left_once_its_run_is_over() {
     terminal.expect("started a new conversation");
     terminal.line("say hello");
     terminal.expect("Hello.");
-    let body = stage.model.request(2).body.to_string();
+    let body = stage.model.expect_request(2).body.to_string();
     assert!(!body.contains("take your time") && !body.contains("and hurry"), "{body}");
-    leave(terminal);
+    exit_repl(terminal);
 }
 
 #[test]
@@ -167,19 +167,19 @@ fn nobody_waits_for_a_secret_but_who_needs_it() {
     stage.house.write("home/.config/wharf/config.json", &settings.to_string());
     let mut terminal = terminal(&stage);
     terminal.expect("2 servers · own/m");
-    await_state(&mut terminal, "open", "ready");
-    await_state(&mut terminal, "locked", "connecting");
+    wait_for_state(&mut terminal, "open", "ready");
+    wait_for_state(&mut terminal, "locked", "connecting");
     terminal.line("/mcp connect locked");
     terminal.expect("the server's secrets are still being looked up");
     line(&mut terminal, "say what @locked:demo://greeting means");
     token.say("t-1");
-    await_state(&mut terminal, "locked", "ready");
+    wait_for_state(&mut terminal, "locked", "ready");
     assert!(stage.model.requests().is_empty());
     key.say("k-1");
     terminal.expect("At last.");
-    let said = stage.model.request(1).body["messages"].to_string();
+    let said = stage.model.expect_request(1).body["messages"].to_string();
     assert!(said.contains("> Ahoy"), "{said}");
-    leave(terminal);
+    exit_repl(terminal);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_model_that_is_configured_meanwhile_is_used() {
     terminal.expect("own/m");
     terminal.line("are you there now?");
     terminal.expect("Here I am.");
-    leave(terminal);
+    exit_repl(terminal);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_server_that_fails_after_an_edit_is_told_of_again() {
     terminal.expect("changed lost");
     terminal.expect("MCP server `lost` unavailable");
     terminal.expect("/nowhere/two");
-    leave(terminal);
+    exit_repl(terminal);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_model_that_is_named_has_to_be_there() {
 #[test]
 fn a_signal_loses_nothing_that_was_said() {
     for signal in ["TERM", "HUP"] {
-        let half = Answer::text("Half of it.\n\nAnd not the rest.").held("gate", 4);
+        let half = Answer::text("Half of it.\n\nAnd not the rest.").held_at("gate", 4);
         let stage = Stage::among(&json!({}), [half, Answer::text("Yes.")]);
         let mut terminal = terminal(&stage);
         terminal.line("tell me");
@@ -258,7 +258,7 @@ fn a_signal_loses_nothing_that_was_said() {
         send(signal, terminal.pid());
         assert_eq!(terminal.end().code, Some(130));
         assert_eq!(stage.run(&["run", "--resume", "go on"]).code, Some(0));
-        let body = stage.model.request(2).body.to_string();
+        let body = stage.model.expect_request(2).body.to_string();
         assert!(body.contains("Half of it.") && body.contains("go on"), "{signal}: {body}");
     }
 }

@@ -31,7 +31,7 @@ impl Stage {
 
     /// With these servers and no other.
     pub fn among(servers: &Value, turns: impl IntoIterator<Item = Answer>) -> Self {
-        Self { house: House::with(servers), model: Modeld::start(Script::of(turns)).unwrap() }
+        Self { house: House::with(servers), model: Modeld::start(Script::from_turns(turns)).unwrap() }
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
@@ -87,7 +87,9 @@ fn a_task_is_done_with_the_tools_of_servers_in_every_format() {
 
 #[test]
 fn every_event_is_a_document_on_a_line() {
-    let call = Answer::default().and(Say::Thinking("hm".to_owned())).and(Say::call("echo", json!({"text": "ahoy"})));
+    let call = Answer::default()
+        .with_block(Say::Thinking("hm".to_owned()))
+        .with_block(Say::call("echo", json!({"text": "ahoy"})));
     let stage = Stage::trusting([call, Answer::text("Done it.")]);
     let ran = stage.run(&["run", "--json", "say ahoy"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -168,7 +170,8 @@ fn an_interrupt_withdraws_the_call_at_its_server() {
 /// What an interrupt cuts is saved as far as it came.
 #[test]
 fn an_interrupt_loses_nothing_that_was_said() {
-    let stage = Stage::trusting([Answer::text("Half of it, and not the rest.").held("gate", 4), Answer::text("Yes.")]);
+    let stage =
+        Stage::trusting([Answer::text("Half of it, and not the rest.").held_at("gate", 4), Answer::text("Yes.")]);
     let mut child = stage.command(&["run", "--json", "tell me"]).spawn().unwrap();
     let mut told = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -288,13 +291,13 @@ fn a_task_comes_from_stdin_and_a_conversation_is_gone_on_with() {
 
 #[test]
 fn a_running_wharf_is_asked() {
-    let stage = Stage::trusting([Answer::text("late").held("gate", 0)]);
+    let stage = Stage::trusting([Answer::text("late").held_at("gate", 0)]);
     for command in ["reload", "cancel"] {
         let ran = stage.house.run([command]);
         assert!(ran.code == Some(3) && ran.stderr.contains("no wharf is running"), "{ran:?}");
     }
     let child = stage.command(&["run", "--json", "wait"]).spawn().unwrap();
-    stage.model.request(1);
+    stage.model.expect_request(1);
     let asked = format!("asked the running wharf, process {}", child.id());
     let ran = stage.house.run(["status"]);
     assert!(ran.code == Some(0) && ran.stderr.contains(&asked) && ran.stdout.contains("✓ ready"), "{ran:?}");

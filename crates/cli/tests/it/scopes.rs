@@ -16,7 +16,7 @@ fn approve(yard: &Yard) {
 
 /// Runs an agent whose model makes one call and is done; what the call came to.
 fn run_agent(yard: &Yard, tool: &str, arguments: Value) -> (ScriptedToolResult, Ran) {
-    let model = Modeld::start(Script::of([Answer::call(tool, arguments), Answer::text("done")])).unwrap();
+    let model = Modeld::start(Script::from_turns([Answer::call(tool, arguments), Answer::text("done")])).unwrap();
     let mut command = yard.command_of(&["run", "--model", "anthropic", "go on"]);
     command.env("ANTHROPIC_BASE_URL", model.url()).env("ANTHROPIC_API_KEY", "k-1");
     let ran = finished(command.output().unwrap());

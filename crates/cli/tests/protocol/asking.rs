@@ -7,7 +7,7 @@ use wharf_wire::{ElicitationResponse, Era, LogLevel, RawJson, Revision};
 use crate::host::{ALL, ASKING, LATEST, open, open_silent, open_with, text};
 
 fn accept(content: Value) -> ElicitationResponse {
-    ElicitationResponse::Accept(Some(RawJson::of(&content).unwrap()))
+    ElicitationResponse::Accept(Some(RawJson::from_value(&content).unwrap()))
 }
 
 /// What a form that is sent as it came holds: the defaults of its schema.
@@ -22,7 +22,7 @@ async fn a_form_is_answered_and_its_defaults_are_filled_in() {
         let given = json!({ "email": "master@argo.example", "nights": 7, "ship": "Argo" });
         let harbour = open_with(revision, [accept(given.clone())]).await;
         let result = harbour.call("book_berth", json!({})).await;
-        let structured: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+        let structured: Value = serde_json::from_str(result.structured.unwrap().as_str()).unwrap();
         let mut expected = defaults(&harbour.asked.lock().unwrap()[0].1);
         for (name, value) in given.as_object().unwrap() {
             expected[name] = value.clone();
@@ -39,7 +39,11 @@ async fn a_refusal_reaches_the_tool() {
         for (answer, word) in [(ElicitationResponse::Decline, "decline"), (ElicitationResponse::Cancel, "cancel")] {
             let harbour = open_with(revision, [answer]).await;
             let result = harbour.call("book_berth", json!({})).await;
-            assert!(result.raw.get().contains(&format!(r#""action":"{word}""#)), "{revision}: {}", result.raw.get());
+            assert!(
+                result.raw.as_str().contains(&format!(r#""action":"{word}""#)),
+                "{revision}: {}",
+                result.raw.as_str()
+            );
             harbour.connection.close().await;
         }
     }
@@ -50,7 +54,7 @@ async fn content_that_does_not_fit_the_form_never_leaves() {
     for &revision in ASKING {
         let harbour = open_with(revision, [accept(json!({ "no such field": 1 }))]).await;
         let result = harbour.call("book_berth", json!({})).await;
-        assert!(result.raw.get().contains(r#""action":"cancel""#), "{revision}: {}", result.raw.get());
+        assert!(result.raw.as_str().contains(r#""action":"cancel""#), "{revision}: {}", result.raw.as_str());
         harbour.connection.close().await;
     }
 }
@@ -60,7 +64,7 @@ async fn a_page_is_visited_with_consent_only() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let result = harbour.call("open_harbour_page", json!({})).await;
-        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        assert!(!result.is_error, "{revision}: {}", result.raw.as_str());
         let asked = harbour.asked.lock().unwrap().clone();
         assert_eq!(asked[0].0, "demo page");
         assert!(asked[0].1["url"].as_str().unwrap().starts_with("https://harbour.example/"), "{asked:?}");
@@ -72,7 +76,7 @@ async fn a_page_is_visited_with_consent_only() {
 async fn a_call_refused_for_a_page_is_made_again_when_the_page_is_done() {
     let harbour = open(Revision::V2025_11_25).await;
     let result = harbour.call("open_harbour_page", json!({ "via": "error" })).await;
-    assert!(!result.is_error, "{}", result.raw.get());
+    assert!(!result.is_error, "{}", result.raw.as_str());
     assert_eq!((harbour.questions(), harbour.sent("tools/call")), (vec!["demo page".to_owned()], 2));
     harbour.connection.close().await;
     let harbour = open_with(Revision::V2025_11_25, [ElicitationResponse::Decline]).await;
@@ -87,7 +91,7 @@ async fn a_model_is_lent_and_may_be_refused() {
     for revision in ALL {
         let harbour = open(revision).await;
         let result = harbour.call("ask_model", json!({})).await;
-        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.get());
+        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.as_str());
         let arguments = RawJson::parse(r#"{"question":"please refuse"}"#).unwrap();
         let refused = harbour.connection.call_tool("ask_model", &arguments, CallOptions::default()).await;
         match revision.era() {
@@ -105,7 +109,7 @@ async fn a_model_gets_tools_where_that_was_declared() {
     for &revision in LATEST {
         let harbour = open(revision).await;
         let result = harbour.call("ask_model", json!({ "tools": true })).await;
-        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.get());
+        assert!(text(&result).contains("at noon"), "{revision}: {}", result.raw.as_str());
         let asked = harbour.asked.lock().unwrap().clone();
         assert!(asked[0].1["tools"].is_array(), "{revision}: {asked:?}");
         harbour.connection.close().await;
@@ -117,7 +121,7 @@ async fn roots_are_named() {
     for revision in ALL {
         let harbour = open(revision).await;
         let result = harbour.call("show_roots", json!({})).await;
-        assert!(result.raw.get().contains("file:///quays/demo"), "{revision}: {}", result.raw.get());
+        assert!(result.raw.as_str().contains("file:///quays/demo"), "{revision}: {}", result.raw.as_str());
         harbour.connection.close().await;
     }
 }
@@ -126,7 +130,7 @@ async fn roots_are_named() {
 async fn a_server_is_told_when_the_roots_change() {
     for revision in ALL {
         let harbour = open(revision).await;
-        harbour.connection.roots_changed();
+        harbour.connection.notify_roots_changed();
         let told = harbour.sent("notifications/roots/list_changed");
         assert_eq!(told, usize::from(revision.era() == Era::Handshake), "{revision}");
         harbour.connection.close().await;
@@ -155,7 +159,7 @@ async fn several_rounds_and_one_without_a_question() {
     for &revision in ASKING {
         let harbour = open(revision).await;
         let result = harbour.call("many_questions", json!({ "rounds": 4 })).await;
-        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        assert!(!result.is_error, "{revision}: {}", result.raw.as_str());
         assert!(harbour.questions().len() >= 3, "{revision}: {:?}", harbour.questions());
         harbour.connection.close().await;
     }

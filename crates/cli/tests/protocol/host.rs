@@ -79,7 +79,10 @@ async fn dial(revision: Revision, services: ClientServices, tap: Option<Arc<dyn 
 
 impl Harbour {
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
-        self.connection.call_tool(tool, &RawJson::of(&arguments).unwrap(), CallOptions::default()).await.unwrap()
+        self.connection
+            .call_tool(tool, &RawJson::from_value(&arguments).unwrap(), CallOptions::default())
+            .await
+            .unwrap()
     }
 
     /// How often a method was sent.
@@ -94,7 +97,7 @@ impl Harbour {
 }
 
 pub fn text(result: &ToolResult) -> String {
-    let result: Value = serde_json::from_str(result.raw.get()).unwrap();
+    let result: Value = serde_json::from_str(result.raw.as_str()).unwrap();
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -104,7 +107,7 @@ struct Person {
 }
 
 impl Elicitor for Person {
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         true
     }
 
@@ -113,13 +116,13 @@ impl Elicitor for Person {
             Elicitation::Form(form) => ("form", &form.raw),
             Elicitation::Url(page) => ("page", &page.raw),
         };
-        let raw = serde_json::from_str(raw.get()).unwrap();
+        let raw = serde_json::from_str(raw.as_str()).unwrap();
         self.asked.lock().unwrap().push((format!("{server} {kind}"), raw));
         let next = self.script.lock().unwrap().pop_front();
         Box::pin(std::future::ready(next.unwrap_or(ElicitationResponse::Accept(None))))
     }
 
-    fn page_done(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
         // Only the server's own word counts here.
         Box::pin(std::future::pending())
     }
@@ -130,18 +133,18 @@ struct Model {
 }
 
 impl Sampler for Model {
-    fn uses_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         true
     }
 
     fn sample(&self, server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
-        let raw: Value = serde_json::from_str(request.raw.get()).unwrap();
+        let raw: Value = serde_json::from_str(request.raw.as_str()).unwrap();
         let refused = raw.to_string().contains("refuse");
         self.asked.lock().unwrap().push((format!("{server} model"), raw));
         let content = json!({ "type": "text", "text": "at noon" });
         let message =
             json!({ "role": "assistant", "content": content, "model": "tide-table", "stopReason": "endTurn" });
-        let answer = if refused { Err(SamplingError::Declined) } else { Ok(RawJson::of(&message).unwrap()) };
+        let answer = if refused { Err(SamplingError::Declined) } else { Ok(RawJson::from_value(&message).unwrap()) };
         Box::pin(std::future::ready(answer))
     }
 }
@@ -158,7 +161,7 @@ struct Logbook(mpsc::UnboundedSender<(LogLevel, Value)>);
 
 impl LogSink for Logbook {
     fn log(&self, _server: &str, message: LogMessage) {
-        let _ = self.0.send((message.level, serde_json::from_str(message.data.get()).unwrap()));
+        let _ = self.0.send((message.level, serde_json::from_str(message.data.as_str()).unwrap()));
     }
 }
 

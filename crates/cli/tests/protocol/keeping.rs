@@ -14,7 +14,7 @@ async fn a_fresh_list_is_not_asked_for_twice() {
         let second = harbour.connection.list_templates().await.unwrap().items.len();
         let asked = if revision == Revision::V2026_07_28 { 1 } else { 2 };
         assert_eq!((first, harbour.sent("resources/templates/list")), (second, asked), "{revision}");
-        harbour.connection.forget_kept();
+        harbour.connection.clear_cache();
         harbour.connection.list_templates().await.unwrap();
         assert_eq!(harbour.sent("resources/templates/list"), asked + 1, "{revision}");
         harbour.connection.close().await;
@@ -91,8 +91,10 @@ async fn icons_follow_the_rules() {
             tools.items.iter().flat_map(|tool| icons(&tool.raw, &wharf_wire::JsonLimits::default())).collect();
         assert!(!found.is_empty(), "{revision}");
         // A server without an address of its own has nobody to share one with: only what it sends along is shown.
-        assert!(found.iter().any(|icon| icon.allowed(None).is_ok()), "{revision}");
-        assert!(found.iter().filter(|icon| icon.src.starts_with("https:")).all(|icon| icon.allowed(None).is_err()));
+        assert!(found.iter().any(|icon| icon.resolve_source(None).is_ok()), "{revision}");
+        assert!(
+            found.iter().filter(|icon| icon.src.starts_with("https:")).all(|icon| icon.resolve_source(None).is_err())
+        );
         harbour.connection.close().await;
     }
 }

@@ -15,7 +15,7 @@ fn everything() -> Interest {
 async fn watch(revision: Revision) -> (Harbour, Subscription) {
     let harbour = open(revision).await;
     let subscription = harbour.connection.subscribe(everything()).await.unwrap();
-    assert_eq!(*subscription.honoured(), everything(), "{revision}");
+    assert_eq!(*subscription.confirmed_interest(), everything(), "{revision}");
     (harbour, subscription)
 }
 
@@ -111,7 +111,7 @@ async fn a_subscription_ends_with_its_server() {
             crash.call_tool("crash", &wharf_wire::RawJson::empty_object(), wharf_client::CallOptions::default()).await
         };
         let (_, ended) = tokio::join!(crashed, subscription.next());
-        assert!(ended.is_err_and(|error| error.gone().is_some()), "{revision}");
+        assert!(ended.is_err_and(|error| error.disconnect_report().is_some()), "{revision}");
         harbour.connection.close().await;
     }
 }

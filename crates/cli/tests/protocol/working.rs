@@ -9,10 +9,10 @@ use wharf_wire::{ElicitationResponse, RawJson, Revision, TaskStatus};
 use crate::host::{ALL, Harbour, LATEST, open, open_with, text};
 
 async fn start(harbour: &Harbour, arguments: Value) -> Box<TaskHandle> {
-    let arguments = RawJson::of(&arguments).unwrap();
+    let arguments = RawJson::from_value(&arguments).unwrap();
     match harbour.connection.start_task("unload_ship", &arguments, TaskOptions::default()).await.unwrap() {
         Started::Task(task) => task,
-        Started::Finished(result) => panic!("no task was made: {}", result.raw.get()),
+        Started::Finished(result) => panic!("no task was made: {}", result.raw.as_str()),
     }
 }
 
@@ -25,7 +25,7 @@ async fn progress_comes_before_the_result() {
         let options = CallOptions::default().progress(move |progress| sink.lock().unwrap().push(progress.progress));
         let arguments = RawJson::parse(r#"{"seconds":0.06,"steps":3}"#).unwrap();
         let result = harbour.connection.call_tool("slow", &arguments, options).await.unwrap();
-        assert!(!result.is_error, "{revision}: {}", result.raw.get());
+        assert!(!result.is_error, "{revision}: {}", result.raw.as_str());
         let seen = seen.lock().unwrap().clone();
         assert!(!seen.is_empty() && seen.is_sorted(), "{revision}: {seen:?}");
         harbour.connection.close().await;
@@ -41,7 +41,7 @@ async fn a_task_is_followed_to_its_end() {
         let sink = Arc::clone(&seen);
         let watch = Arc::new(move |task: &wharf_wire::Task| sink.lock().unwrap().push(task.status));
         let result = task.finish(Some(watch)).await.unwrap();
-        let data: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+        let data: Value = serde_json::from_str(result.structured.unwrap().as_str()).unwrap();
         assert_eq!(data["unloaded"], 3, "{revision}");
         let seen = seen.lock().unwrap().clone();
         assert_eq!(seen.first(), Some(&TaskStatus::Working), "{revision}");
@@ -60,7 +60,7 @@ async fn a_task_may_ask() {
         let harbour = open_with(revision, [signature]).await;
         let task = start(&harbour, json!({ "containers": 1, "interval_ms": 5, "ask": true })).await;
         let result = task.finish(None).await.unwrap();
-        assert!(text(&result).contains("Ada"), "{revision}: {}", result.raw.get());
+        assert!(text(&result).contains("Ada"), "{revision}: {}", result.raw.as_str());
         assert_eq!(harbour.questions(), ["demo form"], "{revision}");
         harbour.connection.close().await;
     }
@@ -88,7 +88,7 @@ async fn a_task_is_cancelled_by_its_own_method() {
 async fn a_plain_call_stays_with_the_task_a_server_makes_of_it() {
     let harbour = open(Revision::V2026_07_28).await;
     let result = harbour.call("unload_ship", json!({ "containers": 2, "interval_ms": 10 })).await;
-    let data: Value = serde_json::from_str(result.structured.unwrap().get()).unwrap();
+    let data: Value = serde_json::from_str(result.structured.unwrap().as_str()).unwrap();
     assert_eq!((data["unloaded"].clone(), harbour.sent("tools/call")), (json!(2), 1));
     assert!(harbour.sent("tasks/get") + harbour.sent("subscriptions/listen") > 0);
     harbour.connection.close().await;

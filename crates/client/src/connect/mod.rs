@@ -19,7 +19,7 @@ use crate::flow::ReadRetryBudget;
 use crate::flow::header_params::HeaderParamTable;
 use crate::notifications::NotificationHub;
 use crate::options::{ConnectOptions, NegotiationMode};
-use crate::request::constant_meta;
+use crate::request::fixed_meta;
 use crate::server_requests::ServerRequestHandler;
 use crate::tap::WireObserver;
 use crate::trace::{StepOutcome, TraceRecorder};
@@ -44,16 +44,16 @@ pub async fn connect_to(spec: &ServerSpec, options: ConnectOptions) -> Result<Co
 ///
 /// Dropping the future ends the server it has started.
 pub async fn connect(spec: &StdioSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let redactor = Redactor::for_process(spec, &options.surroundings);
+    let redactor = Redactor::for_stdio(spec, &options.surroundings);
     let mut attempt = ConnectAttempt::new(options, redactor);
     match stdio::prepare(spec, &attempt.options.surroundings) {
         Ok(prepared) => {
-            attempt.tracer.step("resolve", StepOutcome::Fine, prepared.program.display());
+            attempt.tracer.record("resolve", StepOutcome::Fine, prepared.program.display());
             attempt.connect(&Arc::new(prepared)).await
         }
         Err(cause) => {
-            let cause = attempt.failed("resolve", cause);
-            attempt.give_up(cause)
+            let cause = attempt.record_failure("resolve", cause);
+            attempt.into_error(cause)
         }
     }
 }
@@ -119,20 +119,20 @@ impl ConnectAttempt {
     }
 
     async fn connect(mut self, server: &dyn ServerStarter) -> Result<Connection, ConnectError> {
-        match self.introduce(server).await {
-            Ok((started, introduction)) => Ok(self.settle(started, introduction)),
-            Err(cause) => self.give_up(cause),
+        match self.start_and_negotiate(server).await {
+            Ok((started, introduction)) => Ok(self.into_connection(started, introduction)),
+            Err(cause) => self.into_error(cause),
         }
     }
 
     /// Starts a server and negotiates with it.
-    async fn introduce(
+    async fn start_and_negotiate(
         &mut self,
         server: &dyn ServerStarter,
     ) -> Result<(OpenedServer, NegotiatedServer), ConnectCause> {
         let step = if server.is_remote() { "open" } else { "spawn" };
         let started = self.start(server, step).await?;
-        let (started, met) = self.meet(started, server).await;
+        let (started, met) = self.negotiate(started, server).await;
         match met {
             Ok(introduction) => {
                 if introduction.revision.era() == Era::Handshake {
@@ -148,8 +148,8 @@ impl ConnectAttempt {
         }
     }
 
-    fn give_up(self, cause: ConnectCause) -> Result<Connection, ConnectError> {
-        let cause = cause.masked(&self.redactor);
+    fn into_error(self, cause: ConnectCause) -> Result<Connection, ConnectError> {
+        let cause = cause.without_secrets(&self.redactor);
         Err(ConnectError { cause, trace: self.tracer.finish(), stderr: self.stderr })
     }
 
@@ -164,21 +164,21 @@ impl ConnectAttempt {
             log: self.options.process_log.clone(),
             dialect: manners.clone(),
             limits: limits.clone(),
-            budget: limits.held_in_all.of_server(limits.held),
+            budget: limits.held_in_all.for_server(limits.held),
             guard: self.options.guard.clone(),
         };
         let deadline = Instant::now() + limits.startup;
         match server.start(opening).await {
             Ok(open) => {
-                self.tracer.step(step, StepOutcome::Fine, &open.detail);
+                self.tracer.record(step, StepOutcome::Fine, &open.detail);
                 Ok(OpenedServer { open, manners, deadline })
             }
-            Err(cause) => Err(self.failed(step, cause)),
+            Err(cause) => Err(self.record_failure(step, cause)),
         }
     }
 
     /// Negotiates with the server. Starts a second process if the first one exits after the probe.
-    async fn meet(
+    async fn negotiate(
         &mut self,
         mut started: OpenedServer,
         server: &dyn ServerStarter,
@@ -212,18 +212,23 @@ impl ConnectAttempt {
         let mut asked = Revision::LATEST_STATELESS;
         let mut again = false;
         loop {
-            let mut call = match started.ask(era::DISCOVER, &era::discover_params(asked, &started.manners.desk)) {
-                Ok(call) => call,
-                Err(error) => return self.probe_failed(error),
-            };
+            let mut call =
+                match started.send_request(era::DISCOVER, &era::discover_params(asked, &started.manners.desk)) {
+                    Ok(call) => call,
+                    Err(error) => return self.probe_failed(error),
+                };
             let left = started.deadline.saturating_duration_since(Instant::now());
             let patience = if remote { left } else { left.min(self.options.limits.probe) };
             let Ok(outcome) = tokio::time::timeout(patience, &mut call).await else {
                 if remote {
                     let after = self.options.limits.startup;
-                    return Err(self.failed("probe", ConnectCause::TimedOut { after, hint: None }));
+                    return Err(self.record_failure("probe", ConnectCause::TimedOut { after, hint: None }));
                 }
-                self.tracer.say("probe", StepOutcome::Detour, "no response yet, also trying the handshake");
+                self.tracer.record_unredacted(
+                    "probe",
+                    StepOutcome::Detour,
+                    "no response yet, also trying the handshake",
+                );
                 return Ok(ProbeOutcome::Handshake(Some(call)));
             };
             match outcome {
@@ -231,28 +236,28 @@ impl ConnectAttempt {
                     return self.probe_failed(error);
                 }
                 // An outage or a required login is no evidence about the revision.
-                Err(error) if remote && !says_something(&error) => {
-                    return Err(self.failed("probe", ConnectError::cause_of(error)));
+                Err(error) if remote && !is_protocol_evidence(&error) => {
+                    return Err(self.record_failure("probe", ConnectError::cause_from_call(error)));
                 }
                 _ => {}
             }
-            match era::judge_probe(outcome, asked, again, &self.options.limits.bounds) {
+            match era::evaluate_probe(outcome, asked, again, &self.options.limits.bounds) {
                 ProbeVerdict::Stateless(revision, found) => {
-                    self.tracer.say("probe", StepOutcome::Fine, format!("speaks {revision}"));
+                    self.tracer.record_unredacted("probe", StepOutcome::Fine, format!("speaks {revision}"));
                     return Ok(ProbeOutcome::Introduced(NegotiatedServer {
                         revision,
                         ..NegotiatedServer::from(*found)
                     }));
                 }
                 ProbeVerdict::AskAgain(revision) => {
-                    self.tracer.say("probe", StepOutcome::Detour, format!("retrying with {revision}"));
+                    self.tracer.record_unredacted("probe", StepOutcome::Detour, format!("retrying with {revision}"));
                     (asked, again) = (revision, true);
                 }
                 ProbeVerdict::Handshake(reason) => {
-                    self.tracer.step("probe", StepOutcome::Detour, reason);
+                    self.tracer.record("probe", StepOutcome::Detour, reason);
                     return Ok(ProbeOutcome::Handshake(None));
                 }
-                ProbeVerdict::Hopeless(cause) => return Err(self.failed("probe", cause)),
+                ProbeVerdict::Hopeless(cause) => return Err(self.record_failure("probe", cause)),
             }
         }
     }
@@ -264,10 +269,10 @@ impl ConnectAttempt {
             CallError::ServerGone(gone) | CallError::OutcomeUnknown(gone)
                 if !matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine) =>
             {
-                self.tracer.step("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
+                self.tracer.record("probe", StepOutcome::Detour, format!("{gone}, restarting the server"));
                 Ok(ProbeOutcome::Died(gone))
             }
-            error => Err(self.failed("probe", ConnectError::cause_of(error))),
+            error => Err(self.record_failure("probe", ConnectError::cause_from_call(error))),
         }
     }
 
@@ -278,71 +283,75 @@ impl ConnectAttempt {
         started: &OpenedServer,
         mut late: Option<PendingCall>,
     ) -> Result<NegotiatedServer, ConnectCause> {
-        let mut call = match started.ask(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
+        let mut call = match started.send_request(era::INITIALIZE, &era::initialize_params(&started.manners.desk)) {
             Ok(call) => call,
-            Err(error) => return Err(self.failed("initialize", ConnectError::cause_of(error))),
+            Err(error) => return Err(self.record_failure("initialize", ConnectError::cause_from_call(error))),
         };
         let mut refused = None;
         loop {
             tokio::select! {
                 biased;
-                outcome = answer(&mut late), if late.is_some() => {
+                outcome = await_optional_call(&mut late), if late.is_some() => {
                     late = None;
-                    let verdict = era::judge_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
+                    let verdict = era::evaluate_probe(outcome, Revision::LATEST_STATELESS, true, &self.options.limits.bounds);
                     if let ProbeVerdict::Stateless(revision, found) = verdict {
-                        self.tracer.say("probe", StepOutcome::Fine, format!("late response: speaks {revision}"));
+                        self.tracer.record_unredacted("probe", StepOutcome::Fine, format!("late response: speaks {revision}"));
                         return Ok(NegotiatedServer { revision, ..NegotiatedServer::from(*found) });
                     }
                 }
                 outcome = &mut call, if refused.is_none() => match outcome {
-                    Ok(answer) => return self.initialized(started, answer),
+                    Ok(answer) => return self.on_initialize_result(started, answer),
                     Err(error) => refused = Some(error),
                 },
             }
             if late.is_none()
                 && let Some(error) = refused.take()
             {
-                return Err(self.failed("initialize", ConnectError::cause_of(error)));
+                return Err(self.record_failure("initialize", ConnectError::cause_from_call(error)));
             }
         }
     }
 
-    fn initialized(&mut self, started: &OpenedServer, answer: RawResult) -> Result<NegotiatedServer, ConnectCause> {
-        match era::judge_initialize(answer.result, &self.options.limits.bounds) {
+    fn on_initialize_result(
+        &mut self,
+        started: &OpenedServer,
+        answer: RawResult,
+    ) -> Result<NegotiatedServer, ConnectCause> {
+        match era::evaluate_initialize(answer.result, &self.options.limits.bounds) {
             Ok((revision, result)) => {
-                started.manners.settle(revision);
-                started.open.engine.post(era::INITIALIZED);
-                self.tracer.say("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
+                started.manners.set_revision(revision);
+                started.open.engine.send_message(era::INITIALIZED);
+                self.tracer.record_unredacted("initialize", StepOutcome::Fine, format!("negotiated {revision}"));
                 let (capabilities, server_info) = (result.capabilities, result.server_info);
                 Ok(NegotiatedServer { revision, capabilities, server_info, instructions: result.instructions })
             }
-            Err(cause) => Err(self.failed("initialize", cause)),
+            Err(cause) => Err(self.record_failure("initialize", cause)),
         }
     }
 
-    fn settle(self, started: OpenedServer, introduction: NegotiatedServer) -> Connection {
+    fn into_connection(self, started: OpenedServer, introduction: NegotiatedServer) -> Connection {
         let NegotiatedServer { revision, capabilities, server_info, instructions } = introduction;
         let most = self.options.limits.remark;
-        let instructions = instructions.map(|text| cut(text, most));
+        let instructions = instructions.map(|text| truncate_text(text, most));
         let server_info = server_info.map(|Implementation { name, version, title }| Implementation {
-            name: cut(name, most),
-            version: cut(version, most),
-            title: title.map(|title| cut(title, most)),
+            name: truncate_text(name, most),
+            version: truncate_text(version, most),
+            title: title.map(|title| truncate_text(title, most)),
         });
         let OpenedServer { open, manners, .. } = started;
-        manners.settle(revision);
+        manners.set_revision(revision);
         let name = self.options.name;
         let (transport, process) = (open.transport, open.process);
         let facts = ServerFacts { name, revision, capabilities, server_info, instructions, transport, process };
         let mirrors = revision.era() == Era::Stateless && open.mirroring != HeaderMirroring::Unknown;
         let connection = Connection::new(ConnectionInner {
-            meta: constant_meta(revision, &manners.desk),
+            meta: fixed_meta(revision, &manners.desk),
             mirror: mirrors.then(|| HeaderParamTable::new(open.mirroring)),
             open,
             facts,
             manners,
             trace: self.tracer.finish(),
-            lists: self.options.limits.lists_in_all.of_server(self.options.limits.lists),
+            lists: self.options.limits.lists_in_all.for_server(self.options.limits.lists),
             limits: self.options.limits,
             authorization: self.options.authorization,
             rereads: ReadRetryBudget::default(),
@@ -350,25 +359,25 @@ impl ConnectAttempt {
         let ServerFacts { name, transport, .. } = connection.facts();
         let millis = connection.trace().duration().as_millis();
         tracing::info!(server = name, %revision, ?transport, millis, "connected");
-        connection.ask_for_logs();
+        connection.request_logs();
         connection
     }
 
-    fn failed(&mut self, step: &'static str, mut cause: ConnectCause) -> ConnectCause {
+    fn record_failure(&mut self, step: &'static str, mut cause: ConnectCause) -> ConnectCause {
         if let ConnectCause::TimedOut { after, .. } = &mut cause {
             // The startup timeout applies regardless of the request that was pending.
             *after = self.options.limits.startup;
         }
         let source = std::error::Error::source(&cause).map(|source| format!(": {source}")).unwrap_or_default();
         let detail = format!("{cause}{source}");
-        self.tracer.step(step, StepOutcome::Failed, UntrustedText::new(detail));
+        self.tracer.record(step, StepOutcome::Failed, UntrustedText::new(detail));
         cause
     }
 }
 
 impl OpenedServer {
     /// Sends a request of the negotiation. Its deadline is the startup deadline, and it is never cancelled.
-    fn ask(&self, method: &'static str, params: &str) -> Result<PendingCall, CallError> {
+    fn send_request(&self, method: &'static str, params: &str) -> Result<PendingCall, CallError> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let request = CallRequest {
             timeout: left,
@@ -378,7 +387,7 @@ impl OpenedServer {
             when_dropped: DropAction::Forget,
         };
         let reserved = self.open.engine.reserve(request)?;
-        let id = reserved.id();
+        let id = reserved.id_text();
         let head: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), b",\"method\":\"", method.as_bytes(), b"\",\"params\":"];
         let subject = RequestTarget { method, ..RequestTarget::default() };
@@ -387,22 +396,22 @@ impl OpenedServer {
 }
 
 /// Reports whether the result of a probe over HTTP is evidence about the revision.
-fn says_something(error: &CallError) -> bool {
-    let silent = error.gone().is_some()
+fn is_protocol_evidence(error: &CallError) -> bool {
+    let silent = error.disconnect_report().is_some()
         || matches!(error, CallError::TimedOut { .. } | CallError::Unauthorized { .. })
         || matches!(error, CallError::Status { status, .. } if matches!(status, 408 | 429) || *status >= 500);
     !silent
 }
 
 /// Truncates a text from the server.
-fn cut(mut text: String, most: usize) -> String {
+fn truncate_text(mut text: String, most: usize) -> String {
     text.truncate(text.floor_char_boundary(most));
     text.shrink_to_fit();
     text
 }
 
 /// Waits for the outcome of a call, or forever if there is none.
-async fn answer(call: &mut Option<PendingCall>) -> Result<RawResult, CallError> {
+async fn await_optional_call(call: &mut Option<PendingCall>) -> Result<RawResult, CallError> {
     match call {
         Some(call) => call.await,
         None => std::future::pending().await,

@@ -20,27 +20,27 @@ use crate::transport::{Transport, check_launch};
 ///
 /// Dropping the future ends the connections it has opened.
 pub async fn connect_http(spec: &HttpSpec, options: ConnectOptions) -> Result<Connection, ConnectError> {
-    let mut attempt = ConnectAttempt::new(options, Redactor::for_address(spec));
-    let remote = match open(spec, &attempt).await {
+    let mut attempt = ConnectAttempt::new(options, Redactor::for_http(spec));
+    let remote = match prepare_remote(spec, &attempt).await {
         Ok(remote) => remote,
         Err(cause) => {
-            let cause = attempt.failed("open", cause);
-            return attempt.give_up(cause);
+            let cause = attempt.record_failure("open", cause);
+            return attempt.into_error(cause);
         }
     };
     let met = match spec.form {
-        HttpTransport::Streamable => attempt.introduce(&remote).await,
-        HttpTransport::Sse => attempt.introduce(&remote.in_form(HttpTransportKind::Sse)).await,
-        HttpTransport::Automatic => attempt.find_form(spec, &remote).await,
+        HttpTransport::Streamable => attempt.start_and_negotiate(&remote).await,
+        HttpTransport::Sse => attempt.start_and_negotiate(&remote.with_transport(HttpTransportKind::Sse)).await,
+        HttpTransport::Automatic => attempt.detect_transport(spec, &remote).await,
     };
     match met {
-        Ok((started, introduction)) => Ok(attempt.settle(started, introduction)),
-        Err(cause) => attempt.give_up(cause),
+        Ok((started, introduction)) => Ok(attempt.into_connection(started, introduction)),
+        Err(cause) => attempt.into_error(cause),
     }
 }
 
 /// Checks the approval, then loads the certificates and sets up the HTTP client.
-async fn open(spec: &HttpSpec, attempt: &ConnectAttempt) -> Result<RemoteServer, ConnectCause> {
+async fn prepare_remote(spec: &HttpSpec, attempt: &ConnectAttempt) -> Result<RemoteServer, ConnectCause> {
     check_launch(spec.launch_check.as_ref(), None).await?;
     RemoteServer::new(spec, HttpTransportKind::Streamable, &attempt.options, &attempt.redactor).await
 }
@@ -49,63 +49,67 @@ type NegotiationResult = Result<(OpenedServer, NegotiatedServer), ConnectCause>;
 
 impl ConnectAttempt {
     /// Tries the cached transport first, and detects it again if it no longer works.
-    async fn find_form(&mut self, spec: &HttpSpec, remote: &RemoteServer) -> NegotiationResult {
+    async fn detect_transport(&mut self, spec: &HttpSpec, remote: &RemoteServer) -> NegotiationResult {
         let verdicts = self.options.verdicts.clone();
         let kept = self.options.limits.verdict;
         let known = verdicts.as_ref().and_then(|verdicts| verdicts.find(&spec.url, kept));
         let met = match known {
-            Some(verdict) => self.recall(verdict, remote).await,
-            None => self.try_forms(remote).await,
+            Some(verdict) => self.try_cached_transport(verdict, remote).await,
+            None => self.try_transports(remote).await,
         };
         if let (Ok((started, introduction)), Some(verdicts)) = (&met, verdicts) {
-            let verdict = verdict_of(started, introduction);
+            let verdict = detected_transport(started, introduction);
             if known == Some(DetectedTransport::Stateless) && verdict != DetectedTransport::Stateless {
                 // Possibly a downgrade by an intermediary.
                 tracing::warn!(server = self.options.name, "server now speaks an older transport than last time");
             }
-            verdicts.note(&spec.url, verdict);
+            verdicts.record(&spec.url, verdict);
         }
         met
     }
 
-    async fn recall(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
-        self.tracer.say("recall", StepOutcome::Fine, verdict);
-        match self.as_before(verdict, remote).await {
+    async fn try_cached_transport(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
+        self.tracer.record_unredacted("recall", StepOutcome::Fine, verdict);
+        match self.negotiate_as(verdict, remote).await {
             Err(
                 ConnectCause::Status { .. }
                 | ConnectCause::Refused(_)
                 | ConnectCause::Protocol(_)
                 | ConnectCause::NoCommonRevision(_),
             ) => {
-                self.tracer.excuse();
-                self.tracer.say("recall", StepOutcome::Detour, "cached transport no longer works, detecting again");
-                self.try_forms(remote).await
+                self.tracer.mark_detour();
+                self.tracer.record_unredacted(
+                    "recall",
+                    StepOutcome::Detour,
+                    "cached transport no longer works, detecting again",
+                );
+                self.try_transports(remote).await
             }
             // An outage is no evidence about the transport.
             met => met,
         }
     }
 
-    async fn as_before(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
+    async fn negotiate_as(&mut self, verdict: DetectedTransport, remote: &RemoteServer) -> NegotiationResult {
         let negotiation = self.options.negotiation;
         if verdict == DetectedTransport::Handshake {
             self.options.negotiation = NegotiationMode::Handshake;
         }
         let form =
             if verdict == DetectedTransport::Sse { HttpTransportKind::Sse } else { HttpTransportKind::Streamable };
-        let met = self.introduce(&remote.in_form(form)).await;
+        let met = self.start_and_negotiate(&remote.with_transport(form)).await;
         self.options.negotiation = negotiation;
         met
     }
 
-    async fn try_forms(&mut self, remote: &RemoteServer) -> NegotiationResult {
-        let refused = match self.introduce(remote).await {
+    async fn try_transports(&mut self, remote: &RemoteServer) -> NegotiationResult {
+        let refused = match self.start_and_negotiate(remote).await {
             Err(cause @ ConnectCause::Status { status: 400 | 404 | 405, .. }) => cause,
             met => return met,
         };
-        self.tracer.excuse();
-        self.tracer.say("fall back", StepOutcome::Detour, "trying HTTP+SSE");
-        match self.introduce(&remote.in_form(HttpTransportKind::Sse)).await {
+        self.tracer.mark_detour();
+        self.tracer.record_unredacted("fall back", StepOutcome::Detour, "trying HTTP+SSE");
+        match self.start_and_negotiate(&remote.with_transport(HttpTransportKind::Sse)).await {
             // The request was not sent.
             Err(ConnectCause::Gone(gone)) if gone.not_authorized().is_some() => Err(ConnectCause::Gone(gone)),
             // The error of the newer transport is more useful for a server that speaks neither.
@@ -115,7 +119,7 @@ impl ConnectAttempt {
     }
 }
 
-fn verdict_of(started: &OpenedServer, introduction: &NegotiatedServer) -> DetectedTransport {
+fn detected_transport(started: &OpenedServer, introduction: &NegotiatedServer) -> DetectedTransport {
     match (started.open.transport, introduction.revision.era()) {
         (Transport::HttpSse, _) => DetectedTransport::Sse,
         (_, Era::Handshake) => DetectedTransport::Handshake,

@@ -44,25 +44,25 @@ struct CachedTransport {
 
 impl TransportCache {
     pub(crate) fn find(&self, url: &Url, kept: Duration) -> Option<DetectedTransport> {
-        let noted = self.noted().get(&key(url)).copied()?;
+        let noted = self.entries().get(&cache_key(url)).copied()?;
         (noted.at.elapsed() < kept).then_some(noted.verdict)
     }
 
-    pub(crate) fn note(&self, url: &Url, verdict: DetectedTransport) {
-        let mut noted = self.noted();
+    pub(crate) fn record(&self, url: &Url, verdict: DetectedTransport) {
+        let mut noted = self.entries();
         if noted.len() >= MAX_SERVERS {
             noted.clear();
         }
-        noted.insert(key(url), CachedTransport { verdict, at: Instant::now() });
+        noted.insert(cache_key(url), CachedTransport { verdict, at: Instant::now() });
     }
 
-    fn noted(&self) -> MutexGuard<'_, HashMap<(Origin, String), CachedTransport>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<(Origin, String), CachedTransport>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Includes the path: most servers with both transports serve them at different paths of one origin.
-fn key(url: &Url) -> (Origin, String) {
+fn cache_key(url: &Url) -> (Origin, String) {
     (url.origin(), url.path().to_owned())
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let verdicts = TransportCache::default();
         let url = |text: &str| Url::parse(text).unwrap();
         let kept = Duration::from_secs(60);
-        verdicts.note(&url("http://a.test/mcp"), DetectedTransport::Handshake);
+        verdicts.record(&url("http://a.test/mcp"), DetectedTransport::Handshake);
         assert_eq!(verdicts.find(&url("http://a.test/mcp?x=1"), kept), Some(DetectedTransport::Handshake));
         for other in ["http://a.test/sse", "https://a.test/mcp", "http://a.test:81/mcp", "http://b.test/mcp"] {
             assert_eq!(verdicts.find(&url(other), kept), None, "{other}");

@@ -55,7 +55,7 @@ impl Drop for PendingCall {
         }
         let told = self.engine.table().remove(self.id);
         match told {
-            Some(DropAction::Withdraw) => self.engine.withdraw(self.id, "no longer needed"),
+            Some(DropAction::Withdraw) => self.engine.cancel_call(self.id, "no longer needed"),
             Some(DropAction::Forget) => drop(self.engine.link.abandon(self.id)),
             None => {}
         }

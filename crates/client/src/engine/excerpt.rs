@@ -7,7 +7,7 @@ use wharf_wire::{JsonDecodeError, JsonLimits, RpcError};
 pub(super) const MAX_MESSAGE: usize = 16 << 10;
 
 /// Decodes a large error without its data and without copying its whole message.
-pub(super) fn large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError, JsonDecodeError> {
+pub(super) fn decode_large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError, JsonDecodeError> {
     #[derive(serde::Deserialize)]
     struct LargeErrorFields<'a> {
         code: i64,
@@ -16,12 +16,12 @@ pub(super) fn large_error(error: &[u8], bounds: &JsonLimits) -> Result<RpcError,
     }
     bounds.check(error).map_err(JsonDecodeError::TooComplex)?;
     let LargeErrorFields { code, message } = serde_json::from_slice(error).map_err(JsonDecodeError::Shape)?;
-    let message = message.map(|message| beginning(message.get())).unwrap_or_default();
+    let message = message.map(|message| decode_prefix(message.get())).unwrap_or_default();
     Ok(RpcError { code, message, data: None })
 }
 
 /// Decodes the start of a JSON string, cut between two of its characters.
-fn beginning(json: &str) -> String {
+fn decode_prefix(json: &str) -> String {
     let most = json.floor_char_boundary(MAX_MESSAGE);
     let ends = (1..=most).rev().filter(|end| json.is_char_boundary(*end));
     // An escape has at most twelve characters.
@@ -29,7 +29,7 @@ fn beginning(json: &str) -> String {
 }
 
 /// Truncates a text from the server.
-pub(super) fn cut(mut text: String) -> String {
+pub(super) fn truncate_message(mut text: String) -> String {
     if text.len() > MAX_MESSAGE {
         text.truncate(text.floor_char_boundary(MAX_MESSAGE));
         text.push('…');
@@ -46,14 +46,14 @@ mod tests {
     fn a_large_error_keeps_its_code_and_the_beginning_of_its_message() {
         for (character, expected) in [("x", "x"), ("\\ud83d\\ude00", "😀"), ("\\n", "\n"), ("ü", "ü")] {
             let text = format!(r#"{{"code":-7,"message":"{}","data":{{"a":1}}}}"#, character.repeat(100_000));
-            let error = large_error(text.as_bytes(), &JsonLimits::default()).unwrap();
+            let error = decode_large_error(text.as_bytes(), &JsonLimits::default()).unwrap();
             assert_eq!((error.code, error.data), (-7, None));
             let length = error.message.len();
             assert!(length > MAX_MESSAGE / 4 && length <= MAX_MESSAGE, "{expected}: {length}");
             assert_eq!(error.message, expected.repeat(length / expected.len()));
         }
-        let short = large_error(br#"{"code":1,"message":"a"}"#, &JsonLimits::default()).unwrap();
+        let short = decode_large_error(br#"{"code":1,"message":"a"}"#, &JsonLimits::default()).unwrap();
         assert_eq!(short.message, "a");
-        assert!(large_error(br#"{"message":"a"}"#, &JsonLimits::default()).is_err());
+        assert!(decode_large_error(br#"{"message":"a"}"#, &JsonLimits::default()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use wharf_wire::{
     Envelope, Fault, Id, PartialEnvelope, Progress, RawJson, RpcError, ScanError, View, code, scan, split_batch,
 };
 
-use super::excerpt::{MAX_MESSAGE, cut, large_error};
+use super::excerpt::{MAX_MESSAGE, decode_large_error, truncate_message};
 use super::{EXCERPT, Engine, NotMcpPeer, NotificationEffect, RawResult, RequestDisposition, RequestRefusal};
 use crate::budget::{BudgetExceeded, LARGE_MESSAGE_BYTES};
 use crate::counters::CounterKind;
@@ -38,7 +38,7 @@ pub(crate) enum ResponseChannel {
 
 impl ResponseChannel {
     /// Reports whether the response consists of exactly one message.
-    fn is_whole(self) -> bool {
+    fn is_single_message(self) -> bool {
         matches!(self, Self::Body | Self::Refusal)
     }
 }
@@ -58,34 +58,34 @@ impl Engine {
     ///
     /// If the peer is not an MCP server.
     pub fn deliver(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
-        self.take(line, &|part| self.results.copy(part, &self.budget), wakers)
+        self.handle_message(line, &|part| self.results.copy_bytes(part, &self.budget), wakers)
     }
 
     /// Like [`Engine::deliver`], for a message in its own buffer, which is charged to the budget if it is large. Its
     /// large parts are shared, not copied.
-    pub fn deliver_held(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
-        self.take(message, &|part| self.kept(message, part), wakers)
+    pub fn deliver_shared(&self, message: &Bytes, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
+        self.handle_message(message, &|part| self.retain_part(message, part), wakers)
     }
 
-    /// Like [`Engine::deliver_held`], but a large message is processed on the low-priority thread.
-    pub async fn deliver_in_turn(self: &Arc<Self>, message: Bytes) -> Result<(), NotMcpPeer> {
+    /// Like [`Engine::deliver_shared`], but a large message is processed on the low-priority thread.
+    pub async fn deliver_by_size(self: &Arc<Self>, message: Bytes) -> Result<(), NotMcpPeer> {
         let engine = Arc::clone(self);
-        let delivered = self.budget.work(message.len(), move || {
+        let delivered = self.budget.offload_if_large(message.len(), move || {
             let mut wakers = Vec::new();
-            let delivered = engine.deliver_held(&message, &mut wakers);
+            let delivered = engine.deliver_shared(&message, &mut wakers);
             wakers.into_iter().for_each(Waker::wake);
             delivered
         });
         delivered.await.unwrap_or(Ok(()))
     }
 
-    fn take(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
-        self.onlooker.see(Direction::Received, line);
+    fn handle_message(&self, line: &[u8], keep: RetainPart<'_>, wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
+        self.onlooker.observe(Direction::Received, line);
         match scan(line) {
-            Ok(envelope) => return self.sort(line, &envelope, keep, wakers),
-            Err(ScanError { fault: Fault::NotAnObject, .. }) => self.noise(line),
-            Err(ScanError { fault: Fault::Batch, .. }) => return self.batch(line, wakers),
-            Err(broken) => self.broken(line, &broken, wakers),
+            Ok(envelope) => return self.route(line, &envelope, keep, wakers),
+            Err(ScanError { fault: Fault::NotAnObject, .. }) => self.on_non_json(line),
+            Err(ScanError { fault: Fault::Batch, .. }) => return self.on_batch(line, wakers),
+            Err(broken) => self.on_malformed(line, &broken, wakers),
         }
         Ok(())
     }
@@ -100,39 +100,39 @@ impl Engine {
         on: ResponseChannel,
         wakers: &mut Vec<Waker>,
     ) -> Result<MessageDelivery, NotMcpPeer> {
-        self.onlooker.see(Direction::Received, message);
+        self.onlooker.observe(Direction::Received, message);
         let envelope = match scan(message) {
             Ok(envelope) => envelope,
             Err(ScanError { fault: Fault::Batch, .. }) if self.dialect.accepts_batches() => {
-                self.batch(message, wakers)?;
+                self.on_batch(message, wakers)?;
                 return Ok(match self.time_left(call) {
                     None => MessageDelivery::Answer,
-                    Some(_) if on.is_whole() => self.wrong_for(call, "batch without a response", wakers),
+                    Some(_) if on.is_single_message() => self.fail_unexpected(call, "batch without a response", wakers),
                     Some(_) => MessageDelivery::Other,
                 });
             }
-            Err(broken) => return Ok(self.broken_for(call, message, &broken, on, wakers)),
+            Err(broken) => return Ok(self.fail_malformed(call, message, &broken, on, wakers)),
         };
         if envelope.method.is_some() {
-            if on.is_whole() {
-                return Ok(self.wrong_for(call, "request or notification instead of a response", wakers));
+            if on.is_single_message() {
+                return Ok(self.fail_unexpected(call, "request or notification instead of a response", wakers));
             }
             return self
-                .sort(message, &envelope, &|part| self.kept(message, part), wakers)
+                .route(message, &envelope, &|part| self.retain_part(message, part), wakers)
                 .map(|()| MessageDelivery::Other);
         }
         let id = envelope.id(message);
         match id.as_ref().and_then(|id| self.call_id(id)) {
             Some(id) if id == call => {
-                self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
+                self.on_response(message, &envelope, &|bytes| self.retain_part(message, bytes), wakers);
                 Ok(MessageDelivery::Answer)
             }
             None if on == ResponseChannel::Refusal || matches!(id, None | Some(Id::Null)) => {
-                Ok(self.nameless_for(call, message, &envelope, wakers))
+                Ok(self.fail_without_id(call, message, &envelope, wakers))
             }
-            _ if on.is_whole() => Ok(self.wrong_for(call, "response to a different request", wakers)),
+            _ if on.is_single_message() => Ok(self.fail_unexpected(call, "response to a different request", wakers)),
             _ if on == ResponseChannel::Shared => {
-                self.answer(message, &envelope, &|bytes| self.kept(message, bytes), wakers);
+                self.on_response(message, &envelope, &|bytes| self.retain_part(message, bytes), wakers);
                 Ok(MessageDelivery::Other)
             }
             _ => {
@@ -144,21 +144,31 @@ impl Engine {
 
     /// Returns a part of a message that has its own buffer. Small parts are copied, so that they do not keep the whole
     /// message alive.
-    fn kept(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
-        if part.len() < MAX_COPIED_RESULT { self.results.copy(part, &self.budget) } else { Ok(message.slice_ref(part)) }
-    }
-
-    fn nameless_for(&self, call: u64, message: &[u8], envelope: &Envelope, wakers: &mut Vec<Waker>) -> MessageDelivery {
-        match envelope.error {
-            Some(error) => {
-                self.fail(call, self.refusal(error.of(message)), wakers);
-                MessageDelivery::Answer
-            }
-            None => self.wrong_for(call, "response without an id", wakers),
+    fn retain_part(&self, message: &Bytes, part: &[u8]) -> Result<Bytes, BudgetExceeded> {
+        if part.len() < MAX_COPIED_RESULT {
+            self.results.copy_bytes(part, &self.budget)
+        } else {
+            Ok(message.slice_ref(part))
         }
     }
 
-    fn broken_for(
+    fn fail_without_id(
+        &self,
+        call: u64,
+        message: &[u8],
+        envelope: &Envelope,
+        wakers: &mut Vec<Waker>,
+    ) -> MessageDelivery {
+        match envelope.error {
+            Some(error) => {
+                self.fail(call, self.decode_error(error.slice(message)), wakers);
+                MessageDelivery::Answer
+            }
+            None => self.fail_unexpected(call, "response without an id", wakers),
+        }
+    }
+
+    fn fail_malformed(
         &self,
         call: u64,
         message: &[u8],
@@ -166,39 +176,44 @@ impl Engine {
         on: ResponseChannel,
         wakers: &mut Vec<Waker>,
     ) -> MessageDelivery {
-        self.tally.warn(CounterKind::Broken, "discarded a malformed message");
-        if !on.is_whole() && (broken.has_method || broken.fault == Fault::NotAnObject) {
+        self.tally.count_and_warn(CounterKind::Broken, "discarded a malformed message");
+        if !on.is_single_message() && (broken.has_method || broken.fault == Fault::NotAnObject) {
             return MessageDelivery::Other;
         }
         let shown = UntrustedText::from_bytes(&message[..message.len().min(4 * EXCERPT)]);
-        self.fail_saying(call, format!("{}: {}", broken.fault, self.excerpt(&shown)), wakers);
+        self.fail_protocol(call, format!("{}: {}", broken.fault, self.excerpt(&shown)), wakers);
         MessageDelivery::Answer
     }
 
-    fn wrong_for(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageDelivery {
-        self.tally.warn(CounterKind::Broken, "response does not match the request");
-        self.fail_saying(call, what.to_owned(), wakers);
+    fn fail_unexpected(&self, call: u64, what: &str, wakers: &mut Vec<Waker>) -> MessageDelivery {
+        self.tally.count_and_warn(CounterKind::Broken, "response does not match the request");
+        self.fail_protocol(call, what.to_owned(), wakers);
         MessageDelivery::Answer
     }
 
     /// Handles a message that exceeds the size limit.
     pub fn deliver_oversized(&self, glimpse: &PartialEnvelope, wakers: &mut Vec<Waker>) {
-        self.tally.warn(CounterKind::Oversized, "discarded a message over the size limit");
-        self.budget.pace().spend_large(self.limits.message);
-        self.discard(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
+        self.tally.count_and_warn(CounterKind::Oversized, "discarded a message over the size limit");
+        self.budget.throttle().record_large(self.limits.message);
+        self.fail_discarded(glimpse, CallError::TooLarge { limit: self.limits.message }, wakers);
     }
 
     /// Handles a message that exceeds the memory budget.
     pub fn deliver_discarded(&self, glimpse: &PartialEnvelope, exceeded: BudgetExceeded, wakers: &mut Vec<Waker>) {
-        self.tally.warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
-        self.budget.pace().spend_large(LARGE_MESSAGE_BYTES);
-        self.discard(glimpse, CallError::Discarded(exceeded), wakers);
+        self.tally.count_and_warn(CounterKind::Oversized, "discarded a message: memory budget exceeded");
+        self.budget.throttle().record_large(LARGE_MESSAGE_BYTES);
+        self.fail_discarded(glimpse, CallError::Discarded(exceeded), wakers);
     }
 
-    fn discard(&self, PartialEnvelope { id, has_method }: &PartialEnvelope, error: CallError, wakers: &mut Vec<Waker>) {
+    fn fail_discarded(
+        &self,
+        PartialEnvelope { id, has_method }: &PartialEnvelope,
+        error: CallError,
+        wakers: &mut Vec<Waker>,
+    ) {
         let Some(id) = id.as_deref() else { return };
         if !has_method {
-            if let Some(id) = self.call_id(&Id::read(id)) {
+            if let Some(id) = self.call_id(&Id::parse(id)) {
                 self.fail(id, error, wakers);
             }
         } else {
@@ -208,13 +223,13 @@ impl Engine {
 
     /// Rejects an oversized request of the server, so that the server does not wait forever.
     fn refuse_large(&self, id: &[u8]) {
-        if id.len() <= MAX_MESSAGE && Id::read(id).is_legal() {
+        if id.len() <= MAX_MESSAGE && Id::parse(id).is_legal() {
             let refusal = RequestRefusal::new(code::INVALID_REQUEST, "the request is too large");
-            self.reply(&String::from_utf8_lossy(id), Err(refusal));
+            self.send_reply(&String::from_utf8_lossy(id), Err(refusal));
         }
     }
 
-    fn sort(
+    fn route(
         &self,
         line: &[u8],
         envelope: &Envelope,
@@ -222,27 +237,28 @@ impl Engine {
         wakers: &mut Vec<Waker>,
     ) -> Result<(), NotMcpPeer> {
         if envelope.method.is_some() {
-            self.budget.pace().spend(line.len());
+            self.budget.throttle().record(line.len());
         }
         match (envelope.method, envelope.id) {
-            (None, Some(_)) => self.answer(line, envelope, keep, wakers),
-            (None, None) => self.nameless(line, envelope),
+            (None, Some(_)) => self.on_response(line, envelope, keep, wakers),
+            (None, None) => self.on_response_without_id(line, envelope),
             (Some(_), id) => {
                 let Some(method) = envelope.method(line) else {
-                    self.tally.warn(CounterKind::Broken, "discarded a message whose method is not a string");
+                    self.tally.count_and_warn(CounterKind::Broken, "discarded a message whose method is not a string");
                     return Ok(());
                 };
                 if let Some(id) = id.filter(|_| line.len() > self.limits.request) {
-                    self.tally.warn(CounterKind::Oversized, "rejected a request over the size limit");
-                    self.refuse_large(id.of(line));
+                    self.tally.count_and_warn(CounterKind::Oversized, "rejected a request over the size limit");
+                    self.refuse_large(id.slice(line));
                     return Ok(());
                 }
-                let params = envelope.params.map(|params| keep(params.of(line)).map(RawJson::known)).transpose();
+                let params =
+                    envelope.params.map(|params| keep(params.slice(line)).map(RawJson::new_unchecked)).transpose();
                 match (params, id) {
-                    (Ok(params), Some(id)) => return self.request(&method, id.of(line), params),
-                    (Ok(params), None) => self.notification(&method, params, wakers),
+                    (Ok(params), Some(id)) => return self.on_request(&method, id.slice(line), params),
+                    (Ok(params), None) => self.on_notification(&method, params, wakers),
                     (Err(exceeded), id) => {
-                        let id = id.map(|id| id.of(line).to_vec());
+                        let id = id.map(|id| id.slice(line).to_vec());
                         self.deliver_discarded(&PartialEnvelope { id, has_method: true }, exceeded, wakers);
                     }
                 }
@@ -251,64 +267,64 @@ impl Engine {
         Ok(())
     }
 
-    fn answer(&self, line: &[u8], envelope: &Envelope, keep: RetainPart<'_>, wakers: &mut Vec<Waker>) {
+    fn on_response(&self, line: &[u8], envelope: &Envelope, keep: RetainPart<'_>, wakers: &mut Vec<Waker>) {
         let Some(id) = envelope.id(line).and_then(|id| self.call_id(&id)) else {
-            return self.unmatched(line, envelope);
+            return self.on_unmatched(line, envelope);
         };
         let outcome = match (envelope.result, envelope.error) {
             (Some(result), None) => match self.dialect.result_kind(envelope.result_type(line).as_deref()) {
-                Some(kind) => match keep(result.of(line)) {
-                    Ok(result) => Ok(RawResult { result: RawJson::known(result), kind }),
+                Some(kind) => match keep(result.slice(line)) {
+                    Ok(result) => Ok(RawResult { result: RawJson::new_unchecked(result), kind }),
                     Err(exceeded) => Err(CallError::Discarded(exceeded)),
                 },
                 None => {
                     let found = envelope.result_type(line).unwrap_or_default();
                     let found = UntrustedText::new(found);
-                    Err(CallError::Protocol(format!("unknown resultType `{}`", found.shortened(40))))
+                    Err(CallError::Protocol(format!("unknown resultType `{}`", found.truncate(40))))
                 }
             },
-            (None, Some(error)) => Err(self.refusal(error.of(line))),
+            (None, Some(error)) => Err(self.decode_error(error.slice(line))),
             (Some(_), Some(_)) => Err(CallError::Protocol("both a result and an error".to_owned())),
             (None, None) => Err(CallError::Protocol("neither a result nor an error".to_owned())),
         };
         if !self.table().finish(id, outcome, wakers) {
-            self.unmatched(line, envelope);
+            self.on_unmatched(line, envelope);
         }
     }
 
     /// Decodes an error for the caller. Omits data over the limit and truncates a long message.
-    fn refusal(&self, error: &[u8]) -> CallError {
+    fn decode_error(&self, error: &[u8]) -> CallError {
         let read = match error.len() > self.limits.remark {
-            true => large_error(error, &self.limits.bounds),
-            false => RpcError::view(RawJson::known(Bytes::copy_from_slice(error)), &self.limits.bounds),
+            true => decode_large_error(error, &self.limits.bounds),
+            false => RpcError::from_raw(RawJson::new_unchecked(Bytes::copy_from_slice(error)), &self.limits.bounds),
         };
         match read {
-            Ok(error) => CallError::Refused(RpcError { message: cut(error.message), ..error }),
+            Ok(error) => CallError::Refused(RpcError { message: truncate_message(error.message), ..error }),
             Err(problem) => CallError::from(problem),
         }
     }
 
     /// Handles a response without a pending call. Late responses are normal; an error without an id may belong to any
     /// call.
-    fn unmatched(&self, line: &[u8], envelope: &Envelope) {
+    fn on_unmatched(&self, line: &[u8], envelope: &Envelope) {
         if envelope.id(line) == Some(Id::Null) && envelope.error.is_some() {
-            return self.nameless(line, envelope);
+            return self.on_response_without_id(line, envelope);
         }
-        self.budget.pace().spend(line.len());
+        self.budget.throttle().record(line.len());
         self.tally.count(CounterKind::Unmatched);
     }
 
-    fn nameless(&self, line: &[u8], envelope: &Envelope) {
-        self.budget.pace().spend(line.len());
+    fn on_response_without_id(&self, line: &[u8], envelope: &Envelope) {
+        self.budget.throttle().record(line.len());
         let Some(error) = envelope.error else {
             return self
                 .tally
-                .warn(CounterKind::Broken, "discarded a message that is neither a request nor a response");
+                .count_and_warn(CounterKind::Broken, "discarded a message that is neither a request nor a response");
         };
-        self.tally.warn(CounterKind::StrayError, "server reported an error without a request id");
-        if let CallError::Refused(error) = self.refusal(error.of(line)) {
+        self.tally.count_and_warn(CounterKind::StrayError, "server reported an error without a request id");
+        if let CallError::Refused(error) = self.decode_error(error.slice(line)) {
             let message = UntrustedText::new(error.message);
-            self.suspect(format!(
+            self.record_anomaly(format!(
                 "server reported an error without a request id: {} (code {})",
                 self.excerpt(&message),
                 error.code
@@ -316,43 +332,47 @@ impl Engine {
         }
     }
 
-    fn request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), NotMcpPeer> {
-        let id = match Id::read(id) {
+    fn on_request(&self, method: &str, id: &[u8], params: Option<RawJson>) -> Result<(), NotMcpPeer> {
+        let id = match Id::parse(id) {
             read if read.is_legal() => String::from_utf8_lossy(id),
             _ => {
-                self.tally.warn(CounterKind::Broken, "discarded a request whose id is neither a string nor a number");
+                self.tally.count_and_warn(
+                    CounterKind::Broken,
+                    "discarded a request whose id is neither a string nor a number",
+                );
                 return Ok(());
             }
         };
         match self.dialect.request(method, params) {
-            RequestDisposition::Result(result) => self.reply(&id, Ok(result)),
-            RequestDisposition::Refused(refusal) => self.reply(&id, Err(refusal)),
-            RequestDisposition::Later(errand) => self.begin(&id, errand),
-            RequestDisposition::Unwanted => self
-                .tally
-                .warn(CounterKind::UnwantedRequest, "ignored a server request, which this revision does not allow"),
+            RequestDisposition::Result(result) => self.send_reply(&id, Ok(result)),
+            RequestDisposition::Refused(refusal) => self.send_reply(&id, Err(refusal)),
+            RequestDisposition::Later(errand) => self.begin_reply(&id, errand),
+            RequestDisposition::Unwanted => self.tally.count_and_warn(
+                CounterKind::UnwantedRequest,
+                "ignored a server request, which this revision does not allow",
+            ),
             RequestDisposition::Nonsense(nonsense) => return Err(nonsense),
         }
         Ok(())
     }
 
-    fn notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
+    fn on_notification(&self, method: &str, params: Option<RawJson>, wakers: &mut Vec<Waker>) {
         self.tally.count(CounterKind::Notification);
         match self.dialect.notification(method, params) {
             NotificationEffect::None => {}
-            NotificationEffect::Progress(progress) => self.progress(progress),
+            NotificationEffect::Progress(progress) => self.on_progress(progress),
             NotificationEffect::Ended(id) => drop(self.fail(id, CallError::Ended, wakers)),
-            NotificationEffect::TakenBack(id) => self.abandon(&id),
+            NotificationEffect::TakenBack(id) => self.cancel_reply(&id),
             NotificationEffect::Stray => self.tally.count(CounterKind::Stray),
         }
     }
 
-    fn progress(&self, mut progress: Progress) {
-        let id = self.call_id(&Id::read(progress.token.as_bytes()));
+    fn on_progress(&self, mut progress: Progress) {
+        let id = self.call_id(&Id::parse(progress.token.as_bytes()));
         match id.and_then(|id| self.table().progress(id, progress.progress, Instant::now())) {
             Some(sink) => {
-                let masked = |text: String| self.onlooker.redactor.redact_cut(&text).into_owned();
-                progress.message = progress.message.map(cut).map(masked);
+                let masked = |text: String| self.onlooker.redactor.redact_truncated(&text).into_owned();
+                progress.message = progress.message.map(truncate_message).map(masked);
                 sink(progress);
             }
             None => self.tally.count(CounterKind::StrayProgress),
@@ -368,27 +388,27 @@ impl Engine {
         }
     }
 
-    fn noise(&self, line: &[u8]) {
-        self.budget.pace().spend(line.len());
-        self.tally.warn(CounterKind::Noise, "server wrote a line to stdout that is not a message");
+    fn on_non_json(&self, line: &[u8]) {
+        self.budget.throttle().record(line.len());
+        self.tally.count_and_warn(CounterKind::Noise, "server wrote a line to stdout that is not a message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
-        self.suspect(format!("server wrote a line to stdout that is not a message: {}", self.excerpt(&shown)));
+        self.record_anomaly(format!("server wrote a line to stdout that is not a message: {}", self.excerpt(&shown)));
     }
 
-    fn batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
+    fn on_batch(&self, line: &[u8], wakers: &mut Vec<Waker>) -> Result<(), NotMcpPeer> {
         let line = Bytes::copy_from_slice(line);
         let messages = self.limits.bounds.check(&line).ok().and_then(|()| split_batch(&line));
         let Some(messages) = messages.filter(|messages| !messages.is_empty()) else {
-            self.noise(&line);
+            self.on_non_json(&line);
             return Ok(());
         };
         if !self.dialect.accepts_batches() {
-            self.tally.warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
+            self.tally.count_and_warn(CounterKind::Broken, "server sent a batch, which this revision does not allow");
         }
         for message in messages {
             match scan(&message) {
                 Ok(envelope) if self.dialect.accepts_batches() => {
-                    self.sort(&message, &envelope, &|part| self.results.copy(part, &self.budget), wakers)?;
+                    self.route(&message, &envelope, &|part| self.results.copy_bytes(part, &self.budget), wakers)?;
                 }
                 Ok(envelope) if envelope.method.is_none() => {
                     if let Some(id) = envelope.id(&message).and_then(|id| self.call_id(&id)) {
@@ -402,14 +422,14 @@ impl Engine {
     }
 
     /// Handles a malformed message. Fails the call it was for, if known.
-    fn broken(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
-        self.budget.pace().spend(line.len());
-        self.tally.warn(CounterKind::Broken, "discarded a malformed message");
+    fn on_malformed(&self, line: &[u8], broken: &ScanError, wakers: &mut Vec<Waker>) {
+        self.budget.throttle().record(line.len());
+        self.tally.count_and_warn(CounterKind::Broken, "discarded a malformed message");
         let shown = UntrustedText::from_bytes(&line[..line.len().min(4 * EXCERPT)]);
         let what = format!("{}: {}", broken.fault, self.excerpt(&shown));
-        let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::read(id)));
-        if !id.is_some_and(|id| self.fail_saying(id, what.clone(), wakers)) {
-            self.suspect(format!("server sent a malformed message: {what}"));
+        let id = broken.id.as_deref().filter(|_| !broken.has_method).and_then(|id| self.call_id(&Id::parse(id)));
+        if !id.is_some_and(|id| self.fail_protocol(id, what.clone(), wakers)) {
+            self.record_anomaly(format!("server sent a malformed message: {what}"));
         }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) trait Link: Send + Sync {
     }
 
     /// Reports whether any byte of the message may have been sent.
-    fn may_have_left(&self, ticket: Ticket) -> bool;
+    fn may_have_been_sent(&self, ticket: Ticket) -> bool;
 
     /// Makes the link's task check the deadlines again.
     fn wake(&self);

@@ -81,9 +81,9 @@ pub(crate) trait Protocol: Send + Sync {
     /// Returns the negotiated revision.
     fn revision(&self) -> Option<Revision>;
     /// Handles a server that has restarted and lost its state.
-    fn begun_anew(&self, engine: &Arc<Engine>);
+    fn on_server_restarted(&self, engine: &Arc<Engine>);
     /// Handles messages from the server that may have been lost.
-    fn have_missed(&self);
+    fn on_messages_missed(&self);
 }
 
 /// The effect of a notification on calls in flight.
@@ -211,7 +211,12 @@ impl Engine {
         };
         let (id, earlier) = self.table().insert(waiting)?;
         let effect = request.effect;
-        Ok(ReservedCall { call: PendingCall::new(Arc::clone(self), id), digits: IdDigits::of(id), earlier, effect })
+        Ok(ReservedCall {
+            call: PendingCall::new(Arc::clone(self), id),
+            digits: IdDigits::from_number(id),
+            earlier,
+            effect,
+        })
     }
 
     /// Sends the complete request of a reserved call, including its line ending, and returns the future of the call.
@@ -232,13 +237,13 @@ impl Engine {
         } else {
             self.submit(message).map_err(|refusal| match refusal {
                 SubmitError::Full => CallError::Busy,
-                SubmitError::Broken => self.lost_by(DisconnectCause::ClosedInput),
-                SubmitError::Closed => self.lost_by(DisconnectCause::Closed),
+                SubmitError::Broken => self.closed_error_or(DisconnectCause::ClosedInput),
+                SubmitError::Closed => self.closed_error_or(DisconnectCause::Closed),
                 SubmitError::TooDeep(depth) => CallError::TooDeep(depth),
             })
         };
         match taken {
-            Ok(ticket) => self.table().sent(call.id(), ticket),
+            Ok(ticket) => self.table().record_sent(call.id(), ticket),
             Err(error) => {
                 call.forget();
                 return Err(error);
@@ -251,28 +256,28 @@ impl Engine {
     }
 
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
-        if self.onlooker.is_there() {
-            self.onlooker.see(Direction::Sent, message.parts.concat().trim_ascii_end());
+        if self.onlooker.has_tap() {
+            self.onlooker.observe(Direction::Sent, message.parts.concat().trim_ascii_end());
         }
         self.link.submit(message)
     }
 
     /// Sends a message that gets no response: a notification, a reply or a cancellation.
-    pub fn post(&self, message: &str) {
+    pub fn send_message(&self, message: &str) {
         let message = OutgoingMessage { parts: &[message.as_bytes(), b"\n"], request: None };
         if self.submit(message) == Err(SubmitError::Full) {
-            self.tally.warn(CounterKind::Unsent, "write queue full, dropped a notification or a reply");
+            self.tally.count_and_warn(CounterKind::Unsent, "write queue full, dropped a notification or a reply");
         }
     }
 
     /// Returns the time of the next deadline and records it as the time the link's task has armed its timer for.
-    pub fn next_due(&self) -> Instant {
-        self.table().arm()
+    pub fn next_deadline(&self) -> Instant {
+        self.table().arm_timer()
     }
 
     /// Ends every expired call and cancels it on the server.
     pub fn expire(&self, now: Instant, wakers: &mut Vec<Waker>) {
-        let hint = self.suspicion();
+        let hint = self.last_anomaly();
         let expired = self.table().expire(now, hint.as_deref(), wakers);
         for ExpiredCall { id, limit, when_dropped, .. } in expired {
             if when_dropped == DropAction::Withdraw {
@@ -280,7 +285,7 @@ impl Engine {
                     TimeoutKind::Idle => "timed out",
                     TimeoutKind::Total => "timed out in spite of progress",
                 };
-                self.withdraw(id, reason);
+                self.cancel_call(id, reason);
             } else {
                 self.link.abandon(id);
             }
@@ -288,34 +293,34 @@ impl Engine {
     }
 
     /// Cancels all pending calls, as the first step of closing.
-    pub fn withdraw_all(&self) {
-        let ids = self.table().withdrawable();
+    pub fn cancel_all(&self) {
+        let ids = self.table().cancellable_ids();
         for id in ids {
-            self.withdraw(id, "the connection is closing");
+            self.cancel_call(id, "the connection is closing");
         }
     }
 
     /// Cancels a call on the server, in the way the link supports.
-    fn withdraw(&self, id: u64, reason: &str) {
+    fn cancel_call(&self, id: u64, reason: &str) {
         if !self.link.abandon(id) {
-            self.post(&self.dialect.cancellation(id, reason));
+            self.send_message(&self.dialect.cancellation(id, reason));
         }
     }
 
     /// Ends all calls because the server is gone, and refuses new ones.
-    pub fn lose(&self, gone: DisconnectReport) {
-        self.lose_turned_away(None, gone);
+    pub fn close(&self, gone: DisconnectReport) {
+        self.close_after_rejection(None, gone);
     }
 
-    /// Like [`Engine::lose`], if the server is known to have rejected one of the calls.
-    pub fn lose_turned_away(&self, call: Option<u64>, gone: DisconnectReport) {
-        let (gone, mut wakers) = (self.account(gone), Vec::new());
+    /// Like [`Engine::close`], if the server is known to have rejected one of the calls.
+    pub fn close_after_rejection(&self, call: Option<u64>, gone: DisconnectReport) {
+        let (gone, mut wakers) = (self.redact_report(gone), Vec::new());
         {
             let mut table = self.table();
             if let Some(id) = call {
-                table.lose(id, &gone, SendState::Never, &mut wakers);
+                table.lose_call(id, &gone, SendState::Never, &mut wakers);
             }
-            table.close(gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
+            table.close(gone, |ticket| self.link.may_have_been_sent(ticket), &mut wakers);
         }
         wakers.into_iter().for_each(Waker::wake);
         self.errands.abort_all();
@@ -325,16 +330,16 @@ impl Engine {
     /// Ends all calls because the stream for their responses is lost. The connection stays open.
     pub fn lose_calls(&self, gone: DisconnectReport) {
         let mut wakers = Vec::new();
-        let gone = self.account(gone);
-        self.table().lose_all(&gone, |ticket| self.link.may_have_left(ticket), &mut wakers);
+        let gone = self.redact_report(gone);
+        self.table().lose_all(&gone, |ticket| self.link.may_have_been_sent(ticket), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Ends one call that will get no response.
     pub fn lose_call(&self, id: u64, gone: DisconnectReport, left: SendState) {
         let mut wakers = Vec::new();
-        let gone = self.account(gone);
-        self.table().lose(id, &gone, left, &mut wakers);
+        let gone = self.redact_report(gone);
+        self.table().lose_call(id, &gone, left, &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -351,12 +356,12 @@ impl Engine {
     }
 
     /// Reports whether the server is gone for good.
-    pub fn is_lost(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.table().closed_error().is_some()
     }
 
     /// Waits until the server is gone and returns the error of calls from then on.
-    pub async fn gone(&self) -> CallError {
+    pub async fn wait_until_gone(&self) -> CallError {
         loop {
             let lost = self.lost.notified();
             let known = self.table().closed_error();
@@ -373,36 +378,36 @@ impl Engine {
     }
 
     /// Returns the name, redactor and tap of the connection.
-    pub fn onlooker(&self) -> &WireObserver {
+    pub fn observer(&self) -> &WireObserver {
         &self.onlooker
     }
 
     /// Returns the most recent possible explanation of a missing response.
-    pub fn suspicion(&self) -> Option<String> {
+    pub fn last_anomaly(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Records a possible explanation. Text from the server in it must come from [`Engine::excerpt`].
-    fn suspect(&self, what: String) {
+    fn record_anomaly(&self, what: String) {
         *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 
     /// Returns an excerpt of text from the server, escaped and redacted. Only the server's text is redacted: a secret
     /// may be an ordinary word.
     fn excerpt(&self, said: &UntrustedText) -> String {
-        self.onlooker.redactor.redact_cut(&said.shortened(EXCERPT).to_string()).into_owned()
+        self.onlooker.redactor.redact_truncated(&said.truncate(EXCERPT).to_string()).into_owned()
     }
 
     /// Prepares the details of a lost server for display, redacted.
-    fn account(&self, gone: DisconnectReport) -> Arc<DisconnectReport> {
-        let suspicion = self.suspicion().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
-        let mut gone = gone.masked(&self.onlooker.redactor);
+    fn redact_report(&self, gone: DisconnectReport) -> Arc<DisconnectReport> {
+        let suspicion = self.last_anomaly().filter(|suspicion| gone.hint.as_ref() == Some(suspicion));
+        let mut gone = gone.without_secrets(&self.onlooker.redactor);
         gone.hint = suspicion.or(gone.hint);
         Arc::new(gone)
     }
 
     /// Returns the error for a call made now. Until the full details are known it contains only `sign`.
-    fn lost_by(&self, sign: DisconnectCause) -> CallError {
+    fn closed_error_or(&self, sign: DisconnectCause) -> CallError {
         let known = self.table().closed_error();
         known.unwrap_or_else(|| {
             CallError::ServerGone(Arc::new(DisconnectReport {
@@ -416,11 +421,11 @@ impl Engine {
 
     /// Ends one call with an error, redacted.
     fn fail(&self, id: u64, error: CallError, wakers: &mut Vec<Waker>) -> bool {
-        self.table().finish(id, Err(error.masked(&self.onlooker.redactor)), wakers)
+        self.table().finish(id, Err(error.without_secrets(&self.onlooker.redactor)), wakers)
     }
 
     /// Ends one call with a protocol error in the client's own words.
-    fn fail_saying(&self, id: u64, what: String, wakers: &mut Vec<Waker>) -> bool {
+    fn fail_protocol(&self, id: u64, what: String, wakers: &mut Vec<Waker>) -> bool {
         self.table().finish(id, Err(CallError::Protocol(what)), wakers)
     }
 
@@ -446,12 +451,12 @@ pub(crate) struct ReservedCall {
 
 impl ReservedCall {
     /// Returns the id.
-    pub fn number(&self) -> u64 {
+    pub fn call_id(&self) -> u64 {
         self.call.id()
     }
 
     /// Returns the id as text, for the request.
-    pub fn id(&self) -> IdDigits {
+    pub fn id_text(&self) -> IdDigits {
         self.digits
     }
 }
@@ -464,7 +469,7 @@ pub(crate) struct IdDigits {
 }
 
 impl IdDigits {
-    fn of(mut number: u64) -> Self {
+    fn from_number(mut number: u64) -> Self {
         let mut digits = Self { bytes: [0; 20], start: 20 };
         loop {
             digits.start -= 1;

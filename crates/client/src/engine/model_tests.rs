@@ -35,7 +35,7 @@ impl Link for RecordingLink {
         Ok(Ticket(lines.len() as u64 - 1))
     }
 
-    fn may_have_left(&self, ticket: Ticket) -> bool {
+    fn may_have_been_sent(&self, ticket: Ticket) -> bool {
         ticket.0.is_multiple_of(2)
     }
 
@@ -104,18 +104,18 @@ struct EngineModel {
 
 impl EngineModel {
     fn new() -> Self {
-        Self::with(Redactor::default())
+        Self::with_redactor(Redactor::default())
     }
 
-    fn with(redactor: Redactor) -> Self {
+    fn with_redactor(redactor: Redactor) -> Self {
         let link = Arc::new(RecordingLink::default());
         let desk =
             ServerRequestHandler::new("model".to_owned(), ClientServices::default(), Limits::default(), Arc::default());
         let manners = Arc::new(ProtocolState::new(desk, NotificationHub::default(), None));
-        manners.settle(Revision::LATEST_STATELESS);
+        manners.set_revision(Revision::LATEST_STATELESS);
         let onlooker = WireObserver { redactor: Arc::new(redactor), ..WireObserver::default() };
         let limits = Limits::default();
-        let budget = limits.held_in_all.of_server(limits.held);
+        let budget = limits.held_in_all.for_server(limits.held);
         let engine = Engine::new(onlooker, link.clone(), manners, limits, budget);
         Self { engine, link, calls: BTreeMap::new(), lost: false }
     }
@@ -126,7 +126,7 @@ impl EngineModel {
         (!waiting.is_empty()).then(|| waiting[which % waiting.len()])
     }
 
-    fn settle(&mut self, id: u64, word: &'static str) {
+    fn expect_outcome(&mut self, id: u64, word: &'static str) {
         self.calls.get_mut(&id).unwrap().expected = Some(word);
     }
 
@@ -136,9 +136,9 @@ impl EngineModel {
             EngineEvent::Call { may_write } => self.call(may_write),
             EngineEvent::Answer { which, how } => {
                 let Some(id) = self.waiting(which) else { return };
-                let (line, word) = written(id, how);
+                let (line, word) = response_line(id, how);
                 self.engine.deliver(line.as_bytes(), &mut wakers).unwrap();
-                self.settle(id, word);
+                self.expect_outcome(id, word);
                 // A second response changes nothing.
                 let again = format!(r#"{{"id":{id},"error":{{"code":1,"message":"again"}}}}"#);
                 self.engine.deliver(again.as_bytes(), &mut wakers).unwrap();
@@ -170,11 +170,11 @@ impl EngineModel {
             EngineEvent::Expire => {
                 self.engine.expire(Instant::now() + Duration::from_secs(3600), &mut wakers);
                 while let Some(id) = self.waiting(0) {
-                    self.settle(id, "timeout");
+                    self.expect_outcome(id, "timeout");
                 }
             }
             EngineEvent::Lose => {
-                self.engine.lose(DisconnectReport {
+                self.engine.close(DisconnectReport {
                     cause: DisconnectCause::Exited,
                     exit: None,
                     stderr: Vec::new(),
@@ -184,7 +184,7 @@ impl EngineModel {
                 while let Some(id) = self.waiting(0) {
                     let made = &self.calls[&id];
                     let unknown = made.may_write && made.ticket.is_multiple_of(2);
-                    self.settle(id, if unknown { "unknown" } else { "gone" });
+                    self.expect_outcome(id, if unknown { "unknown" } else { "gone" });
                 }
             }
         }
@@ -200,7 +200,7 @@ impl EngineModel {
         });
         let Ok(reserved) = reserved else { return assert!(self.lost, "refused while the server is there") };
         assert!(!self.lost, "taken after the server was lost");
-        let id = reserved.id();
+        let id = reserved.id_text();
         let ticket = self.link.0.lock().unwrap().len() as u64;
         let call = self.engine.send(reserved, RequestTarget::default(), &[b"request ", id.text()]).unwrap();
         let id: u64 = std::str::from_utf8(id.text()).unwrap().parse().unwrap();
@@ -216,11 +216,11 @@ impl EngineModel {
             match (made.call.as_mut().poll(&mut context), made.expected) {
                 (Poll::Pending, None) => {}
                 (Poll::Ready(outcome), Some(word)) => {
-                    assert_eq!(name(*id, &outcome), word);
+                    assert_eq!(outcome_name(*id, &outcome), word);
                     ended.push(*id);
                 }
                 (Poll::Pending, Some(word)) => panic!("call {id} should have ended as {word}"),
-                (Poll::Ready(outcome), None) => panic!("call {id} ended by itself as {}", name(*id, &outcome)),
+                (Poll::Ready(outcome), None) => panic!("call {id} ended by itself as {}", outcome_name(*id, &outcome)),
             }
         }
         for id in ended {
@@ -229,7 +229,7 @@ impl EngineModel {
     }
 }
 
-fn written(id: u64, how: SimulatedResponse) -> (String, &'static str) {
+fn response_line(id: u64, how: SimulatedResponse) -> (String, &'static str) {
     match how {
         SimulatedResponse::Result => (format!(r#"{{"result":{{"own":{id}}},"id":{id}}}"#), "result"),
         SimulatedResponse::Error => (format!(r#"{{"id":{id},"error":{{"code":-1,"message":"no"}}}}"#), "refused"),
@@ -240,9 +240,9 @@ fn written(id: u64, how: SimulatedResponse) -> (String, &'static str) {
     }
 }
 
-fn name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str {
+fn outcome_name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str {
     match outcome {
-        Ok(answer) if answer.result.get() == format!(r#"{{"own":{id}}}"#) => "result",
+        Ok(answer) if answer.result.as_str() == format!(r#"{{"own":{id}}}"#) => "result",
         Ok(_) => "another call's result",
         Err(CallError::Refused(_)) => "refused",
         Err(CallError::Protocol(_)) => "protocol",
@@ -253,19 +253,21 @@ fn name(id: u64, outcome: &Result<RawResult, CallError>) -> &'static str {
     }
 }
 
-fn keeping(secrets: &[&str]) -> EngineModel {
+fn model_with_secrets(secrets: &[&str]) -> EngineModel {
     let mut redactor = Redactor::default();
     secrets.iter().for_each(|secret| redactor.add(secret));
-    EngineModel::with(redactor)
+    EngineModel::with_redactor(redactor)
 }
 
 #[test]
 fn only_what_the_server_says_is_looked_through_for_secrets() {
-    let world = keeping(&["server", "message", "hushhush"]);
+    let world = model_with_secrets(&["server", "message", "hushhush"]);
     let lose = |world: &EngineModel| {
-        let gone =
-            DisconnectReport { hint: world.engine.suspicion(), ..DisconnectReport::because(DisconnectCause::Exited) };
-        world.engine.account(gone).hint.clone()
+        let gone = DisconnectReport {
+            hint: world.engine.last_anomaly(),
+            ..DisconnectReport::from_cause(DisconnectCause::Exited)
+        };
+        world.engine.redact_report(gone).hint.clone()
     };
     for (line, expected) in [
         ("a server: hushhush", "server wrote a line to stdout that is not a message: a ***: ***"),
@@ -275,22 +277,22 @@ fn only_what_the_server_says_is_looked_through_for_secrets() {
         ),
     ] {
         world.engine.deliver(line.as_bytes(), &mut Vec::new()).unwrap();
-        assert_eq!(world.engine.suspicion().as_deref(), Some(expected));
+        assert_eq!(world.engine.last_anomaly().as_deref(), Some(expected));
         assert_eq!(lose(&world).as_deref(), Some(expected));
     }
     world.engine.deliver(br#"{"x":"server""#, &mut Vec::new()).unwrap();
-    let told = world.engine.suspicion().unwrap();
+    let told = world.engine.last_anomaly().unwrap();
     assert!(told.starts_with("server sent a malformed message: ") && told.contains("***"), "{told}");
     let said = DisconnectReport {
         hint: Some("it said: hushhush".to_owned()),
-        ..DisconnectReport::because(DisconnectCause::Exited)
+        ..DisconnectReport::from_cause(DisconnectCause::Exited)
     };
-    assert_eq!(world.engine.account(said).hint.as_deref(), Some("it said: ***"));
+    assert_eq!(world.engine.redact_report(said).hint.as_deref(), Some("it said: ***"));
 }
 
 #[test]
 fn progress_is_told_without_secrets() {
-    let (world, told) = (keeping(&["hushhush"]), Arc::new(Mutex::new(Vec::new())));
+    let (world, told) = (model_with_secrets(&["hushhush"]), Arc::new(Mutex::new(Vec::new())));
     let heard = told.clone();
     let reserved = world.engine.reserve(CallRequest {
         timeout: Duration::from_secs(30),
@@ -301,7 +303,7 @@ fn progress_is_told_without_secrets() {
     });
     let reserved = reserved.unwrap();
     for (at, message) in ["at hushhush", "at hushhus"].into_iter().enumerate() {
-        let params = format!(r#"{{"progressToken":{},"progress":{at},"message":"{message}"}}"#, reserved.number());
+        let params = format!(r#"{{"progressToken":{},"progress":{at},"message":"{message}"}}"#, reserved.call_id());
         let line = format!(r#"{{"method":"notifications/progress","params":{params}}}"#);
         world.engine.deliver(line.as_bytes(), &mut Vec::new()).unwrap();
     }

@@ -43,12 +43,12 @@ impl RequestRefusal {
 pub(super) struct OpenRequests(Mutex<HashMap<String, AbortHandle>>);
 
 impl OpenRequests {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn abort_all(&self) {
-        self.open().drain().for_each(|(_, task)| task.abort());
+        self.lock().drain().for_each(|(_, task)| task.abort());
     }
 }
 
@@ -60,56 +60,59 @@ impl Drop for OpenRequests {
 
 impl Engine {
     /// Starts to answer a request on the connection's runtime.
-    pub(super) fn begin(&self, id: &str, errand: Errand) {
+    pub(super) fn begin_reply(&self, id: &str, errand: Errand) {
         let Some(runtime) = &self.runtime else {
-            return self
-                .reply(id, Err(RequestRefusal::new(code::INTERNAL, "client has no runtime to handle the request")));
+            return self.send_reply(
+                id,
+                Err(RequestRefusal::new(code::INTERNAL, "client has no runtime to handle the request")),
+            );
         };
-        let mut open = self.errands.open();
+        let mut open = self.errands.lock();
         if open.len() >= MAX_OPEN_REQUESTS || open.contains_key(id) {
             drop(open);
-            return self.reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many concurrent requests")));
+            return self
+                .send_reply(id, Err(RequestRefusal::new(code::INVALID_REQUEST, "too many concurrent requests")));
         }
         let (engine, own_id) = (self.me.clone(), id.to_owned());
         let task = runtime.spawn(async move {
-            let stopped = errand.person.then(|| engine.upgrade().map(|engine| engine.stop_clocks()));
+            let stopped = errand.person.then(|| engine.upgrade().map(|engine| engine.pause_deadlines()));
             let outcome = errand.work.await;
             drop(stopped);
             let Some(engine) = engine.upgrade() else { return };
-            if engine.errands.open().remove(&own_id).is_some() {
-                engine.reply(&own_id, outcome);
+            if engine.errands.lock().remove(&own_id).is_some() {
+                engine.send_reply(&own_id, outcome);
             }
         });
         open.insert(id.to_owned(), task.abort_handle());
     }
 
     /// Handles the server's cancellation of its request.
-    pub(super) fn abandon(&self, id: &str) {
-        match self.errands.open().remove(id) {
+    pub(super) fn cancel_reply(&self, id: &str) {
+        match self.errands.lock().remove(id) {
             Some(task) => task.abort(),
             None => self.tally.count(CounterKind::Unmatched),
         }
     }
 
-    pub(super) fn reply(&self, id: &str, outcome: Result<RawJson, RequestRefusal>) {
+    pub(super) fn send_reply(&self, id: &str, outcome: Result<RawJson, RequestRefusal>) {
         let text = match outcome {
-            Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
+            Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.as_str()),
             Err(RequestRefusal { code, message }) => {
                 let message = serde_json::Value::from(message);
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#)
             }
         };
-        self.post(&text);
+        self.send_message(&text);
     }
 
     /// Returns the total time deadlines have been paused, excluding a pause that is still active.
-    pub fn clocks_stood(&self) -> Duration {
+    pub fn paused_time(&self) -> Duration {
         Duration::from_nanos(self.stood.load(Ordering::Relaxed))
     }
 
     /// Pauses the deadlines of all calls until the guard is dropped.
-    pub fn stop_clocks(&self) -> DeadlinePause {
-        self.table().stop_clocks(Instant::now());
+    pub fn pause_deadlines(&self) -> DeadlinePause {
+        self.table().pause_deadlines(Instant::now());
         DeadlinePause(self.me.clone())
     }
 }
@@ -120,7 +123,7 @@ pub(crate) struct DeadlinePause(Weak<Engine>);
 impl Drop for DeadlinePause {
     fn drop(&mut self) {
         if let Some(engine) = self.0.upgrade() {
-            let stood = engine.table().restart_clocks(Instant::now());
+            let stood = engine.table().resume_deadlines(Instant::now());
             engine.stood.fetch_add(u64::try_from(stood.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
             engine.link.wake();
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::budget::{BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, charged};
+use crate::budget::{BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, attach_charge};
 
 /// Minimum size of a pooled buffer.
 const MIN_POOLED_BYTES: usize = MIN_COUNTED_BYTES;
@@ -26,17 +26,17 @@ struct FreeBuffers {
 
 impl BufferPool {
     /// Copies bytes. A large copy is charged to the budget.
-    pub fn copy(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
+    pub fn copy_bytes(&self, bytes: &[u8], budget: &ServerBudget) -> Result<Bytes, BudgetExceeded> {
         if bytes.len() < MIN_POOLED_BYTES {
             return Ok(Bytes::copy_from_slice(bytes));
         }
         let charge = budget.charge(bytes.len())?;
-        let mut buffer = self.take(bytes.len());
+        let mut buffer = self.take_buffer(bytes.len());
         buffer.extend_from_slice(bytes);
-        Ok(charged(PooledBuffer { buffer, home: Arc::clone(&self.0) }, charge))
+        Ok(attach_charge(PooledBuffer { buffer, home: Arc::clone(&self.0) }, charge))
     }
 
-    fn take(&self, length: usize) -> Vec<u8> {
+    fn take_buffer(&self, length: usize) -> Vec<u8> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The last buffer returned is most likely still in the CPU cache.
         let fits = free.buffers.iter().rposition(|buffer| (length..=4 * length).contains(&buffer.capacity()));
@@ -87,17 +87,18 @@ mod tests {
     fn buffers_come_back_within_a_bound() {
         let pool = BufferPool::default();
         let total = ByteBudget::new(10_100_000);
-        let budget = total.of_server(20_000_000);
-        let held: Vec<Bytes> = (0..100).map(|number| pool.copy(&vec![number; 100_000], &budget).unwrap()).collect();
-        assert!(total.used() == 10_000_000 && pool.copy(&[0; 100_001], &budget).is_err());
+        let budget = total.for_server(20_000_000);
+        let held: Vec<Bytes> =
+            (0..100).map(|number| pool.copy_bytes(&vec![number; 100_000], &budget).unwrap()).collect();
+        assert!(total.used() == 10_000_000 && pool.copy_bytes(&[0; 100_001], &budget).is_err());
         assert!(held.iter().enumerate().all(|(number, bytes)| bytes.iter().all(|&byte| usize::from(byte) == number)));
         drop(held);
         assert_eq!(total.used(), 0, "what is kept for the next result is bounded by itself");
         let kept = pool.0.lock().unwrap().bytes;
         assert!(kept > 0 && kept <= MAX_POOLED_BYTES);
-        let again = pool.copy(&vec![7; 100_000], &budget).unwrap();
+        let again = pool.copy_bytes(&vec![7; 100_000], &budget).unwrap();
         assert!(pool.0.lock().unwrap().bytes < kept);
         assert_eq!(again.len(), 100_000);
-        assert_eq!(pool.copy(b"small", &budget).unwrap(), b"small"[..]);
+        assert_eq!(pool.copy_bytes(b"small", &budget).unwrap(), b"small"[..]);
     }
 }

@@ -75,7 +75,7 @@ pub(super) struct ExpiredCall {
 
 impl InFlightTable {
     pub fn new(limit: usize) -> Self {
-        let never = far_from_now();
+        let never = far_future();
         Self {
             slots: Vec::new(),
             free: Vec::new(),
@@ -105,11 +105,11 @@ impl InFlightTable {
         let slot = &mut self.slots[index as usize];
         slot.state = SlotState::Waiting(waiting);
         self.due = self.due.min(soft);
-        Ok((id_of(slot.generation, index), soft < self.armed))
+        Ok((encode_id(slot.generation, index), soft < self.armed))
     }
 
     /// Records the call's position in the link's output.
-    pub fn sent(&mut self, id: u64, ticket: Ticket) {
+    pub fn record_sent(&mut self, id: u64, ticket: Ticket) {
         if let Some(SlotState::Waiting(waiting)) = self.find(id) {
             waiting.ticket = Some(ticket);
         }
@@ -136,13 +136,13 @@ impl InFlightTable {
     }
 
     /// Pauses all deadlines while the user is prompted.
-    pub fn stop_clocks(&mut self, now: Instant) {
+    pub fn pause_deadlines(&mut self, now: Instant) {
         self.stops += 1;
         self.stopped_since.get_or_insert(now);
     }
 
     /// Ends one pause. The last one extends all deadlines by the length of the pause and returns that length.
-    pub fn restart_clocks(&mut self, now: Instant) -> Duration {
+    pub fn resume_deadlines(&mut self, now: Instant) -> Duration {
         self.stops -= 1;
         if self.stops > 0 {
             return Duration::ZERO;
@@ -201,7 +201,7 @@ impl InFlightTable {
     }
 
     /// Returns the time of the next deadline and records it as armed.
-    pub fn arm(&mut self) -> Instant {
+    pub fn arm_timer(&mut self) -> Instant {
         self.armed = self.due;
         self.due
     }
@@ -209,7 +209,7 @@ impl InFlightTable {
     /// Ends expired calls and determines the next deadline.
     pub fn expire(&mut self, now: Instant, hint: Option<&str>, wakers: &mut Vec<Waker>) -> Vec<ExpiredCall> {
         let mut expired = Vec::new();
-        self.due = far_from_now();
+        self.due = far_future();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             // During a pause a call's deadline is extended by all of its remaining patience.
@@ -227,7 +227,7 @@ impl InFlightTable {
             wakers.extend(waiting.waker.take());
             let detached = waiting.detached;
             slot.state = SlotState::Done(Err(CallError::TimedOut { after, limit, hint: hint.map(str::to_owned) }));
-            expired.push(ExpiredCall { id: id_of(slot.generation, index as u32), limit, when_dropped, detached });
+            expired.push(ExpiredCall { id: encode_id(slot.generation, index as u32), limit, when_dropped, detached });
         }
         for call in expired.iter().filter(|call| call.detached) {
             self.release(call.id);
@@ -236,10 +236,10 @@ impl InFlightTable {
     }
 
     /// Returns the calls to cancel when the connection closes.
-    pub fn withdrawable(&self) -> Vec<u64> {
+    pub fn cancellable_ids(&self) -> Vec<u64> {
         let waiting = self.slots.iter().enumerate().filter_map(|(index, slot)| match &slot.state {
             SlotState::Waiting(waiting) if waiting.when_dropped == DropAction::Withdraw => {
-                Some(id_of(slot.generation, index as u32))
+                Some(encode_id(slot.generation, index as u32))
             }
             _ => None,
         });
@@ -269,10 +269,10 @@ impl InFlightTable {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let SlotState::Waiting(waiting) = &mut slot.state else { continue };
             let left = waiting.ticket.is_none_or(&may_have_left);
-            let error = lost(waiting.effect, if left { SendState::Perhaps } else { SendState::Never }, gone);
+            let error = loss_error(waiting.effect, if left { SendState::Perhaps } else { SendState::Never }, gone);
             wakers.extend(waiting.waker.take());
             if waiting.detached {
-                unattended.push(id_of(slot.generation, index as u32));
+                unattended.push(encode_id(slot.generation, index as u32));
             }
             slot.state = SlotState::Done(Err(error));
         }
@@ -282,9 +282,9 @@ impl InFlightTable {
     }
 
     /// Ends one pending call.
-    pub fn lose(&mut self, id: u64, gone: &Arc<DisconnectReport>, left: SendState, wakers: &mut Vec<Waker>) {
+    pub fn lose_call(&mut self, id: u64, gone: &Arc<DisconnectReport>, left: SendState, wakers: &mut Vec<Waker>) {
         let Some(SlotState::Waiting(waiting)) = self.find(id) else { return };
-        let error = lost(waiting.effect, left, gone);
+        let error = loss_error(waiting.effect, left, gone);
         self.finish(id, Err(error), wakers);
     }
 
@@ -319,19 +319,19 @@ impl InFlightTable {
     }
 }
 
-fn lost(effect: CallEffect, left: SendState, gone: &Arc<DisconnectReport>) -> CallError {
+fn loss_error(effect: CallEffect, left: SendState, gone: &Arc<DisconnectReport>) -> CallError {
     match (effect, left) {
         (CallEffect::MayWrite, SendState::Perhaps) => CallError::OutcomeUnknown(Arc::clone(gone)),
         _ => CallError::ServerGone(Arc::clone(gone)),
     }
 }
 
-fn id_of(generation: u32, index: u32) -> u64 {
+fn encode_id(generation: u32, index: u32) -> u64 {
     u64::from(generation) << SLOT_BITS | u64::from(index)
 }
 
 /// Returns a time later than any deadline that a timer can still represent.
-fn far_from_now() -> Instant {
+fn far_future() -> Instant {
     Instant::now() + Duration::from_secs(86_400 * 365)
 }
 
@@ -397,12 +397,12 @@ mod tests {
     fn the_clock_is_only_moved_forward_to_earlier_deadlines() {
         let mut table = InFlightTable::new(4);
         assert!(table.insert(waiting(CallEffect::Reads, 30)).unwrap().1);
-        table.arm();
+        table.arm_timer();
         assert!(!table.insert(waiting(CallEffect::Reads, 31)).unwrap().1);
         assert!(table.insert(waiting(CallEffect::Reads, 1)).unwrap().1);
         let now = Instant::now() + Duration::from_secs(2);
         assert_eq!(table.expire(now, None, &mut Vec::new()).len(), 1);
-        assert!(table.arm() > now);
+        assert!(table.arm_timer() > now);
     }
 
     #[test]
@@ -411,15 +411,15 @@ mod tests {
         let now = Instant::now();
         let at = |seconds: u64| now + Duration::from_secs(seconds);
         let (id, _) = table.insert(waiting(CallEffect::Reads, 30)).unwrap();
-        table.stop_clocks(at(10));
-        table.stop_clocks(at(20));
+        table.pause_deadlines(at(10));
+        table.pause_deadlines(at(20));
         assert!(table.expire(at(500), None, &mut Vec::new()).is_empty());
-        table.restart_clocks(at(510));
+        table.resume_deadlines(at(510));
         assert!(table.expire(at(511), None, &mut Vec::new()).is_empty(), "somebody still asks");
-        table.restart_clocks(at(550));
+        table.resume_deadlines(at(550));
         // Paused for 540 seconds, so 20 of the 30 are left.
         assert!(table.expire(at(569), None, &mut Vec::new()).is_empty());
-        table.stop_clocks(at(569));
+        table.pause_deadlines(at(569));
         // 60 of the 600 seconds of patience are left.
         assert!(table.expire(at(629), None, &mut Vec::new()).is_empty());
         assert_eq!(table.expire(at(631), None, &mut Vec::new()).len(), 1);
@@ -451,7 +451,7 @@ mod tests {
             let mut table = InFlightTable::new(4);
             let (id, _) = table.insert(waiting(effect, 1)).unwrap();
             if let Some(ticket) = ticket {
-                table.sent(id, ticket);
+                table.record_sent(id, ticket);
             }
             table.close(gone(), |ticket| ticket.0 < 5, &mut Vec::new());
             let Poll::Ready(Err(error)) = table.poll(id, Waker::noop()) else { panic!("not ended") };

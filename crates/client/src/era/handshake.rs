@@ -18,8 +18,8 @@ pub(crate) fn initialize_params(desk: &ServerRequestHandler) -> String {
 }
 
 /// Requests logs at the wanted level, if any. Does not wait for the response.
-pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
-    let Some(level) = desk.level() else { return };
+pub(crate) fn request_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
+    let Some(level) = desk.log_level() else { return };
     let limit = desk.limits().call;
     let request = CallRequest {
         timeout: limit,
@@ -29,7 +29,7 @@ pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
         when_dropped: DropAction::Forget,
     };
     let Ok(reserved) = engine.reserve(request) else { return };
-    let id = reserved.id();
+    let id = reserved.id_text();
     let rest = format!(r#","method":"logging/setLevel","params":{{"level":"{level}"}}}}"#);
     let parts: [&[u8]; 4] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.text(), rest.as_bytes(), b"\n"];
     let subject = RequestTarget { method: "logging/setLevel", ..RequestTarget::default() };
@@ -39,17 +39,17 @@ pub(crate) fn ask_for_logs(engine: &Arc<Engine>, desk: &ServerRequestHandler) {
 }
 
 /// Decodes the result of `initialize`. A server may choose an older revision, but not one of another era.
-pub(crate) fn judge_initialize(
+pub(crate) fn evaluate_initialize(
     result: RawJson,
     bounds: &JsonLimits,
 ) -> Result<(Revision, InitializeResult), ConnectCause> {
-    let result = InitializeResult::view(result, bounds).map_err(|error| match error {
+    let result = InitializeResult::from_raw(result, bounds).map_err(|error| match error {
         JsonDecodeError::TooComplex(bound) => {
             ConnectCause::Protocol(format!("initialize result is too complex: {bound}"))
         }
         JsonDecodeError::Shape(error) => {
             let error = UntrustedText::new(error.to_string());
-            ConnectCause::Protocol(format!("invalid initialize result: {}", error.shortened(200)))
+            ConnectCause::Protocol(format!("invalid initialize result: {}", error.truncate(200)))
         }
     })?;
     match result.protocol_version.parse::<Revision>() {

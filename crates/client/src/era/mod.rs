@@ -14,8 +14,8 @@ use crate::notifications::{DispatchOutcome, NotificationHub};
 use crate::options::NotificationObserver;
 use crate::server_requests::ServerRequestHandler;
 
-pub(crate) use handshake::{ask_for_logs, initialize_params, judge_initialize};
-pub(crate) use negotiate::{ProbeVerdict, judge_probe};
+pub(crate) use handshake::{evaluate_initialize, initialize_params, request_logs};
+pub(crate) use negotiate::{ProbeVerdict, evaluate_probe};
 pub(crate) use stateless::{discover_params, meta_members};
 
 pub(crate) const DISCOVER: &str = "server/discover";
@@ -42,7 +42,7 @@ impl ProtocolState {
         Self { revision: OnceLock::new(), observer, desk, bulletin }
     }
 
-    pub fn settle(&self, revision: Revision) {
+    pub fn set_revision(&self, revision: Revision) {
         let _ = self.revision.set(revision);
     }
 
@@ -52,7 +52,7 @@ impl ProtocolState {
 
     /// Handles `notifications/cancelled`. In the handshake era it cancels a server request; in the stateless era it
     /// ends a subscription.
-    fn cancelled(&self, params: Option<&RawJson>) -> NotificationEffect {
+    fn on_cancelled(&self, params: Option<&RawJson>) -> NotificationEffect {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct WireCancelledParams<'a> {
@@ -65,7 +65,7 @@ impl ProtocolState {
             return NotificationEffect::TakenBack(request_id.get().to_owned());
         }
         let id = request_id.get().parse::<u64>().ok();
-        match id.filter(|id| self.bulletin.listening(*id).is_some()) {
+        match id.filter(|id| self.bulletin.subscriber_by_stream(*id).is_some()) {
             Some(id) => NotificationEffect::Ended(id),
             None => NotificationEffect::Stray,
         }
@@ -80,7 +80,7 @@ impl Protocol for ProtocolState {
             (Some(Era::Stateless), _) => RequestDisposition::Unwanted,
             // Also allowed before and during the handshake (2025-11-25, basic/lifecycle).
             (_, "ping") => RequestDisposition::Result(RawJson::empty_object()),
-            _ => match self.desk.consider(method, params) {
+            _ => match self.desk.begin_reply(method, params) {
                 Ok(errand) => RequestDisposition::Later(errand),
                 Err(refusal) => RequestDisposition::Refused(refusal),
             },
@@ -89,17 +89,17 @@ impl Protocol for ProtocolState {
 
     fn notification(&self, method: &str, params: Option<RawJson>) -> NotificationEffect {
         if method == "notifications/progress" {
-            let progress = params.and_then(|params| Progress::view(params, self.desk.bounds()).ok());
+            let progress = params.and_then(|params| Progress::from_raw(params, self.desk.bounds()).ok());
             return progress.map_or(NotificationEffect::None, NotificationEffect::Progress);
         }
         if let Some(observer) = &self.observer {
             observer.notification(method, params.as_ref());
         }
         match method {
-            "notifications/cancelled" => return self.cancelled(params.as_ref()),
+            "notifications/cancelled" => return self.on_cancelled(params.as_ref()),
             "notifications/message" => self.desk.log(params),
             _ => {
-                let posted = self.era().map(|era| self.bulletin.post(era, method, params.as_ref()));
+                let posted = self.era().map(|era| self.bulletin.dispatch(era, method, params.as_ref()));
                 if posted == Some(DispatchOutcome::Stray) {
                     return NotificationEffect::Stray;
                 }
@@ -136,18 +136,18 @@ impl Protocol for ProtocolState {
         self.revision.get().copied()
     }
 
-    fn begun_anew(&self, engine: &Arc<Engine>) {
-        self.bulletin.begin_anew();
-        ask_for_logs(engine, &self.desk);
+    fn on_server_restarted(&self, engine: &Arc<Engine>) {
+        self.bulletin.reset_subscriptions();
+        request_logs(engine, &self.desk);
     }
 
-    fn have_missed(&self) {
-        self.bulletin.have_missed();
+    fn on_messages_missed(&self) {
+        self.bulletin.mark_missed();
     }
 }
 
 /// Returns the revisions that a server lists in an unsupported-revision error.
-pub(crate) fn supported_by(error: &RpcError) -> Vec<String> {
-    let data = error.data.clone().and_then(|data| UnsupportedRevision::view(data, &JsonLimits::default()).ok());
+pub(crate) fn supported_revisions(error: &RpcError) -> Vec<String> {
+    let data = error.data.clone().and_then(|data| UnsupportedRevision::from_raw(data, &JsonLimits::default()).ok());
     data.unwrap_or_default().supported
 }

@@ -3,7 +3,7 @@
 use wharf_spec::UntrustedText;
 use wharf_wire::{DiscoverResult, Era, JsonLimits, Revision, RpcError, View, code};
 
-use super::supported_by;
+use super::supported_revisions;
 use crate::engine::RawResult;
 use crate::error::{CallError, ConnectCause};
 
@@ -21,43 +21,43 @@ pub(crate) enum ProbeVerdict {
 }
 
 /// Evaluates the outcome of a `server/discover` that named `asked`. Not used if the probe timed out.
-pub(crate) fn judge_probe(
+pub(crate) fn evaluate_probe(
     outcome: Result<RawResult, CallError>,
     asked: Revision,
     again: bool,
     bounds: &JsonLimits,
 ) -> ProbeVerdict {
     match outcome {
-        Ok(answer) => match DiscoverResult::view(answer.result, bounds) {
-            Ok(found) if found.result_type == "complete" => judge_discovered(found),
+        Ok(answer) => match DiscoverResult::from_raw(answer.result, bounds) {
+            Ok(found) if found.result_type == "complete" => evaluate_discovery(found),
             // Some servers answer every request with success; only a valid discovery result counts as evidence.
             _ => ProbeVerdict::Handshake("response is not a discovery result".to_owned()),
         },
-        Err(CallError::Refused(error)) => judge_refusal(error, asked, again),
+        Err(CallError::Refused(error)) => evaluate_probe_error(error, asked, again),
         Err(other) => ProbeVerdict::Handshake(other.to_string()),
     }
 }
 
-fn judge_discovered(found: DiscoverResult) -> ProbeVerdict {
-    let versions = known(&found.supported_versions);
+fn evaluate_discovery(found: DiscoverResult) -> ProbeVerdict {
+    let versions = known_revisions(&found.supported_versions);
     match versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max() {
         Some(revision) => ProbeVerdict::Stateless(revision, Box::new(found)),
         None => ProbeVerdict::Handshake("discovery lists no supported stateless revision".to_owned()),
     }
 }
 
-fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict {
+fn evaluate_probe_error(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict {
     let message = UntrustedText::new(error.message.as_str());
     match error.code {
         code::UNSUPPORTED_REVISION => {
-            let named = supported_by(&error);
-            let versions = known(&named);
+            let named = supported_revisions(&error);
+            let versions = known_revisions(&named);
             let stateless = versions.iter().copied().filter(|revision| revision.era() == Era::Stateless).max();
             match stateless {
                 Some(revision) if !again => ProbeVerdict::AskAgain(revision),
                 Some(_) => ProbeVerdict::Hopeless(ConnectCause::Protocol(format!(
                     "server lists {asked} as supported but rejects it: {}",
-                    message.shortened(200)
+                    message.truncate(200)
                 ))),
                 None if !versions.is_empty() => ProbeVerdict::Handshake("speaks handshake revisions only".to_owned()),
                 None if named.is_empty() => {
@@ -69,11 +69,11 @@ fn judge_refusal(error: RpcError, asked: Revision, again: bool) -> ProbeVerdict 
         // Only servers of the stateless era use these codes. They cannot occur on a correct probe, so they are
         // reported.
         code::MISSING_CAPABILITY | code::HEADER_MISMATCH => ProbeVerdict::Hopeless(ConnectCause::Refused(error)),
-        other => ProbeVerdict::Handshake(format!("error {other}: {}", message.shortened(120))),
+        other => ProbeVerdict::Handshake(format!("error {other}: {}", message.truncate(120))),
     }
 }
 
-fn known(versions: &[String]) -> Vec<Revision> {
+fn known_revisions(versions: &[String]) -> Vec<Revision> {
     versions.iter().filter_map(|version| version.parse().ok()).collect()
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn check(outcome: Result<RawResult, CallError>, again: bool) -> &'static str {
-        match judge_probe(outcome, Revision::LATEST_STATELESS, again, &JsonLimits::default()) {
+        match evaluate_probe(outcome, Revision::LATEST_STATELESS, again, &JsonLimits::default()) {
             ProbeVerdict::Stateless(..) => "stateless",
             ProbeVerdict::AskAgain(_) => "again",
             ProbeVerdict::Handshake(_) => "handshake",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wharf_net::NotAuthorized;
 
-use super::{HintSuffix, SecondsText, wants_login};
+use super::{HintSuffix, SecondsText, login_would_help};
 use wharf_guard::ProcessExit;
 
 /// Details of a lost server: its cause and the available evidence.
@@ -24,7 +24,7 @@ pub struct DisconnectReport {
 
 impl DisconnectReport {
     /// Creates a value with only a cause.
-    pub(crate) fn because(cause: DisconnectCause) -> Self {
+    pub(crate) fn from_cause(cause: DisconnectCause) -> Self {
         Self { cause, exit: None, stderr: Vec::new(), hint: None }
     }
 
@@ -32,7 +32,7 @@ impl DisconnectReport {
     pub(crate) fn is_final(&self) -> bool {
         match &self.cause {
             DisconnectCause::Changed | DisconnectCause::NotMcp(_) => true,
-            DisconnectCause::NotAuthorized(why) => !why.may_pass(),
+            DisconnectCause::NotAuthorized(why) => !why.is_transient(),
             _ => false,
         }
     }
@@ -47,7 +47,7 @@ impl DisconnectReport {
 
     /// Reports whether a login would help.
     pub fn needs_login(&self) -> bool {
-        matches!(&self.cause, DisconnectCause::NotAuthorized(why) if wants_login(401, Some(why)))
+        matches!(&self.cause, DisconnectCause::NotAuthorized(why) if login_would_help(401, Some(why)))
     }
 }
 

@@ -12,21 +12,21 @@ use super::{CallError, ConnectCause, DisconnectCause, DisconnectReport};
 
 impl CallError {
     /// Redacts secrets in the error's texts.
-    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+    pub(crate) fn without_secrets(mut self, redactor: &Redactor) -> Self {
         if redactor.is_empty() {
             return self;
         }
         match &mut self {
-            Self::Refused(error) => mask(&mut error.message, redactor),
+            Self::Refused(error) => redact_text(&mut error.message, redactor),
             Self::Protocol(text) | Self::Invalid(text) | Self::Task(text) | Self::Listing { problem: text, .. } => {
-                mask(text, redactor);
+                redact_text(text, redactor);
             }
-            Self::TimedOut { hint: Some(text), .. } | Self::Status { detail: text, .. } => mask(text, redactor),
+            Self::TimedOut { hint: Some(text), .. } | Self::Status { detail: text, .. } => redact_text(text, redactor),
             Self::Unauthorized { challenge, said, why, .. } => {
-                challenge.iter_mut().chain([said]).for_each(|text| mask(text, redactor));
-                why.iter_mut().for_each(|why| mask_why(why, redactor));
+                challenge.iter_mut().chain([said]).for_each(|text| redact_text(text, redactor));
+                why.iter_mut().for_each(|why| redact_auth_error(why, redactor));
             }
-            Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => mask_gone(gone, redactor),
+            Self::ServerGone(gone) | Self::OutcomeUnknown(gone) => redact_report(gone, redactor),
             _ => {}
         }
         self
@@ -35,23 +35,23 @@ impl CallError {
 
 impl ConnectCause {
     /// Redacts secrets in the error's texts.
-    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+    pub(crate) fn without_secrets(mut self, redactor: &Redactor) -> Self {
         if redactor.is_empty() {
             return self;
         }
         match &mut self {
-            Self::BadAddress(text) | Self::BadHeader(text) | Self::Protocol(text) => mask(text, redactor),
+            Self::BadAddress(text) | Self::BadHeader(text) | Self::Protocol(text) => redact_text(text, redactor),
             Self::Unauthorized { challenge, why, .. } => {
-                challenge.iter_mut().for_each(|text| mask(text, redactor));
-                why.iter_mut().for_each(|why| mask_why(why, redactor));
+                challenge.iter_mut().for_each(|text| redact_text(text, redactor));
+                why.iter_mut().for_each(|why| redact_auth_error(why, redactor));
             }
-            Self::Status { detail: text, .. } | Self::TimedOut { hint: Some(text), .. } => mask(text, redactor),
+            Self::Status { detail: text, .. } | Self::TimedOut { hint: Some(text), .. } => redact_text(text, redactor),
             Self::BadEndpoint { endpoint, stream } => {
-                [endpoint, stream].into_iter().for_each(|text| mask(text, redactor));
+                [endpoint, stream].into_iter().for_each(|text| redact_text(text, redactor));
             }
-            Self::Gone(gone) => mask_gone(gone, redactor),
-            Self::Refused(error) => mask(&mut error.message, redactor),
-            Self::NoCommonRevision(texts) => texts.iter_mut().for_each(|text| mask(text, redactor)),
+            Self::Gone(gone) => redact_report(gone, redactor),
+            Self::Refused(error) => redact_text(&mut error.message, redactor),
+            Self::NoCommonRevision(texts) => texts.iter_mut().for_each(|text| redact_text(text, redactor)),
             _ => {}
         }
         self
@@ -60,30 +60,30 @@ impl ConnectCause {
 
 impl DisconnectReport {
     /// Redacts secrets in the texts.
-    pub(crate) fn masked(mut self, redactor: &Redactor) -> Self {
+    pub(crate) fn without_secrets(mut self, redactor: &Redactor) -> Self {
         match &mut self.cause {
-            DisconnectCause::Unreachable { what, .. } | DisconnectCause::Cut(what) => mask(what, redactor),
-            DisconnectCause::NotAuthorized(why) => mask_why(why, redactor),
+            DisconnectCause::Unreachable { what, .. } | DisconnectCause::Cut(what) => redact_text(what, redactor),
+            DisconnectCause::NotAuthorized(why) => redact_auth_error(why, redactor),
             _ => {}
         }
-        self.hint.iter_mut().chain(&mut self.stderr).for_each(|text| mask(text, redactor));
+        self.hint.iter_mut().chain(&mut self.stderr).for_each(|text| redact_text(text, redactor));
         self
     }
 }
 
-fn mask_gone(gone: &mut Arc<DisconnectReport>, redactor: &Redactor) {
-    *gone = Arc::new(DisconnectReport::clone(gone).masked(redactor));
+fn redact_report(gone: &mut Arc<DisconnectReport>, redactor: &Redactor) {
+    *gone = Arc::new(DisconnectReport::clone(gone).without_secrets(redactor));
 }
 
-fn mask_why(why: &mut NotAuthorized, redactor: &Redactor) {
-    mask(&mut why.reason, redactor);
+fn redact_auth_error(why: &mut NotAuthorized, redactor: &Redactor) {
+    redact_text(&mut why.reason, redactor);
     if let AuthRecovery::Scope(scope) = &mut why.remedy {
-        mask(scope, redactor);
+        redact_text(scope, redactor);
     }
 }
 
-fn mask(text: &mut String, redactor: &Redactor) {
-    if let std::borrow::Cow::Owned(masked) = redactor.redact_cut(text) {
+fn redact_text(text: &mut String, redactor: &Redactor) {
+    if let std::borrow::Cow::Owned(masked) = redactor.redact_truncated(text) {
         *text = masked;
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn gone(cause: DisconnectCause) -> Arc<DisconnectReport> {
-        Arc::new(DisconnectReport { hint: Some(text()), stderr: vec![text()], ..DisconnectReport::because(cause) })
+        Arc::new(DisconnectReport { hint: Some(text()), stderr: vec![text()], ..DisconnectReport::from_cause(cause) })
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
             CallError::ServerGone(gone(DisconnectCause::NotAuthorized(why()))),
             CallError::OutcomeUnknown(gone(DisconnectCause::Unreachable { what: text(), passing: true })),
         ] {
-            let masked = error.masked(&redactor());
+            let masked = error.without_secrets(&redactor());
             let shown = format!("{masked} {masked:?}");
             assert!(shown.contains("<***>") && !shown.contains(SECRET), "{shown}");
         }
@@ -155,7 +155,7 @@ mod tests {
             ConnectCause::Refused(refusal()),
             ConnectCause::NoCommonRevision(vec![text()]),
         ] {
-            let masked = cause.masked(&redactor());
+            let masked = cause.without_secrets(&redactor());
             let shown = format!("{masked} {masked:?}");
             assert!(shown.contains("<***>") && !shown.contains(SECRET), "{shown}");
         }

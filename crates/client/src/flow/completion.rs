@@ -34,15 +34,15 @@ pub(crate) enum TaskHandling {
 /// # Cancel safety
 ///
 /// Dropping the future cancels the pending request.
-pub(crate) async fn settle(
+pub(crate) async fn run_to_completion(
     connection: &Connection,
     call: OutgoingRequest<'_>,
     options: CallOptions,
 ) -> Result<CompletedCall, CallError> {
-    settle_until(connection, call, options, TaskHandling::Follow).await
+    run_with_task_handling(connection, call, options, TaskHandling::Follow).await
 }
 
-pub(super) async fn settle_until(
+pub(super) async fn run_with_task_handling(
     connection: &Connection,
     call: OutgoingRequest<'_>,
     options: CallOptions,
@@ -51,18 +51,18 @@ pub(super) async fn settle_until(
     let asked = ServerTimer::start(connection);
     let mut outcome = connection.send(call, "", &options)?.await;
     if call.effect == CallEffect::Reads && outcome.as_ref().is_err_and(CallError::is_retryable) {
-        outcome = reread(connection, call, &options, asked.elapsed(), outcome).await;
+        outcome = retry_read(connection, call, &options, asked.elapsed(), outcome).await;
     }
-    if options.inputs == InputHandling::Forward || is_final(&outcome) {
+    if options.inputs == InputHandling::Forward || is_final_outcome(&outcome) {
         return outcome.map(|answer| CompletedCall { answer, rounds: 0 });
     }
-    let budget = TimeBudget { limit: options.total(connection.limits()), spent: asked.elapsed() };
+    let budget = TimeBudget { limit: options.total_timeout(connection.limits()), spent: asked.elapsed() };
     // Boxed because the future is large and rarely needed.
-    Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.go_on(outcome)).await
+    Box::pin(UnfinishedCall { connection, call, options, when_task, budget }.resume(outcome)).await
 }
 
 /// Retries a read that was lost on the way, if the server is still connected.
-async fn reread(
+async fn retry_read(
     connection: &Connection,
     call: OutgoingRequest<'_>,
     options: &CallOptions,
@@ -71,8 +71,8 @@ async fn reread(
 ) -> Result<RawResult, CallError> {
     let inner = connection.inner();
     let pause = inner.limits.send_again;
-    let left = options.total(&inner.limits).saturating_sub(spent + pause);
-    if left.is_zero() || inner.open.engine.is_lost() || !inner.rereads.spend() {
+    let left = options.total_timeout(&inner.limits).saturating_sub(spent + pause);
+    if left.is_zero() || inner.open.engine.is_closed() || !inner.rereads.try_take() {
         return lost;
     }
     tokio::time::sleep(pause).await;
@@ -91,46 +91,46 @@ struct UnfinishedCall<'a> {
 }
 
 impl UnfinishedCall<'_> {
-    async fn go_on(mut self, mut outcome: Result<RawResult, CallError>) -> Result<CompletedCall, CallError> {
+    async fn resume(mut self, mut outcome: Result<RawResult, CallError>) -> Result<CompletedCall, CallError> {
         let (connection, call) = (self.connection, self.call);
         let most = connection.limits().rounds;
         for round in 1..=most {
             let more = match outcome {
                 Ok(answer) if answer.kind == ResultKind::InputRequired && INPUT_METHODS.contains(&call.method) => {
-                    input_rounds::answer(connection, answer.result, round).await?
+                    input_rounds::answer_round(connection, answer.result, round).await?
                 }
-                Err(CallError::Refused(error)) if input_rounds::wants_pages(connection, &error) => {
+                Err(CallError::Refused(error)) if input_rounds::requires_pages(connection, &error) => {
                     input_rounds::visit_pages(connection, error).await?;
                     String::new()
                 }
-                other => return self.end(other?, round - 1).await,
+                other => return self.finish(other?, round - 1).await,
             };
-            self.budget.shorten(&mut self.options)?;
+            self.budget.limit_options(&mut self.options)?;
             let asked = ServerTimer::start(connection);
             outcome = connection.send(call, &more, &self.options)?.await;
             self.budget.spend(asked.elapsed());
-            if is_final(&outcome) {
+            if is_final_outcome(&outcome) {
                 return outcome.map(|answer| CompletedCall { answer, rounds: round });
             }
         }
         match outcome {
-            Ok(answer) if answer.kind == ResultKind::Task => self.end(answer, most).await,
+            Ok(answer) if answer.kind == ResultKind::Task => self.finish(answer, most).await,
             _ => Err(CallError::TooManyRounds(most)),
         }
     }
 
     /// Ends the input rounds: returns the answer, or follows the task.
-    async fn end(self, answer: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
+    async fn finish(self, answer: RawResult, rounds: usize) -> Result<CompletedCall, CallError> {
         let follows = self.when_task == TaskHandling::Follow && self.call.method == "tools/call";
         if answer.kind != ResultKind::Task || !follows {
             return Ok(CompletedCall { answer, rounds });
         }
-        Ok(CompletedCall { answer: tasks::follow(self.connection, answer.result, &self.options).await?, rounds })
+        Ok(CompletedCall { answer: tasks::follow_task(self.connection, answer.result, &self.options).await?, rounds })
     }
 }
 
 /// Reports whether an outcome needs no further requests.
-fn is_final(outcome: &Result<RawResult, CallError>) -> bool {
+fn is_final_outcome(outcome: &Result<RawResult, CallError>) -> bool {
     match outcome {
         Ok(answer) => answer.kind == ResultKind::Complete,
         Err(CallError::Refused(error)) => error.code != code::URL_ELICITATION_REQUIRED,
@@ -147,11 +147,11 @@ struct ServerTimer<'a> {
 
 impl<'a> ServerTimer<'a> {
     fn start(connection: &'a Connection) -> Self {
-        Self { connection, began: Instant::now(), stood: connection.inner().open.engine.clocks_stood() }
+        Self { connection, began: Instant::now(), stood: connection.inner().open.engine.paused_time() }
     }
 
     fn elapsed(&self) -> Duration {
-        let stood = self.connection.inner().open.engine.clocks_stood() - self.stood;
+        let stood = self.connection.inner().open.engine.paused_time() - self.stood;
         self.began.elapsed().saturating_sub(stood)
     }
 }
@@ -167,7 +167,7 @@ impl TimeBudget {
         self.spent += time;
     }
 
-    fn shorten(&self, options: &mut CallOptions) -> Result<(), CallError> {
+    fn limit_options(&self, options: &mut CallOptions) -> Result<(), CallError> {
         let left = self.limit.saturating_sub(self.spent);
         if left.is_zero() {
             return Err(CallError::TimedOut { after: self.limit, limit: TimeoutKind::Total, hint: None });

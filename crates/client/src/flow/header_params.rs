@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wharf_spec::UntrustedText;
-use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, mirrored};
+use wharf_wire::{JsonLimits, Mirrored, RawJson, ToolDefinition, code, header_params};
 
-use super::completion::{CompletedCall, TaskHandling, settle_until};
+use super::completion::{CompletedCall, TaskHandling, run_with_task_handling};
 use super::paginate::{Listing, WithheldEntry};
 use crate::connection::Connection;
 use crate::engine::CallEffect;
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
-use crate::request::{OutgoingRequest, tool_members, tool_name};
+use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 use crate::transport::HeaderMirroring;
 
 /// The header requirements of one server's tools.
@@ -43,15 +43,15 @@ impl HeaderParamTable {
 
     /// Records the header requirements of a tool list, and withholds tools that cannot be called. `changes` is the
     /// number of tool list changes when the list was requested.
-    pub fn learn(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &JsonLimits) {
+    pub fn record_listing(&self, listing: &mut Listing<ToolDefinition>, changes: u64, bounds: &JsonLimits) {
         let mut tools = ToolHeaderMap::new();
         let Listing { items, withheld, .. } = listing;
-        let mut places = VisiblePositions::without(withheld);
+        let mut places = VisiblePositions::excluding(withheld);
         items.retain(|tool| {
             let position = places.next();
-            let wish = self.wish(tool, bounds);
+            let wish = self.requirement_of(tool, bounds);
             if let HeaderRequirement::Withheld(reason) = &wish {
-                let name = Some(UntrustedText::new(tool.name.as_str()).shortened(100).to_string());
+                let name = Some(UntrustedText::new(tool.name.as_str()).truncate(100).to_string());
                 tracing::warn!(tool = name.as_deref(), %reason, "tool withheld");
                 withheld.push(WithheldEntry { position, name, reason: reason.clone() });
             }
@@ -64,8 +64,8 @@ impl HeaderParamTable {
         *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(learned);
     }
 
-    fn wish(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> HeaderRequirement {
-        let found = tool.input_schema.as_ref().map_or(Ok(Vec::new()), |schema| mirrored(schema, bounds));
+    fn requirement_of(&self, tool: &ToolDefinition, bounds: &JsonLimits) -> HeaderRequirement {
+        let found = tool.input_schema.as_ref().map_or(Ok(Vec::new()), |schema| header_params(schema, bounds));
         match found {
             Ok(headers) if headers.is_empty() || self.mirroring == HeaderMirroring::Repeat => {
                 HeaderRequirement::Headers(headers)
@@ -76,7 +76,7 @@ impl HeaderParamTable {
     }
 
     /// Returns the known requirements, if the tools have not changed since.
-    fn known(&self, changes: u64) -> Option<Arc<ToolHeaderMap>> {
+    fn current_headers(&self, changes: u64) -> Option<Arc<ToolHeaderMap>> {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned.as_ref().filter(|learned| learned.changes == changes).map(|learned| learned.tools.clone())
     }
@@ -89,7 +89,7 @@ struct VisiblePositions {
 }
 
 impl VisiblePositions {
-    fn without(withheld: &[WithheldEntry]) -> Self {
+    fn excluding(withheld: &[WithheldEntry]) -> Self {
         Self { taken: withheld.iter().map(|item| item.position).collect(), at: 0 }
     }
 
@@ -103,55 +103,63 @@ impl VisiblePositions {
 }
 
 /// Calls a tool with the headers it requires.
-pub(crate) async fn call(
+pub(crate) async fn call_with_headers(
     connection: &Connection,
     tool: &str,
     arguments: &RawJson,
     options: CallOptions,
     when_task: TaskHandling,
 ) -> Result<CompletedCall, CallError> {
-    let name = tool_name(tool, arguments)?;
+    let name = escape_tool_name(tool, arguments)?;
     let body = tool_members(&name, arguments);
-    let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).naming(tool);
+    let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite).with_name(tool);
     let Some(mirror) = &connection.inner().mirror else {
-        return settle_until(connection, outgoing, options, when_task).await;
+        return run_with_task_handling(connection, outgoing, options, when_task).await;
     };
-    let total = options.total(connection.limits());
-    let headers = match tokio::time::timeout(total, headers_of(connection, tool, arguments)).await {
+    let total = options.total_timeout(connection.limits());
+    let headers = match tokio::time::timeout(total, headers_for_call(connection, tool, arguments)).await {
         Ok(headers) => headers?,
         Err(_) => return Err(CallError::TimedOut { after: total, limit: TimeoutKind::Total, hint: None }),
     };
-    let first =
-        settle_until(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options.clone(), when_task).await;
+    let first = run_with_task_handling(
+        connection,
+        OutgoingRequest { mirrored: &headers, ..outgoing },
+        options.clone(),
+        when_task,
+    )
+    .await;
     let Err(CallError::Refused(error)) = &first else { return first };
     if error.code != code::HEADER_MISMATCH {
         return first;
     }
     // The server rejected the call before executing it: the tool may have changed since it was listed.
     Box::pin(async move {
-        connection.forget_kept();
-        let known = listed(connection, mirror).await?;
-        let headers = self::headers(&known, tool, arguments, &connection.limits().bounds)?;
-        settle_until(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options, when_task).await
+        connection.clear_cache();
+        let known = refresh_from_list(connection, mirror).await?;
+        let headers = build_headers(&known, tool, arguments, &connection.limits().bounds)?;
+        run_with_task_handling(connection, OutgoingRequest { mirrored: &headers, ..outgoing }, options, when_task).await
     })
     .await
 }
 
 /// Returns the headers a tool requires for these arguments. Lists the tools first if necessary.
-pub(crate) async fn headers_of(
+pub(crate) async fn headers_for_call(
     connection: &Connection,
     tool: &str,
     arguments: &RawJson,
 ) -> Result<Vec<(String, String)>, CallError> {
     let Some(mirror) = &connection.inner().mirror else { return Ok(Vec::new()) };
-    let known = match mirror.known(connection.inner().manners.bulletin.tools_changes()) {
+    let known = match mirror.current_headers(connection.inner().manners.bulletin.tools_changes()) {
         Some(known) => known,
-        None => listed(connection, mirror).await?,
+        None => refresh_from_list(connection, mirror).await?,
     };
-    headers(&known, tool, arguments, &connection.limits().bounds)
+    build_headers(&known, tool, arguments, &connection.limits().bounds)
 }
 
-async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Arc<ToolHeaderMap>, CallError> {
+async fn refresh_from_list(
+    connection: &Connection,
+    mirror: &HeaderParamTable,
+) -> Result<Arc<ToolHeaderMap>, CallError> {
     match Box::pin(connection.list_tools()).await {
         Ok(_) => {}
         // A server with an unreadable list may still have the tool. If the tool requires headers, the server rejects
@@ -164,7 +172,7 @@ async fn listed(connection: &Connection, mirror: &HeaderParamTable) -> Result<Ar
     Ok(learned.as_ref().map(|learned| learned.tools.clone()).unwrap_or_default())
 }
 
-fn headers(
+fn build_headers(
     tools: &ToolHeaderMap,
     tool: &str,
     arguments: &RawJson,

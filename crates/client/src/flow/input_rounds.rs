@@ -17,9 +17,9 @@ use crate::server_requests::{SAMPLE, USER_REJECTED};
 const MAX_REPEAT_DELAY: Duration = Duration::from_secs(5);
 
 /// Answers one round of input requests. Returns the additional members of the repeated request, starting with a comma.
-pub(super) async fn answer(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
+pub(super) async fn answer_round(connection: &Connection, result: RawJson, round: usize) -> Result<String, CallError> {
     let limits = connection.limits();
-    let asked = InputRequired::view(result, &limits.bounds)?;
+    let asked = InputRequired::from_raw(result, &limits.bounds)?;
     if asked.requests.len() > limits.round_questions {
         return Err(CallError::Protocol(format!("too many input requests in one round ({})", asked.requests.len())));
     }
@@ -30,48 +30,49 @@ pub(super) async fn answer(connection: &Connection, result: RawJson, round: usiz
     if asked.requests.is_empty() {
         // The server only wants the call repeated later.
         let wait = limits.listen_again.saturating_mul(1 << round.min(16)).min(MAX_REPEAT_DELAY);
-        while_there(connection, tokio::time::sleep(wait)).await?;
+        while_connected(connection, tokio::time::sleep(wait)).await?;
     } else {
         more.push_str(",\"inputResponses\":");
-        more.push_str(&responses(connection, asked.requests).await?);
+        more.push_str(&answer_requests(connection, asked.requests).await?);
     }
     if let Some(state) = asked.state {
         more.push_str(",\"requestState\":");
-        more.push_str(state.get());
+        more.push_str(state.as_str());
     }
     Ok(more)
 }
 
 /// Answers input requests in order and returns a JSON object of the responses by key.
-pub(super) async fn responses(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
+pub(super) async fn answer_requests(connection: &Connection, requests: Vec<InputRequest>) -> Result<String, CallError> {
     let mut text = String::from("{");
     for InputRequest { key, method, params } in requests {
-        let errand = connection.inner().manners.desk.consider(&method, params);
-        let errand = errand.map_err(|refusal| refused(&method, refusal))?;
-        let stopped = errand.person.then(|| connection.inner().open.engine.stop_clocks());
-        let response = while_there(connection, errand.work).await?.map_err(|refusal| refused(&method, refusal))?;
+        let errand = connection.inner().manners.desk.begin_reply(&method, params);
+        let errand = errand.map_err(|refusal| input_error(&method, refusal))?;
+        let stopped = errand.person.then(|| connection.inner().open.engine.pause_deadlines());
+        let response =
+            while_connected(connection, errand.work).await?.map_err(|refusal| input_error(&method, refusal))?;
         drop(stopped);
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(key.get());
+        text.push_str(key.as_str());
         text.push(':');
-        text.push_str(response.get());
+        text.push_str(response.as_str());
     }
     text.push('}');
     Ok(text)
 }
 
 /// Runs `work` while the server is connected, so that the user is not prompted for a server that is gone.
-async fn while_there<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
+async fn while_connected<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CallError> {
     tokio::select! {
         done = work => Ok(done),
-        gone = connection.inner().open.engine.gone() => Err(gone),
+        gone = connection.inner().open.engine.wait_until_gone() => Err(gone),
     }
 }
 
-fn refused(method: &str, RequestRefusal { code, message }: RequestRefusal) -> CallError {
-    let method_shown = UntrustedText::new(method).shortened(60).to_string();
+fn input_error(method: &str, RequestRefusal { code, message }: RequestRefusal) -> CallError {
+    let method_shown = UntrustedText::new(method).truncate(60).to_string();
     match code {
         USER_REJECTED if method == SAMPLE => CallError::Declined("use of a model"),
         code::METHOD_NOT_FOUND => {
@@ -83,9 +84,9 @@ fn refused(method: &str, RequestRefusal { code, message }: RequestRefusal) -> Ca
 
 /// Reports whether an error asks for pages to be visited (2025-11-25, client/elicitation) and the elicitor can show
 /// them.
-pub(super) fn wants_pages(connection: &Connection, error: &RpcError) -> bool {
+pub(super) fn requires_pages(connection: &Connection, error: &RpcError) -> bool {
     let elicitor = &connection.inner().manners.desk.services().elicitation;
-    error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.shows_pages())
+    error.code == code::URL_ELICITATION_REQUIRED && elicitor.as_ref().is_some_and(|elicitor| elicitor.supports_pages())
 }
 
 /// Shows every page to the user, and waits until the server or the user reports that it is done.
@@ -103,16 +104,16 @@ pub(super) async fn visit_pages(connection: &Connection, error: RpcError) -> Res
     }
     for page in pages.elicitations {
         let page = RawJson::parse(page.get().to_owned()).map_err(|error| CallError::Protocol(error.to_string()))?;
-        while_there(connection, visit(connection, UrlRequest::view(page, &limits.bounds)?)).await??;
+        while_connected(connection, visit_page(connection, UrlRequest::from_raw(page, &limits.bounds)?)).await??;
     }
     Ok(())
 }
 
-async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
+async fn visit_page(connection: &Connection, page: UrlRequest) -> Result<(), CallError> {
     let inner = connection.inner();
     // Registered before the page is opened: the server may report completion while the user still reads the prompt.
     let mut waited = page.elicitation_id.as_deref().map(|id| PageRegistration::new(&inner.manners.bulletin, id));
-    let _stopped = inner.open.engine.stop_clocks();
+    let _stopped = inner.open.engine.pause_deadlines();
     if !matches!(inner.manners.desk.show_page(page.clone()).await, ElicitationResponse::Accept(_)) {
         return Err(CallError::Declined("a visit to a web page"));
     }
@@ -124,7 +125,7 @@ async fn visit(connection: &Connection, page: UrlRequest) -> Result<(), CallErro
     };
     tokio::select! {
         () = told => {}
-        () = inner.manners.desk.page_done(&page) => {}
+        () = inner.manners.desk.wait_for_page(&page) => {}
         // No completion was reported: repeat the call, and the server decides.
         () = tokio::time::sleep(inner.limits.ask) => {}
     }
@@ -140,7 +141,7 @@ struct PageRegistration<'a> {
 
 impl<'a> PageRegistration<'a> {
     fn new(bulletin: &'a NotificationHub, id: &'a str) -> Self {
-        Self { bulletin, id, done: Some(bulletin.page(id)) }
+        Self { bulletin, id, done: Some(bulletin.watch_page(id)) }
     }
 }
 

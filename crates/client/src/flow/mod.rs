@@ -9,8 +9,8 @@ mod skills;
 mod subscribe;
 mod tasks;
 
-pub(crate) use completion::{TaskHandling, settle};
-pub(crate) use paginate::{ListKind, list};
+pub(crate) use completion::{TaskHandling, run_to_completion};
+pub(crate) use paginate::{ListKind, list_all};
 pub use paginate::{Listing, WithheldEntry};
 pub(crate) use read_retries::ReadRetryBudget;
 pub use skills::{LoadedSkill, SkillContent, SkillError, SkillMismatch, skill_labels};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wharf_spec::UntrustedText;
 use wharf_wire::{CacheHint, JsonLimits, Page, RawJson, View, code};
 
-use crate::budget::{BudgetCharge, BudgetExceeded, BudgetScope, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, BudgetScope, attach_charge};
 use crate::connection::Connection;
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
@@ -44,16 +44,16 @@ pub(crate) struct ListKind {
 }
 
 /// Reads a list to its end, using fresh cached pages. Returns no partial list on error.
-pub(crate) async fn list<T: View + Send + 'static>(
+pub(crate) async fn list_all<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
 ) -> Result<Listing<T>, CallError> {
     let limit = connection.limits().call_max;
-    match tokio::time::timeout(limit, collect_anew(connection, kind)).await {
+    match tokio::time::timeout(limit, collect_with_retry(connection, kind)).await {
         Ok(Ok(listing)) => Ok(listing),
         Ok(Err(error)) => {
             // A cached page may have caused the error: the next attempt reads all pages again.
-            connection.inner().manners.bulletin.cache().forget(kind.method);
+            connection.inner().manners.bulletin.cache().invalidate_method(kind.method);
             Err(error)
         }
         Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Total, hint: None }),
@@ -61,21 +61,21 @@ pub(crate) async fn list<T: View + Send + 'static>(
 }
 
 /// Reads a list and retries once from the start if a cursor has become invalid.
-async fn collect_anew<T: View + Send + 'static>(
+async fn collect_with_retry<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
 ) -> Result<Listing<T>, CallError> {
     let mut pages = 0;
-    match collect(connection, kind, &mut pages).await {
+    match collect_pages(connection, kind, &mut pages).await {
         Err(CallError::Refused(error)) if error.code == code::INVALID_PARAMS && pages > 0 => {
-            connection.inner().manners.bulletin.cache().forget(kind.method);
-            collect(connection, kind, &mut pages).await
+            connection.inner().manners.bulletin.cache().invalidate_method(kind.method);
+            collect_pages(connection, kind, &mut pages).await
         }
         outcome => outcome,
     }
 }
 
-async fn collect<T: View + Send + 'static>(
+async fn collect_pages<T: View + Send + 'static>(
     connection: &Connection,
     kind: ListKind,
     pages: &mut usize,
@@ -88,10 +88,10 @@ async fn collect<T: View + Send + 'static>(
     let mut cursor: Option<String> = None;
     for _ in 0..limits.pages {
         let target = cursor.as_deref().map(|cursor| ("cursor", cursor));
-        let result = connection.request_kept(kind.method, target, CallOptions::default()).await?;
+        let result = connection.request_cached(kind.method, target, CallOptions::default()).await?;
         let (inner, bytes) = (connection.clone(), result.as_bytes().len().min(limits.list));
-        let taken = budget.work(bytes, move || {
-            let next = list.take(&result, &inner);
+        let taken = budget.offload_if_large(bytes, move || {
+            let next = list.add_page(&result, &inner);
             next.map(|next| (list, next))
         });
         let next;
@@ -127,50 +127,53 @@ impl<T: View> ListCollector<T> {
     }
 
     /// Adds a page and returns the cursor of the next. A page that exceeds the byte limit is not parsed.
-    fn take(&mut self, result: &RawJson, connection: &Connection) -> Result<Option<String>, CallError> {
+    fn add_page(&mut self, result: &RawJson, connection: &Connection) -> Result<Option<String>, CallError> {
         let limits = connection.limits();
         self.bytes += result.as_bytes().len();
         if self.bytes > limits.list {
-            return Err(self.endless(format!("more than {} bytes", limits.list)));
+            return Err(self.list_error(format!("more than {} bytes", limits.list)));
         }
         let page = Page::view(result, self.kind.key, &limits.bounds)?;
-        let ttl = CacheHint::of(result).ttl;
+        let ttl = CacheHint::from_result(result).ttl;
         if !ttl.is_zero() {
             self.listing.ttl = Some(self.listing.ttl.map_or(ttl, |least| least.min(ttl)));
         }
         if self.items + page.items.len() > limits.items {
-            return Err(self.endless(format!("more than {} items", limits.items)));
+            return Err(self.list_error(format!("more than {} items", limits.items)));
         }
         let kept: usize = page.items.iter().map(|item| item.as_bytes().len()).filter(|size| *size <= limits.item).sum();
-        let charge = connection.inner().lists.charge(kept).map_err(|exceeded| self.endless(all_lists(exceeded)))?;
-        for item in copied(&page.items, kept, limits.item, charge) {
-            self.push(item, &limits.bounds);
+        let charge =
+            connection.inner().lists.charge(kept).map_err(|exceeded| self.list_error(list_budget_error(exceeded)))?;
+        for item in copy_items(&page.items, kept, limits.item, charge) {
+            self.add_item(item, &limits.bounds);
         }
         Ok(page.next_cursor)
     }
 
-    fn push(&mut self, item: Result<RawJson, &RawJson>, bounds: &JsonLimits) {
+    fn add_item(&mut self, item: Result<RawJson, &RawJson>, bounds: &JsonLimits) {
         let position = self.items;
         self.items += 1;
         let (name, reason) = match item {
-            Ok(item) => match T::view(item.clone(), bounds) {
+            Ok(item) => match T::from_raw(item.clone(), bounds) {
                 Ok(item) => return self.listing.items.push(item),
                 Err(error) => {
-                    (name_of(&item, bounds), UntrustedText::new(error.to_string()).shortened(200).to_string())
+                    (item_name(&item, bounds), UntrustedText::new(error.to_string()).truncate(200).to_string())
                 }
             },
-            Err(large) => (name_of(large, bounds), format!("definition too large ({} bytes)", large.as_bytes().len())),
+            Err(large) => {
+                (item_name(large, bounds), format!("definition too large ({} bytes)", large.as_bytes().len()))
+            }
         };
         self.listing.withheld.push(WithheldEntry { position, name, reason });
     }
 
-    fn endless(&self, problem: String) -> CallError {
+    fn list_error(&self, problem: String) -> CallError {
         CallError::Listing { what: self.kind.what, problem }
     }
 }
 
 /// Copies the items within the limit to their own buffer. Returns the larger ones uncopied, as errors.
-fn copied(
+fn copy_items(
     items: &[RawJson],
     bytes: usize,
     limit: usize,
@@ -179,29 +182,29 @@ fn copied(
     let within = move |item: &RawJson| item.as_bytes().len() <= limit;
     let mut memory = Vec::with_capacity(bytes);
     items.iter().filter(|item| within(item)).for_each(|item| memory.extend_from_slice(item.as_bytes()));
-    let (memory, mut at) = (charged(memory, charge), 0);
+    let (memory, mut at) = (attach_charge(memory, charge), 0);
     items.iter().map(move |item| {
         if !within(item) {
             return Err(item);
         }
         let start = at;
         at += item.as_bytes().len();
-        Ok(RawJson::known(memory.slice(start..at)))
+        Ok(RawJson::new_unchecked(memory.slice(start..at)))
     })
 }
 
-fn all_lists(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
+fn list_budget_error(BudgetExceeded { scope, limit }: BudgetExceeded) -> String {
     match scope {
         BudgetScope::Server => format!("the lists of this server exceed {limit} bytes"),
         BudgetScope::Host => format!("the lists of all servers exceed {limit} bytes"),
     }
 }
 
-fn name_of(item: &RawJson, bounds: &JsonLimits) -> Option<String> {
+fn item_name(item: &RawJson, bounds: &JsonLimits) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct NamedItem {
         name: String,
     }
     let NamedItem { name } = item.decode(bounds).ok()?;
-    Some(UntrustedText::new(name).shortened(100).to_string())
+    Some(UntrustedText::new(name).truncate(100).to_string())
 }

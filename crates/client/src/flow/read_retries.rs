@@ -24,7 +24,7 @@ impl Default for ReadRetryBudget {
 
 impl ReadRetryBudget {
     /// Takes one retry from the budget. Returns false if there is none.
-    pub fn spend(&self) -> bool {
+    pub fn try_take(&self) -> bool {
         let mut saved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         saved.left = (saved.left + (now - saved.at).as_secs_f64() * TOKENS_PER_SECOND).min(MAX_TOKENS);
@@ -45,8 +45,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_budget_runs_out_and_fills_again() {
         let budget = ReadRetryBudget::default();
-        assert_eq!((0..100).filter(|_| budget.spend()).count(), 20);
+        assert_eq!((0..100).filter(|_| budget.try_take()).count(), 20);
         tokio::time::advance(Duration::from_millis(300)).await;
-        assert_eq!((0..100).filter(|_| budget.spend()).count(), 3);
+        assert_eq!((0..100).filter(|_| budget.try_take()).count(), 3);
     }
 }

@@ -63,13 +63,13 @@ pub struct Subscription {
 }
 
 impl Connection {
-    /// Subscribes to changes, as far as the server supports them: see [`Subscription::honoured`].
+    /// Subscribes to changes, as far as the server supports them: see [`Subscription::confirmed_interest`].
     pub async fn subscribe(&self, interest: Interest) -> Result<Subscription, CallError> {
-        let wanted = self.offered(&interest);
+        let wanted = self.supported_interest(&interest);
         if wanted.is_empty() {
             return Err(CallError::Unsupported("notifications for any of these changes"));
         }
-        let inbox = self.inner().manners.bulletin.open(wanted);
+        let inbox = self.inner().manners.bulletin.subscribe(wanted);
         let mut subscription = Subscription {
             connection: self.clone(),
             inbox,
@@ -87,9 +87,9 @@ impl Connection {
     }
 
     /// Returns the part of an interest that the server has declared.
-    fn offered(&self, interest: &Interest) -> Interest {
+    fn supported_interest(&self, interest: &Interest) -> Interest {
         let offered = &self.facts().capabilities;
-        let tasks = self.gate("tasks/get").is_ok();
+        let tasks = self.check_capability("tasks/get").is_ok();
         Interest {
             tools: interest.tools && offered.tools_list_changed,
             prompts: interest.prompts && offered.prompts_list_changed,
@@ -102,7 +102,7 @@ impl Connection {
 
 impl Subscription {
     /// Returns the changes the server agreed to report. The caller has to poll for all others.
-    pub fn honoured(&self) -> &Interest {
+    pub fn confirmed_interest(&self) -> &Interest {
         &self.honoured
     }
 
@@ -113,12 +113,12 @@ impl Subscription {
     /// An error is final: the server is gone or refuses the subscription.
     pub async fn next(&mut self) -> Result<Event, CallError> {
         loop {
-            self.collect();
+            self.collect_changes();
             if let Some(event) = self.ready.pop_front() {
                 return Ok(event);
             }
             if self.anew {
-                self.open_each_anew().await?;
+                self.resubscribe_each().await?;
                 continue;
             }
             if self.connection.is_stateless() && (self.listen.is_none() || self.unacknowledged.is_some()) {
@@ -128,14 +128,14 @@ impl Subscription {
             let inbox = Arc::clone(&self.inbox);
             tokio::select! {
                 () = inbox.arrived.notified() => {}
-                ended = ended(&mut self.listen, &self.connection) => self.note_end(ended)?,
+                ended = wait_for_end(&mut self.listen, &self.connection) => self.on_stream_end(ended)?,
             }
         }
     }
 
     async fn open(&mut self) -> Result<(), CallError> {
         if !self.connection.is_stateless() {
-            return self.open_each().await;
+            return self.subscribe_each().await;
         }
         self.send_listen()?;
         self.await_acknowledgement().await
@@ -144,43 +144,44 @@ impl Subscription {
     /// Opens the stream again after the server ended it. Cancel-safe: the next call continues.
     async fn reopen(&mut self) -> Result<(), CallError> {
         if self.listen.is_none() {
-            self.pause().await;
+            self.wait_before_reopen().await;
             self.open_at = None;
             self.send_listen()?;
         }
         match self.await_acknowledgement().await {
             Ok(()) => {
-                self.connection.inner().manners.bulletin.distrust(self.inbox.interest());
+                self.connection.inner().manners.bulletin.invalidate_interest(self.inbox.interest());
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
-            Err(error) => self.note_failure(error),
+            Err(error) => self.count_failure(error),
         }
     }
 
     /// Waits before the stream is opened again; each failure doubles the delay. Cancel-safe: `open_at` holds the
     /// deadline.
-    async fn pause(&mut self) {
+    async fn wait_before_reopen(&mut self) {
         let wait = self.connection.limits().listen_again.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
         let at = *self.open_at.get_or_insert_with(|| Instant::now() + wait);
         tokio::time::sleep_until(at).await;
     }
 
     /// Counts a failed opening. Returns the error if it was the last attempt.
-    fn note_failure(&mut self, error: CallError) -> Result<(), CallError> {
+    fn count_failure(&mut self, error: CallError) -> Result<(), CallError> {
         self.failures += 1;
-        let hopeless = self.is_over(&error) || self.failures >= MAX_FAILURES;
+        let hopeless = self.is_final_error(&error) || self.failures >= MAX_FAILURES;
         if hopeless { Err(error) } else { Ok(()) }
     }
 
     /// Sends `subscriptions/listen`. The server answers it when the subscription ends.
     fn send_listen(&mut self) -> Result<(), CallError> {
-        let wanted = RawJson::of(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
+        let wanted =
+            RawJson::from_value(self.inbox.interest()).map_err(|error| CallError::Invalid(error.to_string()))?;
         let members: [&[u8]; 2] = [b"\"notifications\":", wanted.as_bytes()];
         let outgoing = OutgoingRequest::new("subscriptions/listen", &members, CallEffect::Reads);
         let inbox = Arc::clone(&self.inbox);
-        let call = self.connection.send_endless(outgoing, |id| {
-            let mut news = inbox.news();
+        let call = self.connection.send_without_timeout(outgoing, |id| {
+            let mut news = inbox.pending();
             news.listen = Some(id);
             news.acknowledged = None;
         })?;
@@ -193,7 +194,7 @@ impl Subscription {
     async fn await_acknowledgement(&mut self) -> Result<(), CallError> {
         let limit = self.connection.limits().call;
         let until = self.unacknowledged.unwrap_or_else(Instant::now);
-        let outcome = match tokio::time::timeout_at(until, self.acknowledged()).await {
+        let outcome = match tokio::time::timeout_at(until, self.wait_for_acknowledgement()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Idle, hint: None }),
         };
@@ -211,10 +212,10 @@ impl Subscription {
         }
     }
 
-    async fn acknowledged(&mut self) -> Result<Interest, CallError> {
+    async fn wait_for_acknowledgement(&mut self) -> Result<Interest, CallError> {
         let inbox = Arc::clone(&self.inbox);
         loop {
-            if let Some(interest) = &inbox.news().acknowledged {
+            if let Some(interest) = &inbox.pending().acknowledged {
                 // Ignore changes that were not requested.
                 let wanted = self.inbox.interest();
                 return Ok(wanted.without(&wanted.without(interest)));
@@ -223,18 +224,18 @@ impl Subscription {
                 // First: a stream that ends right after its acknowledgement was open.
                 biased;
                 () = inbox.arrived.notified() => {}
-                ended = ended(&mut self.listen, &self.connection) => return Err(ended.err().unwrap_or(CallError::Ended)),
+                ended = wait_for_end(&mut self.listen, &self.connection) => return Err(ended.err().unwrap_or(CallError::Ended)),
             }
         }
     }
 
     /// Subscribes to each resource. List changes are reported without a subscription.
-    async fn open_each(&mut self) -> Result<(), CallError> {
+    async fn subscribe_each(&mut self) -> Result<(), CallError> {
         let mut honoured = self.inbox.interest().clone();
         let uris = std::mem::take(&mut honoured.uris);
         let mut refused = None;
         for uri in uris {
-            let params = RawJson::of(&serde_json::json!({ "uri": uri }));
+            let params = RawJson::from_value(&serde_json::json!({ "uri": uri }));
             let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
             match self.connection.request("resources/subscribe", Some(&params), CallOptions::default()).await {
                 Ok(_) => honoured.uris.push(uri),
@@ -250,27 +251,27 @@ impl Subscription {
     }
 
     /// Handles the end of the stream: answered, cancelled, refused or disconnected.
-    fn note_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
+    fn on_stream_end(&mut self, ended: Result<(), CallError>) -> Result<(), CallError> {
         self.listen = None;
         // Ending a stream occasionally is not a failure; a short-lived stream delays the next opening.
         self.failures = if self.opened.elapsed() > MIN_STREAM_LIFETIME { 0 } else { self.failures + 1 };
         // Changes received before the end are still valid.
-        self.collect();
+        self.collect_changes();
         match ended {
-            Err(error) if self.is_over(&error) => Err(error),
+            Err(error) if self.is_final_error(&error) => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Reports whether the subscription cannot be opened again: the server is gone for good or refuses it.
-    fn is_over(&self, error: &CallError) -> bool {
-        self.connection.inner().open.engine.is_lost() || is_refusal(error)
+    fn is_final_error(&self, error: &CallError) -> bool {
+        self.connection.inner().open.engine.is_closed() || is_refusal(error)
     }
 
     /// Subscribes again after the server has lost its state. Cancel-safe: the next call continues.
-    async fn open_each_anew(&mut self) -> Result<(), CallError> {
-        self.pause().await;
-        let opened = self.open_each().await;
+    async fn resubscribe_each(&mut self) -> Result<(), CallError> {
+        self.wait_before_reopen().await;
+        let opened = self.subscribe_each().await;
         self.open_at = None;
         match opened {
             Ok(()) => {
@@ -278,14 +279,14 @@ impl Subscription {
                 self.ready.push_back(Event::Resumed);
                 Ok(())
             }
-            Err(error) => self.note_failure(error),
+            Err(error) => self.count_failure(error),
         }
     }
 
-    fn collect(&mut self) {
+    fn collect_changes(&mut self) {
         let PendingChanges { tools, prompts, resources, uris, tasks, anew, missed, .. } = {
             // Under one lock: a concurrent notification must find the id of its stream.
-            let mut news = self.inbox.news();
+            let mut news = self.inbox.pending();
             let (listen, acknowledged) = (news.listen, news.acknowledged.clone());
             std::mem::replace(&mut *news, PendingChanges { listen, acknowledged, ..PendingChanges::default() })
         };
@@ -301,11 +302,11 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let bulletin = &self.connection.inner().manners.bulletin;
-        bulletin.close(&self.inbox);
+        bulletin.unsubscribe(&self.inbox);
         if self.connection.is_stateless() {
             return;
         }
-        for uri in self.honoured.uris.iter().filter(|uri| !bulletin.is_wanted(uri, &self.inbox)) {
+        for uri in self.honoured.uris.iter().filter(|uri| !bulletin.has_other_subscriber(uri, &self.inbox)) {
             let uri = serde_json::Value::from(uri.as_str()).to_string();
             let members: [&[u8]; 2] = [b"\"uri\":", uri.as_bytes()];
             let outgoing = OutgoingRequest::new("resources/unsubscribe", &members, CallEffect::Reads);
@@ -329,9 +330,9 @@ fn is_refusal(error: &CallError) -> bool {
 }
 
 /// Waits for the end of the stream; in the handshake era, for the end of the server.
-async fn ended(listen: &mut Option<PendingCall>, connection: &Connection) -> Result<(), CallError> {
+async fn wait_for_end(listen: &mut Option<PendingCall>, connection: &Connection) -> Result<(), CallError> {
     match listen {
         Some(call) => call.await.map(drop),
-        None => Err(connection.inner().open.engine.gone().await),
+        None => Err(connection.inner().open.engine.wait_until_gone().await),
     }
 }

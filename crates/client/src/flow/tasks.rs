@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::engine::{CallEffect, DropAction, RawResult, ResultKind};
 use crate::error::{CallError, TimeoutKind};
 use crate::options::CallOptions;
-use crate::request::{OutgoingRequest, tool_members, tool_name};
+use crate::request::{OutgoingRequest, escape_tool_name, tool_members};
 
 /// Bounds of the poll interval. They override the interval the server requests.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -60,23 +60,25 @@ impl Connection {
         arguments: &RawJson,
         options: TaskOptions,
     ) -> Result<Started, CallError> {
-        self.gate("tools/call")?;
+        self.check_capability("tools/call")?;
         if self.is_stateless() {
-            let answer = header_params::call(self, tool, arguments, options.call, TaskHandling::HandOver).await?.answer;
+            let answer = header_params::call_with_headers(self, tool, arguments, options.call, TaskHandling::HandOver)
+                .await?
+                .answer;
             return match answer.kind {
-                ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::of(self, answer.result)?))),
+                ResultKind::Task => Ok(Started::Task(Box::new(TaskHandle::from_created(self, answer.result)?))),
                 _ => Ok(Started::Finished(Box::new(self.view(answer)?))),
             };
         }
-        self.gate("tasks/get")?;
+        self.check_capability("tasks/get")?;
         let ttl = options.ttl.map(|ttl| format!("\"ttl\":{}", ttl.as_millis())).unwrap_or_default();
-        let name = tool_name(tool, arguments)?;
+        let name = escape_tool_name(tool, arguments)?;
         let body = tool_members(&name, arguments);
         // A task can only be cancelled by its own method, and has no id before the response.
         let outgoing = OutgoingRequest::new("tools/call", &body, CallEffect::MayWrite);
         let outgoing = OutgoingRequest { when_dropped: DropAction::Forget, ..outgoing };
         let answer = self.send(outgoing, &format!(",\"task\":{{{ttl}}}"), &options.call)?.await?;
-        match TaskHandle::of(self, answer.result.clone()) {
+        match TaskHandle::from_created(self, answer.result.clone()) {
             Ok(task) => Ok(Started::Task(Box::new(task))),
             // A server may ignore the task parameter.
             Err(_) => Ok(Started::Finished(Box::new(self.view(answer)?))),
@@ -96,14 +98,14 @@ impl Connection {
 }
 
 /// Follows a task that a server created for a plain call. Cancels the task if dropped before its end.
-pub(super) async fn follow(
+pub(super) async fn follow_task(
     connection: &Connection,
     created: RawJson,
     options: &CallOptions,
 ) -> Result<RawResult, CallError> {
-    let task = TaskHandle::of(connection, created)?;
+    let task = TaskHandle::from_created(connection, created)?;
     let _leaving = CancelOnDrop(&task);
-    task.answer_within(options.total(connection.limits()), None).await
+    task.follow_within(options.total_timeout(connection.limits()), None).await
 }
 
 /// Time the user has spent on input requests of a task.
@@ -117,17 +119,17 @@ struct CancelOnDrop<'a>(&'a TaskHandle);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if !self.0.is_over() {
-            self.0.ask_to_cancel();
+        if !self.0.has_ended() {
+            self.0.send_cancel();
         }
     }
 }
 
 impl TaskHandle {
-    fn of(connection: &Connection, created: RawJson) -> Result<Self, CallError> {
-        let task = Task::view(created, &connection.limits().bounds)?;
+    fn from_created(connection: &Connection, created: RawJson) -> Result<Self, CallError> {
+        let task = Task::from_raw(created, &connection.limits().bounds)?;
         let handle = connection.task(task.id.clone());
-        handle.remember(task);
+        handle.set_latest(task);
         Ok(handle)
     }
 
@@ -144,8 +146,8 @@ impl TaskHandle {
     /// Requests the current status from the server.
     pub async fn refresh(&self) -> Result<Task, CallError> {
         let answer = self.request("tasks/get", "").await?;
-        let task = Task::view(answer.result, &self.connection.limits().bounds)?;
-        self.remember(task.clone());
+        let task = Task::from_raw(answer.result, &self.connection.limits().bounds)?;
+        self.set_latest(task.clone());
         Ok(task)
     }
 
@@ -160,34 +162,34 @@ impl TaskHandle {
     ///
     /// The task continues on the server if the future is dropped.
     pub async fn finish(&self, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
-        let answer = self.answer(watch).await?;
-        Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
+        let answer = self.follow_to_answer(watch).await?;
+        Ok(ToolResult::from_raw(answer.result, &self.connection.limits().bounds)?)
     }
 
     /// Like [`TaskHandle::finish`], with a timeout that excludes the time of user prompts. The task continues on the
     /// server after a timeout.
     pub async fn finish_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<ToolResult, CallError> {
-        let answer = self.answer_within(limit, watch).await?;
-        Ok(ToolResult::view(answer.result, &self.connection.limits().bounds)?)
+        let answer = self.follow_within(limit, watch).await?;
+        Ok(ToolResult::from_raw(answer.result, &self.connection.limits().bounds)?)
     }
 
     /// Reports whether the task has ended, according to its last status.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|task| task.status.is_final())
     }
 
-    async fn answer_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
+    async fn follow_within(&self, limit: Duration, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
         tokio::select! {
-            outcome = self.answer(watch) => outcome,
-            () = self.out_of_time(limit) => {
+            outcome = self.follow_to_answer(watch) => outcome,
+            () = self.wait_for_timeout(limit) => {
                 Err(CallError::TimedOut { after: limit, limit: TimeoutKind::Total, hint: None })
             }
         }
     }
 
-    async fn answer(&self, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
-        self.thinking().since = None;
-        let mut news = self.listen().await;
+    async fn follow_to_answer(&self, watch: Option<TaskSink>) -> Result<RawResult, CallError> {
+        self.prompt_time().since = None;
+        let mut news = self.subscribe_to_updates().await;
         let mut task = match self.latest() {
             Some(task) => task,
             None => self.refresh().await?,
@@ -197,28 +199,28 @@ impl TaskHandle {
                 watch(&task);
             }
             if task.status.is_final() {
-                return self.outcome(task).await;
+                return self.final_answer(task).await;
             }
             if task.status == TaskStatus::InputRequired {
                 if !self.connection.is_stateless() {
                     // Its input requests arrive as requests while the result is pending.
-                    return self.result().await;
+                    return self.fetch_result().await;
                 }
-                self.give_answers(&task).await?;
+                self.answer_input_requests(&task).await?;
             }
-            task = self.wait(&task, &mut news).await?;
+            task = self.wait_for_update(&task, &mut news).await?;
         }
     }
 
     /// Subscribes to status updates, if the server supports them; otherwise the task is polled.
-    async fn listen(&self) -> Option<Subscription> {
+    async fn subscribe_to_updates(&self) -> Option<Subscription> {
         let interest = Interest { tasks: vec![self.id.clone()], ..Interest::default() };
         let subscription = self.connection.subscribe(interest).await.ok()?;
-        (!subscription.honoured().tasks.is_empty()).then_some(subscription)
+        (!subscription.confirmed_interest().tasks.is_empty()).then_some(subscription)
     }
 
     /// Waits for a status update or the next poll.
-    async fn wait(&self, task: &Task, news: &mut Option<Subscription>) -> Result<Task, CallError> {
+    async fn wait_for_update(&self, task: &Task, news: &mut Option<Subscription>) -> Result<Task, CallError> {
         let poll = task.poll.unwrap_or(self.connection.limits().task_poll).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         let told = async {
             match news {
@@ -229,7 +231,7 @@ impl TaskHandle {
         tokio::select! {
             event = told => match event {
                 Ok(Event::Task(task)) if task.id == self.id => {
-                    self.remember(Task::clone(&task));
+                    self.set_latest(Task::clone(&task));
                     return Ok(*task);
                 }
                 Ok(_) => {}
@@ -240,9 +242,9 @@ impl TaskHandle {
         self.refresh().await
     }
 
-    async fn give_answers(&self, task: &Task) -> Result<(), CallError> {
+    async fn answer_input_requests(&self, task: &Task) -> Result<(), CallError> {
         let answered = |key: &str| self.answered.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
-        let open: Vec<_> = task.requests.iter().filter(|request| !answered(request.key.get())).cloned().collect();
+        let open: Vec<_> = task.requests.iter().filter(|request| !answered(request.key.as_str())).cloned().collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -251,11 +253,11 @@ impl TaskHandle {
         if open.len() > limits.round_questions || before + open.len() > limits.rounds * limits.round_questions {
             return Err(CallError::Protocol(format!("too many input requests from the task ({})", open.len())));
         }
-        let keys: Vec<String> = open.iter().map(|request| request.key.get().to_owned()).collect();
-        self.thinking().since = Some(Instant::now());
-        let responses = input_rounds::responses(&self.connection, open).await;
+        let keys: Vec<String> = open.iter().map(|request| request.key.as_str().to_owned()).collect();
+        self.prompt_time().since = Some(Instant::now());
+        let responses = input_rounds::answer_requests(&self.connection, open).await;
         {
-            let mut thinking = self.thinking();
+            let mut thinking = self.prompt_time();
             let thought = thinking.since.take().map(|since| since.elapsed());
             thinking.before += thought.unwrap_or_default();
         }
@@ -265,16 +267,16 @@ impl TaskHandle {
         Ok(())
     }
 
-    fn thinking(&self) -> MutexGuard<'_, PromptTime> {
+    fn prompt_time(&self) -> MutexGuard<'_, PromptTime> {
         self.thinking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resolves when the timeout has expired, excluding the time of user prompts.
-    async fn out_of_time(&self, limit: Duration) {
+    async fn wait_for_timeout(&self, limit: Duration) {
         let began = Instant::now();
         loop {
             let thought = {
-                let thinking = self.thinking();
+                let thinking = self.prompt_time();
                 thinking.before + thinking.since.map(|since| since.elapsed()).unwrap_or_default()
             };
             let used = began.elapsed().saturating_sub(thought);
@@ -283,53 +285,55 @@ impl TaskHandle {
         }
     }
 
-    async fn outcome(&self, task: Task) -> Result<RawResult, CallError> {
+    async fn final_answer(&self, task: Task) -> Result<RawResult, CallError> {
         match (task.status, task.result, task.error) {
             (TaskStatus::Completed, Some(result), _) => Ok(RawResult { result, kind: ResultKind::Complete }),
             (TaskStatus::Failed, _, Some(error)) => Err(CallError::Refused(error)),
             // The result of a failed task may be the tool's own error report.
-            (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => self.result().await,
+            (TaskStatus::Completed | TaskStatus::Failed, ..) if !self.connection.is_stateless() => {
+                self.fetch_result().await
+            }
             (status, ..) => {
-                let message = task.message.map(|message| format!(": {}", UntrustedText::new(message).shortened(300)));
+                let message = task.message.map(|message| format!(": {}", UntrustedText::new(message).truncate(300)));
                 Err(CallError::Task(format!("{status}{}", message.unwrap_or_default())))
             }
         }
     }
 
     /// Sends `tasks/result`, which is answered when the result is available (2025-11-25).
-    async fn result(&self) -> Result<RawResult, CallError> {
+    async fn fetch_result(&self) -> Result<RawResult, CallError> {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = OutgoingRequest::new("tasks/result", &members, CallEffect::Reads).naming(&self.id);
-        self.connection.send_endless(outgoing, |_| {})?.await
+        let outgoing = OutgoingRequest::new("tasks/result", &members, CallEffect::Reads).with_name(&self.id);
+        self.connection.send_without_timeout(outgoing, |_| {})?.await
     }
 
     async fn request(&self, method: &str, more: &str) -> Result<RawResult, CallError> {
-        self.connection.gate(method)?;
+        self.connection.check_capability(method)?;
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
         let effect = if method == "tasks/get" { CallEffect::Reads } else { CallEffect::MayWrite };
-        let outgoing = OutgoingRequest::new(method, &members, effect).naming(&self.id);
+        let outgoing = OutgoingRequest::new(method, &members, effect).with_name(&self.id);
         let outcome = self.connection.send(outgoing, more, &CallOptions::default())?.await;
         outcome.map_err(|error| match error {
             CallError::Refused(error) if error.code == code::INVALID_PARAMS && method == "tasks/get" => {
                 let message = UntrustedText::new(error.message);
-                CallError::Task(format!("unknown to the server: {}", message.shortened(200)))
+                CallError::Task(format!("unknown to the server: {}", message.truncate(200)))
             }
             error => error,
         })
     }
 
-    fn ask_to_cancel(&self) {
+    fn send_cancel(&self) {
         let body = format!("\"taskId\":{}", serde_json::Value::from(self.id.as_str()));
         let members = [body.as_bytes()];
-        let outgoing = OutgoingRequest::new("tasks/cancel", &members, CallEffect::MayWrite).naming(&self.id);
+        let outgoing = OutgoingRequest::new("tasks/cancel", &members, CallEffect::MayWrite).with_name(&self.id);
         if let Ok(call) = self.connection.send(outgoing, "", &CallOptions::default()) {
             call.detach();
         }
     }
 
-    fn remember(&self, task: Task) {
+    fn set_latest(&self, task: Task) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 }

@@ -27,60 +27,60 @@ pub(super) struct ResponseBatch {
 }
 
 impl ResponseBatch {
-    /// Adds a response to the batch. [`ResponseBatch::ring`] sends it.
-    pub fn load(&self, answer: Vec<u8>) {
+    /// Adds a response to the batch. [`ResponseBatch::flush`] sends it.
+    pub fn push(&self, answer: Vec<u8>) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer.into());
     }
 
     /// Wakes the host's side to send the batch.
-    pub fn ring(&self) {
+    pub fn flush(&self) {
         self.departures.notify_one();
     }
 
-    fn hand_out(&self, outbox: &ClientSender) {
+    fn send_all(&self, outbox: &ClientSender) {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
         answers.into_iter().for_each(|answer| outbox.send(answer));
     }
 }
 
 /// Runs the host's side for as long as it is polled. Refuses messages if every worker thread is blocked.
-pub(super) async fn host_side(
+pub(super) async fn run_host_side(
     serving: Arc<ClosureDispatcher>,
     ferry: Arc<ResponseBatch>,
     end: ServerEnd,
     workers: Workers,
 ) {
-    let outbox = end.outbox();
+    let outbox = end.sender();
     let mut stuck = false;
     loop {
         tokio::select! {
-            () = end.arrival() => ferry.arrivals.notify_one(),
+            () = end.wait_for_message() => ferry.arrivals.notify_one(),
             () = ferry.departures.notified() => {}
-            () = workers.exhausted() => stuck = true,
+            () = workers.wait_until_exhausted() => stuck = true,
         }
-        ferry.hand_out(&outbox);
-        while stuck && let Some(message) = end.take() {
-            stuck = !serving.take_elsewhere(message);
+        ferry.send_all(&outbox);
+        while stuck && let Some(message) = end.try_receive() {
+            stuck = !serving.handle_on_worker(message);
         }
     }
 }
 
 /// Handles messages on a worker thread until the server is dropped.
-pub(super) async fn worker_side(serving: Weak<ClosureDispatcher>, ferry: Arc<ResponseBatch>, end: ServerEnd) {
+pub(super) async fn run_worker_side(serving: Weak<ClosureDispatcher>, ferry: Arc<ResponseBatch>, end: ServerEnd) {
     // A blocked thread may have left responses in the batch.
-    ferry.ring();
+    ferry.flush();
     loop {
         let mut taken = 0usize;
-        while let Some(message) = end.take() {
+        while let Some(message) = end.try_receive() {
             let Some(serving) = serving.upgrade() else { return };
-            serving.take(&message);
+            serving.handle_message(&message);
             taken += 1;
             if taken.is_multiple_of(MAX_BATCH) {
-                ferry.ring();
+                ferry.flush();
                 tokio::task::yield_now().await;
             }
         }
-        ferry.ring();
+        ferry.flush();
         ferry.arrivals.notified().await;
     }
 }

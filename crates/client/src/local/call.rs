@@ -3,7 +3,7 @@
 use serde_json::json;
 use wharf_wire::{JsonDecodeError, JsonLimits, RawJson};
 
-use super::{quoted, written};
+use super::{json_string, raw_from_json};
 use crate::transport::memory::ClientSender;
 
 /// One call of a tool.
@@ -45,15 +45,15 @@ pub struct ToolReply(RawJson);
 impl ToolReply {
     /// Creates a result with one block of text.
     pub fn text(text: impl Into<String>) -> Self {
-        let text = quoted(&text.into());
+        let text = json_string(&text.into());
         let parts = [r#"{"content":[{"type":"text","text":"#, &text, r#"}],"resultType":"complete"}"#];
-        Self(written(parts.concat()))
+        Self(raw_from_json(parts.concat()))
     }
 
     /// Creates a result of structured data, with its JSON text for clients that read only text.
     pub fn data(data: &RawJson) -> Self {
-        let content = [json!({ "type": "text", "text": data.get() })];
-        Self::of(&json!({ "content": content, "structuredContent": data, "resultType": "complete" }))
+        let content = [json!({ "type": "text", "text": data.as_str() })];
+        Self::from_value(&json!({ "content": content, "structuredContent": data, "resultType": "complete" }))
     }
 
     /// Creates a result from a complete protocol object.
@@ -63,15 +63,15 @@ impl ToolReply {
 
     pub(super) fn failure(text: &str) -> Self {
         let content = [json!({ "type": "text", "text": text })];
-        Self::of(&json!({ "content": content, "isError": true, "resultType": "complete" }))
+        Self::from_value(&json!({ "content": content, "isError": true, "resultType": "complete" }))
     }
 
     pub(super) fn into_raw(self) -> RawJson {
         self.0
     }
 
-    fn of(value: &serde_json::Value) -> Self {
-        Self(RawJson::of(value).unwrap_or_else(|_| RawJson::empty_object()))
+    fn from_value(value: &serde_json::Value) -> Self {
+        Self(RawJson::from_value(value).unwrap_or_else(|_| RawJson::empty_object()))
     }
 }
 

@@ -14,7 +14,8 @@ use wharf_wire::{JsonLimits, RawJson, Revision, code, scan};
 
 use super::batch::ResponseBatch;
 use super::{
-    ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, complete, user_message, written,
+    ClosureServer, PromptHandler, ReadHandler, ToolCall, ToolHandler, ToolReply, encode_complete, raw_from_json,
+    user_message,
 };
 use crate::engine::RequestRefusal;
 use crate::transport::memory::{ClientSender, LocalMessage, Workers};
@@ -71,16 +72,16 @@ impl ClosureDispatcher {
     }
 
     /// Handles a message. An immediate response waits in the batch until the batch is flushed.
-    pub fn take(&self, message: &LocalMessage) {
+    pub fn handle_message(&self, message: &LocalMessage) {
         let Ok(envelope) = scan(&message.text) else { return };
         let Some(method) = envelope.method(&message.text) else { return };
-        let params = envelope.params.map(|params| params.share(&message.text));
+        let params = envelope.params.map(|params| params.to_shared_raw(&message.text));
         match envelope.id {
             Some(id) => {
-                let id = id.of(&message.text);
+                let id = id.slice(&message.text);
                 let asked = LocalRequest { text: &message.text, method: &method, id, params, depth: message.depth };
                 if let Some(answer) = self.answer(&asked) {
-                    self.ferry.load(reply(id, answer));
+                    self.ferry.push(reply(id, answer));
                 }
             }
             None if method == "notifications/cancelled" => self.cancel(params),
@@ -89,15 +90,15 @@ impl ClosureDispatcher {
     }
 
     /// Handles a message on another worker thread. Reports whether there is one; otherwise refuses the message.
-    pub fn take_elsewhere(self: &Arc<Self>, message: LocalMessage) -> bool {
+    pub fn handle_on_worker(self: &Arc<Self>, message: LocalMessage) -> bool {
         let (serving, text, depth) = (Arc::clone(self), message.text.clone(), message.depth);
         let work = async move {
-            serving.take(&message);
-            serving.ferry.ring();
+            serving.handle_message(&message);
+            serving.ferry.flush();
         };
         let taken = self.workers.spawn(depth, work).is_some();
         if !taken && let Some(id) = scan(&text).ok().and_then(|envelope| envelope.id) {
-            self.outbox.send(reply(id.of(&text), Err(nothing_runs())));
+            self.outbox.send(reply(id.slice(&text), Err(all_blocked_error())));
         }
         taken
     }
@@ -139,7 +140,7 @@ impl ClosureDispatcher {
         if let Some(text) = instructions {
             result["instructions"] = text.as_str().into();
         }
-        complete(result)
+        encode_complete(result)
     }
 
     fn call(&self, asked: &LocalRequest<'_>, params: &WireLocalParams<'_>) -> Option<LocalCallResult> {
@@ -147,14 +148,14 @@ impl ClosureDispatcher {
             return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, "unknown tool")));
         };
         let handler: ToolHandler = Arc::clone(handler);
-        let shared = |value: &RawValue| written(asked.text.slice_ref(value.get().as_bytes()));
+        let shared = |value: &RawValue| raw_from_json(asked.text.slice_ref(value.get().as_bytes()));
         let call = ToolCall {
             arguments: params.arguments.map(shared).unwrap_or_else(RawJson::empty_object),
             progress: params.meta.as_ref().and_then(|meta| meta.progress_token).map(shared),
             outbox: self.outbox.clone(),
         };
-        let work = self.workers.caught(async move { handler(call).await });
-        self.begin(asked, async move {
+        let work = self.workers.catch_panics(async move { handler(call).await });
+        self.run_when_permitted(asked, async move {
             let answer = match work.await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(failure)) => ToolReply::failure(&failure),
@@ -170,11 +171,11 @@ impl ClosureDispatcher {
         };
         let handler: ReadHandler = Arc::clone(handler);
         let uri = params.uri.clone().unwrap_or_default();
-        let work = self.workers.caught(async move { handler().await });
-        self.begin(asked, async move {
+        let work = self.workers.catch_panics(async move { handler().await });
+        self.run_when_permitted(asked, async move {
             let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
             let text = text.map_err(|error| RequestRefusal::new(code::INTERNAL, error))?;
-            Ok(complete(json!({ "contents": [{ "uri": uri, "text": text }] })))
+            Ok(encode_complete(json!({ "contents": [{ "uri": uri, "text": text }] })))
         })
     }
 
@@ -188,10 +189,11 @@ impl ClosureDispatcher {
             Ok(arguments) => arguments.unwrap_or_default(),
             Err(error) => return Some(Err(RequestRefusal::new(code::INVALID_PARAMS, error.to_string()))),
         };
-        let work = self.workers.caught(async move { handler(arguments).await });
-        self.begin(asked, async move {
+        let work = self.workers.catch_panics(async move { handler(arguments).await });
+        self.run_when_permitted(asked, async move {
             let text = work.await.map_err(|panicked| panicked.to_string()).and_then(|outcome| outcome);
-            text.map(|text| complete(user_message(&text))).map_err(|error| RequestRefusal::new(code::INTERNAL, error))
+            text.map(|text| encode_complete(user_message(&text)))
+                .map_err(|error| RequestRefusal::new(code::INTERNAL, error))
         })
     }
 
@@ -200,7 +202,7 @@ impl ClosureDispatcher {
     ///
     /// A nested call needs no permit: its caller already holds one, and if such callers held all permits, none would be
     /// released.
-    fn begin(
+    fn run_when_permitted(
         &self,
         asked: &LocalRequest<'_>,
         work: impl Future<Output = LocalCallResult> + Send + 'static,
@@ -213,14 +215,14 @@ impl ClosureDispatcher {
             };
             work.await
         });
-        match self.workers.first_step(asked.depth, work.as_mut()) {
+        match self.workers.poll_once(asked.depth, work.as_mut()) {
             Poll::Ready(answer) => Some(answer),
-            Poll::Pending => self.go_on(asked, work),
+            Poll::Pending => self.run_on_worker(asked, work),
         }
     }
 
     /// Continues pending work on the worker threads.
-    fn go_on(
+    fn run_on_worker(
         &self,
         asked: &LocalRequest<'_>,
         work: impl Future<Output = LocalCallResult> + Send + 'static,
@@ -228,12 +230,12 @@ impl ClosureDispatcher {
         let (ferry, running) = (Arc::clone(&self.ferry), Arc::clone(&self.running));
         let id = asked.id.to_vec();
         // Held until the call is registered, so that it cannot finish before.
-        let mut entries = locked(&self.running);
+        let mut entries = lock(&self.running);
         let task = self.workers.spawn(asked.depth, async move {
             let answer = work.await;
-            if locked(&running).remove(&id).is_some() {
-                ferry.load(reply(&id, answer));
-                ferry.ring();
+            if lock(&running).remove(&id).is_some() {
+                ferry.push(reply(&id, answer));
+                ferry.flush();
             }
         });
         match task {
@@ -241,7 +243,7 @@ impl ClosureDispatcher {
                 entries.insert(asked.id.to_vec(), task);
                 None
             }
-            None => Some(Err(nothing_runs())),
+            None => Some(Err(all_blocked_error())),
         }
     }
 
@@ -254,7 +256,7 @@ impl ClosureDispatcher {
         }
         let Some(params) = params else { return };
         let Ok(WireLocalCancelled { request_id }) = params.decode(&JsonLimits::default()) else { return };
-        if let Some(task) = locked(&self.running).remove(request_id.get().as_bytes()) {
+        if let Some(task) = lock(&self.running).remove(request_id.get().as_bytes()) {
             task.abort();
         }
     }
@@ -262,7 +264,7 @@ impl ClosureDispatcher {
 
 impl Drop for ClosureDispatcher {
     fn drop(&mut self) {
-        locked(&self.running).drain().for_each(|(_, task)| task.abort());
+        lock(&self.running).drain().for_each(|(_, task)| task.abort());
     }
 }
 
@@ -274,7 +276,7 @@ fn find<'a, T>(all: &'a [(Value, T)], key: &str, wanted: Option<&str>) -> Option
 /// Encodes a complete list. It does not change while the server lives.
 fn list<T>(key: &str, all: &[(Value, T)]) -> RawJson {
     let items: Vec<&Value> = all.iter().map(|(definition, _)| definition).collect();
-    complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
+    encode_complete(json!({ key: items, "ttlMs": 3_600_000, "cacheScope": "public" }))
 }
 
 fn reply(id: &[u8], answer: LocalCallResult) -> Vec<u8> {
@@ -288,10 +290,10 @@ fn reply(id: &[u8], answer: LocalCallResult) -> Vec<u8> {
     }
 }
 
-fn nothing_runs() -> RequestRefusal {
+fn all_blocked_error() -> RequestRefusal {
     RequestRefusal::new(code::INTERNAL, "all worker threads are blocked by handlers")
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

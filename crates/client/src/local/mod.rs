@@ -18,7 +18,7 @@ use wharf_wire::{RawJson, Span};
 use crate::services::BoxedFuture;
 use crate::transport::memory::{LocalServer, ServerEnd, Workers};
 
-use batch::{ResponseBatch, host_side, worker_side};
+use batch::{ResponseBatch, run_host_side, run_worker_side};
 pub use call::{ToolCall, ToolReply};
 use dispatcher::ClosureDispatcher;
 
@@ -110,10 +110,10 @@ impl LocalServer for ClosureServer {
     /// without a third thread.
     fn serve(self: Box<Self>, end: ServerEnd, workers: Workers) -> BoxedFuture<()> {
         let ferry = Arc::new(ResponseBatch::default());
-        let serving = Arc::new(ClosureDispatcher::new(*self, end.outbox(), Arc::clone(&ferry), workers.clone()));
+        let serving = Arc::new(ClosureDispatcher::new(*self, end.sender(), Arc::clone(&ferry), workers.clone()));
         let (taker, its_ferry, its_end) = (Arc::downgrade(&serving), Arc::clone(&ferry), end.clone());
-        workers.reside(move || Box::pin(worker_side(taker.clone(), Arc::clone(&its_ferry), its_end.clone())));
-        Box::pin(host_side(serving, ferry, end, workers))
+        workers.set_resident(move || Box::pin(run_worker_side(taker.clone(), Arc::clone(&its_ferry), its_end.clone())));
+        Box::pin(run_host_side(serving, ferry, end, workers))
     }
 }
 
@@ -123,22 +123,22 @@ fn user_message(text: &str) -> Value {
 }
 
 /// Marks a result as complete (`resultType`) and encodes it.
-fn complete(mut result: Value) -> RawJson {
+fn encode_complete(mut result: Value) -> RawJson {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".to_owned(), "complete".into());
     }
-    RawJson::of(&result).unwrap_or_else(|_| RawJson::empty_object())
+    RawJson::from_value(&result).unwrap_or_else(|_| RawJson::empty_object())
 }
 
 /// Wraps text that is known to be single-line JSON.
-fn written(text: impl Into<Bytes>) -> RawJson {
+fn raw_from_json(text: impl Into<Bytes>) -> RawJson {
     let text: Bytes = text.into();
-    Span { start: 0, end: text.len() }.share(&text)
+    Span { start: 0, end: text.len() }.to_shared_raw(&text)
 }
 
 /// Encodes a text as a JSON string. Most texts need no escaping; scanning for that first is faster than escaping byte
 /// by byte.
-fn quoted(text: &str) -> String {
+fn json_string(text: &str) -> String {
     let escapes = text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\'));
     if escapes { Value::from(text).to_string() } else { ["\"", text, "\""].concat() }
 }

@@ -13,7 +13,7 @@ use crate::{CallOptions, ConnectOptions, Connection, connect_local};
 
 async fn call(connection: &Connection, tool: &str) -> Result<String, CallError> {
     let result = connection.call_tool(tool, &RawJson::empty_object(), CallOptions::default()).await?;
-    Ok(result.raw.get().to_owned())
+    Ok(result.raw.as_str().to_owned())
 }
 
 fn tool<F>(server: ClosureServer, name: &str, work: impl Fn() -> F + Send + Sync + 'static) -> ClosureServer
@@ -26,7 +26,7 @@ where
     })
 }
 
-fn quickly_set_aside() -> ConnectOptions {
+fn short_stall_options() -> ConnectOptions {
     let mut options = ConnectOptions::default();
     options.limits.local_stall = Duration::from_millis(10);
     options
@@ -55,7 +55,7 @@ async fn a_thread_that_was_blocked_ends_what_it_had_begun() {
             "blocked".to_owned()
         }
     });
-    let connection = connect_local(server, quickly_set_aside()).await.unwrap();
+    let connection = connect_local(server, short_stall_options()).await.unwrap();
     let mut calls = JoinSet::new();
     for name in ["wait", "block"] {
         let caller = connection.clone();
@@ -84,7 +84,7 @@ async fn blocking_is_noticed_again_and_again() {
             "blocked".to_owned()
         }
     });
-    let connection = connect_local(server, quickly_set_aside()).await.unwrap();
+    let connection = connect_local(server, short_stall_options()).await.unwrap();
     for _ in 0..3 {
         let caller = connection.clone();
         let blocked = tokio::spawn(async move { call(&caller, "block").await.unwrap() });
@@ -109,7 +109,7 @@ async fn when_every_thread_is_blocked_calls_are_refused_until_one_comes_back() {
             "blocked".to_owned()
         }
     });
-    let connection = connect_local(server, quickly_set_aside()).await.unwrap();
+    let connection = connect_local(server, short_stall_options()).await.unwrap();
     let mut blocked = JoinSet::new();
     for _ in 0..17 {
         let caller = connection.clone();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use wharf_spec::{Redactor, sounds_secret};
+use wharf_spec::{Redactor, is_secret_name};
 
 /// Members that look like secrets but are not: the progress token and plain words.
 const NOT_SECRET_NAMES: [&str; 3] = ["progressToken", "key", "keys"];
@@ -11,18 +11,18 @@ const NOT_SECRET_NAMES: [&str; 3] = ["progressToken", "key", "keys"];
 const ENVELOPE_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Redacts secrets in a message. Input that is not JSON is searched as plain text.
-pub(crate) fn message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
+pub(crate) fn redact_message<'a>(bytes: &'a [u8], redactor: &Redactor) -> Cow<'a, [u8]> {
     match bytes.trim_ascii_start().first() {
-        Some(b'{' | b'[') => Cow::Owned(value(bytes, redactor)),
+        Some(b'{' | b'[') => Cow::Owned(redact_value(bytes, redactor)),
         _ => redactor.redact_bytes(bytes),
     }
 }
 
 /// Redacts secrets in any JSON value.
-pub(crate) fn value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
+pub(crate) fn redact_value(bytes: &[u8], redactor: &Redactor) -> Vec<u8> {
     let shown = Vec::with_capacity(bytes.len());
     let mut masking = JsonRedactor { redactor, shown, hides_next: false, hiding: Vec::new() };
-    masking.all(bytes);
+    masking.process(bytes);
     masking.shown
 }
 
@@ -36,7 +36,7 @@ struct JsonRedactor<'a> {
 }
 
 impl JsonRedactor<'_> {
-    fn all(&mut self, mut rest: &[u8]) {
+    fn process(&mut self, mut rest: &[u8]) {
         while let Some(first) = rest.first() {
             let length = match first {
                 b'"' => string_length(rest),
@@ -46,19 +46,19 @@ impl JsonRedactor<'_> {
             };
             let (piece, behind) = rest.split_at(length);
             match first {
-                b'"' => self.string(piece, behind.trim_ascii_start().starts_with(b":")),
-                b'{' | b'}' | b'[' | b']' | b',' => self.mark(*first),
+                b'"' => self.on_string(piece, behind.trim_ascii_start().starts_with(b":")),
+                b'{' | b'}' | b'[' | b']' | b',' => self.on_punctuation(*first),
                 b':' => self.shown.push(b':'),
                 _ if first.is_ascii_whitespace() => self.shown.push(*first),
-                _ => self.other(piece),
+                _ => self.on_word(piece),
             }
             rest = behind;
         }
     }
 
     /// Handles punctuation. The items of an array inherit its redaction; the members of an object have their own names.
-    fn mark(&mut self, mark: u8) {
-        let hides = self.hides();
+    fn on_punctuation(&mut self, mark: u8) {
+        let hides = self.take_hidden();
         match mark {
             b'[' => self.hiding.push(hides),
             b'{' => self.hiding.push(false),
@@ -69,18 +69,18 @@ impl JsonRedactor<'_> {
     }
 
     /// Reports whether the current value is redacted, and resets the flag for the next one.
-    fn hides(&mut self) -> bool {
+    fn take_hidden(&mut self) -> bool {
         std::mem::take(&mut self.hides_next) || self.hiding.last().is_some_and(|hides| *hides)
     }
 
-    fn string(&mut self, quoted: &[u8], is_name: bool) {
-        if self.hides() && !is_name {
+    fn on_string(&mut self, quoted: &[u8], is_name: bool) {
+        if self.take_hidden() && !is_name {
             return self.shown.extend_from_slice(b"\"***\"");
         }
-        let text = plain(quoted);
+        let text = decode_string(quoted);
         if is_name {
             self.hides_next =
-                text.as_deref().is_some_and(|name| !NOT_SECRET_NAMES.contains(&name) && sounds_secret(name));
+                text.as_deref().is_some_and(|name| !NOT_SECRET_NAMES.contains(&name) && is_secret_name(name));
         }
         match text {
             Some(name) if is_name && ENVELOPE_NAMES.contains(&&*name) => self.shown.extend_from_slice(quoted),
@@ -96,9 +96,9 @@ impl JsonRedactor<'_> {
     }
 
     /// Handles numbers and literals. A redacted number becomes a string, so that the result is valid JSON.
-    fn other(&mut self, piece: &[u8]) {
+    fn on_word(&mut self, piece: &[u8]) {
         let is_number = piece.first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
-        let hides = self.hides() && is_number;
+        let hides = self.take_hidden() && is_number;
         match self.redactor.redact_bytes(piece) {
             Cow::Borrowed(_) if !hides => self.shown.extend_from_slice(piece),
             _ => self.shown.extend_from_slice(b"\"***\""),
@@ -107,7 +107,7 @@ impl JsonRedactor<'_> {
 }
 
 /// Decodes a JSON string. Returns `None` if it is malformed.
-fn plain(quoted: &[u8]) -> Option<Cow<'_, str>> {
+fn decode_string(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inside = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).filter(|_| quoted.len() > 1)?;
     if inside.contains(&b'\\') {
         return serde_json::from_slice::<String>(quoted).ok().map(Cow::Owned);
@@ -140,7 +140,7 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let mut redactor = Redactor::default();
         ["hush\"hush", "123456", "été-caché"].into_iter().for_each(|secret| redactor.add(secret));
-        let shown = message(text.as_bytes(), &redactor);
+        let shown = redact_message(text.as_bytes(), &redactor);
         assert_eq!(String::from_utf8_lossy(&shown), expected);
         if serde_json::from_str::<serde_json::Value>(text).is_ok() {
             serde_json::from_slice::<serde_json::Value>(&shown).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     fn the_names_of_the_protocol_stay() {
         let mut redactor = Redactor::default();
         ["method", "params", "result", "jsonrpc"].into_iter().for_each(|word| redactor.add(word));
-        let shown = message(br#"{"jsonrpc":"2.0","method":"method","params":{"params2":1}}"#, &redactor);
+        let shown = redact_message(br#"{"jsonrpc":"2.0","method":"method","params":{"params2":1}}"#, &redactor);
         let expected = r#"{"jsonrpc":"2.0","method":"***","params":{"***2":1}}"#;
         assert_eq!(String::from_utf8_lossy(&shown), expected);
     }

@@ -125,7 +125,7 @@ impl ServerLink {
 
     /// Cancels calls in flight, then shuts the server down gracefully.
     pub async fn close(&self) {
-        self.engine.withdraw_all();
+        self.engine.cancel_all();
         self.hold.close().await;
     }
 }
@@ -154,9 +154,9 @@ pub(crate) async fn check_launch(check: Option<&LaunchCheck>, program: Option<&P
 }
 
 /// Expires calls, forever. Checks the deadlines again when `look` is notified.
-pub(crate) async fn keep_time(engine: &Engine, look: &Notify) {
+pub(crate) async fn expire_calls(engine: &Engine, look: &Notify) {
     loop {
-        let due = engine.next_due();
+        let due = engine.next_deadline();
         tokio::select! {
             () = look.notified() => {}
             () = tokio::time::sleep_until(due) => {

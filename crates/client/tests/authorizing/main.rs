@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use wharf_client::{AuthRecovery, CallError, CallOptions, ConnectCause, Connection, DisconnectCause, connect_http};
 use wharf_spec::{HttpTransport, Secret};
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_wire::{Era, RawJson};
 
 use site::{Act, Asked, Site, TOKEN, Who, options};
@@ -168,7 +168,7 @@ async fn o15_a_stream_that_is_turned_away_is_listened_to_again_with_what_was_ren
     });
     let who = Who::renewing(1);
     let connection = site.connect(&who).await;
-    assert!(until(SOON, || site.tokens("GET", "").contains(&Some(1))), "{:?}", site.seen());
+    assert!(poll_until(SOON, || site.tokens("GET", "").contains(&Some(1))), "{:?}", site.seen());
     assert_eq!((site.tokens("GET", ""), who.renewed()), (vec![Some(0), Some(0), Some(1)], 1));
     assert!(!connection.is_gone());
 }
@@ -182,7 +182,7 @@ async fn o15_a_stream_that_nobody_is_let_into_any_more_ends_the_connection_and_s
         _ => Act::Serve,
     });
     let connection = site.connect(&Who::helpless(AuthRecovery::Login)).await;
-    let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
+    let gone = tokio::time::timeout(SOON, connection.wait_until_gone()).await.unwrap();
     assert!(gone.needs_login() && matches!(gone.cause, DisconnectCause::NotAuthorized(_)), "{gone:?}");
 }
 
@@ -198,7 +198,7 @@ async fn o15_an_outage_of_those_who_give_tokens_ends_no_connection() {
         _ => Act::Serve,
     });
     let connection = site.connect(&Who::helpless(AuthRecovery::Waiting)).await;
-    assert!(until(SOON, || site.tokens("GET", "").len() == 4), "{:?}", site.seen());
+    assert!(poll_until(SOON, || site.tokens("GET", "").len() == 4), "{:?}", site.seen());
     assert!(!connection.is_gone());
     call(&connection).await.unwrap();
 }
@@ -216,7 +216,7 @@ async fn a_session_that_cannot_be_opened_again_without_a_login_ends_the_connecti
     });
     let connection = site.connect(&Who::helpless(AuthRecovery::Login)).await;
     assert!(call(&connection).await.is_err());
-    let gone = tokio::time::timeout(SOON, connection.gone()).await.unwrap();
+    let gone = tokio::time::timeout(SOON, connection.wait_until_gone()).await.unwrap();
     assert!(gone.needs_login(), "{gone:?}");
     let cause = ConnectCause::Gone(gone);
     assert!(cause.needs_login() && !cause.is_retryable());

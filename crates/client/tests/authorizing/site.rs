@@ -47,7 +47,7 @@ impl Site {
         let ours = Arc::clone(&seen);
         let serve = move |mut guest: AcceptedConnection| {
             while let Ok(Some((asked, message))) = read_request(&mut guest) {
-                guest.delivered();
+                guest.count_request();
                 let act = judge(&asked);
                 ours.lock().unwrap().push(asked.clone());
                 if answer(&mut guest, era, &asked, &message, act).is_err() {
@@ -79,7 +79,7 @@ impl Site {
 
 pub fn options(who: &Arc<Who>) -> ConnectOptions {
     let mut options = ConnectOptions::default();
-    options.limits = Limits::default().hurried(10);
+    options.limits = Limits::default().with_delays_divided(10);
     options.authorizer = Some(who.clone());
     options
 }
@@ -118,7 +118,7 @@ fn answer(guest: &mut AcceptedConnection, era: Era, asked: &Asked, message: &Val
     match act {
         Act::Serve if asked.verb == "GET" => {
             guest.write_all(STREAM_HEAD.as_bytes())?;
-            guest.stand_still();
+            guest.wait_for_disconnect();
             Err(io::ErrorKind::ConnectionAborted.into())
         }
         Act::Serve => guest.write_all(&served(era, asked, message)),
@@ -220,7 +220,7 @@ impl Authorizer for Who {
         RequestCredentials::Ready(CredentialHeaders { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
-    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
+    fn on_rejection(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         let renewed = refusal.serial.is_some_and(|shown| self.renew(shown));
         let remedy = self.remedy.lock().unwrap().clone().unwrap_or(AuthRecovery::Login);
         Box::pin(async move { if renewed { Ok(()) } else { Err(not_authorized(remedy)) } })

@@ -58,7 +58,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> i32 {
         era: era.clone(),
         marker,
         folder,
-        limits: Limits::default().hurried(pace(case)),
+        limits: Limits::default().with_delays_divided(pace(case)),
         extra: modest(case).iter().map(|&word| word.to_owned()).collect(),
     };
     let problems = cell.check(observe);
@@ -133,20 +133,20 @@ impl Cell {
     fn look_for_leaks(&self, problems: &mut Vec<String>, tasks_ended: impl Fn() -> bool, descriptors: usize) {
         let own = std::process::id().cast_signed();
         let patience = Duration::from_secs(3);
-        if !oracle::until(patience, || oracle::marked_processes(&self.marker).is_empty()) {
+        if !oracle::poll_until(patience, || oracle::marked_processes(&self.marker).is_empty()) {
             problems.push(format!("I3: processes left: {:?}", oracle::marked_processes(&self.marker)));
         }
-        if !oracle::until(patience, || oracle::children_of(own).is_empty()) {
+        if !oracle::poll_until(patience, || oracle::children_of(own).is_empty()) {
             problems.push(format!(
                 "I3: children left: {:?}, zombies {:?}",
                 oracle::children_of(own),
                 oracle::zombies_of(own)
             ));
         }
-        if !oracle::until(patience, tasks_ended) {
+        if !oracle::poll_until(patience, tasks_ended) {
             problems.push("I3: tasks left".to_owned());
         }
-        if !oracle::until(patience, || oracle::open_fds() <= descriptors) {
+        if !oracle::poll_until(patience, || oracle::open_fds() <= descriptors) {
             problems.push(format!("I3: descriptors left: {:?}", oracle::fd_targets()));
         }
     }

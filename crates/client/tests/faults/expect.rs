@@ -124,7 +124,7 @@ fn expected(cell: &Cell, era: &str) -> [&'static str; 3] {
 fn ledger_problems(cell: &Cell, observed: &Observed) -> Vec<String> {
     let ledger = cell.ledger();
     let mut problems = Vec::new();
-    let effects = ledger.effects("n-1");
+    let effects = ledger.effect_count("n-1");
     if effects > 1 || (observed.first == "result" && effects != 1) {
         problems.push(format!("I2: the effect happened {effects} times, the call ended as {}", observed.first));
     }

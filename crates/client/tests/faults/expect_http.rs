@@ -211,7 +211,7 @@ fn expected(cell: &Cell, era: &str) -> [&'static str; 4] {
 fn manners(cell: &Cell, observed: &Observed) -> Vec<String> {
     let mut problems = Vec::new();
     let ledger = cell.ledger();
-    let effects = ledger.effects("n-1");
+    let effects = ledger.effect_count("n-1");
     if effects > 1 || (observed.first == "result" && effects != 1) {
         problems.push(format!("I2: the effect happened {effects} times, the call ended as {}", observed.first));
     }
@@ -263,5 +263,5 @@ fn lines<'a>(ledger: &'a Ledger, kind: &'a str) -> impl Iterator<Item = &'a Stri
 
 /// Whether the server writes it down, sooner or later.
 pub fn eventually(cell: &Cell, holds: impl Fn(&Ledger) -> bool) -> bool {
-    oracle::until(Duration::from_secs(5), || holds(&cell.ledger()))
+    oracle::poll_until(Duration::from_secs(5), || holds(&cell.ledger()))
 }

@@ -55,7 +55,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         drop(self.input.take());
-        if !oracle::until(PATIENCE, || !matches!(self.child.try_wait(), Ok(None))) {
+        if !oracle::poll_until(PATIENCE, || !matches!(self.child.try_wait(), Ok(None))) {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();

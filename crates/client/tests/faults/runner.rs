@@ -159,7 +159,7 @@ fn run_cell(cell: &Cell, observe: bool) -> (Option<String>, Duration) {
         let _ = std::io::Read::read_to_string(&mut stdout, &mut text);
         text
     });
-    let in_time = wharf_testkit::oracle::until(HANG, || !matches!(child.try_wait(), Ok(None)));
+    let in_time = wharf_testkit::oracle::poll_until(HANG, || !matches!(child.try_wait(), Ok(None)));
     let took = began.elapsed();
     if !in_time {
         let _ = child.kill();

@@ -54,12 +54,16 @@ struct ApprovalFact {
 
 impl ApprovalSubject {
     /// Inspects a server definition and the files that it names. Blocks.
-    pub fn of(described: &ServerDefinition, around: &Environment) -> Self {
-        Self::among(described, around, &mut FileDigestCache::default())
+    pub fn inspect(described: &ServerDefinition, around: &Environment) -> Self {
+        Self::inspect_with_cache(described, around, &mut FileDigestCache::default())
     }
 
     /// Inspects one of several servers, which may share files. Blocks.
-    pub(crate) fn among(described: &ServerDefinition, around: &Environment, contents: &mut FileDigestCache) -> Self {
+    pub(crate) fn inspect_with_cache(
+        described: &ServerDefinition,
+        around: &Environment,
+        contents: &mut FileDigestCache,
+    ) -> Self {
         let mut facts = FactCollector {
             all: Vec::new(),
             from_file: Vec::new(),
@@ -81,7 +85,7 @@ impl ApprovalSubject {
         let FactCollector { all: facts, from_file, program, .. } = facts;
         let from_file: Vec<String> = from_file.into_iter().map(|(name, _)| name).collect();
         let starts = matches!(described.reach, TransportDefinition::Stdio(_));
-        Self { facts, program, warnings: warnings::of(described, &from_file), starts }
+        Self { facts, program, warnings: warnings::collect_warnings(described, &from_file), starts }
     }
 
     /// Returns the SHA-256 hash of all facts, with each part preceded by its length.
@@ -144,7 +148,7 @@ impl FactCollector<'_> {
         self.add_named("variable", &stdio.env, str::to_owned);
         let mut handed: Vec<_> = stdio.env_vars.iter().map(|name| &name.value).collect();
         handed.sort_unstable();
-        handed.into_iter().for_each(|name| self.add_which("your variable", name, "handed down".to_owned()));
+        handed.into_iter().for_each(|name| self.add_qualified("your variable", name, "handed down".to_owned()));
         self.add_if(stdio.inherit_env, "environment", "the whole of yours");
         self.add_file("variables from", stdio.env_file.as_ref());
         self.add_variables_of(stdio.env_file.as_ref());
@@ -155,33 +159,34 @@ impl FactCollector<'_> {
     /// Adds the working directory as written and its current canonical path.
     fn add_directory(&mut self, cwd: Option<&SourcedValue<String>>) {
         let Some(cwd) = cwd else { return };
-        let found = self.path(&cwd.value).and_then(|path| path.canonicalize().ok());
+        let found = self.resolve_path(&cwd.value).and_then(|path| path.canonicalize().ok());
         self.add("directory", cwd.value.clone());
-        self.add_which(
+        self.add_qualified(
             "directory",
             "(in truth)",
-            found.map_or_else(|| "not found".to_owned(), |path| file_digests::spelt(&path)),
+            found.map_or_else(|| "not found".to_owned(), |path| file_digests::path_to_text(&path)),
         );
     }
 
     /// Adds the variables of an env file. An unreadable file adds none, and the server is not started.
     fn add_variables_of(&mut self, file: Option<&SourcedValue<String>>) {
-        let path = file.and_then(|file| self.path(&file.value));
+        let path = file.and_then(|file| self.resolve_path(&file.value));
         let found = path.and_then(|path| env_file::read(&path).ok()).unwrap_or_default();
-        found.iter().for_each(|(name, value)| self.add_which("variable from file", name, value.clone()));
+        found.iter().for_each(|(name, value)| self.add_qualified("variable from file", name, value.clone()));
         self.from_file = found;
     }
 
     /// Returns the value that the entry or its env file sets for a variable. The entry takes precedence.
     fn variable(&self, stdio: &StdioDefinition, name: &str) -> Option<String> {
         let is_it = |known: &String| known == name;
-        let own = stdio.env.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| self.expanded(&value.value));
+        let own =
+            stdio.env.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| self.expand_for_lookup(&value.value));
         own.or_else(|| self.from_file.iter().rfind(|(known, _)| is_it(known)).map(|(_, value)| value.clone()))
     }
 
     /// Returns the directory in which the server starts.
     fn start_directory(&self, stdio: &StdioDefinition) -> PathBuf {
-        let named = stdio.cwd.as_ref().and_then(|cwd| self.path(&cwd.value));
+        let named = stdio.cwd.as_ref().and_then(|cwd| self.resolve_path(&cwd.value));
         named.unwrap_or_else(|| self.site.start.path().to_owned())
     }
 
@@ -189,12 +194,12 @@ impl FactCollector<'_> {
     fn add_program(&mut self, stdio: &StdioDefinition) {
         let users = || self.around.var("PATH").map(|path| path.to_string_lossy().into_owned());
         let path = self.variable(stdio, "PATH").or_else(users).unwrap_or_default();
-        let command = self.expanded(&stdio.command.value);
+        let command = self.expand_for_lookup(&stdio.command.value);
         let base = self.site.base.clone().unwrap_or_default();
         let file = find_program(command.as_ref(), path.as_ref(), &base, self.around).ok();
         self.program = file.and_then(|file| file.canonicalize().ok());
-        self.add("program", self.program.as_deref().map_or_else(|| "not found".to_owned(), file_digests::spelt));
-        if let Some(program) = self.program.clone().filter(|program| self.binds(program)) {
+        self.add("program", self.program.as_deref().map_or_else(|| "not found".to_owned(), file_digests::path_to_text));
+        if let Some(program) = self.program.clone().filter(|program| self.covers_content_of(program)) {
             let content = self.contents.describe(&program);
             self.add("program file", content);
         }
@@ -202,7 +207,7 @@ impl FactCollector<'_> {
 
     /// Reports whether an approval covers a file's content. For a server of the user's own, only files inside the
     /// project are covered: such a server is approved for that directory, and all other files belong to the user.
-    fn binds(&self, file: &Path) -> bool {
+    fn covers_content_of(&self, file: &Path) -> bool {
         let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         match self.site.start {
             StartDirectory::Project(_) => true,
@@ -213,15 +218,17 @@ impl FactCollector<'_> {
     /// Adds the other files that the command line runs, and their contents. A change of a file requires a new approval.
     fn add_entry_points(&mut self, stdio: &StdioDefinition) {
         let cwd = self.start_directory(stdio);
-        let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expanded(&word.value));
+        let words = [&stdio.command].into_iter().chain(&stdio.args).map(|word| self.expand_for_lookup(&word.value));
         let words: Vec<String> = words.collect();
         let python_path = self.variable(stdio, "PYTHONPATH").unwrap_or_default();
         let python_path = std::env::split_paths(&python_path).map(|path| cwd.join(path)).collect();
         let line = CommandLine { words: &words, cwd: &cwd, python_path };
-        for (file, label) in line.entry_points().into_iter().filter(|(file, _)| self.binds(file)).collect::<Vec<_>>() {
-            let named = format!("{label}, {}", file_digests::spelt(&file));
+        for (file, label) in
+            line.entry_points().into_iter().filter(|(file, _)| self.covers_content_of(file)).collect::<Vec<_>>()
+        {
+            let named = format!("{label}, {}", file_digests::path_to_text(&file));
             let content = self.contents.describe(&file);
-            self.add_which("file", &named, content);
+            self.add_qualified("file", &named, content);
         }
     }
 
@@ -234,7 +241,7 @@ impl FactCollector<'_> {
         self.add("transport", transport.to_owned());
         self.add("address", http.url.value.clone());
         self.add_named("header", &http.headers, str::to_ascii_lowercase);
-        self.add_some("proxy", http.proxy.as_ref());
+        self.add_optional("proxy", http.proxy.as_ref());
         http.ca.iter().for_each(|file| self.add_file("trusts certificates of", Some(file)));
         self.add_file("client certificate", http.client_cert.as_ref());
         self.add_if(!http.mirror_arguments, "arguments", "not repeated in headers");
@@ -246,14 +253,14 @@ impl FactCollector<'_> {
         for (name, text) in &oauth.texts {
             match LOGIN_LABELS.iter().find(|(key, _)| key == name) {
                 Some((_, what)) => self.add(what, text.value.clone()),
-                None => self.add_which("login", name, text.value.clone()),
+                None => self.add_qualified("login", name, text.value.clone()),
             }
         }
-        oauth.callback_port.iter().for_each(|port| self.add_which("login", "callback_port", port.to_string()));
+        oauth.callback_port.iter().for_each(|port| self.add_qualified("login", "callback_port", port.to_string()));
     }
 
     fn add(&mut self, what: &'static str, value: String) {
-        self.add_which(what, "", value);
+        self.add_qualified(what, "", value);
     }
 
     /// Adds a fact if the condition holds.
@@ -263,17 +270,17 @@ impl FactCollector<'_> {
         }
     }
 
-    fn add_which(&mut self, what: &'static str, which: &str, value: String) {
+    fn add_qualified(&mut self, what: &'static str, which: &str, value: String) {
         self.all.push(ApprovalFact { what, which: which.to_owned(), value });
     }
 
-    fn add_some(&mut self, what: &'static str, value: Option<&SourcedValue<String>>) {
+    fn add_optional(&mut self, what: &'static str, value: Option<&SourcedValue<String>>) {
         value.into_iter().for_each(|sited| self.add(what, sited.value.clone()));
     }
 
     fn add_list<'v>(&mut self, what: &'static str, values: impl IntoIterator<Item = &'v String>) {
         for (n, value) in values.into_iter().enumerate() {
-            self.add_which(what, &(n + 1).to_string(), value.clone());
+            self.add_qualified(what, &(n + 1).to_string(), value.clone());
         }
     }
 
@@ -285,23 +292,27 @@ impl FactCollector<'_> {
     ) {
         let mut values: Vec<_> = values.iter().map(|(name, value)| (spelling(name), &value.value)).collect();
         values.sort_unstable();
-        values.into_iter().for_each(|(name, value)| self.add_which(what, &name, value.clone()));
+        values.into_iter().for_each(|(name, value)| self.add_qualified(what, &name, value.clone()));
     }
 
     /// Adds a file by its path and its content.
     fn add_file(&mut self, what: &'static str, file: Option<&SourcedValue<String>>) {
         let Some(file) = file else { return };
-        let path = self.path(&file.value);
+        let path = self.resolve_path(&file.value);
         let content = path.map_or_else(|| "cannot be read".to_owned(), |path| self.contents.describe(&path));
         self.add(what, file.value.clone());
-        self.add_which(what, "(content)", content);
+        self.add_qualified(what, "(content)", content);
     }
 
-    fn path(&self, written: &str) -> Option<PathBuf> {
-        self.site.resolve(&self.expanded(written))
+    fn resolve_path(&self, written: &str) -> Option<PathBuf> {
+        self.site.resolve(&self.expand_for_lookup(written))
     }
 
-    fn expanded(&self, text: &str) -> String {
-        if self.expands { file_digests::expanded(text, &self.site.project, self.around) } else { text.to_owned() }
+    fn expand_for_lookup(&self, text: &str) -> String {
+        if self.expands {
+            file_digests::expand_for_lookup(text, &self.site.project, self.around)
+        } else {
+            text.to_owned()
+        }
     }
 }

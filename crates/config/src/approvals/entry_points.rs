@@ -91,7 +91,7 @@ impl CommandLine<'_> {
 
     /// Adds the files of `python -m MODULE` and `python DIRECTORY`.
     fn add_python(&self, arguments: &[String], found: &mut EntryPoints) {
-        if let Some(module) = module_of(arguments) {
+        if let Some(module) = find_module(arguments) {
             let parts: Vec<&str> = module.split('.').collect();
             for base in std::iter::once(self.cwd).chain(self.python_path.iter().map(PathBuf::as_path)) {
                 let whole: PathBuf = parts.iter().collect();
@@ -113,7 +113,7 @@ impl CommandLine<'_> {
         let Some(script) = first_operand(arguments) else { return };
         let (label, path) = (format!("entry point of {script}"), self.cwd.join(script));
         let package = path.join("package.json");
-        let main = main_of(&package).unwrap_or_default();
+        let main = read_package_main(&package).unwrap_or_default();
         self.add(found, label.clone(), package);
         for candidate in [path.join(&main), path.join(&main).join("index"), path.join("index"), path] {
             for ending in ["", ".js", ".mjs", ".cjs", ".ts", ".json"] {
@@ -152,7 +152,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// Returns the module of `-m MODULE`, `-mMODULE` or `-Im MODULE`.
-fn module_of(arguments: &[String]) -> Option<&str> {
+fn find_module(arguments: &[String]) -> Option<&str> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
@@ -176,7 +176,7 @@ fn command_of_package(package: &str) -> &str {
 }
 
 /// Returns the `main` member of a `package.json`.
-fn main_of(package: &Path) -> Option<String> {
+fn read_package_main(package: &Path) -> Option<String> {
     if !package.is_file() {
         return None;
     }
@@ -190,7 +190,7 @@ fn main_of(package: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn found(words: &[&str], files: &[&str]) -> Vec<String> {
+    fn find_entry_points(words: &[&str], files: &[&str]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
             let (file, text) = file.split_once('|').unwrap_or((file, ""));
@@ -234,7 +234,7 @@ mod tests {
             (&["tool", "--data", "dir", "plain"], &["dir/x"], &[]),
         ];
         for (words, files, expected) in cases {
-            assert_eq!(found(words, files), expected, "{words:?}");
+            assert_eq!(find_entry_points(words, files), expected, "{words:?}");
         }
     }
 }

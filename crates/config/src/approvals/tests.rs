@@ -26,7 +26,7 @@ fn sited(text: &str) -> SourcedValue<String> {
     SourcedValue { value: text.to_owned(), place }
 }
 
-fn started(stdio: StdioDefinition) -> TransportDefinition {
+fn stdio_reach(stdio: StdioDefinition) -> TransportDefinition {
     TransportDefinition::Stdio(Box::new(stdio))
 }
 
@@ -94,25 +94,25 @@ impl ApprovalTestMachine {
         fs::rename(self.path("new"), self.path(name)).unwrap();
     }
 
-    fn around(&self) -> Environment {
+    fn environment(&self) -> Environment {
         let path = OsString::from(format!("{}:{}", self.path("project/bin").display(), self.path("bin").display()));
         Environment { env: vec![("PATH".into(), path)], cwd: self.path("project") }
     }
 
     fn digest(&self, described: &ServerDefinition) -> ApprovalDigest {
-        self.what(described.clone()).digest()
+        self.inspect(described.clone()).digest()
     }
 
     /// Inspects an entry of the project's file.
-    fn what(&self, described: ServerDefinition) -> ApprovalSubject {
-        self.what_around(described, &self.around())
+    fn inspect(&self, described: ServerDefinition) -> ApprovalSubject {
+        self.inspect_in(described, &self.environment())
     }
 
-    fn what_around(&self, mut described: ServerDefinition, around: &Environment) -> ApprovalSubject {
+    fn inspect_in(&self, mut described: ServerDefinition, around: &Environment) -> ApprovalSubject {
         let project = self.path("project");
         let start = StartDirectory::Project(project.clone());
         described.site = EntrySite { base: Some(project.clone()), start, project };
-        ApprovalSubject::of(&described, around)
+        ApprovalSubject::inspect(&described, around)
     }
 }
 
@@ -149,11 +149,11 @@ fn t03_whatever_changes_what_runs_asks_again() {
         ("the whole environment", |stdio| stdio.inherit_env = true),
     ];
     let machine = ApprovalTestMachine::new();
-    let before = machine.digest(&described(started(stdio())));
+    let before = machine.digest(&described(stdio_reach(stdio())));
     for (name, change) in changes {
         let mut stdio = stdio();
         change(&mut stdio);
-        assert_ne!(machine.digest(&described(started(stdio))), before, "{name}");
+        assert_ne!(machine.digest(&described(stdio_reach(stdio))), before, "{name}");
     }
     let flags: [NamedMutation<ServerDefinition>; 5] = [
         ("trust", |described| described.trust = true),
@@ -163,7 +163,7 @@ fn t03_whatever_changes_what_runs_asks_again() {
         ("tools left out", |described| described.exclude_tools.push("rm".to_owned())),
     ];
     for (name, change) in flags {
-        let mut described = described(started(stdio()));
+        let mut described = described(stdio_reach(stdio()));
         change(&mut described);
         assert_ne!(machine.digest(&described), before, "{name}");
     }
@@ -204,16 +204,16 @@ fn t03_another_program_of_the_same_name_asks_again() {
     ];
     for (name, change) in changes {
         let mut machine = ApprovalTestMachine::new();
-        let before = machine.digest(&described(started(stdio())));
+        let before = machine.digest(&described(stdio_reach(stdio())));
         change(&mut machine);
-        assert_ne!(machine.digest(&described(started(stdio()))), before, "{name}");
+        assert_ne!(machine.digest(&described(stdio_reach(stdio()))), before, "{name}");
     }
 }
 
 #[test]
 fn what_changes_nothing_does_not_ask_again() {
     let machine = ApprovalTestMachine::new();
-    let mut other = described(started(stdio()));
+    let mut other = described(stdio_reach(stdio()));
     let before = machine.digest(&other);
     other.timeout = Some(Duration::from_secs(1));
     other.debug = true;
@@ -247,7 +247,7 @@ fn a_changed_script_module_or_launcher_file_asks_again() {
     ];
     for (words, file) in cases {
         let machine = ApprovalTestMachine::new();
-        let digest = || machine.digest(&described(started(command(words))));
+        let digest = || machine.digest(&described(stdio_reach(command(words))));
         let path = machine.path("project").join(file);
         let absent = digest();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -256,7 +256,7 @@ fn a_changed_script_module_or_launcher_file_asks_again() {
         fs::write(&path, "two").unwrap();
         let second = digest();
         assert!(absent != first && first != second, "{words:?}");
-        let lines = machine.what(described(started(command(words)))).lines();
+        let lines = machine.inspect(described(stdio_reach(command(words)))).lines();
         assert!(lines.iter().any(|line| line.starts_with("file ") && line.contains(file)), "{words:?}: {lines:#?}");
         assert!(lines.last().unwrap().starts_with("not covered by this approval: "), "{lines:#?}");
     }
@@ -320,7 +320,7 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
     let path = machine.path("v2");
     fs::write(machine.path("project/vars"), format!("PATH={}\nNODE_OPTIONS='-r evil'\n", path.display())).unwrap();
     let mut stdio = StdioDefinition { env_file: Some(sited("vars")), ..command(&["tool"]) };
-    let approvable = machine.what(described(started(stdio.clone())));
+    let approvable = machine.inspect(described(stdio_reach(stdio.clone())));
     let lines = approvable.lines();
     for line in [
         &format!("variable from file PATH: {}", path.display()),
@@ -332,26 +332,26 @@ fn the_variables_of_a_file_are_shown_and_decide_which_program_runs() {
         assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
     }
     stdio.env = vec![("PATH".to_owned(), sited(machine.path("v1").to_str().unwrap()))];
-    let lines = machine.what(described(started(stdio))).lines();
+    let lines = machine.inspect(described(stdio_reach(stdio))).lines();
     assert!(lines.contains(&format!("program: {}", machine.path("v1/tool").display())), "{lines:#?}");
 }
 
 #[test]
 fn references_are_followed_as_they_are_expanded() {
     let machine = ApprovalTestMachine::new();
-    let mut around = machine.around();
+    let mut around = machine.environment();
     let bin = machine.path("v2");
     around.env.extend([("BIN", bin.to_str().unwrap()), ("EMPTY", "")].map(|(name, value)| (name.into(), value.into())));
     let padding = format!("${{NONE:-{}}}", "/x".repeat(4 << 10));
     let padded = format!("{padding}:${{BIN}}");
     for path in ["${env:BIN}", "${BIN}${EMPTY}", "${NONE:-/none}:${env:BIN}", &padded] {
         let stdio = StdioDefinition { env: vec![("PATH".to_owned(), sited(path))], ..command(&["tool"]) };
-        let lines = machine.what_around(described(started(stdio)), &around).lines();
+        let lines = machine.inspect_in(described(stdio_reach(stdio)), &around).lines();
         let expected = format!("program: {}", bin.join("tool").display());
         assert!(lines.contains(&expected), "{path:.40}: {lines:#?}");
     }
     let words = command(&["tool", "$${x${AWS}", "${env:B:-c}"]);
-    let approvable = machine.what_around(described(started(words)), &around);
+    let approvable = machine.inspect_in(described(stdio_reach(words)), &around);
     assert_eq!(approvable.warnings(), ["receives your AWS", "receives your B"]);
 }
 
@@ -361,10 +361,10 @@ fn a_large_file_is_told_from_another() {
     let file = fs::File::create(machine.path("project/vars")).unwrap();
     for size in [5 << 20, 65 << 20, 600 << 20] {
         file.set_len(size).unwrap();
-        let before = machine.digest(&described(started(stdio())));
+        let before = machine.digest(&described(stdio_reach(stdio())));
         file.write_all_at(format!("{size}").as_bytes(), 4 << 20).unwrap();
         file.set_modified(UNIX_EPOCH).unwrap();
-        assert_ne!(machine.digest(&described(started(stdio()))), before, "{size}");
+        assert_ne!(machine.digest(&described(stdio_reach(stdio()))), before, "{size}");
     }
 }
 
@@ -374,7 +374,7 @@ fn what_is_handed_over_is_named() {
     stdio.env = vec![("T".to_owned(), sited("${GITHUB_TOKEN}"))];
     stdio.env_vars = vec![sited("AWS_SECRET")];
     stdio.inherit_env = true;
-    let mut described = described(started(stdio));
+    let mut described = described(stdio_reach(stdio));
     described.trust = true;
     let expected = [
         "receives your whole environment",
@@ -385,7 +385,7 @@ fn what_is_handed_over_is_named() {
         "its tools run without asking",
     ];
     let warnings =
-        |described: &ServerDefinition| ApprovalSubject::of(described, &Environment::default()).warnings().to_vec();
+        |described: &ServerDefinition| ApprovalSubject::inspect(described, &Environment::default()).warnings().to_vec();
     assert_eq!(warnings(&described), expected);
     described.expands = false;
     assert_eq!(
@@ -407,7 +407,7 @@ fn t04_the_question_shows_everything() {
     words[2] = "\u{1b}[2J\nargument 4: harmless";
     words[3] = &padding;
     words.push("--eval=evil");
-    let lines = ApprovalSubject::of(&described(started(command(&words))), &Environment::default()).lines();
+    let lines = ApprovalSubject::inspect(&described(stdio_reach(command(&words))), &Environment::default()).lines();
     assert_eq!(lines.iter().filter(|line| line.starts_with("argument ")).count(), 299);
     for (line, expected) in [
         (1, "command: tool"),
@@ -424,11 +424,11 @@ fn t04_the_question_shows_everything() {
 #[test]
 fn an_approval_is_for_one_server_of_one_file_of_one_project() {
     let machine = ApprovalTestMachine::new();
-    let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
+    let approvals = ApprovalStore::new(machine.path("state/approvals.json"));
     let project = machine.path("project");
-    let key = ApprovalKey::of(&project, Path::new(".mcp.json"), "a");
-    let what = machine.what(described(started(stdio())));
-    let other = machine.what(described(started(command(&["evil"]))));
+    let key = ApprovalKey::new(&project, Path::new(".mcp.json"), "a");
+    let what = machine.inspect(described(stdio_reach(stdio())));
+    let other = machine.inspect(described(stdio_reach(command(&["evil"]))));
     let state = |key: &ApprovalKey, what: &ApprovalSubject| approvals.load().unwrap().state(key, what.digest());
     assert_eq!(state(&key, &what), ApprovalState::Needed);
     assert!(!approvals.revoke(&key).unwrap());
@@ -438,13 +438,13 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
     assert_eq!(state(&key, &other), ApprovalState::Changed { before: what.lines() });
     symlink(&project, machine.path("link")).unwrap();
     assert_eq!(
-        state(&ApprovalKey::of(&machine.path("link"), Path::new(".mcp.json"), "a"), &what),
+        state(&ApprovalKey::new(&machine.path("link"), Path::new(".mcp.json"), "a"), &what),
         ApprovalState::Approved
     );
     for (folder, file, server) in
         [("project", ".mcp.json", "A"), ("project", ".wharf/config.json", "a"), ("v1", ".mcp.json", "a")]
     {
-        let key = ApprovalKey::of(&machine.path(folder), Path::new(file), server);
+        let key = ApprovalKey::new(&machine.path(folder), Path::new(file), server);
         assert_eq!(state(&key, &what), ApprovalState::Needed, "{folder} {file} {server}");
     }
     approvals.approve(&key, &other, UNIX_EPOCH).unwrap();
@@ -456,21 +456,21 @@ fn an_approval_is_for_one_server_of_one_file_of_one_project() {
 #[test]
 fn approvals_are_revoked_by_project_and_server() {
     let machine = ApprovalTestMachine::new();
-    let approvals = ApprovalStore::at(machine.path("state/approvals.json"));
-    let what = machine.what(described(started(stdio())));
+    let approvals = ApprovalStore::new(machine.path("state/approvals.json"));
+    let what = machine.inspect(described(stdio_reach(stdio())));
     let key =
-        |project: &str, file: &str, server: &str| ApprovalKey::of(&machine.path(project), Path::new(file), server);
+        |project: &str, file: &str, server: &str| ApprovalKey::new(&machine.path(project), Path::new(file), server);
     let keys = [("project", "x", "b"), ("project", "x", "a"), ("project", "y", "a"), ("v1", "x", "a")];
     for (project, file, server) in keys {
         approvals.approve(&key(project, file, server), &what, UNIX_EPOCH).unwrap();
     }
-    let revoked = |project: &str, server| approvals.revoke_where(&machine.path(project), server).unwrap();
+    let revoked = |project: &str, server| approvals.revoke_matching(&machine.path(project), server).unwrap();
     assert_eq!(revoked("project", Some("c")), [""; 0]);
     assert_eq!(revoked("v1/../project", Some("a")), ["a"]);
     assert_eq!(revoked("project", None), ["b"]);
     assert_eq!(revoked("project", None), [""; 0]);
     let approved = approvals.load().unwrap();
-    let known = keys.map(|(project, file, server)| approved.knows(&key(project, file, server)));
+    let known = keys.map(|(project, file, server)| approved.contains(&key(project, file, server)));
     assert_eq!(known, [false, false, false, true]);
 }
 
@@ -479,9 +479,9 @@ fn approvals_are_revoked_by_project_and_server() {
 fn c19_approvals_that_are_not_understood_are_left_alone() {
     let machine = ApprovalTestMachine::new();
     let path = machine.path("approvals.json");
-    let approvals = ApprovalStore::at(&path);
-    let key = ApprovalKey::of(&machine.path("project"), Path::new("x"), "a");
-    let what = machine.what(described(started(stdio())));
+    let approvals = ApprovalStore::new(&path);
+    let key = ApprovalKey::new(&machine.path("project"), Path::new("x"), "a");
+    let what = machine.inspect(described(stdio_reach(stdio())));
     for (text, part) in [
         ("{\"schema\": 2, \"approvals\": {}}", "has schema 2"),
         ("{\"schema\": 1}", "is not a valid approvals file"),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use wharf_spec::UntrustedText;
 
-use crate::expand::{TemplatePart, parts};
+use crate::expand::{TemplatePart, parse_template};
 use crate::{HttpDefinition, OauthDefinition, ServerDefinition, SourcedValue, StdioDefinition, TransportDefinition};
 
 /// Programs, and their options that run inline code or another program. A single-letter option also matches in a group
@@ -80,22 +80,22 @@ const PROJECT_WARNING: &str = "runs in the project directory, and programs may r
 
 /// Returns the warnings for a server, one line each, escaped. `from_file` has the names of the variables in its env
 /// file.
-pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<String> {
+pub(super) fn collect_warnings(described: &ServerDefinition, from_file: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut given = BTreeSet::new();
     match &described.reach {
         TransportDefinition::Stdio(stdio) => {
-            warnings.extend(of_command(stdio, from_file));
-            warnings.extend(described.names_project().then(|| PROJECT_WARNING.to_owned()));
+            warnings.extend(command_warnings(stdio, from_file));
+            warnings.extend(described.refers_to_project().then(|| PROJECT_WARNING.to_owned()));
             given.extend(stdio.env_vars.iter().map(|name| name.value.clone()));
             if described.expands {
-                given.extend(texts_of_stdio(stdio).flat_map(variables));
+                given.extend(stdio_texts(stdio).flat_map(referenced_variables));
             }
         }
         TransportDefinition::Http(http) => {
-            warnings.extend(of_address(http));
+            warnings.extend(http_warnings(http));
             if described.expands {
-                given.extend(texts_of_http(http).flat_map(variables));
+                given.extend(http_texts(http).flat_map(referenced_variables));
             }
         }
     }
@@ -107,7 +107,7 @@ pub(super) fn of(described: &ServerDefinition, from_file: &[String]) -> Vec<Stri
 }
 
 /// Returns warnings about the proxy, extra certificate authorities, and local files that are used or sent.
-fn of_address(http: &HttpDefinition) -> Vec<String> {
+fn http_warnings(http: &HttpDefinition) -> Vec<String> {
     let mut warnings = Vec::new();
     let shown = |text: &SourcedValue<String>| UntrustedText::new(text.value.as_str()).to_string();
     warnings.extend(http.proxy.iter().map(|proxy| format!("all traffic goes through the proxy `{}`", shown(proxy))));
@@ -122,10 +122,10 @@ fn of_address(http: &HttpDefinition) -> Vec<String> {
     warnings
 }
 
-fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
+fn command_warnings(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
     let words: Vec<&str> = [&stdio.command].into_iter().chain(&stdio.args).map(|word| word.value.as_str()).collect();
-    let mut warnings = evaluations(&words);
-    warnings.extend(unpinned(&words));
+    let mut warnings = evaluator_warnings(&words);
+    warnings.extend(unpinned_package_warnings(&words));
     let is_loader =
         |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER_VARIABLES.contains(&name);
     let names = stdio.env.iter().map(|(name, _)| name).chain(from_file).map(String::as_str);
@@ -144,7 +144,7 @@ fn of_command(stdio: &StdioDefinition, from_file: &[String]) -> Vec<String> {
 /// Returns warnings about options that run code. A program may be anywhere in the line, because `env`, `sudo` and
 /// `timeout` run the command after them. Only the first program of each kind is inspected: its arguments include those
 /// of the others.
-fn evaluations(words: &[&str]) -> Vec<String> {
+fn evaluator_warnings(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for (programs, options) in EVALUATORS {
         let Some(start) = words.iter().position(|word| programs.contains(&program_name(word))) else { continue };
@@ -186,12 +186,12 @@ fn is_option(argument: &str, option: &str) -> bool {
 }
 
 /// Returns warnings about packages without a fixed version, which may differ on the next run.
-fn unpinned(words: &[&str]) -> Vec<String> {
+fn unpinned_package_warnings(words: &[&str]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for fetcher in FETCHERS {
         let is_it =
             |start: &usize| program_name(words[*start]) == fetcher[0] && words[start + 1..].starts_with(&fetcher[1..]);
-        let package = (0..words.len()).find(is_it).and_then(|start| package(&words[start + fetcher.len()..]));
+        let package = (0..words.len()).find(is_it).and_then(|start| find_package(&words[start + fetcher.len()..]));
         found.extend(package.filter(|package| !is_pinned(package)));
     }
     let told = |package: &str| {
@@ -201,7 +201,7 @@ fn unpinned(words: &[&str]) -> Vec<String> {
 }
 
 /// Returns the package in the arguments of a fetcher.
-fn package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+fn find_package<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let (option, value) = argument.split_once('=').map_or((*argument, None), |(name, value)| (name, Some(value)));
@@ -228,20 +228,20 @@ fn is_pinned(package: &str) -> bool {
         && !version.split('.').any(|part| part == "x")
 }
 
-fn texts_of_stdio(stdio: &StdioDefinition) -> impl Iterator<Item = &str> {
+fn stdio_texts(stdio: &StdioDefinition) -> impl Iterator<Item = &str> {
     let sited = [&stdio.command].into_iter().chain(&stdio.args).chain(&stdio.cwd).chain(&stdio.env_file);
     sited.chain(stdio.env.iter().map(|(_, value)| value)).map(|sited| sited.value.as_str())
 }
 
-fn texts_of_http(http: &HttpDefinition) -> impl Iterator<Item = &str> {
+fn http_texts(http: &HttpDefinition) -> impl Iterator<Item = &str> {
     let oauth = http.oauth.iter().flat_map(OauthDefinition::texts);
     let own = [&http.url].into_iter().chain(&http.proxy).chain(&http.ca).chain(&http.client_cert);
     own.chain(http.headers.iter().map(|(_, value)| value)).chain(oauth).map(|sited| sited.value.as_str())
 }
 
 /// Returns the variables and secrets of the user that a text refers to.
-fn variables(text: &str) -> impl Iterator<Item = String> {
-    parts(text).into_iter().filter_map(|part| match part {
+fn referenced_variables(text: &str) -> impl Iterator<Item = String> {
+    parse_template(text).into_iter().filter_map(|part| match part {
         TemplatePart::Variable { name, .. } => Some(name.to_owned()),
         TemplatePart::Secret(name) => Some(format!("secret {name}")),
         // A server with an invalid reference is not started.

@@ -21,7 +21,7 @@ pub(super) struct ClientSchema {
 
 impl ClientSchema {
     /// Returns the syntax of variable references in a field.
-    pub(super) fn dialect(&self, field: &str) -> VariableSyntax {
+    pub(super) fn syntax_of(&self, field: &str) -> VariableSyntax {
         match self.headers {
             Some(dialect) if field.starts_with("headers.") => dialect,
             _ => self.dialect,
@@ -91,21 +91,21 @@ pub(super) enum FieldConversion {
 }
 
 /// Maps a field in both directions.
-pub(super) const fn both(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
+pub(super) const fn two_way(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
     FieldMapping { theirs, ours, kind, way: MappingDirection::Both }
 }
 
 /// Maps a field for import only.
-pub(super) const fn only_in(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
+pub(super) const fn import_only(theirs: &'static str, ours: &'static str, kind: FieldConversion) -> FieldMapping {
     FieldMapping { theirs, ours, kind, way: MappingDirection::In }
 }
 
 /// Ignores a field.
-pub(super) const fn ignored(theirs: &'static str) -> FieldMapping {
+pub(super) const fn ignored_field(theirs: &'static str) -> FieldMapping {
     FieldMapping { theirs, ours: "", kind: FieldConversion::Ignored, way: MappingDirection::In }
 }
 
 /// Reports a field as unsupported.
-pub(super) const fn missing(theirs: &'static str, means: &'static str, fix: &'static str) -> FieldMapping {
+pub(super) const fn unsupported_field(theirs: &'static str, means: &'static str, fix: &'static str) -> FieldMapping {
     FieldMapping { theirs, ours: "", kind: FieldConversion::Missing(means, fix), way: MappingDirection::In }
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value as Json, json};
 
 use super::ExternalClient;
-use super::client_schemas::shape;
-use super::note::{ConversionNote, shown};
+use super::client_schemas::client_schema;
+use super::note::{ConversionNote, displayed_name};
 use super::server_writer::{ServerWriter, UnsupportedSetting};
 use super::write::write;
 
@@ -28,18 +28,20 @@ pub fn export(client: ExternalClient, servers: &[(String, Map<String, Json>)]) -
     let mut written = Map::new();
     let mut beside = FileExtras::default();
     for (id, entry) in servers {
-        let entry = beside.switched(client, id, entry);
+        let entry = beside.extract_disabled(client, id, entry);
         let mut filling = ServerWriter::new(client, &entry);
-        match filling.fill() {
+        match filling.write_server() {
             Ok(server) => {
-                written.insert(id.clone(), Json::Object(completed(client, id, server)));
+                written.insert(id.clone(), Json::Object(add_required_members(client, id, server)));
                 beside.secrets.append(&mut filling.secrets);
-                notes.extend(filling.notes.into_iter().map(|note| about(id, note)));
+                notes.extend(filling.notes.into_iter().map(|note| prefix_with_server(id, note)));
             }
-            Err(UnsupportedSetting(why)) => notes.push(about(id, ConversionNote::lost(format!("skipped: {why}")))),
+            Err(UnsupportedSetting(why)) => {
+                notes.push(prefix_with_server(id, ConversionNote::lost(format!("skipped: {why}"))))
+            }
         }
     }
-    ExportedFile { text: write(shape(client).format, &file(client, written, beside)), notes }
+    ExportedFile { text: write(client_schema(client).format, &build_file(client, written, beside)), notes }
 }
 
 /// Members of the file besides the servers.
@@ -53,7 +55,7 @@ struct FileExtras {
 
 impl FileExtras {
     /// Returns the entry without its `enabled` flag, if the client disables servers in a separate list.
-    fn switched<'a>(
+    fn extract_disabled<'a>(
         &mut self,
         client: ExternalClient,
         id: &str,
@@ -69,12 +71,12 @@ impl FileExtras {
     }
 }
 
-fn about(id: &str, note: ConversionNote) -> ConversionNote {
-    ConversionNote { text: format!("`{}`: {}", shown(id), note.text), ..note }
+fn prefix_with_server(id: &str, note: ConversionNote) -> ConversionNote {
+    ConversionNote { text: format!("`{}`: {}", displayed_name(id), note.text), ..note }
 }
 
 /// Adds the members that a client requires.
-fn completed(client: ExternalClient, id: &str, mut server: Map<String, Json>) -> Map<String, Json> {
+fn add_required_members(client: ExternalClient, id: &str, mut server: Map<String, Json>) -> Map<String, Json> {
     if client == ExternalClient::Goose {
         server.insert("name".to_owned(), Json::from(id));
         server.entry("enabled").or_insert(Json::Bool(true));
@@ -83,8 +85,8 @@ fn completed(client: ExternalClient, id: &str, mut server: Map<String, Json>) ->
     server
 }
 
-fn file(client: ExternalClient, servers: Map<String, Json>, beside: FileExtras) -> Map<String, Json> {
-    let path = shape(client).roots.first().copied().unwrap_or_default();
+fn build_file(client: ExternalClient, servers: Map<String, Json>, beside: FileExtras) -> Map<String, Json> {
+    let path = client_schema(client).roots.first().copied().unwrap_or_default();
     let nested = |inner: Json, key: &&str| Json::Object(Map::from_iter([((*key).to_owned(), inner)]));
     let root = path.iter().rev().fold(Json::Object(servers), nested);
     let Json::Object(mut file) = root else { return Map::new() };
@@ -92,7 +94,7 @@ fn file(client: ExternalClient, servers: Map<String, Json>, beside: FileExtras) 
         file.insert("$schema".to_owned(), Json::from("https://opencode.ai/config.json"));
     }
     if !beside.secrets.is_empty() {
-        file.insert("inputs".to_owned(), inputs(beside.secrets));
+        file.insert("inputs".to_owned(), secret_prompts(beside.secrets));
     }
     if !beside.excluded.is_empty() {
         file.insert("mcp".to_owned(), json!({ "excluded": beside.excluded }));
@@ -101,7 +103,7 @@ fn file(client: ExternalClient, servers: Map<String, Json>, beside: FileExtras) 
 }
 
 /// Converts secrets to input prompts of VS Code.
-fn inputs(mut secrets: Vec<String>) -> Json {
+fn secret_prompts(mut secrets: Vec<String>) -> Json {
     secrets.sort();
     secrets.dedup();
     let input = |name: String| json!({ "type": "promptString", "id": name, "description": name, "password": true });

@@ -7,11 +7,11 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 
 use crate::tree::{ConfigMember, ConfigNode, ConfigValue, ParseFailure, TextPosition};
-use crate::{FileFormat, read};
+use crate::{FileFormat, parse_text};
 
 use super::ExternalClient;
-use super::client_schemas::shape;
-use super::note::{ConversionNote, shown};
+use super::client_schemas::client_schema;
+use super::note::{ConversionNote, displayed_name};
 use super::server_reader::ServerReader;
 
 /// A server imported from a client's file.
@@ -29,7 +29,7 @@ pub struct ImportedServer {
 
 impl ImportedServer {
     /// Reports whether there is an entry to store. If not, the notes give the reason.
-    pub fn is_carried(&self) -> bool {
+    pub fn has_entry(&self) -> bool {
         !self.entry.is_empty()
     }
 }
@@ -46,17 +46,17 @@ pub fn import(
     file: &Path,
     project: &Path,
 ) -> Result<Vec<ImportedServer>, ParseFailure> {
-    let tree = read(text, FileFormat::promised(file).unwrap_or(shape(client).format))?;
+    let tree = parse_text(text, FileFormat::from_extension(file).unwrap_or(client_schema(client).format))?;
     let mut members = Vec::new();
     for root in roots(client, &tree, project) {
         members.extend(members_of(root)?);
     }
     let mut names = HashSet::new();
     let mut imported = Vec::new();
-    for (member, hidden) in last_of_each(members) {
-        let mut server = server(client, member, project, &mut names);
+    for (member, hidden) in last_duplicates(members) {
+        let mut server = import_server(client, member, project, &mut names);
         if client == ExternalClient::Gemini && is_excluded(&tree, &member.key) {
-            switch_off(&mut server);
+            disable(&mut server);
         }
         server.notes.extend(
             hidden.map(|at| ConversionNote::hint(format!("overrides another server of the same name at {at}"))),
@@ -69,7 +69,7 @@ pub fn import(
 /// Returns the objects that hold servers.
 fn roots<'a>(client: ExternalClient, tree: &'a ConfigNode, project: &Path) -> Vec<&'a ConfigMember> {
     let found = |path: &&[&str]| member_at(tree, path);
-    let mut roots: Vec<_> = shape(client).roots.iter().filter_map(found).collect();
+    let mut roots: Vec<_> = client_schema(client).roots.iter().filter_map(found).collect();
     match client {
         ExternalClient::ClaudeCode => {
             let path = project.display().to_string();
@@ -96,14 +96,14 @@ fn members_of(root: &ConfigMember) -> Result<&[ConfigMember], ParseFailure> {
         ConfigValue::Map(members) => Ok(members),
         ConfigValue::Null => Ok(&[]),
         other => {
-            let text = format!("`{}` is {}, not an object", shown(&root.key), other.kind());
+            let text = format!("`{}` is {}, not an object", displayed_name(&root.key), other.type_name());
             Err(ParseFailure { at: root.node.at, text })
         }
     }
 }
 
 /// Returns the last member of each key and the position of the one before, if any. Clients use the last duplicate.
-fn last_of_each(members: Vec<&ConfigMember>) -> Vec<(&ConfigMember, Option<TextPosition>)> {
+fn last_duplicates(members: Vec<&ConfigMember>) -> Vec<(&ConfigMember, Option<TextPosition>)> {
     let mut places = HashMap::new();
     let mut last: Vec<(&ConfigMember, Option<TextPosition>)> = Vec::new();
     for member in members {
@@ -121,30 +121,30 @@ fn last_of_each(members: Vec<&ConfigMember>) -> Vec<(&ConfigMember, Option<TextP
     last
 }
 
-fn server(
+fn import_server(
     client: ExternalClient,
     member: &ConfigMember,
     project: &Path,
     names: &mut HashSet<String>,
 ) -> ImportedServer {
-    let id = fitting(&member.key, names);
+    let id = valid_name(&member.key, names);
     let mut notes = Vec::new();
     if id != member.key {
-        let text = format!("renamed `{}` to `{id}`", shown(&member.key));
+        let text = format!("renamed `{}` to `{id}`", displayed_name(&member.key));
         notes.push(
             ConversionNote::changed(text)
                 .fix("server names consist of letters, digits, `_` and `-` and must be unique"),
         );
     }
-    let node = if client == ExternalClient::Goose { flattened(&member.node) } else { Cow::Borrowed(&member.node) };
+    let node = if client == ExternalClient::Goose { flatten_config(&member.node) } else { Cow::Borrowed(&member.node) };
     let mut fields = ServerReader::new(client, project, &node);
-    let entry = fields.read();
+    let entry = fields.read_entry();
     notes.append(&mut fields.notes);
     ImportedServer { id, entry, place: member.at, notes }
 }
 
 /// Returns a valid server name that resembles this one and is not taken.
-fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
+fn valid_name(name: &str, taken: &mut HashSet<String>) -> String {
     let fit = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
         _ => '-',
@@ -158,7 +158,7 @@ fn fitting(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 /// Merges the `config` object of older goose versions into the server.
-fn flattened(node: &ConfigNode) -> Cow<'_, ConfigNode> {
+fn flatten_config(node: &ConfigNode) -> Cow<'_, ConfigNode> {
     let Some(config) = node.member("config").filter(|config| matches!(config.node.value, ConfigValue::Map(_))) else {
         return Cow::Borrowed(node);
     };
@@ -174,8 +174,8 @@ fn is_excluded(tree: &ConfigNode, name: &str) -> bool {
     !is_allowed || list("excluded").is_some_and(|excluded| excluded.contains(&name))
 }
 
-fn switch_off(server: &mut ImportedServer) {
-    if server.is_carried() {
+fn disable(server: &mut ImportedServer) {
+    if server.has_entry() {
         server.entry.insert("enabled".to_owned(), Json::Bool(false));
         server.notes.push(ConversionNote::hint("disabled, because the `mcp` lists exclude it"));
     }

@@ -43,6 +43,6 @@ impl ConversionNote {
 }
 
 /// Escapes and shortens a name for display.
-pub(super) fn shown(name: &str) -> String {
-    UntrustedText::new(name).shortened(64).to_string()
+pub(super) fn displayed_name(name: &str) -> String {
+    UntrustedText::new(name).truncate(64).to_string()
 }

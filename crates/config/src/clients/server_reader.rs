@@ -8,9 +8,9 @@ use crate::tree::{ConfigNode, ConfigValue};
 
 use super::ExternalClient;
 use super::client_schema::{ClientSchema, FieldConversion, FieldMapping};
-use super::client_schemas::shape;
-use super::note::{ConversionNote, shown};
-use super::variables::{VariablePiece, is_name, write_ours};
+use super::client_schemas::client_schema;
+use super::note::{ConversionNote, displayed_name};
+use super::variables::{VariablePiece, is_variable_name, write_pieces};
 
 /// State of the conversion of one server.
 pub(super) struct ServerReader<'a> {
@@ -28,37 +28,38 @@ struct UnsupportedServer;
 
 impl<'a> ServerReader<'a> {
     pub(super) fn new(client: ExternalClient, project: &'a Path, node: &'a ConfigNode) -> Self {
-        Self { client, shape: shape(client), project, node, entry: Map::new(), notes: Vec::new() }
+        Self { client, shape: client_schema(client), project, node, entry: Map::new(), notes: Vec::new() }
     }
 
     /// Converts the server. Returns an empty entry and adds a note if that is not possible.
-    pub(super) fn read(&mut self) -> Map<String, Json> {
+    pub(super) fn read_entry(&mut self) -> Map<String, Json> {
         let ConfigValue::Map(_) = &self.node.value else {
-            self.notes.push(ConversionNote::lost(format!("skipped: it is {}, not an object", self.node.value.kind())));
+            self.notes
+                .push(ConversionNote::lost(format!("skipped: it is {}, not an object", self.node.value.type_name())));
             return Map::new();
         };
         if self.read_all().is_err() {
             return Map::new();
         }
         self.note_unknown();
-        self.tidy();
+        self.remove_defaults();
         std::mem::take(&mut self.entry)
     }
 
     fn read_all(&mut self) -> Result<(), UnsupportedServer> {
         for field in self.shape.fields {
-            let Some(node) = at(self.node, field.theirs) else { continue };
+            let Some(node) = value_at(self.node, field.theirs) else { continue };
             let is_object_of_fields = matches!(node.value, ConfigValue::Map(_)) && self.has_members(field.theirs);
             if node.value != ConfigValue::Null && !is_object_of_fields {
-                self.field(field, node)?;
+                self.read_field(field, node)?;
             }
         }
         Ok(())
     }
 
-    fn field(&mut self, field: &FieldMapping, node: &ConfigNode) -> Result<(), UnsupportedServer> {
+    fn read_field(&mut self, field: &FieldMapping, node: &ConfigNode) -> Result<(), UnsupportedServer> {
         let read = match field.kind {
-            FieldConversion::Transport { words, .. } => return self.transport(words, node),
+            FieldConversion::Transport { words, .. } => return self.read_transport(words, node),
             FieldConversion::Address(transport) => self.address(field, node, transport),
             FieldConversion::Text => self.text(field.theirs, node).map(|text| self.put(field, text)),
             FieldConversion::Texts => self.texts(field.theirs, node).map(|texts| self.put(field, Json::Array(texts))),
@@ -72,29 +73,31 @@ impl<'a> ServerReader<'a> {
                 milliseconds(node, 1000.0).map(|time| self.put(field, time))
             }
             FieldConversion::CommandLine => self.command_line(field, node),
-            FieldConversion::Handed => self.handed(node),
+            FieldConversion::Handed => self.read_inherited_variables(node),
             FieldConversion::HeaderVariables => self.header_variables(node),
-            FieldConversion::Bearer => node.text().map(|name| self.refer("headers", "Authorization", "Bearer ", name)),
+            FieldConversion::Bearer => {
+                node.text().map(|name| self.put_reference("headers", "Authorization", "Bearer ", name))
+            }
             FieldConversion::Scopes => scopes(node).map(|scope| self.put(field, Json::String(scope))),
             FieldConversion::Ignored => Some(()),
-            FieldConversion::Missing(means, fix) => self.missing(field, node, means, fix),
+            FieldConversion::Missing(means, fix) => self.note_unsupported(field, node, means, fix),
         };
         if read.is_none() {
-            let text = format!("skipped `{}`: it is {}", field.theirs, unfit(field, node));
+            let text = format!("skipped `{}`: it is {}", field.theirs, describe_mismatch(field, node));
             self.notes.push(ConversionNote::lost(text));
         }
         Ok(())
     }
 
-    fn transport(&mut self, words: &[(&str, &str)], node: &ConfigNode) -> Result<(), UnsupportedServer> {
-        let word = node.text().unwrap_or(node.value.kind());
+    fn read_transport(&mut self, words: &[(&str, &str)], node: &ConfigNode) -> Result<(), UnsupportedServer> {
+        let word = node.text().unwrap_or(node.value.type_name());
         match words.iter().find(|(theirs, _)| *theirs == word) {
             Some((_, "")) => {}
             Some((_, ours)) => {
                 self.entry.insert("type".to_owned(), Json::from(*ours));
             }
             None => {
-                let text = format!("skipped: servers of type `{}` are not supported", shown(word));
+                let text = format!("skipped: servers of type `{}` are not supported", displayed_name(word));
                 self.notes.push(ConversionNote::lost(text).fix("supported types: stdio, http, sse"));
                 return Err(UnsupportedServer);
             }
@@ -116,7 +119,11 @@ impl<'a> ServerReader<'a> {
             match self.text(&name, &member.node) {
                 Some(text) => self.put_pair(field.ours, &member.key, text),
                 None => {
-                    let text = format!("skipped `{}`: it is {}, not a string", shown(&name), member.node.value.kind());
+                    let text = format!(
+                        "skipped `{}`: it is {}, not a string",
+                        displayed_name(&name),
+                        member.node.value.type_name()
+                    );
                     self.notes.push(ConversionNote::lost(text));
                 }
             }
@@ -144,16 +151,17 @@ impl<'a> ServerReader<'a> {
             _ => return None,
         };
         let pieces = self.pieces(&text, name);
-        let written = write_ours(&pieces).unwrap_or_else(|| {
-            let text = format!("`{}` has a `$` directly before a variable, which cannot be expressed", shown(name));
+        let written = write_pieces(&pieces).unwrap_or_else(|| {
+            let text =
+                format!("`{}` has a `$` directly before a variable, which cannot be expressed", displayed_name(name));
             self.notes.push(ConversionNote::changed(text).fix("check it manually"));
-            text_with_room(&pieces)
+            text_without_dollars(&pieces)
         });
         Some(Json::String(written))
     }
 
     fn pieces(&mut self, text: &str, name: &str) -> Vec<VariablePiece> {
-        self.shape.dialect(name).read(text, name, self.project, &mut self.notes)
+        self.shape.syntax_of(name).read(text, name, self.project, &mut self.notes)
     }
 
     fn command_line(&mut self, field: &FieldMapping, node: &ConfigNode) -> Option<()> {
@@ -165,13 +173,13 @@ impl<'a> ServerReader<'a> {
         Some(())
     }
 
-    fn handed(&mut self, node: &ConfigNode) -> Option<()> {
+    fn read_inherited_variables(&mut self, node: &ConfigNode) -> Option<()> {
         let ConfigValue::List(nodes) = &node.value else { return None };
         for node in nodes {
             let name = node.text().or_else(|| node.member("name").and_then(|member| member.node.text()))?;
-            self.refer("env", name, "", name);
+            self.put_reference("env", name, "", name);
             if self.client == ExternalClient::Goose {
-                let text = format!("goose may have stored `{}` in its keyring", shown(name));
+                let text = format!("goose may have stored `{}` in its keyring", displayed_name(name));
                 let fix = "set the variable, or store a secret and write `${secret:NAME}`";
                 self.notes.push(ConversionNote::hint(text).fix(fix));
             }
@@ -182,22 +190,22 @@ impl<'a> ServerReader<'a> {
     fn header_variables(&mut self, node: &ConfigNode) -> Option<()> {
         let ConfigValue::Map(members) = &node.value else { return None };
         for member in members {
-            self.refer("headers", &member.key, "", member.node.text()?);
+            self.put_reference("headers", &member.key, "", member.node.text()?);
         }
         Some(())
     }
 
     /// Sets a pair to a reference to a variable.
-    fn refer(&mut self, ours: &str, key: &str, before: &str, variable: &str) {
-        if is_name(variable) {
+    fn put_reference(&mut self, ours: &str, key: &str, before: &str, variable: &str) {
+        if is_variable_name(variable) {
             self.put_pair(ours, key, Json::String(format!("{before}${{{variable}}}")));
         } else {
-            let text = format!("skipped `{ours}.{}`: it refers to an invalid variable name", shown(key));
+            let text = format!("skipped `{ours}.{}`: it refers to an invalid variable name", displayed_name(key));
             self.notes.push(ConversionNote::lost(text));
         }
     }
 
-    fn missing(&mut self, field: &FieldMapping, node: &ConfigNode, means: &str, fix: &str) -> Option<()> {
+    fn note_unsupported(&mut self, field: &FieldMapping, node: &ConfigNode, means: &str, fix: &str) -> Option<()> {
         // Disabled or the default value: the missing support makes no difference.
         if node.value != ConfigValue::Bool(false) && node.text() != Some("dynamic_discovery") {
             let note = ConversionNote::lost(format!("`{}` is not supported: {means}", field.theirs));
@@ -244,7 +252,7 @@ impl<'a> ServerReader<'a> {
 
     fn note_if_unknown(&mut self, path: &str) {
         if !self.shape.fields.iter().any(|field| field.theirs == path) {
-            self.notes.push(ConversionNote::lost(format!("skipped `{}`: unknown key", shown(path))));
+            self.notes.push(ConversionNote::lost(format!("skipped `{}`: unknown key", displayed_name(path))));
         }
     }
 
@@ -254,7 +262,7 @@ impl<'a> ServerReader<'a> {
     }
 
     /// Removes default values. Clears the entry if it has neither a command nor a URL.
-    fn tidy(&mut self) {
+    fn remove_defaults(&mut self) {
         let has = |entry: &Map<String, Json>, key: &str| entry.contains_key(key);
         if self.entry.get("enabled") == Some(&Json::Bool(true)) {
             self.entry.remove("enabled");
@@ -278,7 +286,7 @@ impl<'a> ServerReader<'a> {
 }
 
 /// Returns the value at a path of at most two keys. The last of duplicate keys wins.
-fn at<'a>(node: &'a ConfigNode, path: &str) -> Option<&'a ConfigNode> {
+fn value_at<'a>(node: &'a ConfigNode, path: &str) -> Option<&'a ConfigNode> {
     let last = |node: &'a ConfigNode, key: &str| node.members().iter().rev().find(|member| member.key == key);
     match path.split_once('.') {
         None => last(node, path).map(|member| &member.node),
@@ -286,7 +294,7 @@ fn at<'a>(node: &'a ConfigNode, path: &str) -> Option<&'a ConfigNode> {
     }
 }
 
-fn unfit(field: &FieldMapping, node: &ConfigNode) -> String {
+fn describe_mismatch(field: &FieldMapping, node: &ConfigNode) -> String {
     let expected = match field.kind {
         FieldConversion::Flag | FieldConversion::Inverse => "a boolean",
         FieldConversion::Milliseconds | FieldConversion::Seconds | FieldConversion::WholeSeconds => "a time",
@@ -299,7 +307,7 @@ fn unfit(field: &FieldMapping, node: &ConfigNode) -> String {
         | FieldConversion::Scopes => "a list of strings",
         _ => "a string",
     };
-    format!("{}, not {expected}", node.value.kind())
+    format!("{}, not {expected}", node.value.type_name())
 }
 
 fn flag(node: &ConfigNode) -> Option<bool> {
@@ -335,13 +343,13 @@ fn milliseconds(node: &ConfigNode, factor: f64) -> Option<Json> {
 }
 
 /// Writes a text without the `$` that directly precedes a reference.
-fn text_with_room(pieces: &[VariablePiece]) -> String {
+fn text_without_dollars(pieces: &[VariablePiece]) -> String {
     let mut text = String::new();
     for piece in pieces {
         if !matches!(piece, VariablePiece::Text(_)) {
             text.truncate(text.trim_end_matches('$').len());
         }
-        text.push_str(&write_ours(std::slice::from_ref(piece)).unwrap_or_default());
+        text.push_str(&write_pieces(std::slice::from_ref(piece)).unwrap_or_default());
     }
     text
 }

@@ -4,9 +4,9 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::ExternalClient;
 use super::client_schema::{ClientSchema, FieldConversion, FieldMapping, MappingDirection};
-use super::client_schemas::shape;
-use super::note::{ConversionNote, shown};
-use super::variables::{VariablePiece, ours};
+use super::client_schemas::client_schema;
+use super::note::{ConversionNote, displayed_name};
+use super::variables::{VariablePiece, parse_pieces};
 
 /// State of the conversion of one entry.
 pub(super) struct ServerWriter {
@@ -27,33 +27,33 @@ pub(super) struct UnsupportedSetting(pub(super) String);
 impl ServerWriter {
     pub(super) fn new(client: ExternalClient, entry: &Map<String, Json>) -> Self {
         let (notes, secrets) = (Vec::new(), Vec::new());
-        Self { client, shape: shape(client), rest: one_spelling(entry), server: Map::new(), notes, secrets }
+        Self { client, shape: client_schema(client), rest: canonical_keys(entry), server: Map::new(), notes, secrets }
     }
 
     /// Converts the entry to the client's format.
-    pub(super) fn fill(&mut self) -> Result<Map<String, Json>, UnsupportedSetting> {
+    pub(super) fn write_server(&mut self) -> Result<Map<String, Json>, UnsupportedSetting> {
         for field in self.shape.fields.iter().filter(|field| field.way == MappingDirection::Both) {
-            self.field(field);
+            self.write_field(field);
         }
-        self.leave_out()?;
-        self.note_rest();
+        self.check_supported()?;
+        self.note_remaining();
         Ok(std::mem::take(&mut self.server))
     }
 
-    fn field(&mut self, field: &FieldMapping) {
+    fn write_field(&mut self, field: &FieldMapping) {
         match field.kind {
             FieldConversion::Transport { words, required } => self.transport(field, words, required),
             FieldConversion::Address(transport) => self.address(field, transport),
             FieldConversion::CommandLine => self.command_line(field),
-            FieldConversion::Handed => self.handed(field),
+            FieldConversion::Handed => self.write_inherited_variables(field),
             FieldConversion::HeaderVariables => self.header_variables(field),
             FieldConversion::Bearer => self.bearer(field),
-            kind => self.value(field, kind),
+            kind => self.write_value(field, kind),
         }
     }
 
     /// Converts a field with a single value.
-    fn value(&mut self, field: &FieldMapping, kind: FieldConversion) {
+    fn write_value(&mut self, field: &FieldMapping, kind: FieldConversion) {
         let Some(value) = self.take(field.ours) else { return };
         let written = match (kind, &value) {
             (FieldConversion::Text, value) => self.text(field.theirs, field.ours, value),
@@ -120,7 +120,7 @@ impl ServerWriter {
             return;
         }
         self.rest.remove("type");
-        self.value(field, FieldConversion::Text);
+        self.write_value(field, FieldConversion::Text);
     }
 
     fn command_line(&mut self, field: &FieldMapping) {
@@ -138,7 +138,7 @@ impl ServerWriter {
         }
     }
 
-    fn handed(&mut self, field: &FieldMapping) {
+    fn write_inherited_variables(&mut self, field: &FieldMapping) {
         let is_handed = |key: &str, pieces: &[VariablePiece]| matches!(pieces, [only] if is_variable(only, key));
         let handed = self.take_pairs("env", is_handed);
         if !handed.is_empty() {
@@ -176,7 +176,9 @@ impl ServerWriter {
                 Some(text) => {
                     written.insert(key.clone(), text);
                 }
-                None => self.notes.push(ConversionNote::lost(format!("skipped `{}`: not a string", shown(&ours)))),
+                None => {
+                    self.notes.push(ConversionNote::lost(format!("skipped `{}`: not a string", displayed_name(&ours))))
+                }
             }
         }
         Json::Object(written)
@@ -189,11 +191,11 @@ impl ServerWriter {
             Json::Bool(flag) => flag.to_string(),
             _ => return None,
         };
-        let pieces = ours(&text);
+        let pieces = parse_pieces(&text);
         if self.client == ExternalClient::VsCode {
             self.secrets.extend(pieces.iter().filter_map(secret));
         }
-        Some(Json::String(self.shape.dialect(theirs).write(&pieces, name, &mut self.notes)))
+        Some(Json::String(self.shape.syntax_of(theirs).write(&pieces, name, &mut self.notes)))
     }
 
     /// Takes the pairs that satisfy a predicate out of an object of the entry.
@@ -205,7 +207,7 @@ impl ServerWriter {
         let Some(Json::Object(pairs)) = self.rest.get_mut(ours_key) else { return Vec::new() };
         let mut taken = Vec::new();
         pairs.retain(|key, value| {
-            let pieces = ours(value.as_str().unwrap_or_default());
+            let pieces = parse_pieces(value.as_str().unwrap_or_default());
             let is_it = is_it(key, &pieces);
             if is_it {
                 taken.push((key.clone(), pieces));
@@ -243,7 +245,7 @@ impl ServerWriter {
     }
 
     /// Rejects servers that the client would handle differently.
-    fn leave_out(&self) -> Result<(), UnsupportedSetting> {
+    fn check_supported(&self) -> Result<(), UnsupportedSetting> {
         let name = self.client.name();
         if self.rest.contains_key("url") {
             return Err(UnsupportedSetting(format!("{name} does not support this transport")));
@@ -254,7 +256,7 @@ impl ServerWriter {
         Ok(())
     }
 
-    fn note_rest(&mut self) {
+    fn note_remaining(&mut self) {
         let name = self.client.name();
         for (key, value) in std::mem::take(&mut self.rest) {
             match (key.as_str(), value) {
@@ -264,20 +266,21 @@ impl ServerWriter {
                     .notes
                     .push(ConversionNote::hint(format!("{name} selects the transport (`type`) automatically"))),
                 ("oauth", Json::Object(members)) => {
-                    self.notes.extend(members.keys().map(|member| no_word(name, &format!("oauth.{member}"))));
+                    self.notes
+                        .extend(members.keys().map(|member| unsupported_key_note(name, &format!("oauth.{member}"))));
                 }
-                (key, _) => self.notes.push(no_word(name, key)),
+                (key, _) => self.notes.push(unsupported_key_note(name, key)),
             }
         }
     }
 }
 
-fn no_word(name: &str, key: &str) -> ConversionNote {
-    ConversionNote::lost(format!("{name} does not support `{}`", shown(key)))
+fn unsupported_key_note(name: &str, key: &str) -> ConversionNote {
+    ConversionNote::lost(format!("{name} does not support `{}`", displayed_name(key)))
 }
 
 /// Replaces alternative key names with the canonical ones.
-fn one_spelling(entry: &Map<String, Json>) -> Map<String, Json> {
+fn canonical_keys(entry: &Map<String, Json>) -> Map<String, Json> {
     let mut entry = entry.clone();
     for (other, usual) in [("transport", "type"), ("request_timeout_ms", "timeout")] {
         if let Some(value) = entry.remove(other) {

@@ -2,8 +2,8 @@
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
-use super::note::{ConversionNote, shown};
-use super::variables::{PieceBuilder, VariablePiece, is_name, variable, write_ours};
+use super::note::{ConversionNote, displayed_name};
+use super::variables::{PieceBuilder, VariablePiece, is_variable_name, parse_variable, write_pieces};
 
 /// Syntax of variable references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +31,15 @@ impl VariableSyntax {
     ) -> Vec<VariablePiece> {
         let mut reading = SyntaxReader { field, project, notes, pieces: PieceBuilder::default() };
         match self {
-            Self::Literal => reading.pieces.text(text),
-            Self::Braces { defaults } => reading
-                .between(text, "${", |_, inner| variable(inner).filter(|piece| defaults || !has_default(piece)).into()),
-            Self::Editor { inputs } => reading.between(text, "${", |reading, inner| reading.editor(inner, inputs)),
-            Self::Curly => reading.between(text, "{", |reading, inner| reading.curly(inner)),
-            Self::Shell => reading.shell(text),
+            Self::Literal => reading.pieces.push_text(text),
+            Self::Braces { defaults } => reading.read_braced(text, "${", |_, inner| {
+                parse_variable(inner).filter(|piece| defaults || !has_default(piece)).into()
+            }),
+            Self::Editor { inputs } => {
+                reading.read_braced(text, "${", |reading, inner| reading.editor_reference(inner, inputs))
+            }
+            Self::Curly => reading.read_braced(text, "{", |reading, inner| reading.curly_reference(inner)),
+            Self::Shell => reading.read_shell(text),
         }
         reading.pieces.0
     }
@@ -46,24 +49,24 @@ impl VariableSyntax {
         let mut text = String::new();
         let mut known = true;
         for piece in pieces {
-            match self.spelling(piece) {
+            match self.reference_text(piece) {
                 Some(spelling) => {
                     text.push_str(&spelling);
-                    notes.extend(asked(piece, field));
+                    notes.extend(prompt_note(piece, field));
                 }
                 None => {
                     known = false;
-                    text.push_str(&write_ours(std::slice::from_ref(piece)).unwrap_or_default());
-                    notes.push(unspellable(piece, field));
+                    text.push_str(&write_pieces(std::slice::from_ref(piece)).unwrap_or_default());
+                    notes.push(unsupported_reference_note(piece, field));
                 }
             }
         }
         // Parse the result again to detect ambiguities. Secrets become prompts of the client and are not compared.
-        let pieces = self.unset_is_empty(pieces, field, notes);
+        let pieces = self.with_empty_defaults(pieces, field, notes);
         let asks = pieces.iter().any(|piece| matches!(piece, VariablePiece::Secret(_)));
         if known && !asks && self.read(&text, field, Path::new("/"), &mut Vec::new()) != pieces {
             notes.push(
-                ConversionNote::changed(format!("`{}` has a different meaning in that client", shown(field)))
+                ConversionNote::changed(format!("`{}` has a different meaning in that client", displayed_name(field)))
                     .fix("check it manually"),
             );
         }
@@ -72,7 +75,7 @@ impl VariableSyntax {
 
     /// Returns the pieces as read by a client for which an unset variable is empty, and adds a note if that makes a
     /// difference.
-    fn unset_is_empty(
+    fn with_empty_defaults(
         self,
         pieces: &[VariablePiece],
         field: &str,
@@ -86,17 +89,18 @@ impl VariableSyntax {
         };
         let read: Vec<_> = pieces.iter().map(empty).collect();
         if read != pieces {
-            let text = format!("`{}` refers to a variable that the client treats as empty if unset", shown(field));
+            let text =
+                format!("`{}` refers to a variable that the client treats as empty if unset", displayed_name(field));
             notes.push(ConversionNote::hint(text));
         }
         read
     }
 
-    fn spelling(self, piece: &VariablePiece) -> Option<String> {
+    fn reference_text(self, piece: &VariablePiece) -> Option<String> {
         match (self, piece) {
             (_, VariablePiece::Text(text)) => Some(text.clone()),
             (Self::Braces { defaults }, VariablePiece::Variable { .. }) if defaults || !has_default(piece) => {
-                write_ours(std::slice::from_ref(piece))
+                write_pieces(std::slice::from_ref(piece))
             }
             (Self::Editor { .. }, VariablePiece::Variable { name, default: None }) => Some(format!("${{env:{name}}}")),
             (Self::Editor { inputs: true }, VariablePiece::Secret(name)) => Some(format!("${{input:{name}}}")),
@@ -111,9 +115,13 @@ impl VariableSyntax {
 }
 
 /// Returns a note if the client prompts for this secret.
-fn asked(piece: &VariablePiece, field: &str) -> Option<ConversionNote> {
+fn prompt_note(piece: &VariablePiece, field: &str) -> Option<ConversionNote> {
     let VariablePiece::Secret(name) = piece else { return None };
-    let text = format!("`{}` refers to the secret `{}`, for which the client will prompt", shown(field), shown(name));
+    let text = format!(
+        "`{}` refers to the secret `{}`, for which the client will prompt",
+        displayed_name(field),
+        displayed_name(name)
+    );
     Some(ConversionNote::hint(text))
 }
 
@@ -121,17 +129,17 @@ fn has_default(piece: &VariablePiece) -> bool {
     matches!(piece, VariablePiece::Variable { default: Some(_), .. })
 }
 
-fn unspellable(piece: &VariablePiece, field: &str) -> ConversionNote {
-    let field = shown(field);
+fn unsupported_reference_note(piece: &VariablePiece, field: &str) -> ConversionNote {
+    let field = displayed_name(field);
     let note = match piece {
         VariablePiece::Secret(name) => {
-            format!("`{field}` refers to the secret `{}`, which only Wharf can read", shown(name))
+            format!("`{field}` refers to the secret `{}`, which only Wharf can read", displayed_name(name))
         }
         VariablePiece::Variable { name, default: Some(_) } => {
-            format!("`{field}` has a default for `{}`, but the client does not support defaults", shown(name))
+            format!("`{field}` has a default for `{}`, but the client does not support defaults", displayed_name(name))
         }
         VariablePiece::Variable { name, .. } => {
-            format!("`{field}` refers to the variable `{}`, which the client does not expand", shown(name))
+            format!("`{field}` refers to the variable `{}`, which the client does not expand", displayed_name(name))
         }
         VariablePiece::Other(_) => format!("`{field}` contains a reference that only Wharf supports"),
         VariablePiece::Text(_) => format!("`{field}` has a different meaning in that client"),
@@ -161,40 +169,40 @@ struct SyntaxReader<'a> {
 }
 
 impl SyntaxReader<'_> {
-    fn between(&mut self, text: &str, open: &str, meaning: impl Fn(&mut Self, &str) -> BraceMeaning) {
+    fn read_braced(&mut self, text: &str, open: &str, meaning: impl Fn(&mut Self, &str) -> BraceMeaning) {
         let mut rest = text;
         while let Some(start) = rest.find(open) {
             let inside = start + open.len();
             let Some(end) = rest[inside..].find('}').map(|end| inside + end) else { break };
-            self.pieces.text(&rest[..start]);
+            self.pieces.push_text(&rest[..start]);
             match meaning(self, &rest[inside..end]) {
                 BraceMeaning::Piece(piece) => self.pieces.0.push(piece),
-                BraceMeaning::Text(text) => self.pieces.text(&text),
-                BraceMeaning::Nothing => self.pieces.text(&rest[start..=end]),
+                BraceMeaning::Text(text) => self.pieces.push_text(&text),
+                BraceMeaning::Nothing => self.pieces.push_text(&rest[start..=end]),
             }
             rest = &rest[end + 1..];
         }
-        self.pieces.text(rest);
+        self.pieces.push_text(rest);
     }
 
-    fn editor(&mut self, inner: &str, inputs: bool) -> BraceMeaning {
+    fn editor_reference(&mut self, inner: &str, inputs: bool) -> BraceMeaning {
         match inner.split_once(':') {
-            Some(("env", name)) if is_name(name) => variable(name).into(),
-            Some(("input", id)) if inputs => BraceMeaning::Piece(self.input(id)),
+            Some(("env", name)) if is_variable_name(name) => parse_variable(name).into(),
+            Some(("input", id)) if inputs => BraceMeaning::Piece(self.input_variable(id)),
             Some((kind @ ("env" | "input" | "config" | "command" | "file"), _)) => {
-                self.unknown(&format!("${{{kind}:…}}"))
+                self.unsupported_reference(&format!("${{{kind}:…}}"))
             }
-            _ => self.predefined(inner),
+            _ => self.editor_variable(inner),
         }
     }
 
-    fn predefined(&mut self, inner: &str) -> BraceMeaning {
+    fn editor_variable(&mut self, inner: &str) -> BraceMeaning {
         match inner {
             "workspaceFolder" => BraceMeaning::Text(self.project.display().to_string()),
             "workspaceFolderBasename" => {
                 BraceMeaning::Text(self.project.file_name().unwrap_or_default().to_string_lossy().into_owned())
             }
-            "userHome" => variable("HOME").into(),
+            "userHome" => parse_variable("HOME").into(),
             "pathSeparator" | "/" => BraceMeaning::Text(MAIN_SEPARATOR_STR.to_owned()),
             _ => {
                 let text = format!(
@@ -208,48 +216,52 @@ impl SyntaxReader<'_> {
     }
 
     /// Converts an input prompt to a variable.
-    fn input(&mut self, id: &str) -> VariablePiece {
+    fn input_variable(&mut self, id: &str) -> VariablePiece {
         let fit = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
         let name: String = id.chars().map(fit).take(64).collect();
-        let name = if is_name(&name) { name } else { format!("INPUT_{name}") };
-        let text = format!("`{}` prompts for `{}`, which becomes the variable `{name}`", self.field(), shown(id));
+        let name = if is_variable_name(&name) { name } else { format!("INPUT_{name}") };
+        let text =
+            format!("`{}` prompts for `{}`, which becomes the variable `{name}`", self.field(), displayed_name(id));
         let fix = format!("set `{name}`, or store a secret of that name and write `${{secret:{name}}}`");
         self.notes.push(ConversionNote::hint(text).fix(fix));
         VariablePiece::Variable { name, default: None }
     }
 
-    fn curly(&mut self, inner: &str) -> BraceMeaning {
+    fn curly_reference(&mut self, inner: &str) -> BraceMeaning {
         match inner.split_once(':') {
-            Some(("env", name)) if is_name(name) => variable(name).into(),
-            Some(("file", _)) => self.unknown("{file:…}"),
+            Some(("env", name)) if is_variable_name(name) => parse_variable(name).into(),
+            Some(("file", _)) => self.unsupported_reference("{file:…}"),
             _ => BraceMeaning::Nothing,
         }
     }
 
-    fn unknown(&mut self, spelling: &str) -> BraceMeaning {
-        let text =
-            format!("`{}` contains `{}`, which is not supported and stays literal", self.field(), shown(spelling));
+    fn unsupported_reference(&mut self, spelling: &str) -> BraceMeaning {
+        let text = format!(
+            "`{}` contains `{}`, which is not supported and stays literal",
+            self.field(),
+            displayed_name(spelling)
+        );
         self.notes.push(ConversionNote::lost(text).fix("replace it with the value"));
         BraceMeaning::Nothing
     }
 
     /// Parses `$V` and `${V}`. Any other use of `$` is literal.
-    fn shell(&mut self, text: &str) {
+    fn read_shell(&mut self, text: &str) {
         let mut rest = text;
         while let Some(start) = rest.find('$') {
-            self.pieces.text(&rest[..start]);
+            self.pieces.push_text(&rest[..start]);
             let (piece, length) = shell_reference(&rest[start..]);
             match piece {
                 Some(piece) => self.pieces.0.push(piece),
-                None => self.pieces.text(&rest[start..start + length]),
+                None => self.pieces.push_text(&rest[start..start + length]),
             }
             rest = &rest[start + length..];
         }
-        self.pieces.text(rest);
+        self.pieces.push_text(rest);
     }
 
     fn field(&self) -> String {
-        shown(self.field)
+        displayed_name(self.field)
     }
 }
 
@@ -263,17 +275,17 @@ fn shell_reference(text: &str) -> (Option<VariablePiece>, usize) {
     };
     if let Some(inner) = text.strip_prefix("${") {
         let Some(end) = inner.find('}') else { return (None, 2) };
-        return (variable(&inner[..end]).map(empty_if_unset), end + 3);
+        return (parse_variable(&inner[..end]).map(empty_if_unset), end + 3);
     }
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let length = text.bytes().skip(1).take_while(is_part).count();
-    (variable(&text[1..1 + length]).map(empty_if_unset), length + 1)
+    (parse_variable(&text[1..1 + length]).map(empty_if_unset), length + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::variables::ours;
+    use crate::clients::variables::parse_pieces;
 
     const BRACES: VariableSyntax = VariableSyntax::Braces { defaults: true };
     const EDITOR: VariableSyntax = VariableSyntax::Editor { inputs: true };
@@ -294,7 +306,7 @@ mod tests {
             (VariableSyntax::Shell, "$A-${B}-${C:-d}-$1-$$", "${A:-}-${B:-}-${C:-d}-$1-$$"),
         ] {
             let pieces = dialect.read(theirs, "env.X", Path::new("/home/me/code"), &mut Vec::new());
-            assert_eq!(write_ours(&pieces).as_deref(), Some(expected), "{theirs}");
+            assert_eq!(write_pieces(&pieces).as_deref(), Some(expected), "{theirs}");
         }
     }
 
@@ -321,7 +333,7 @@ mod tests {
             (BRACES, "${other:b}", "${other:b}", true),
         ] {
             let mut notes = Vec::new();
-            assert_eq!(dialect.write(&ours(text), "env.X", &mut notes), expected, "{text}");
+            assert_eq!(dialect.write(&parse_pieces(text), "env.X", &mut notes), expected, "{text}");
             assert_eq!(!notes.is_empty(), noted, "{dialect:?} {text} {notes:?}");
         }
     }
@@ -329,6 +341,6 @@ mod tests {
     #[test]
     fn a_reference_after_a_dollar_cannot_be_written() {
         let pieces = EDITOR.read("$${env:A}", "env.X", Path::new("/"), &mut Vec::new());
-        assert_eq!(write_ours(&pieces), None);
+        assert_eq!(write_pieces(&pieces), None);
     }
 }

@@ -106,7 +106,7 @@ fn yaml_flow(text: &mut String, value: &Json) {
             text.push('{');
             for (n, (key, value)) in members.iter().enumerate() {
                 text.push_str(if n == 0 { "" } else { ", " });
-                text.push_str(&quoted(key));
+                text.push_str(&quote_yaml(key));
                 text.push_str(": ");
                 yaml_flow(text, value);
             }
@@ -123,18 +123,18 @@ fn yaml_text(text: &str) -> String {
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.bytes().all(is_word)
         && !NOT_TEXTS.contains(&text.to_ascii_lowercase().as_str());
-    if is_plain { text.to_owned() } else { quoted(text) }
+    if is_plain { text.to_owned() } else { quote_yaml(text) }
 }
 
 /// Writes a text in double quotes, with special characters escaped.
-fn quoted(text: &str) -> String {
+fn quote_yaml(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            _ if character.is_control() || wharf_spec::acts(character) || character == '\u{feff}' => {
+            _ if character.is_control() || wharf_spec::is_control_or_bidi(character) || character == '\u{feff}' => {
                 // Writing to a String cannot fail.
                 let _ = write!(quoted, "\\U{:08X}", u32::from(character));
             }

@@ -32,10 +32,10 @@ impl JsonSyntaxTree {
         let body = if body.trim().is_empty() { "" } else { body };
         let tree = CstRootNode::parse(body, &OPTIONS).map_err(|error| EditRefusal::Unreadable {
             at: position(error.line_display(), error.column_display()),
-            text: in_lower_case(&error.kind().to_string()),
+            text: lowercase_first(&error.kind().to_string()),
         })?;
         let sheet = Self { tree, has_mark };
-        sheet.root()?.check_number()?;
+        sheet.root()?.check_version()?;
         Ok(sheet)
     }
 
@@ -47,7 +47,7 @@ impl JsonSyntaxTree {
     /// Returns the root object. Creates one in an empty file.
     pub(super) fn root(&self) -> Result<ObjectEditor, EditRefusal> {
         match self.tree.value() {
-            Some(node) => ObjectEditor::of(&node, "the file"),
+            Some(node) => ObjectEditor::from_node(&node, "the file"),
             None => Ok(ObjectEditor(self.tree.object_value_or_set())),
         }
     }
@@ -58,8 +58,8 @@ impl JsonSyntaxTree {
 pub(super) struct ObjectEditor(CstObject);
 
 impl ObjectEditor {
-    fn of(node: &CstNode, what: &str) -> Result<Self, EditRefusal> {
-        let object = node.as_object().ok_or_else(|| unlike(node, what, "an object"))?;
+    fn from_node(node: &CstNode, what: &str) -> Result<Self, EditRefusal> {
+        let object = node.as_object().ok_or_else(|| wrong_type(node, what, "an object"))?;
         let holder = Self(object);
         check_unique(slice::from_ref(&holder))?;
         Ok(holder)
@@ -70,13 +70,13 @@ impl ObjectEditor {
     }
 
     pub(super) fn value(&self, key: &str) -> Option<Value> {
-        Some(value_of(&self.member(key)?.value()?))
+        Some(to_json(&self.member(key)?.value()?))
     }
 
     /// Returns the object under this key. Creates it if it does not exist.
     pub(super) fn object(&self, key: &str) -> Result<Self, EditRefusal> {
         match self.member(key).and_then(|member| member.value()) {
-            Some(node) => Self::of(&node, &format!("`{key}`")),
+            Some(node) => Self::from_node(&node, &format!("`{key}`")),
             None => Ok(Self(self.0.append(key, CstInputValue::Object(Vec::new())).object_value_or_set())),
         }
     }
@@ -84,15 +84,15 @@ impl ObjectEditor {
     /// Sets the value under this key. In objects, unchanged members are not touched.
     pub(super) fn set(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
         let Some(member) = self.member(key) else {
-            self.0.append(key, input(value));
+            self.0.append(key, to_cst_input(value));
             return Ok(ConfigChange::Added);
         };
         let Some(node) = member.value() else { return Ok(ConfigChange::NotThere) };
-        let old = value_of(&node);
+        let old = to_json(&node);
         match (&old, value) {
             _ if old == *value => return Ok(ConfigChange::Unchanged),
-            (Value::Object(_), Value::Object(new)) => Self::of(&node, &format!("`{key}`"))?.merge(new)?,
-            _ => member.set_value(input(value)),
+            (Value::Object(_), Value::Object(new)) => Self::from_node(&node, &format!("`{key}`"))?.merge(new)?,
+            _ => member.set_value(to_cst_input(value)),
         }
         Ok(ConfigChange::Replaced(old))
     }
@@ -101,7 +101,7 @@ impl ObjectEditor {
         for key in self.keys().filter(|key| !new.contains_key(key)).collect::<Vec<_>>() {
             self.remove(&key);
         }
-        for (key, value) in in_order(new) {
+        for (key, value) in in_key_order(new) {
             self.set(key, value)?;
         }
         Ok(())
@@ -116,24 +116,24 @@ impl ObjectEditor {
     }
 
     /// Appends a value to the list under this key, unless the list contains it.
-    pub(super) fn push(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
+    pub(super) fn append_to_list(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
         let Some(list) = self.list(key)? else {
             let list = self.0.append(key, CstInputValue::Array(Vec::new())).array_value_or_set();
             list.ensure_multiline();
-            list.append(input(value));
+            list.append(to_cst_input(value));
             return Ok(ConfigChange::Added);
         };
-        if list.elements().iter().any(|element| value_of(element) == *value) {
+        if list.elements().iter().any(|element| to_json(element) == *value) {
             return Ok(ConfigChange::Unchanged);
         }
-        list.append(input(value));
+        list.append(to_cst_input(value));
         Ok(ConfigChange::Added)
     }
 
     /// Removes a value from the list under this key.
-    pub(super) fn pull(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
+    pub(super) fn remove_from_list(&self, key: &str, value: &Value) -> Result<ConfigChange, EditRefusal> {
         let Some(list) = self.list(key)? else { return Ok(ConfigChange::NotThere) };
-        let found = list.elements().into_iter().find(|element| value_of(element) == *value);
+        let found = list.elements().into_iter().find(|element| to_json(element) == *value);
         Ok(match found {
             Some(element) => {
                 element.remove();
@@ -145,15 +145,15 @@ impl ObjectEditor {
 
     fn list(&self, key: &str) -> Result<Option<CstArray>, EditRefusal> {
         let Some(node) = self.member(key).and_then(|member| member.value()) else { return Ok(None) };
-        node.as_array().map(Some).ok_or_else(|| unlike(&node, &format!("`{key}`"), "a list"))
+        node.as_array().map(Some).ok_or_else(|| wrong_type(&node, &format!("`{key}`"), "a list"))
     }
 
     /// Rejects files written by a newer version of Wharf.
-    fn check_number(&self) -> Result<(), EditRefusal> {
+    fn check_version(&self) -> Result<(), EditRefusal> {
         for key in ["version", "schema"] {
             let found = self.value(key).and_then(|value| value.as_u64()).filter(|found| *found > SUPPORTED_VERSION);
             if let (Some(found), Some(member)) = (found, self.member(key)) {
-                return Err(EditRefusal::Newer { at: place_of(&member.into()), key: key.to_owned(), found });
+                return Err(EditRefusal::Newer { at: position_of(&member.into()), key: key.to_owned(), found });
             }
         }
         Ok(())
@@ -174,19 +174,19 @@ pub(super) fn check_unique(holders: &[ObjectEditor]) -> Result<(), EditRefusal> 
     for member in holders.iter().flat_map(|holder| holder.0.properties()) {
         let Some(key) = member.decoded_name() else { continue };
         if let Some(first) = seen.insert(key.clone(), member.clone()) {
-            let (first, second) = (place_of(&first.into()), place_of(&member.into()));
+            let (first, second) = (position_of(&first.into()), position_of(&member.into()));
             return Err(EditRefusal::Duplicate { key, first, second });
         }
     }
     Ok(())
 }
 
-fn unlike(node: &CstNode, what: &str, expected: &'static str) -> EditRefusal {
-    EditRefusal::Unlike { at: place_of(node), what: what.to_owned(), expected }
+fn wrong_type(node: &CstNode, what: &str, expected: &'static str) -> EditRefusal {
+    EditRefusal::Unlike { at: position_of(node), what: what.to_owned(), expected }
 }
 
 /// Returns the position of a node. Slow, since it reads everything before the node: for errors only.
-fn place_of(node: &CstNode) -> TextPosition {
+fn position_of(node: &CstNode) -> TextPosition {
     let mut before = Vec::new();
     let mut next = Some(node.clone());
     while let Some(node) = next {
@@ -204,13 +204,13 @@ fn position(line: usize, column: usize) -> TextPosition {
     TextPosition { line: bounded(line), column: bounded(column) }
 }
 
-fn value_of(node: &CstNode) -> Value {
+fn to_json(node: &CstNode) -> Value {
     if let Some(object) = node.as_object() {
-        let member = |member: CstObjectProp| Some((member.decoded_name()?, value_of(&member.value()?)));
+        let member = |member: CstObjectProp| Some((member.decoded_name()?, to_json(&member.value()?)));
         return object.properties().into_iter().filter_map(member).collect();
     }
     if let Some(list) = node.as_array() {
-        return list.elements().iter().map(value_of).collect();
+        return list.elements().iter().map(to_json).collect();
     }
     if let Some(text) = node.as_string_lit() {
         return text.decoded_value().unwrap_or_default().into();
@@ -219,27 +219,27 @@ fn value_of(node: &CstNode) -> Value {
     serde_json::from_str(&node.to_string()).unwrap_or_default()
 }
 
-fn input(value: &Value) -> CstInputValue {
+fn to_cst_input(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
-        Value::Object(members) => {
-            CstInputValue::Object(in_order(members).map(|(key, value)| (key.clone(), input(value))).collect())
-        }
+        Value::Array(values) => CstInputValue::Array(values.iter().map(to_cst_input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            in_key_order(members).map(|(key, value)| (key.clone(), to_cst_input(value))).collect(),
+        ),
     }
 }
 
-fn in_order(members: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+fn in_key_order(members: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     let rank = |key: &str| KEY_ORDER.iter().position(|known| *known == key).unwrap_or(KEY_ORDER.len());
     let mut members: Vec<_> = members.iter().collect();
     members.sort_by_key(|(key, _)| rank(key));
     members.into_iter()
 }
 
-fn in_lower_case(text: &str) -> String {
+fn lowercase_first(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
 }

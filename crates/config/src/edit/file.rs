@@ -48,19 +48,19 @@ pub enum EditError {
 impl ConfigFile {
     /// Creates a handle for a file of the user. A new file is private, since it may hold secrets. An existing file
     /// retains its mode.
-    pub fn of_user(path: impl Into<PathBuf>) -> Self {
-        Self { document: document(path).made_private(), within: None }
+    pub fn for_user(path: impl Into<PathBuf>) -> Self {
+        Self { document: document(path).created_private(), within: None }
     }
 
     /// Creates a handle for a file of a project. A new file gets the mode of the umask. The file is not edited through
     /// a symbolic link that leads out of the project.
-    pub fn of_project(path: impl Into<PathBuf>, project: impl Into<PathBuf>) -> Self {
+    pub fn for_project(path: impl Into<PathBuf>, project: impl Into<PathBuf>) -> Self {
         Self { document: document(path), within: Some(project.into()) }
     }
 
     /// Sets the maximum time to wait for other writers. The default is ten seconds.
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { document: self.document.with_patience(patience), ..self }
+    pub fn with_lock_timeout(self, patience: Duration) -> Self {
+        Self { document: self.document.with_lock_timeout(patience), ..self }
     }
 
     /// Returns the path as given.
@@ -83,21 +83,21 @@ impl ConfigFile {
         self.check_format().and_then(|()| self.check_within())?;
         if !self.path().exists() {
             // Do not create the directory if there is nothing to write.
-            let change = edit("").map_err(|refusal| self.refused(refusal))?.change;
+            let change = edit("").map_err(|refusal| self.refusal_error(refusal))?.change;
             if !change.is_change() {
                 return Ok(change);
             }
         }
         let mut change = ConfigChange::Unchanged;
         let updated = self.document.update(|old| {
-            let edited = edit(text(old.unwrap_or_default())?)?;
+            let edited = edit(decode_text(old.unwrap_or_default())?)?;
             let is_change = edited.change.is_change();
             change = edited.change;
             Ok(is_change.then(|| edited.text.into_bytes()))
         });
         match updated {
             Ok(_) => Ok(change),
-            Err(DocumentUpdateError::Edit(refusal)) => Err(self.refused(refusal)),
+            Err(DocumentUpdateError::Edit(refusal)) => Err(self.refusal_error(refusal)),
             Err(DocumentUpdateError::Save(error)) => Err(error.into()),
         }
     }
@@ -108,7 +108,7 @@ impl ConfigFile {
             Some("toml") => "TOML",
             _ => return Ok(()),
         };
-        Err(self.refused(EditRefusal::Format { format }))
+        Err(self.refusal_error(EditRefusal::Format { format }))
     }
 
     /// Checks that a project's file is inside the project. A dangling link is rejected.
@@ -126,8 +126,8 @@ impl ConfigFile {
         }
     }
 
-    fn refused(&self, refusal: EditRefusal) -> EditError {
-        EditError::Refused { place: SourceLocation { file: self.path().into(), at: refusal.at() }, refusal }
+    fn refusal_error(&self, refusal: EditRefusal) -> EditError {
+        EditError::Refused { place: SourceLocation { file: self.path().into(), at: refusal.position() }, refusal }
     }
 }
 
@@ -152,7 +152,7 @@ impl EditError {
     }
 
     /// Returns the position in the file, if the error concerns its content.
-    pub fn at(&self) -> Option<TextPosition> {
+    pub fn position(&self) -> Option<TextPosition> {
         match self {
             Self::Refused { place, .. } => Some(place.at),
             _ => None,
@@ -161,10 +161,10 @@ impl EditError {
 }
 
 fn document(path: impl Into<PathBuf>) -> Document {
-    Document::at(path, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES)
+    Document::new(path, DocumentPrivacy::Shared).with_limit(MAX_FILE_BYTES)
 }
 
-fn text(bytes: &[u8]) -> Result<&str, EditRefusal> {
+fn decode_text(bytes: &[u8]) -> Result<&str, EditRefusal> {
     let what = match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => "UTF-16",
         _ => "another encoding",

@@ -60,7 +60,7 @@ pub enum EditRefusal {
 
 impl EditRefusal {
     /// Returns the position in the text.
-    pub fn at(&self) -> TextPosition {
+    pub fn position(&self) -> TextPosition {
         match self {
             Self::Unreadable { at, .. } | Self::Newer { at, .. } | Self::Unlike { at, .. } => *at,
             Self::Duplicate { second, .. } => *second,

@@ -199,7 +199,7 @@ fn what_cannot_be_understood_is_refused_with_its_place() {
         ("{\n\"schema\": 9}", (2, 1), "has `schema: 9`"),
     ] {
         let refusal = set(text, "x", json!({"command": "x"})).unwrap_err();
-        let found = refusal.at();
+        let found = refusal.position();
         assert_eq!((found.line, found.column), at, "{text}: {refusal}");
         assert!(refusal.to_string().contains(part), "{text}: {refusal}");
     }

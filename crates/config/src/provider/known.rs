@@ -101,13 +101,13 @@ pub enum ProviderFormat {
 
 impl KnownProvider {
     /// Returns the built-in provider of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn from_name(name: &str) -> Option<&'static Self> {
         KNOWN_PROVIDERS.iter().find(|known| known.name == name)
     }
 }
 
 impl ProviderFormat {
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub(super) fn from_name(word: &str) -> Option<Self> {
         match word {
             "anthropic" => Some(Self::Anthropic),
             "chat" => Some(Self::Chat),

@@ -35,13 +35,13 @@ impl EntryResolver<'_> {
                 _ => DpopMode::Automatic,
             },
         };
-        self.check_paired(oauth, &login)?;
+        self.check_login_origins(oauth, &login)?;
         Ok(login)
     }
 
     /// Rejects an `authorization_url` and a `device_url` of different origins without a `token_url`. With any
     /// discovered token endpoint, one of the two would give the user's login to a different authorization server.
-    fn check_paired(&self, oauth: &OauthDefinition, login: &AuthSettings) -> Result<(), ConfigProblem> {
+    fn check_login_origins(&self, oauth: &OauthDefinition, login: &AuthSettings) -> Result<(), ConfigProblem> {
         let (Some(page), Some(device), None) = (&login.authorization_url, &login.device_url, &login.token_url) else {
             return Ok(());
         };
@@ -58,16 +58,16 @@ impl EntryResolver<'_> {
     fn grant(&self, oauth: &OauthDefinition) -> Result<TokenGrant, ConfigProblem> {
         let Some(grant) = oauth.text("grant") else { return Ok(TokenGrant::Person) };
         let needed = |name| {
-            let template = oauth.text(name).ok_or_else(|| self.incomplete(grant, &format!("`{name}`")))?;
+            let template = oauth.text(name).ok_or_else(|| self.incomplete_login(grant, &format!("`{name}`")))?;
             self.text(template)
         };
         let optional = |name| oauth.text(name).map(|template| self.text(template)).transpose();
         Ok(match grant.value.as_str() {
-            "client_credentials" => match self.key(oauth)? {
+            "client_credentials" => match self.client_key(oauth)? {
                 Some(key) => TokenGrant::ClientKey { key, algorithm: optional("signing_algorithm")? },
                 None => {
                     let either = "`client_secret`, `private_key` or `private_key_file`";
-                    oauth.text("client_secret").ok_or_else(|| self.incomplete(grant, either))?;
+                    oauth.text("client_secret").ok_or_else(|| self.incomplete_login(grant, either))?;
                     TokenGrant::ClientSecret
                 }
             },
@@ -85,13 +85,13 @@ impl EntryResolver<'_> {
     }
 
     /// Returns the client's private key, if there is one.
-    fn key(&self, oauth: &OauthDefinition) -> Result<Option<Secret>, ConfigProblem> {
+    fn client_key(&self, oauth: &OauthDefinition) -> Result<Option<Secret>, ConfigProblem> {
         if let Some(key) = oauth.text("private_key") {
             return self.text(key).map(|key| Some(Secret::new(key)));
         }
         let Some(template) = oauth.text("private_key_file") else { return Ok(None) };
         let path = self.path(template)?;
-        match read(&path) {
+        match read_key_file(&path) {
             Ok(key) => Ok(Some(Secret::new(key))),
             Err(error) => {
                 let text = format!("cannot read the key file `{}`: {error}", path.display());
@@ -110,17 +110,17 @@ impl EntryResolver<'_> {
         match (oauth.text(given), oauth.text(file)) {
             (Some(template), _) => self.text(template).map(|text| AssertionSource::Given(Secret::new(text))),
             (None, Some(template)) => self.path(template).map(AssertionSource::File),
-            (None, None) => Err(self.incomplete(grant, &format!("`{given}` or `{file}`"))),
+            (None, None) => Err(self.incomplete_login(grant, &format!("`{given}` or `{file}`"))),
         }
     }
 
-    fn incomplete(&self, grant: &SourcedValue<String>, missing: &str) -> ConfigProblem {
+    fn incomplete_login(&self, grant: &SourcedValue<String>, missing: &str) -> ConfigProblem {
         let text = format!("a login by `{}` needs {missing}", grant.value);
         self.problem("incomplete_login", &grant.place, text, Some(format!("add {missing} to `oauth`")))
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
+fn read_key_file(path: &Path) -> io::Result<String> {
     // Opening a pipe would block until there is a writer.
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));

@@ -12,7 +12,7 @@ use wharf_store::{DocumentLoadError, DocumentSaveError};
 #[non_exhaustive]
 pub enum SecretError {
     /// The name is invalid.
-    #[error("`{}` is not a valid secret name", UntrustedText::new(name.as_str()).shortened(80))]
+    #[error("`{}` is not a valid secret name", UntrustedText::new(name.as_str()).truncate(80))]
     BadName {
         /// The rejected name.
         name: String,
@@ -108,11 +108,11 @@ impl SecretError {
     /// Reports whether the keyring works but does not have the secret. `secret-tool` prints nothing then, `security`
     /// reports that it was not found.
     pub(super) fn is_missing(&self) -> bool {
-        self.complaint().is_none_or(|complaint| complaint.contains("could not be found"))
+        self.error_text().is_none_or(|complaint| complaint.contains("could not be found"))
     }
 
     /// Returns the keyring's error text. `None` if the output shows that the secret is merely missing.
-    pub(super) fn complaint(&self) -> Option<String> {
+    pub(super) fn error_text(&self) -> Option<String> {
         match self {
             Self::Failed { complaint, .. } if complaint.is_empty() => None,
             Self::Failed { complaint, .. } => Some(complaint.clone()),

@@ -29,8 +29,8 @@ struct SecretDocument {
 }
 
 impl SecretFile {
-    pub(super) fn at(path: PathBuf) -> Self {
-        Self { document: Document::at(path, DocumentPrivacy::Private) }
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { document: Document::new(path, DocumentPrivacy::Private) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -42,7 +42,7 @@ impl SecretFile {
     }
 
     /// Reports whether a secret of this name was ever stored in the keyring.
-    pub(super) fn is_noted(&self, name: &str) -> Result<bool, SecretError> {
+    pub(super) fn is_in_keyring(&self, name: &str) -> Result<bool, SecretError> {
         Ok(self.load()?.in_keyring.contains(name))
     }
 
@@ -60,7 +60,7 @@ impl SecretFile {
     }
 
     /// Records that a secret is in the keyring, and removes it from the file.
-    pub(super) fn note(&self, name: &str) -> Result<(), SecretError> {
+    pub(super) fn record_in_keyring(&self, name: &str) -> Result<(), SecretError> {
         self.update(|form| {
             form.secrets.remove(name);
             form.in_keyring.insert(name.to_owned());
@@ -75,17 +75,17 @@ impl SecretFile {
 
     fn load(&self) -> Result<SecretDocument, SecretError> {
         let loaded = self.document.load()?;
-        self.read(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
+        self.parse(loaded.as_ref().map(|loaded| loaded.bytes.as_slice()))
     }
 
     fn update(&self, mut change: impl FnMut(&mut SecretDocument)) -> Result<(), SecretError> {
         let updated = self.document.update(|old| {
-            let mut form = self.read(old)?;
+            let mut form = self.parse(old)?;
             change(&mut form);
             if old.is_none() && form.secrets.is_empty() && form.in_keyring.is_empty() {
                 return Ok(None);
             }
-            let mut bytes = serde_json::to_vec_pretty(&form).map_err(|_| self.damaged())?;
+            let mut bytes = serde_json::to_vec_pretty(&form).map_err(|_| self.damaged_error())?;
             bytes.push(b'\n');
             Ok(Some(bytes))
         });
@@ -97,21 +97,21 @@ impl SecretFile {
     }
 
     /// Parses the file. Parser errors are discarded, since they may quote its content.
-    fn read(&self, bytes: Option<&[u8]>) -> Result<SecretDocument, SecretError> {
+    fn parse(&self, bytes: Option<&[u8]>) -> Result<SecretDocument, SecretError> {
         /// The member that all schema versions share.
         #[derive(Deserialize)]
         struct SecretSchemaHeader {
             schema: u64,
         }
         let Some(bytes) = bytes else { return Ok(SecretDocument { schema: SCHEMA, ..SecretDocument::default() }) };
-        let SecretSchemaHeader { schema: found } = serde_json::from_slice(bytes).map_err(|_| self.damaged())?;
+        let SecretSchemaHeader { schema: found } = serde_json::from_slice(bytes).map_err(|_| self.damaged_error())?;
         if found != SCHEMA {
             return Err(SecretError::Newer { path: self.path().to_owned(), found });
         }
-        serde_json::from_slice(bytes).map_err(|_| self.damaged())
+        serde_json::from_slice(bytes).map_err(|_| self.damaged_error())
     }
 
-    fn damaged(&self) -> SecretError {
+    fn damaged_error(&self) -> SecretError {
         SecretError::Damaged { path: self.path().to_owned() }
     }
 }

@@ -6,7 +6,7 @@ use wharf_spec::{Environment, Secret};
 
 use super::SecretError;
 use super::program::SecretProgram;
-use crate::approvals::file_digests::on_path;
+use crate::approvals::file_digests::find_on_path;
 
 /// Service name of the stored secrets.
 const SERVICE: &str = "wharf";
@@ -30,22 +30,22 @@ pub(super) enum KeyringKind {
 
 impl Keyring {
     /// Returns the keyring of this system, if its program is on the search path.
-    pub fn find(around: &Environment) -> Option<Self> {
+    pub fn detect(around: &Environment) -> Option<Self> {
         let kind = if cfg!(target_os = "macos") { KeyringKind::Security } else { KeyringKind::SecretTool };
-        Self::find_kind(kind, around)
+        Self::detect_kind(kind, around)
     }
 
-    pub(super) fn find_kind(kind: KeyringKind, around: &Environment) -> Option<Self> {
+    pub(super) fn detect_kind(kind: KeyringKind, around: &Environment) -> Option<Self> {
         let name = match kind {
             KeyringKind::SecretTool => "secret-tool",
             KeyringKind::Security => "security",
         };
-        let program = on_path(name, around.var("PATH")?, around)?;
+        let program = find_on_path(name, around.var("PATH")?, around)?;
         Some(Self { kind, program })
     }
 
     /// Looks up a value. Returns `None` if the keyring works but does not have it.
-    pub fn find_value(&self, name: &str, around: &Environment) -> Result<Option<Secret>, SecretError> {
+    pub fn lookup_optional(&self, name: &str, around: &Environment) -> Result<Option<Secret>, SecretError> {
         match self.lookup(name, around) {
             Err(error) if error.is_missing() => Ok(None),
             found => found.map(Some),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wharf_spec::{Environment, Secret, UntrustedText};
 
 use super::SecretError;
-use crate::approvals::file_digests::on_path;
+use crate::approvals::file_digests::find_on_path;
 
 /// Maximum run time of a program.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ impl SecretProgram {
     }
 
     /// Creates the user's command, with the secret's name in place of `{name}`.
-    pub(super) fn of_command(command: &[String], name: &str) -> Self {
+    pub(super) fn from_command(command: &[String], name: &str) -> Self {
         let (file, arguments) =
             command.split_first().map_or((OsStr::new(""), command), |(file, rest)| (file.as_ref(), rest));
         let arguments = arguments.iter().map(|argument| argument.replace("{name}", name)).collect();
@@ -56,7 +56,7 @@ impl SecretProgram {
     pub(super) fn run(self, around: &Environment) -> Result<Secret, SecretError> {
         let program = self.name();
         let bad = |what| SecretError::BadAnswer { program: program.clone(), what };
-        let answer = self.answer(around)?;
+        let answer = self.collect_output(around)?;
         if answer.len() as u64 > MAX_OUTPUT_BYTES {
             return Err(bad("longer than 64 KiB"));
         }
@@ -67,22 +67,22 @@ impl SecretProgram {
 
     /// Runs the program and discards its output.
     pub(super) fn run_silently(self, around: &Environment) -> Result<(), SecretError> {
-        self.answer(around).map(drop)
+        self.collect_output(around).map(drop)
     }
 
-    fn answer(self, around: &Environment) -> Result<Vec<u8>, SecretError> {
+    fn collect_output(self, around: &Environment) -> Result<Vec<u8>, SecretError> {
         let program = self.name();
         let limit = self.limit;
         let deadline = Instant::now() + limit;
         let mut child =
             self.start(around).map_err(|source| SecretError::NotStarted { program: program.clone(), source })?;
-        let answer = gather(child.stdout.take(), MAX_OUTPUT_BYTES + 1);
-        let complaint = gather(child.stderr.take(), MAX_STDERR_BYTES);
-        feed(&mut child, self.input);
+        let answer = read_in_background(child.stdout.take(), MAX_OUTPUT_BYTES + 1);
+        let complaint = read_in_background(child.stderr.take(), MAX_STDERR_BYTES);
+        write_input(&mut child, self.input);
         let ended = match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             // The output exceeds the limit: do not wait for the exit.
             Ok(answer) if answer.len() as u64 > MAX_OUTPUT_BYTES => Some((answer, None)),
-            Ok(answer) => wait(&mut child, deadline).map(|status| (answer, Some(status))),
+            Ok(answer) => wait_for_exit(&mut child, deadline).map(|status| (answer, Some(status))),
             Err(_) => None,
         };
         let _ = child.kill().and_then(|()| child.wait());
@@ -102,7 +102,7 @@ impl SecretProgram {
     /// which may be a repository.
     fn start(&self, around: &Environment) -> io::Result<Child> {
         let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
-        Command::new(self.found(around)?)
+        Command::new(self.find_executable(around)?)
             .args(&self.arguments)
             .env_clear()
             .envs(around.env.iter().map(|(name, value)| (name, value)))
@@ -115,14 +115,14 @@ impl SecretProgram {
 
     /// Returns the executable. A name is looked up in the entries of the search path outside of the project, so that a
     /// project cannot supply its own. Relative paths are rejected.
-    fn found(&self, around: &Environment) -> io::Result<PathBuf> {
+    fn find_executable(&self, around: &Environment) -> io::Result<PathBuf> {
         let name = self.name();
         match PathBuf::from(&self.file) {
             file if file.is_absolute() => Ok(file),
             _ if name.contains('/') => Err(io::Error::new(io::ErrorKind::InvalidInput, "the path must be absolute")),
             _ => {
                 let path = around.var("PATH").cloned().unwrap_or_default();
-                on_path(&name, &path, around).ok_or_else(|| io::ErrorKind::NotFound.into())
+                find_on_path(&name, &path, around).ok_or_else(|| io::ErrorKind::NotFound.into())
             }
         }
     }
@@ -133,7 +133,7 @@ impl SecretProgram {
 }
 
 /// Reads up to a limit in a separate thread, which ends when the pipe closes.
-fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receiver<Vec<u8>> {
+fn read_in_background(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -146,13 +146,13 @@ fn gather(pipe: Option<impl Read + Send + 'static>, limit: u64) -> mpsc::Receive
     receiver
 }
 
-fn feed(child: &mut Child, input: Option<String>) {
+fn write_input(child: &mut Child, input: Option<String>) {
     let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) else { return };
     // In a separate thread, since a program that does not read would block the caller.
     thread::spawn(move || pipe.write_all(input.as_bytes()));
 }
 
-fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+fn wait_for_exit(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),

@@ -66,14 +66,14 @@ impl SecretTestMachine {
         assert!(writer.wait().unwrap().success());
     }
 
-    fn around(&self) -> Environment {
+    fn environment(&self) -> Environment {
         let path = format!(".:{}:/usr/bin:/bin", self.path("bin").display());
         let env = [("PATH", path), ("STORE", self.path("store").display().to_string())];
         Environment { env: env.map(|(name, value)| (name.into(), value.into())).to_vec(), cwd: self.path("project") }
     }
 
     fn store(&self) -> SecretStore {
-        SecretStore::new(self.path("config/secrets.json"), self.around())
+        SecretStore::new(self.path("config/secrets.json"), self.environment())
     }
 
     fn command(&self, script: &str) -> SecretStore {
@@ -137,8 +137,8 @@ fn a_command_that_does_not_answer_is_ended() {
     let machine = SecretTestMachine::new();
     for script in ["exec sleep 100", "exec sleep 100 >&- 2>&-"] {
         let command = ["sh", "-c", script].map(str::to_owned);
-        let slow = SecretProgram::of_command(&command, "name").with_limit(Duration::from_millis(50));
-        assert_eq!(slow.run(&machine.around()).unwrap_err().to_string(), "`sh` did not finish within 0 s");
+        let slow = SecretProgram::from_command(&command, "name").with_limit(Duration::from_millis(50));
+        assert_eq!(slow.run(&machine.environment()).unwrap_err().to_string(), "`sh` did not finish within 0 s");
     }
 }
 
@@ -174,7 +174,7 @@ fn a_keyring_that_works_keeps_secrets() {
         let file = SecretOrigin::File(machine.path("config/secrets.json"));
         plain.set("old", &Secret::new("kept")).unwrap();
         machine.install(program, script);
-        let store = SecretStore { keyring: Keyring::find_kind(kind, &machine.around()), ..plain };
+        let store = SecretStore { keyring: Keyring::detect_kind(kind, &machine.environment()), ..plain };
         check(store.lookup("old"), "kept", &file);
         assert_eq!(store.set("old", &Secret::new("hunter2 'x'")).unwrap(), SecretOrigin::Keyring);
         check(store.lookup("old"), "hunter2 'x'", &SecretOrigin::Keyring);
@@ -191,7 +191,7 @@ fn a_keyring_that_works_keeps_secrets() {
 fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", "#!/bin/sh\ncat >/dev/null; echo no bus >&2; exit 1\n");
-    let keyring = Keyring::find_kind(KeyringKind::SecretTool, &machine.around());
+    let keyring = Keyring::detect_kind(KeyringKind::SecretTool, &machine.environment());
     let store = SecretStore { keyring, ..machine.store() };
     assert_eq!(store.lookup("a").unwrap_err().to_string(), "secret `a` not found (keyring error: no bus)");
     let file = SecretOrigin::File(machine.path("config/secrets.json"));
@@ -205,7 +205,7 @@ fn what_a_keyring_does_not_take_or_give_up_is_not_overruled_by_it() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     let store = |machine: &SecretTestMachine| SecretStore {
-        keyring: Keyring::find_kind(KeyringKind::SecretTool, &machine.around()),
+        keyring: Keyring::detect_kind(KeyringKind::SecretTool, &machine.environment()),
         ..machine.store()
     };
     assert_eq!(store(&machine).set("a", &Secret::new("old")).unwrap(), SecretOrigin::Keyring);
@@ -228,9 +228,9 @@ fn no_project_brings_its_own_program() {
     let machine = SecretTestMachine::new();
     machine.install("secret-tool", SECRET_TOOL);
     machine.install("pass", "#!/bin/sh\necho value\n");
-    let around = Environment { cwd: machine.folder.path().to_owned(), ..machine.around() };
-    assert!(Keyring::find_kind(KeyringKind::SecretTool, &machine.around()).is_some());
-    assert!(Keyring::find_kind(KeyringKind::SecretTool, &around).is_none());
+    let around = Environment { cwd: machine.folder.path().to_owned(), ..machine.environment() };
+    assert!(Keyring::detect_kind(KeyringKind::SecretTool, &machine.environment()).is_some());
+    assert!(Keyring::detect_kind(KeyringKind::SecretTool, &around).is_none());
     let store = SecretStore::new(machine.path("config/secrets.json"), around);
     for command in ["pass", "./bin/pass", "bin/pass"] {
         let found = store.clone().with_command(vec![command.to_owned()]).lookup("a");

@@ -43,7 +43,7 @@ fn documented_examples_are_carried_over() {
 #[test]
 fn documented_examples_go_back() {
     for (client, file) in FILES {
-        let carried = from_file(client, file).into_iter().filter(ImportedServer::is_carried);
+        let carried = from_file(client, file).into_iter().filter(ImportedServer::has_entry);
         let servers: Vec<_> = carried.map(|server| (server.id, server.entry)).collect();
         assert!(!servers.is_empty(), "{file}");
         for other in ExternalClient::ALL {
@@ -72,7 +72,7 @@ proptest! {
         let imported = import(client, &text, Path::new(file), Path::new(PROJECT)).unwrap_or_default();
         for server in imported {
             prop_assert!((1..=64).contains(&server.id.len()), "{}", server.id);
-            prop_assert!(server.is_carried() || !server.notes.is_empty(), "{text}");
+            prop_assert!(server.has_entry() || !server.notes.is_empty(), "{text}");
         }
     }
 }

@@ -93,7 +93,7 @@ fn a_project_cannot_approve_itself() {
     world.write("project/.env", "WHARF_CONFIG=./evil.json\nHOME=.\n");
     world.write("project/approvals.json", r#"{"schema": 1}"#);
     let config = world.load();
-    assert_eq!(config.server("x").unwrap().admission(), wharf_spec::ActivationState::Unapproved);
+    assert_eq!(config.server("x").unwrap().activation(), wharf_spec::ActivationState::Unapproved);
     assert_eq!(config.settings.secret_command, None);
     assert!(config.settings.rules.iter().all(|rule| rule.from_project));
 }

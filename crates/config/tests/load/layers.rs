@@ -65,10 +65,10 @@ fn a_project_replaces_nothing_before_it_is_approved() {
     world.write("project/.wharf/config.json", r#"{"mcpServers": {"new": {"command": "x"}}}"#);
     let config = world.load();
     assert_eq!(config.server("one").unwrap().layer, Layer::User);
-    assert_eq!(config.server("one").unwrap().admission(), ActivationState::Enabled);
+    assert_eq!(config.server("one").unwrap().activation(), ActivationState::Enabled);
     let [theirs] = &config.beside[..] else { panic!("{:?}", config.beside) };
     assert_eq!((theirs.layer, theirs.approval), (Layer::ProjectShared, ServerApproval::Needed));
-    assert_eq!(config.server("new").unwrap().admission(), ActivationState::Unapproved);
+    assert_eq!(config.server("new").unwrap().activation(), ActivationState::Unapproved);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_entry_that_only_switches_off_needs_no_approval() {
     world.write("home/config.json", &server("mine"));
     world.write("project/.mcp.json", r#"{"mcpServers": {"one": {"enabled": false}, "none": {"disabled": true}}}"#);
     let config = world.load();
-    assert_eq!(config.server("one").unwrap().admission(), ActivationState::Disabled);
+    assert_eq!(config.server("one").unwrap().activation(), ActivationState::Disabled);
     assert_eq!(told(&config.problems), ["nothing_to_switch_off 1:44 none"]);
 }
 

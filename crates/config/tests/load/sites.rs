@@ -23,9 +23,9 @@ fn stdio(world: &World, name: &str) -> StdioSpec {
 fn approve(world: &World, name: &str) {
     let config = world.load();
     let server = config.server(name).unwrap();
-    let key = ApprovalKey::of(&world.places.project, &server.place.file, name);
-    let what = ApprovalSubject::of(server.described.as_ref().unwrap(), &world.around);
-    ApprovalStore::at(&world.places.approvals).approve(&key, &what, SystemTime::now()).unwrap();
+    let key = ApprovalKey::new(&world.places.project, &server.place.file, name);
+    let what = ApprovalSubject::inspect(server.described.as_ref().unwrap(), &world.around);
+    ApprovalStore::new(&world.places.approvals).approve(&key, &what, SystemTime::now()).unwrap();
 }
 
 fn executable(path: &Path) {
@@ -148,7 +148,7 @@ fn what_has_changed_since_it_was_approved_is_not_started() {
             symlink(world.path("home"), world.path("project/data")).unwrap();
         }),
         ("revoked", |world| {
-            ApprovalStore::at(&world.places.approvals).revoke_where(&world.places.project, None).map(drop).unwrap();
+            ApprovalStore::new(&world.places.approvals).revoke_matching(&world.places.project, None).map(drop).unwrap();
         }),
         ("damaged approvals", |world| std::fs::write(&world.places.approvals, "{").unwrap()),
     ];

@@ -19,11 +19,11 @@ fn reader(world: &World) -> ConfigReader {
 }
 
 fn watch(reader: ConfigReader) -> ConfigWatcher {
-    ConfigWatcher::new(reader).paced(Duration::from_millis(5), Duration::from_millis(20))
+    ConfigWatcher::new(reader).with_intervals(Duration::from_millis(5), Duration::from_millis(20))
 }
 
 async fn next(watch: &mut ConfigWatcher) -> Arc<Config> {
-    tokio::time::timeout(PATIENCE, watch.next()).await.unwrap()
+    tokio::time::timeout(PATIENCE, watch.next_change()).await.unwrap()
 }
 
 #[track_caller]
@@ -100,9 +100,9 @@ fn what_a_file_said_that_is_gone_is_forgotten_for_whoever_asks() {
     let reader = reader(&world);
     check(&reader.read(), &["one"], &[]);
     world.write("home/config.json", "{");
-    check(&reader.read_anew(), &["one"], &["unreadable 1:1"]);
+    check(&reader.reload(), &["one"], &["unreadable 1:1"]);
     std::fs::remove_file(file).unwrap();
     check(&reader.read(), &["one"], &["file_gone 1:1"]);
-    check(&reader.read_anew(), &[], &[]);
+    check(&reader.reload(), &[], &[]);
     check(&reader.read(), &[], &[]);
 }

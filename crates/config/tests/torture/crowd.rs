@@ -61,7 +61,7 @@ fn entry(edit: usize) -> serde_json::Value {
 
 /// The life of one of the processes.
 pub fn add(path: &Path, process: &str, count: usize) {
-    let file = ConfigFile::of_user(path).with_patience(PATIENCE);
+    let file = ConfigFile::for_user(path).with_lock_timeout(PATIENCE);
     for edit in 0..count {
         let name = ServerName::new(&key(process, edit)).unwrap();
         let entry = entry(edit);

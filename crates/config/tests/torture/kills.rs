@@ -49,7 +49,7 @@ fn kill_one(folder: &Path, path: &Path, kill: usize) -> Tally {
         Some(found) => tally.lost += usize::from(round(&found) < reported),
         None => tally.torn += 1,
     }
-    let next = ConfigFile::of_user(path).with_patience(PATIENCE);
+    let next = ConfigFile::for_user(path).with_lock_timeout(PATIENCE);
     match next.edit(|text| set_setting(text, &["kills"], &json!(kill))) {
         Err(EditError::Store(DocumentSaveError::Locked(LockError::Held { .. }))) => tally.held_up += 1,
         outcome => drop(outcome.unwrap()),
@@ -92,7 +92,7 @@ fn entry(round: u64) -> Value {
 
 /// The life of a writer: it goes on from the last round for ever and reports each.
 pub fn rewrite(path: &Path) {
-    let file = ConfigFile::of_user(path).with_patience(PATIENCE);
+    let file = ConfigFile::for_user(path).with_lock_timeout(PATIENCE);
     let name = ServerName::new("own").unwrap();
     let mut number = whole(&fs::read_to_string(path).unwrap()).map_or(0, |found| round(&found));
     loop {

@@ -7,16 +7,16 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// # Errors
 ///
 /// Returns a sentence for anything but loopback: the server has no authentication and must not be open to the network.
-pub fn parse(text: &str) -> Result<SocketAddr, String> {
-    let address =
-        with_host(text).ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))?;
+pub fn parse_loopback_address(text: &str) -> Result<SocketAddr, String> {
+    let address = parse_with_default_host(text)
+        .ok_or_else(|| format!("`{text}` is not an address; write one such as 127.0.0.1:8080"))?;
     if !address.ip().is_loopback() {
         return Err(format!("{} is not a loopback address, and this server has no authentication", address.ip()));
     }
     Ok(address)
 }
 
-fn with_host(text: &str) -> Option<SocketAddr> {
+fn parse_with_default_host(text: &str) -> Option<SocketAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }
@@ -30,7 +30,8 @@ fn with_host(text: &str) -> Option<SocketAddr> {
 mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = super::parse(text).map_or_else(|complaint| complaint, |address| address.to_string());
+        let found =
+            super::parse_loopback_address(text).map_or_else(|complaint| complaint, |address| address.to_string());
         assert!(found.contains(expected), "{text:?} gave {found:?}");
     }
 

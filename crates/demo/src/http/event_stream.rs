@@ -37,19 +37,19 @@ impl EventStream {
     }
 
     /// Gives every event an id, so that the stream can be resumed.
-    pub fn numbered(mut self, stream: u64) -> Self {
+    pub fn with_event_ids(mut self, stream: u64) -> Self {
         self.stream = Some(stream);
         self
     }
 
     /// Starts with an event that has only an id (2025-11-25 basic/transports, "Sending Messages to the Server").
-    pub fn primed(mut self) -> Self {
+    pub fn with_priming_event(mut self) -> Self {
         self.opening = self.stream.map(|stream| format!("id: {stream}-{}\ndata: \n\n", self.bookmark.read));
         self
     }
 
     /// Starts with the event `name`.
-    pub fn opened_by(mut self, name: &str, data: &str) -> Self {
+    pub fn with_opening_event(mut self, name: &str, data: &str) -> Self {
         self.opening = Some(format!("event: {name}\ndata: {data}\n\n"));
         self
     }
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_shows_that_it_is_alive() {
         let feed = Arc::<EventFeed>::default();
-        let mut reader = EventStream::new(Arc::clone(&feed), feed.open(), ()).numbered(7).primed();
+        let mut reader = EventStream::new(Arc::clone(&feed), feed.open(), ()).with_event_ids(7).with_priming_event();
         assert_eq!(next(&mut reader).await.unwrap(), "id: 7-0\ndata: \n\n");
         for _ in 0..2 {
             let started = Instant::now();

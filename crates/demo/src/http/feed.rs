@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
-use crate::message::{Outbox, locked};
+use crate::message::{Outbox, lock_unpoisoned};
 
 /// Maximum number of buffered messages.
 const MAX_BUFFERED_MESSAGES: usize = 512;
@@ -59,12 +59,12 @@ pub enum FeedStart {
 impl EventFeed {
     /// Adds a message. Returns false if the feed has ended.
     pub fn push(&self, message: &Value) -> bool {
-        locked(&self.state).push(message)
+        lock_unpoisoned(&self.state).push(message)
     }
 
     /// Adds the last message and ends the feed atomically. Returns false if the feed had ended before.
     pub fn finish(&self, message: &Value) -> bool {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         let is_taken = state.push(message);
         state.is_ended = true;
         is_taken
@@ -72,15 +72,15 @@ impl EventFeed {
 
     /// Ends the feed. Buffered messages can still be read.
     pub fn end(&self) {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         state.is_ended = true;
         state.wake();
     }
 
     /// Waits until the start of the feed is known.
-    pub async fn beginning(&self) -> FeedStart {
+    pub async fn wait_for_start(&self) -> FeedStart {
         poll_fn(|context| {
-            let mut state = locked(&self.state);
+            let mut state = lock_unpoisoned(&self.state);
             match (state.is_ended, state.kept.front()) {
                 (true, None) => Poll::Ready(FeedStart::Nothing),
                 (true, Some(sole)) if state.last() == 1 => Poll::Ready(FeedStart::Sole(sole.clone())),
@@ -93,20 +93,20 @@ impl EventFeed {
 
     /// Creates a reader that continues after the last one and replaces it.
     pub fn open(&self) -> FeedPosition {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         let seen = state.seen;
         state.replace_reader(seen)
     }
 
     /// Creates a reader that continues after message `read`, if all later messages are buffered.
     pub fn reopen(&self, read: u64) -> Option<FeedPosition> {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         (state.dropped..=state.last()).contains(&read).then(|| state.replace_reader(read))
     }
 
     /// Polls for the next message of a reader. `None` at the end.
     pub fn poll_next(&self, bookmark: &mut FeedPosition, context: &mut Context<'_>) -> Poll<Option<String>> {
-        let mut state = locked(&self.state);
+        let mut state = lock_unpoisoned(&self.state);
         if bookmark.reader != state.readers || bookmark.read < state.dropped {
             return Poll::Ready(None);
         }

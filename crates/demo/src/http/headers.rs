@@ -17,7 +17,7 @@ const NAME: &str = "Mcp-Name";
 const PARAM: &str = "mcp-param-";
 
 /// Returns the arguments repeated in headers, undecoded.
-pub fn mirrored(headers: &HeaderMap) -> HeaderParams {
+pub fn header_params(headers: &HeaderMap) -> HeaderParams {
     let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
     params.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())).collect()
 }
@@ -45,7 +45,7 @@ pub fn check_rest(
     schema_of: impl Fn(&str) -> Option<Value>,
 ) -> Result<(), RpcError> {
     check(headers, METHOD, Some(&request.method))?;
-    let Some(name) = name_of(request) else { return Ok(()) };
+    let Some(name) = expected_name(request) else { return Ok(()) };
     check(headers, NAME, Some(name))?;
     match schema_of(name) {
         Some(schema) if request.method == "tools/call" => check_params(headers, request, &schema),
@@ -54,7 +54,7 @@ pub fn check_rest(
 }
 
 /// Returns the value that `Mcp-Name` must repeat. An invalid name is left to the method.
-fn name_of(request: &IncomingRequest) -> Option<&str> {
+fn expected_name(request: &IncomingRequest) -> Option<&str> {
     let field = match request.method.as_str() {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
@@ -67,7 +67,7 @@ fn name_of(request: &IncomingRequest) -> Option<&str> {
 fn check_params(headers: &HeaderMap, request: &IncomingRequest, schema: &Value) -> Result<(), RpcError> {
     let none = Map::new();
     let arguments = request.params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
-    for (name, argument) in annotated(schema, arguments) {
+    for (name, argument) in required_headers(schema, arguments) {
         check(headers, &format!("Mcp-Param-{name}"), argument.as_deref())?;
     }
     Ok(())
@@ -75,21 +75,21 @@ fn check_params(headers: &HeaderMap, request: &IncomingRequest, schema: &Value) 
 
 /// Returns the headers that a schema requires, each with its expected value. `None` means that the header must be
 /// absent.
-fn annotated(schema: &Value, arguments: &Map<String, Value>) -> Vec<(String, Option<String>)> {
+fn required_headers(schema: &Value, arguments: &Map<String, Value>) -> Vec<(String, Option<String>)> {
     let none = Map::new();
     let mut found = Vec::new();
     for (name, property) in schema["properties"].as_object().unwrap_or(&none) {
         let argument = arguments.get(name).unwrap_or(&Value::Null);
         if let Some(header) = property["x-mcp-header"].as_str() {
-            found.push((header.to_owned(), plainly(argument)));
+            found.push((header.to_owned(), header_value(argument)));
         }
-        found.extend(annotated(property, argument.as_object().unwrap_or(&none)));
+        found.extend(required_headers(property, argument.as_object().unwrap_or(&none)));
     }
     found
 }
 
 /// Formats an argument as a header value. `None` if it has none.
-fn plainly(argument: &Value) -> Option<String> {
+fn header_value(argument: &Value) -> Option<String> {
     match argument {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) => Some(argument.to_string()),
@@ -108,7 +108,7 @@ fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), 
         (None, _) if expected.is_none() => return Ok(()),
         (None, _) => return mismatch("is missing"),
         (Some(_), Some(_)) => return mismatch("comes more than once"),
-        (Some(value), None) => value.to_str().ok().and_then(decoded),
+        (Some(value), None) => value.to_str().ok().and_then(decode_value),
     };
     match (said, expected) {
         (None, _) => mismatch("cannot be read"),
@@ -118,7 +118,7 @@ fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), 
 }
 
 /// Decodes a header value, which may be wrapped in Base64.
-fn decoded(value: &str) -> Option<String> {
+fn decode_value(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
         None => Some(value.to_owned()),

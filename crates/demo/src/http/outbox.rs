@@ -31,7 +31,7 @@ impl Outbox for CallOutbox {
         }
     }
 
-    fn aside(&self) -> Option<Arc<dyn Outbox>> {
+    fn session_outbox(&self) -> Option<Arc<dyn Outbox>> {
         self.session.clone().map(|session| session as _)
     }
 }

@@ -14,15 +14,15 @@ use super::MAX_BODY_BYTES;
 use super::refusal::HttpRefusal;
 
 /// Rejects requests with a foreign `Host` or `Origin` (2026-07-28 basic/transports, "Security").
-pub async fn only_own_pages(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
-    match check(request.headers(), address) {
+pub async fn reject_foreign_origins(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
+    match check_host_and_origin(request.headers(), address) {
         Ok(()) => next.run(request).await,
         Err(complaint) => HttpRefusal::plain(StatusCode::FORBIDDEN, complaint).into_response(),
     }
 }
 
 /// Rejects a body with a `Content-Length` over the limit. Bodies without one are limited while they are read.
-pub async fn only_bounded(request: Request, next: Next) -> Response {
+pub async fn reject_large_bodies(request: Request, next: Next) -> Response {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let length = length.and_then(|length| length.parse().ok());
     if length.is_some_and(|length: u64| length > MAX_BODY_BYTES as u64) {
@@ -31,9 +31,9 @@ pub async fn only_bounded(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn check(headers: &HeaderMap, address: SocketAddr) -> Result<(), &'static str> {
+fn check_host_and_origin(headers: &HeaderMap, address: SocketAddr) -> Result<(), &'static str> {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !is_own(host, address) {
+    if !is_own_host(host, address) {
         return Err("the `Host` is not this server");
     }
     match headers.get(header::ORIGIN) {
@@ -44,7 +44,7 @@ fn check(headers: &HeaderMap, address: SocketAddr) -> Result<(), &'static str> {
     }
 }
 
-fn is_own(host: &str, address: SocketAddr) -> bool {
+fn is_own_host(host: &str, address: SocketAddr) -> bool {
     let (name, port) = host.rsplit_once(':').unwrap_or((host, "80"));
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     let is_loopback = bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
@@ -63,7 +63,7 @@ mod tests {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
         let address = "127.0.0.1:8080".parse().unwrap();
-        assert_eq!(super::check(&headers, address).is_ok(), is_welcome, "{host} {origin:?}");
+        assert_eq!(check_host_and_origin(&headers, address).is_ok(), is_welcome, "{host} {origin:?}");
     }
 
     #[test]

@@ -18,8 +18,8 @@ use crate::message::{
 const STREAM_DELAY: Duration = Duration::from_millis(500);
 
 /// Waits for the start of a feed, up to a time limit.
-pub async fn beginning(feed: &Arc<EventFeed>) -> FeedStart {
-    tokio::time::timeout(STREAM_DELAY, feed.beginning()).await.unwrap_or(FeedStart::More)
+pub async fn wait_for_start(feed: &Arc<EventFeed>) -> FeedStart {
+    tokio::time::timeout(STREAM_DELAY, feed.wait_for_start()).await.unwrap_or(FeedStart::More)
 }
 
 pub fn accepted() -> Response {

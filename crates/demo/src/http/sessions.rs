@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::feed::{EventFeed, FeedPosition};
-use super::turn_tides;
-use crate::message::locked;
+use super::spawn_tide_changes;
+use crate::message::lock_unpoisoned;
 use crate::server::DemoServer;
 
 /// Maximum number of sessions. The least recently used one is removed.
@@ -37,7 +37,7 @@ pub struct HttpSession {
 impl SessionTable {
     /// Adds a session.
     pub fn add(&self, session: &Arc<HttpSession>) {
-        let mut all = locked(&self.all);
+        let mut all = lock_unpoisoned(&self.all);
         if all.len() >= MAX_SESSIONS {
             all.remove(0).close();
         }
@@ -46,7 +46,7 @@ impl SessionTable {
 
     /// Finds the session `id` and marks it as used.
     pub fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let mut all = locked(&self.all);
+        let mut all = lock_unpoisoned(&self.all);
         let place = all.iter().position(|session| session.id == id)?;
         let session = all.remove(place);
         all.push(Arc::clone(&session));
@@ -55,7 +55,7 @@ impl SessionTable {
 
     /// Ends the session `id`. Returns whether it existed.
     pub fn end(&self, id: &str) -> bool {
-        let mut all = locked(&self.all);
+        let mut all = lock_unpoisoned(&self.all);
         let ended = all.iter().position(|session| session.id == id).map(|place| all.remove(place));
         drop(all);
         ended.inspect(|session| session.close()).is_some()
@@ -70,15 +70,15 @@ impl HttpSession {
     /// Fails if no random id or no thread can be created.
     pub fn new(server: DemoServer) -> io::Result<Self> {
         let (server, own) = (Arc::new(server), Arc::<EventFeed>::default());
-        turn_tides(&server, Arc::clone(&own) as _)?;
+        spawn_tide_changes(&server, Arc::clone(&own) as _)?;
         let (streams, last_stream) = (Mutex::default(), AtomicU64::new(OWN_STREAM));
-        Ok(Self { id: fresh_id()?, server, own, streams, last_stream })
+        Ok(Self { id: random_id()?, server, own, streams, last_stream })
     }
 
     /// Stores a request's stream and returns its number.
-    pub fn keep(&self, feed: &Arc<EventFeed>) -> u64 {
+    pub fn store_stream(&self, feed: &Arc<EventFeed>) -> u64 {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut streams = locked(&self.streams);
+        let mut streams = lock_unpoisoned(&self.streams);
         if streams.len() >= MAX_STREAMS {
             streams.pop_front();
         }
@@ -90,13 +90,13 @@ impl HttpSession {
     pub fn resume(&self, last: &str) -> Option<(u64, Arc<EventFeed>, FeedPosition)> {
         let (stream, read) = last.split_once('-')?;
         let (stream, read) = (stream.parse().ok()?, read.parse().ok()?);
-        let feed = if stream == OWN_STREAM { Arc::clone(&self.own) } else { self.stream(stream)? };
+        let feed = if stream == OWN_STREAM { Arc::clone(&self.own) } else { self.find_stream(stream)? };
         let bookmark = feed.reopen(read)?;
         Some((stream, feed, bookmark))
     }
 
-    fn stream(&self, number: u64) -> Option<Arc<EventFeed>> {
-        let streams = locked(&self.streams);
+    fn find_stream(&self, number: u64) -> Option<Arc<EventFeed>> {
+        let streams = lock_unpoisoned(&self.streams);
         streams.iter().find(|(kept, _)| *kept == number).map(|(_, feed)| Arc::clone(feed))
     }
 
@@ -108,7 +108,7 @@ impl HttpSession {
 }
 
 /// Returns a 256-bit random id. It is the session's only credential.
-fn fresh_id() -> io::Result<String> {
+fn random_id() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -145,7 +145,7 @@ mod tests {
     fn only_streams_that_are_kept_are_taken_up() {
         let session = session();
         let feeds: Vec<_> = (0..=MAX_STREAMS).map(|_| Arc::<EventFeed>::default()).collect();
-        let numbers: Vec<_> = feeds.iter().map(|feed| session.keep(feed)).collect();
+        let numbers: Vec<_> = feeds.iter().map(|feed| session.store_stream(feed)).collect();
         let is_kept = |stream: u64| session.resume(&format!("{stream}-0")).is_some();
         assert!(is_kept(OWN_STREAM) && !is_kept(numbers[0]) && is_kept(numbers[1]));
         for nonsense in ["", "1", "-", "1-", "-1", "1-x", "2-1"] {

@@ -32,7 +32,7 @@ async fn open(State(site): State<Arc<HttpSite>>) -> Result<Response, HttpRefusal
     let (own, endpoint) = (Arc::clone(&session.own), format!("{MESSAGES}?sessionId={}", session.id));
     let bookmark = own.open();
     let visit = SseConnection { site, session };
-    Ok(responses::events(EventStream::new(own, bookmark, (visit, permit)).opened_by("endpoint", &endpoint)))
+    Ok(responses::events(EventStream::new(own, bookmark, (visit, permit)).with_opening_event("endpoint", &endpoint)))
 }
 
 /// POST: a message of a session, answered on its stream.

@@ -42,7 +42,7 @@ pub async fn receive(
     let attendance = CancelOnDisconnect(Arc::new(server));
     attendance.0.handle_incoming(incoming, &out);
     drop(out);
-    Ok(match responses::beginning(&feed).await {
+    Ok(match responses::wait_for_start(&feed).await {
         FeedStart::Sole(reply) => responses::json(responses::stateless_status(&reply), reply),
         FeedStart::More | FeedStart::Nothing => {
             let bookmark = feed.open();
@@ -63,6 +63,6 @@ struct CancelOnDisconnect(Arc<DemoServer>);
 
 impl Drop for CancelOnDisconnect {
     fn drop(&mut self) {
-        self.0.withdraw();
+        self.0.cancel_pending();
     }
 }

@@ -42,7 +42,7 @@ impl DemoServer {
             calls_left: Arc::new(Mutex::new(options.crash_after)),
             tide: options.tide,
         };
-        Ok(Self::with(nature, RevisionNegotiation::new(pinned)))
+        Ok(Self::with_state(nature, RevisionNegotiation::new(pinned)))
     }
 
     /// Creates a server for one stateless request. `None` if no stateless revision is supported.
@@ -55,19 +55,19 @@ impl DemoServer {
             tasks: Arc::clone(&self.tasks),
             subscriptions: Arc::clone(&self.subscriptions),
             port: Arc::clone(&self.port),
-            ..Self::with(self.nature.clone(), self.negotiation.stateless()?)
+            ..Self::with_state(self.nature.clone(), self.negotiation.for_request()?)
         })
     }
 
     /// Creates a server for one session of a handshake revision. `None` if none is supported.
     pub fn for_session(&self) -> Option<Self> {
-        Some(Self::with(self.nature.clone(), self.negotiation.handshake()?))
+        Some(Self::with_state(self.nature.clone(), self.negotiation.for_session()?))
     }
 
     /// Creates a server with separate state except for `nature`.
-    fn with(nature: ProcessState, negotiation: RevisionNegotiation) -> Self {
+    fn with_state(nature: ProcessState, negotiation: RevisionNegotiation) -> Self {
         Self {
-            connection: fresh_connection(),
+            connection: next_connection_id(),
             nature,
             mirrored: HeaderParams::new(),
             negotiation,
@@ -84,7 +84,7 @@ impl DemoServer {
     }
 }
 
-fn fresh_connection() -> u64 {
+fn next_connection_id() -> u64 {
     static MADE: AtomicU64 = AtomicU64::new(0);
     MADE.fetch_add(1, Ordering::Relaxed)
 }

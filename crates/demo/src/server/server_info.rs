@@ -18,7 +18,7 @@ impl DemoServer {
         json!({
             "protocolVersion": revision.as_str(),
             "capabilities": capabilities(revision),
-            "serverInfo": self.introduction(revision),
+            "serverInfo": self.server_info(revision),
             "instructions": INSTRUCTIONS,
         })
     }
@@ -32,10 +32,10 @@ impl DemoServer {
     }
 
     pub(super) fn envelope(&self, revision: DemoRevision) -> ResultEnvelope {
-        ResultEnvelope { revision, introduction: self.introduction(revision) }
+        ResultEnvelope { revision, introduction: self.server_info(revision) }
     }
 
-    fn introduction(&self, revision: DemoRevision) -> Value {
+    fn server_info(&self, revision: DemoRevision) -> Value {
         let mut introduction = json!({"name": self.nature.name, "version": env!("CARGO_PKG_VERSION")});
         if revision.has_titles() {
             introduction["title"] = "Wharf demo server".into();
@@ -43,7 +43,7 @@ impl DemoServer {
         if revision.has_descriptions() {
             introduction["description"] = "A harmless server to try an MCP host on.".into();
         }
-        icons::add(&mut introduction, revision);
+        icons::add_icons(&mut introduction, revision);
         introduction
     }
 }

@@ -17,12 +17,12 @@ use crate::tools::DemoTaskSupport;
 
 impl DemoServer {
     /// Rejects a call that requests, or does not request, a task contrary to the tool's task support.
-    pub(super) fn check_task_wish(&self, exchange: RequestExchange<'_>) -> Result<(), RpcError> {
+    pub(super) fn check_task_request(&self, exchange: RequestExchange<'_>) -> Result<(), RpcError> {
         if !exchange.revision.has_core_tasks() {
             return Ok(());
         }
         let wish = exchange.request.params.get("task");
-        match (wish, support(exchange.request)) {
+        match (wish, task_support(exchange.request)) {
             (None, DemoTaskSupport::Required) => Err(RpcError::new(METHOD_NOT_FOUND, "this tool runs as a task only")),
             (Some(_), DemoTaskSupport::Forbidden) => Err(RpcError::new(METHOD_NOT_FOUND, "this tool cannot be a task")),
             (Some(wish), _) if !wish.is_object() => Err(RpcError::invalid_params("`task` must be an object")),
@@ -36,7 +36,7 @@ impl DemoServer {
         if revision.has_core_tasks() {
             return request.params.contains_key("task");
         }
-        let is_possible = support(request) != DemoTaskSupport::Forbidden;
+        let is_possible = task_support(request) != DemoTaskSupport::Forbidden;
         is_possible && revision.is_stateless() && self.declares_tasks(request, revision)
     }
 
@@ -44,22 +44,25 @@ impl DemoServer {
     pub(super) fn start_task(&self, exchange: RequestExchange<'_>, play: TaskWork) -> Result<Option<Value>, RpcError> {
         let RequestExchange { request, revision, out } = exchange;
         let envelope = self.envelope(revision);
-        let lasting = out.aside().unwrap_or_else(|| Arc::clone(out));
+        let lasting = out.session_outbox().unwrap_or_else(|| Arc::clone(out));
         let crew = TaskServices {
             envelope: envelope.clone(),
             capabilities: self.capabilities_of_client(request, revision),
             questions: Arc::clone(&self.questions),
             subscriptions: Arc::clone(&self.subscriptions),
-            progress: ProgressReporter::wanted(&request.params, revision),
+            progress: ProgressReporter::from_params(&request.params, revision),
             out: Arc::downgrade(&lasting),
         };
         let ttl_ms = request.params.get("task").and_then(|task| task["ttl"].as_u64());
         let task = self.tasks.create(ttl_ms).map_err(|reason| RpcError::new(INTERNAL_ERROR, reason))?;
-        let result =
-            if revision.is_stateless() { wire::stateless(&task) } else { json!({"task": wire::handshake(&task)}) };
+        let result = if revision.is_stateless() {
+            wire::stateless_task(&task)
+        } else {
+            json!({"task": wire::handshake_task(&task)})
+        };
         // Reply before the work starts: the client needs the task's id to assign its notifications.
-        out.send(result_reply(request.id.clone(), envelope.typed("task", result)));
-        tasks::begin(task, play, crew);
+        out.send(result_reply(request.id.clone(), envelope.with_type("task", result)));
+        tasks::start_task(task, play, crew);
         Ok(None)
     }
 
@@ -74,11 +77,11 @@ impl DemoServer {
         }
         let task = self.tasks.find(&request.params)?;
         match request.method.as_str() {
-            "tasks/get" => return Ok(wire::stateless(&task)),
+            "tasks/get" => return Ok(wire::stateless_task(&task)),
             "tasks/update" => task.answer(&input_responses(&request.params)?),
             _ => {
                 if task.cancel() {
-                    self.subscriptions.announce_task(&wire::stateless(&task));
+                    self.subscriptions.notify_task(&wire::stateless_task(&task));
                 }
             }
         }
@@ -94,14 +97,14 @@ impl DemoServer {
         if request.method == "tasks/cancel" && !task.cancel() {
             return Err(RpcError::invalid_params(format!("the task `{}` has ended already", task.id())));
         }
-        Ok(wire::handshake(&task))
+        Ok(wire::handshake_task(&task))
     }
 
     /// Answers `tasks/result` when the task ends.
     pub(super) fn task_result(&self, exchange: RequestExchange<'_>) -> Result<Option<Value>, RpcError> {
         let task = self.tasks.find(&exchange.request.params)?;
         let id = exchange.request.id.clone();
-        self.start(exchange, move |alarm| task.ends_before(alarm).then(|| reply(id, wire::outcome(&task))))
+        self.start(exchange, move |alarm| task.wait_for_end(alarm).then(|| reply(id, wire::task_outcome(&task))))
     }
 
     pub(super) fn declares_tasks(&self, request: &IncomingRequest, revision: DemoRevision) -> bool {
@@ -110,8 +113,8 @@ impl DemoServer {
     }
 }
 
-fn support(request: &IncomingRequest) -> DemoTaskSupport {
-    DemoTaskSupport::of(request.params.get("name").and_then(Value::as_str).unwrap_or_default())
+fn task_support(request: &IncomingRequest) -> DemoTaskSupport {
+    DemoTaskSupport::of_tool(request.params.get("name").and_then(Value::as_str).unwrap_or_default())
 }
 
 fn input_responses(params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {

@@ -12,7 +12,7 @@ use crate::message::Outbox;
 use crate::questions::{PendingQuestions, ServerQuestion};
 use crate::revision::DemoRevision;
 use crate::subscriptions::DemoSubscriptions;
-use crate::tools::failure;
+use crate::tools::error_result;
 
 /// Parts of the server that a task needs.
 pub struct TaskServices {
@@ -27,12 +27,14 @@ pub struct TaskServices {
 }
 
 /// Runs a task to its end.
-pub fn carry_out(play: TaskWork, crew: TaskServices, task: Arc<DemoTask>) {
+pub fn run_task(play: TaskWork, crew: TaskServices, task: Arc<DemoTask>) {
     let mut talk = TaskPeer { crew, task };
     let end = match play(&mut talk) {
         Ok(result) => DemoTaskPhase::Completed(talk.crew.envelope.complete(result)),
-        Err(CallStop::Failed(complaint)) => DemoTaskPhase::Completed(talk.crew.envelope.complete(failure(&complaint))),
-        Err(CallStop::Lacking(need)) => match talk.crew.envelope.lacking(need) {
+        Err(CallStop::Failed(complaint)) => {
+            DemoTaskPhase::Completed(talk.crew.envelope.complete(error_result(&complaint)))
+        }
+        Err(CallStop::Lacking(need)) => match talk.crew.envelope.missing_capability_reply(need) {
             Ok(result) => DemoTaskPhase::Completed(result),
             Err(error) => DemoTaskPhase::Failed(error.to_json()),
         },
@@ -53,10 +55,10 @@ impl TaskPeer {
             return;
         }
         if self.revision().is_stateless() {
-            self.crew.subscriptions.announce_task(&wire::stateless(&self.task));
+            self.crew.subscriptions.notify_task(&wire::stateless_task(&self.task));
         } else {
-            let params = wire::handshake(&self.task);
-            self.tell(json!({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params}));
+            let params = wire::handshake_task(&self.task);
+            self.notify(json!({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params}));
         }
     }
 
@@ -70,7 +72,7 @@ impl TaskPeer {
     }
 
     fn ask_by_status(&self, question: &ServerQuestion) -> Result<Value, CallStop> {
-        self.task.alarm.fetch(&question.key).ok_or(CallStop::Withdrawn)
+        self.task.alarm.wait_for_answer(&question.key).ok_or(CallStop::Withdrawn)
     }
 }
 
@@ -92,16 +94,16 @@ impl CallContext for TaskPeer {
     }
 
     fn wait(&mut self, wait: SteppedWait) -> Result<(), CallStop> {
-        wait.pass(&self.task.alarm, |step| {
+        wait.run(&self.task.alarm, |step| {
             self.enter(DemoTaskPhase::Working, &format!("step {step} of {}", wait.steps));
             // 2025-11-25 basic/utilities/progress: a token is valid for the lifetime of the task.
             if let (Some(progress), false) = (&self.crew.progress, self.revision().is_stateless()) {
-                self.tell(progress.after(step, wait.steps));
+                self.notify(progress.notification(step, wait.steps));
             }
         })
     }
 
-    fn tell(&self, notification: Value) {
+    fn notify(&self, notification: Value) {
         if let Some(out) = self.crew.out.upgrade() {
             out.send(notification);
         }

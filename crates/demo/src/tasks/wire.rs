@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{DemoTask, DemoTaskPhase, DemoTaskState};
-use crate::message::{INTERNAL_ERROR, RpcError, locked};
+use crate::message::{INTERNAL_ERROR, RpcError, lock_unpoisoned};
 
 pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 
@@ -11,9 +11,9 @@ pub const RELATED_TASK_KEY: &str = "io.modelcontextprotocol/related-task";
 const POLL_INTERVAL_MS: u64 = 100;
 
 /// Returns the task in the format of 2026-07-28, with its result, error or questions.
-pub fn stateless(task: &DemoTask) -> Value {
-    let state = locked(&task.state);
-    let mut detail = brief(task, &state);
+pub fn stateless_task(task: &DemoTask) -> Value {
+    let state = lock_unpoisoned(&task.state);
+    let mut detail = common_members(task, &state);
     detail["ttlMs"] = task.ttl_ms.into();
     detail["pollIntervalMs"] = POLL_INTERVAL_MS.into();
     match &state.phase {
@@ -26,9 +26,9 @@ pub fn stateless(task: &DemoTask) -> Value {
 }
 
 /// Returns the task in the format of 2025-11-25, without its result.
-pub fn handshake(task: &DemoTask) -> Value {
-    let state = locked(&task.state);
-    let mut detail = brief(task, &state);
+pub fn handshake_task(task: &DemoTask) -> Value {
+    let state = lock_unpoisoned(&task.state);
+    let mut detail = common_members(task, &state);
     detail["ttl"] = task.ttl_ms.into();
     detail["pollInterval"] = POLL_INTERVAL_MS.into();
     if let DemoTaskPhase::Completed(result) = &state.phase
@@ -41,8 +41,8 @@ pub fn handshake(task: &DemoTask) -> Value {
 }
 
 /// Returns the reply of `tasks/result` for a task that has ended (2025-11-25 basic/utilities/tasks).
-pub fn outcome(task: &DemoTask) -> Result<Value, RpcError> {
-    match &locked(&task.state).phase {
+pub fn task_outcome(task: &DemoTask) -> Result<Value, RpcError> {
+    match &lock_unpoisoned(&task.state).phase {
         DemoTaskPhase::Completed(result) => {
             let mut result = result.clone();
             result["_meta"][RELATED_TASK_KEY] = json!({"taskId": task.id});
@@ -52,7 +52,7 @@ pub fn outcome(task: &DemoTask) -> Result<Value, RpcError> {
     }
 }
 
-fn brief(task: &DemoTask, state: &DemoTaskState) -> Value {
+fn common_members(task: &DemoTask, state: &DemoTaskState) -> Value {
     json!({
         "taskId": task.id,
         "status": status(&state.phase),

@@ -11,13 +11,13 @@ use super::{HANDSHAKES, MODERN};
 
 const FORMS: [&str; 3] = ["2025-06-18", "2025-11-25", MODERN];
 
-fn everything() -> Value {
+fn all_capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}})
 }
 
 /// Creates a client with all capabilities of its revision.
-fn able(revision: &'static str) -> DemoTestClient {
-    let mut capabilities = everything();
+fn capable_client(revision: &'static str) -> DemoTestClient {
+    let mut capabilities = all_capabilities();
     if revision == "2025-06-18" {
         capabilities["elicitation"] = json!({});
     }
@@ -28,7 +28,7 @@ fn able(revision: &'static str) -> DemoTestClient {
 fn forms_come_back_as_they_were_filled_in() {
     let content = json!({"ship": "Ångström \"2\"", "nights": 3, "pilot": false, "length": 12.5});
     for revision in FORMS {
-        let client = able(revision);
+        let client = capable_client(revision);
         let table = [
             (json!({"action": "accept", "content": content}), format!("Booked: {content}")),
             (json!({"action": "decline"}), "No berth was booked: the form was declined.".to_owned()),
@@ -53,7 +53,7 @@ fn forms_have_the_fields_of_their_revision() {
         names.join(" ")
     };
     for revision in FORMS {
-        let said = able(revision).converse("book_berth", json!({}), |_| json!({"action": "cancel"}));
+        let said = capable_client(revision).converse("book_berth", json!({}), |_| json!({"action": "cancel"}));
         let params = &said.asked[0]["params"];
         let form = &params["requestedSchema"];
         let fields = &form["properties"];
@@ -96,7 +96,7 @@ fn nobody_is_asked_what_they_cannot_answer() {
 #[test]
 fn pages_are_opened_in_the_manner_of_the_revision() {
     for revision in ["2025-11-25", MODERN] {
-        let client = able(revision);
+        let client = capable_client(revision);
         let said = client.converse("open_harbour_page", json!({}), |_| json!({"action": "accept"}));
         let asked = &said.asked[0]["params"];
         assert_eq!(asked["mode"], "url");
@@ -112,7 +112,7 @@ fn pages_are_opened_in_the_manner_of_the_revision() {
 
 #[test]
 fn a_page_asked_for_by_an_error_is_done_before_the_retry() {
-    let client = able("2025-11-25");
+    let client = capable_client("2025-11-25");
     for _ in 0..2 {
         let error = client.call("open_harbour_page", json!({"via": "error"}))["error"].take();
         assert_eq!(error["code"], -32042);
@@ -130,7 +130,7 @@ fn a_page_asked_for_by_an_error_is_done_before_the_retry() {
 fn the_model_is_asked_and_may_use_a_tool() {
     let plain = |_: &Value| json!({"role": "assistant", "content": {"type": "text", "text": "Soon."}, "model": "m"});
     for revision in HANDSHAKES.into_iter().chain([MODERN]) {
-        let said = able(revision).converse("ask_model", json!({"question": "When?"}), plain);
+        let said = capable_client(revision).converse("ask_model", json!({"question": "When?"}), plain);
         assert_eq!(said.text(), "Soon.");
         let params = &said.asked[0]["params"];
         assert_eq!(params["messages"][0]["content"]["text"], "When?");
@@ -144,7 +144,7 @@ fn the_model_is_asked_and_may_use_a_tool() {
         json!({"role": "assistant", "content": uses, "model": "m", "stopReason": "toolUse"})
     };
     for revision in ["2025-11-25", MODERN] {
-        let said = able(revision).converse("ask_model", json!({"tools": true}), with_tool);
+        let said = capable_client(revision).converse("ask_model", json!({"tools": true}), with_tool);
         assert_eq!((said.text(), said.asked.len()), ("Soon.", 2));
         assert_eq!(said.asked[0]["params"]["toolChoice"]["mode"], "auto");
         let result = &said.asked[1]["params"]["messages"][2]["content"][0];
@@ -156,7 +156,7 @@ fn the_model_is_asked_and_may_use_a_tool() {
 fn roots_are_shown() {
     for revision in HANDSHAKES.into_iter().chain([MODERN]) {
         let roots = json!({"roots": [{"uri": "file:///srv/a"}, {"uri": "file:///srv/b", "name": "B"}]});
-        let said = able(revision).converse("show_roots", json!({}), |_| roots.clone());
+        let said = capable_client(revision).converse("show_roots", json!({}), |_| roots.clone());
         assert_eq!(said.text(), "file:///srv/a\nfile:///srv/b");
         assert_eq!(said.asked[0]["method"], "roots/list");
     }
@@ -166,7 +166,7 @@ fn roots_are_shown() {
 fn many_questions_take_as_many_rounds() {
     let aye = |_: &Value| json!({"action": "accept", "content": {"answer": "aye"}});
     for revision in FORMS {
-        let client = able(revision);
+        let client = capable_client(revision);
         for (rounds, together) in [(1, 1), (3, 1), (4, 3)] {
             let said = client.converse("many_questions", json!({"rounds": rounds, "together": together}), aye);
             let silent = if client.is_modern() && rounds > 1 { 1 } else { 0 };
@@ -188,7 +188,7 @@ fn prompts_and_resources_ask_as_well() {
         ("resources/read", json!({"uri": "harbour://log"}), "/contents/0/text", -32002),
     ];
     for (method, params, place, code) in table {
-        let client = able(MODERN);
+        let client = capable_client(MODERN);
         let result = client.request(method, params.clone())["result"].take();
         assert_eq!(result["resultType"], "input_required");
         let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
@@ -200,13 +200,13 @@ fn prompts_and_resources_ask_as_well() {
         assert!(result.pointer(place).unwrap().as_str().unwrap().contains("\"aye\""), "{result}");
         let error = DemoTestClient::new(MODERN, json!({})).request(method, params.clone())["error"].take();
         assert_eq!(error["code"], -32021);
-        assert_eq!(able("2025-11-25").request(method, params)["error"]["code"], code);
+        assert_eq!(capable_client("2025-11-25").request(method, params)["error"]["code"], code);
     }
 }
 
 #[test]
 fn the_stubborn_tool_is_never_content() {
-    let client = able(MODERN);
+    let client = capable_client(MODERN);
     let mut params = json!({"name": "stubborn"});
     for _ in 0..20 {
         let result = client.request("tools/call", params.clone())["result"].take();
@@ -227,7 +227,7 @@ fn a_state_is_good_for_one_retry_of_its_own_call() {
         let params = json!({"name": tool, "arguments": {}, "requestState": state, "inputResponses": answers});
         client.request("tools/call", params)["error"]["code"].clone()
     };
-    let client = able(MODERN);
+    let client = capable_client(MODERN);
     let answers = || json!({"berth": {"action": "decline"}});
     let state = begin(&client);
     assert_eq!(retry(&client, "book_berth", json!(state), answers()), Value::Null);
@@ -251,7 +251,7 @@ fn a_state_is_good_for_one_retry_of_its_own_call() {
 
 #[test]
 fn errors_of_the_client_are_told_and_strange_responses_ignored() {
-    let client = able("2025-11-25");
+    let client = capable_client("2025-11-25");
     let id = client.start_call("show_roots", json!({}));
     let asked = client.receive();
     client.respond(&json!({"id": "question-999"}), json!({}));
@@ -269,7 +269,7 @@ fn errors_of_the_client_are_told_and_strange_responses_ignored() {
 #[test]
 fn a_call_that_waits_for_an_answer_is_let_go() {
     for by_closing in [false, true] {
-        let client = able("2025-11-25");
+        let client = capable_client("2025-11-25");
         let idle = Arc::strong_count(&client.harness.out);
         let id = client.start_call("book_berth", json!({}));
         let asked = client.receive();

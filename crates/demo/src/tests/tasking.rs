@@ -23,7 +23,7 @@ fn start(client: &DemoTestClient, arguments: Value) -> Value {
     client.request("tools/call", params)["result"]["task"].take()
 }
 
-fn about(client: &DemoTestClient, method: &str, task: &Value) -> Value {
+fn task_request(client: &DemoTestClient, method: &str, task: &Value) -> Value {
     client.request(method, json!({"taskId": task["taskId"]}))
 }
 
@@ -31,7 +31,7 @@ fn about(client: &DemoTestClient, method: &str, task: &Value) -> Value {
 fn poll(client: &DemoTestClient, task: &Value) -> Value {
     let begun = Instant::now();
     loop {
-        let detail = about(client, "tasks/get", task)["result"].take();
+        let detail = task_request(client, "tasks/get", task)["result"].take();
         if detail["status"] != "working" {
             return detail;
         }
@@ -50,7 +50,7 @@ fn follow(client: &DemoTestClient, task: &Value) -> u64 {
 
 /// Returns the first notification of a task with `status`.
 #[track_caller]
-fn news_until(client: &DemoTestClient, status: &str) -> Value {
+fn notification_with_status(client: &DemoTestClient, status: &str) -> Value {
     loop {
         let news = client.receive();
         let method = if client.is_modern() { "notifications/tasks" } else { "notifications/tasks/status" };
@@ -103,7 +103,7 @@ fn a_modern_task_asks_goes_on_and_keeps_its_result() {
         }
     }
     assert_eq!(end["_meta"]["io.modelcontextprotocol/subscriptionId"], listen);
-    let detail = about(&client, "tasks/get", &task)["result"].take();
+    let detail = task_request(&client, "tasks/get", &task)["result"].take();
     assert_eq!((&detail["resultType"], &detail["status"]), (&json!("complete"), &json!("completed")));
     assert_eq!(detail["result"], end["result"]);
     assert_eq!(detail["result"]["structuredContent"], json!({"unloaded": 2}));
@@ -116,13 +116,13 @@ fn a_modern_task_is_cancelled_for_good() {
     let task = start(&client, json!({"interval_ms": 60_000}));
     follow(&client, &task);
     let id = client.send("tasks/cancel", json!({"taskId": task["taskId"]}));
-    news_until(&client, "cancelled");
+    notification_with_status(&client, "cancelled");
     assert_eq!(client.receive()["id"], id);
-    assert!(about(&client, "tasks/cancel", &task)["error"].is_null(), "an acknowledgement, again");
-    assert_eq!(about(&client, "tasks/get", &task)["result"]["status"], "cancelled");
-    assert_eq!(about(&client, "tasks/get", &json!({"taskId": "task-0"}))["error"]["code"], -32602);
+    assert!(task_request(&client, "tasks/cancel", &task)["error"].is_null(), "an acknowledgement, again");
+    assert_eq!(task_request(&client, "tasks/get", &task)["result"]["status"], "cancelled");
+    assert_eq!(task_request(&client, "tasks/get", &json!({"taskId": "task-0"}))["error"]["code"], -32602);
     for method in ["tasks/list", "tasks/result"] {
-        assert_eq!(about(&client, method, &task)["error"]["code"], -32601);
+        assert_eq!(task_request(&client, method, &task)["error"]["code"], -32601);
     }
 }
 
@@ -132,7 +132,7 @@ fn a_modern_task_fails_for_want_of_a_capability_and_is_unknown_without_the_exten
     let task = start(&client, json!({"ask": true}));
     let failed = poll(&client, &task);
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32021)));
-    let error = about(&DemoTestClient::new(MODERN, json!({})), "tasks/get", &task)["error"].take();
+    let error = task_request(&DemoTestClient::new(MODERN, json!({})), "tasks/get", &task)["error"].take();
     assert_eq!(error["code"], -32021);
     let needed = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     assert_eq!(error["data"]["requiredCapabilities"], needed);
@@ -143,7 +143,7 @@ fn a_core_task_tells_its_status_and_its_result_waits() {
     let client = DemoTestClient::new(CORE, json!({"elicitation": {}}));
     let task = start(&client, json!({"containers": 1, "interval_ms": 0, "ask": true}));
     assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60_000)));
-    news_until(&client, "input_required");
+    notification_with_status(&client, "input_required");
     let asked = client.receive();
     assert_eq!(asked["method"], "elicitation/create");
     assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task["taskId"]);
@@ -162,7 +162,7 @@ fn a_core_task_tells_its_status_and_its_result_waits() {
     }
     assert_eq!(reply["result"]["_meta"][RELATED]["taskId"], task["taskId"]);
     assert_eq!(reply["result"]["structuredContent"], json!({"unloaded": 1}));
-    assert_eq!(about(&client, "tasks/result", &task)["result"], reply["result"], "again, at once");
+    assert_eq!(task_request(&client, "tasks/result", &task)["result"], reply["result"], "again, at once");
     let listed = client.request("tasks/list", json!({}))["result"]["tasks"].take();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["status"]), (1, &json!("completed")));
 }
@@ -171,13 +171,13 @@ fn a_core_task_tells_its_status_and_its_result_waits() {
 fn a_core_task_that_reports_failure_has_failed_and_a_cancelled_one_has_no_result() {
     let client = DemoTestClient::new(CORE, json!({}));
     let task = start(&client, json!({"ask": true}));
-    news_until(&client, "failed");
-    assert_eq!(about(&client, "tasks/result", &task)["result"]["isError"], true);
-    assert_eq!(about(&client, "tasks/cancel", &task)["error"]["code"], -32602);
+    notification_with_status(&client, "failed");
+    assert_eq!(task_request(&client, "tasks/result", &task)["result"]["isError"], true);
+    assert_eq!(task_request(&client, "tasks/cancel", &task)["error"]["code"], -32602);
 
     let task = start(&client, json!({"containers": "all"}));
-    news_until(&client, "failed");
-    assert_eq!(about(&client, "tasks/result", &task)["result"]["isError"], true, "unsuitable arguments");
+    notification_with_status(&client, "failed");
+    assert_eq!(task_request(&client, "tasks/result", &task)["result"]["isError"], true, "unsuitable arguments");
 
     let task = start(&client, json!({"interval_ms": 60_000}));
     let waiting = client.send("tasks/result", json!({"taskId": task["taskId"]}));
@@ -196,9 +196,9 @@ fn core_tools_say_whether_they_are_tasks() {
     assert_eq!(client.request("tools/call", echo)["error"]["code"], -32601);
     let survey = json!({"name": "survey_hull", "task": {}});
     let task = client.request("tools/call", survey)["result"]["task"].take();
-    news_until(&client, "completed");
-    let result = about(&client, "tasks/result", &task)["result"].take();
+    notification_with_status(&client, "completed");
+    let result = task_request(&client, "tasks/result", &task)["result"].take();
     assert_eq!(result["content"][0]["text"], "The hull is sound.");
     let earlier = DemoTestClient::new("2025-06-18", json!({}));
-    assert_eq!(about(&earlier, "tasks/get", &task)["error"]["code"], -32601);
+    assert_eq!(task_request(&earlier, "tasks/get", &task)["error"]["code"], -32601);
 }

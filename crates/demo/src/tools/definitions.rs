@@ -17,7 +17,7 @@ pub fn definitions(revision: DemoRevision, view: HarbourView) -> Vec<Value> {
     tools.extend(port::port_tools());
     tools.retain(|tool| is_offered(tool["name"].as_str().unwrap_or_default(), revision, view));
     for tool in &mut tools {
-        trim(tool, revision);
+        adapt_to_revision(tool, revision);
     }
     tools
 }
@@ -33,11 +33,11 @@ fn is_offered(name: &str, revision: DemoRevision, view: HarbourView) -> bool {
     }
 }
 
-fn trim(tool: &mut Value, revision: DemoRevision) {
+fn adapt_to_revision(tool: &mut Value, revision: DemoRevision) {
     if matches!(tool["name"].as_str(), Some("picture" | "book_berth")) {
-        icons::add(tool, revision);
+        icons::add_icons(tool, revision);
     }
-    trim_arguments(tool, revision);
+    remove_unsupported_arguments(tool, revision);
     if !revision.is_stateless()
         && let Some(properties) = tool["inputSchema"]["properties"].as_object_mut()
     {
@@ -64,7 +64,7 @@ fn trim(tool: &mut Value, revision: DemoRevision) {
 }
 
 /// Removes arguments for features that `revision` does not have.
-fn trim_arguments(tool: &mut Value, revision: DemoRevision) {
+fn remove_unsupported_arguments(tool: &mut Value, revision: DemoRevision) {
     let argument = match tool["name"].as_str() {
         Some("ask_model") if !revision.has_sampling_tools() => "tools",
         Some("open_harbour_page") if !revision.has_elicitation_errors() => "via",
@@ -88,7 +88,7 @@ fn schema(properties: &Value, required: &[&str]) -> Value {
     schema
 }
 
-fn harmless() -> Value {
+fn read_only_annotations() -> Value {
     json!({
         "readOnlyHint": true,
         "destructiveHint": false,
@@ -98,7 +98,7 @@ fn harmless() -> Value {
 }
 
 /// Annotations of most tools that change the port: not idempotent, not destructive.
-fn changing() -> Value {
+fn changing_annotations() -> Value {
     json!({
         "readOnlyHint": false,
         "destructiveHint": false,

@@ -32,11 +32,11 @@ impl AuditKey {
     /// Reads the key, creating it if it does not exist. If several processes create one at once, all of them use the
     /// first.
     pub fn open(path: &Path) -> Result<Self, AuditKeyError> {
-        let document = Document::at(path, DocumentPrivacy::Private).with_limit(1024);
+        let document = Document::new(path, DocumentPrivacy::Private).with_limit(1024);
         document
             .update(|old| match old {
                 Some(_) => Ok(None),
-                None => random().map(Some).map_err(AuditKeyError::Random),
+                None => random_key().map(Some).map_err(AuditKeyError::Random),
             })
             .map_err(|error| match error {
                 DocumentUpdateError::Edit(error) => error,
@@ -44,7 +44,7 @@ impl AuditKey {
             })?;
         let malformed = || AuditKeyError::Malformed(path.to_owned());
         let text = document.load()?.ok_or_else(malformed)?.bytes;
-        decode(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
+        decode_hex(text.trim_ascii_end()).map(Self).ok_or_else(malformed)
     }
 
     /// Returns the HMAC-SHA-256 of the bytes in hexadecimal.
@@ -55,21 +55,21 @@ impl AuditKey {
             block
         };
         let inner = Sha256::new().chain_update(padded(0x36)).chain_update(bytes).finalize();
-        encode(&Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize())
+        encode_hex(&Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize())
     }
 }
 
-fn random() -> Result<Vec<u8>, getrandom::Error> {
+fn random_key() -> Result<Vec<u8>, getrandom::Error> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes)?;
-    Ok(format!("{}\n", encode(&bytes)).into_bytes())
+    Ok(format!("{}\n", encode_hex(&bytes)).into_bytes())
 }
 
-fn encode(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn decode(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
+fn decode_hex(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
     let text = std::str::from_utf8(text).ok().filter(|text| text.len() == 2 * KEY_BYTES && text.is_ascii())?;
     let mut key = [0; KEY_BYTES];
     for (place, byte) in key.iter_mut().enumerate() {

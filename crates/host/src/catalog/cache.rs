@@ -45,7 +45,7 @@ pub enum CatalogCacheError {
 /// # Errors
 ///
 /// Returns an error if the lists are not valid JSON or the document would be too large.
-pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJson, CatalogCacheError> {
+pub fn encode_cache(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJson, CatalogCacheError> {
     #[derive(Serialize)]
     struct CacheDocument<'a> {
         schema: u64,
@@ -72,7 +72,7 @@ pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJ
         prompts: listed.prompts.iter().map(|prompt| &prompt.raw).collect(),
         unasked: &listed.unasked,
     };
-    let text = RawJson::of(&document).map_err(CatalogCacheError::Unwritable)?;
+    let text = RawJson::from_value(&document).map_err(CatalogCacheError::Unwritable)?;
     if text.as_bytes().len() > MAX_CACHE_BYTES {
         Err(CatalogCacheError::TooLarge(text.as_bytes().len()))
     } else {
@@ -85,7 +85,7 @@ pub fn keep(listed: &ServerLists, identity: &str, at: SystemTime) -> Result<RawJ
 /// # Errors
 ///
 /// Any error invalidates the whole document: the server is listed again.
-pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<ServerLists, CatalogCacheError> {
+pub fn decode_cache(document: impl Into<Bytes>, identity: &str) -> Result<ServerLists, CatalogCacheError> {
     #[derive(Deserialize)]
     struct ParsedCacheDocument<'a> {
         #[serde(borrow)]
@@ -103,24 +103,24 @@ pub fn recall(document: impl Into<Bytes>, identity: &str) -> Result<ServerLists,
         #[serde(default)]
         unasked: Vec<ListName>,
     }
-    let raw = checked(document.into())?;
-    let document: ParsedCacheDocument<'_> = raw.decode(&CACHE_BOUNDS).map_err(damaged)?;
+    let raw = parse_document(document.into())?;
+    let document: ParsedCacheDocument<'_> = raw.decode(&CACHE_BOUNDS).map_err(damaged_error)?;
     if document.identity != identity {
         return Err(CatalogCacheError::OtherIdentity);
     }
     Ok(ServerLists {
-        tools: viewed(&raw, &document.tools)?,
-        resources: viewed(&raw, &document.resources)?,
-        templates: viewed(&raw, &document.templates)?,
-        prompts: viewed(&raw, &document.prompts)?,
+        tools: decode_items(&raw, &document.tools)?,
+        resources: decode_items(&raw, &document.resources)?,
+        templates: decode_items(&raw, &document.templates)?,
+        prompts: decode_items(&raw, &document.prompts)?,
         instructions: document.instructions,
         unasked: document.unasked,
-        freshness: ListFreshness::Kept { at: time(document.at) },
+        freshness: ListFreshness::Kept { at: time_from_millis(document.at) },
         ..ServerLists::default()
     })
 }
 
-fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
+fn parse_document(document: Bytes) -> Result<RawJson, CatalogCacheError> {
     #[derive(Deserialize)]
     struct SchemaHeader {
         schema: u64,
@@ -129,24 +129,24 @@ fn checked(document: Bytes) -> Result<RawJson, CatalogCacheError> {
         return Err(CatalogCacheError::TooLarge(document.len()));
     }
     // The document may have been reformatted over many lines.
-    let raw = RawJson::parse(document).map_err(damaged)?;
-    match raw.decode(&CACHE_BOUNDS).map_err(damaged)? {
+    let raw = RawJson::parse(document).map_err(damaged_error)?;
+    match raw.decode(&CACHE_BOUNDS).map_err(damaged_error)? {
         SchemaHeader { schema: CACHE_SCHEMA_VERSION } => Ok(raw),
         SchemaHeader { schema } => Err(CatalogCacheError::OtherSchema(schema)),
     }
 }
 
-fn viewed<T: View>(raw: &RawJson, items: &[&RawValue]) -> Result<Vec<T>, CatalogCacheError> {
-    let view = |item: &&RawValue| T::view(raw.part(item), &JsonLimits::default()).map_err(damaged);
+fn decode_items<T: View>(raw: &RawJson, items: &[&RawValue]) -> Result<Vec<T>, CatalogCacheError> {
+    let view = |item: &&RawValue| T::from_raw(raw.slice_part(item), &JsonLimits::default()).map_err(damaged_error);
     items.iter().map(view).collect()
 }
 
-fn damaged(error: impl std::error::Error + Send + Sync + 'static) -> CatalogCacheError {
+fn damaged_error(error: impl std::error::Error + Send + Sync + 'static) -> CatalogCacheError {
     CatalogCacheError::Damaged(error.into())
 }
 
 /// Returns the time, or the Unix epoch if it overflows the clock.
-fn time(milliseconds: u64) -> SystemTime {
+fn time_from_millis(milliseconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
@@ -156,7 +156,7 @@ mod tests {
     use wharf_wire::{PromptDefinition, Resource, ResourceTemplate};
 
     use super::*;
-    use crate::catalog::fixture::{listed, tool};
+    use crate::catalog::fixture::{lists_with_tools, tool};
 
     const AT: Duration = Duration::from_millis(1_700_000_000_123);
 
@@ -168,54 +168,58 @@ mod tests {
                 tool(r#"{ "z":12345678901234567890123, "name":"b","inputSchema":{ "x" : 1.0 } }"#),
                 tool(r#"{"name":"a"}"#),
             ],
-            resources: vec![Resource::view(raw(r#"{"uri":"file:///x","own":[ ]}"#), bounds).unwrap()],
-            templates: vec![ResourceTemplate::view(raw(r#"{"uriTemplate":"file:///{x}"}"#), bounds).unwrap()],
-            prompts: vec![PromptDefinition::view(raw(r#"{"name":"p"}"#), bounds).unwrap()],
+            resources: vec![Resource::from_raw(raw(r#"{"uri":"file:///x","own":[ ]}"#), bounds).unwrap()],
+            templates: vec![ResourceTemplate::from_raw(raw(r#"{"uriTemplate":"file:///{x}"}"#), bounds).unwrap()],
+            prompts: vec![PromptDefinition::from_raw(raw(r#"{"name":"p"}"#), bounds).unwrap()],
             instructions: Some("Be \"kind\".".to_owned()),
             ..ServerLists::default()
         }
     }
 
     fn document() -> RawJson {
-        keep(&sample(), "me", SystemTime::UNIX_EPOCH + AT).unwrap()
+        encode_cache(&sample(), "me", SystemTime::UNIX_EPOCH + AT).unwrap()
     }
 
-    fn recalled(document: impl Into<Bytes>) -> Result<ServerLists, String> {
-        recall(document, "me").map_err(|error| error.to_string())
+    fn decode_sample(document: impl Into<Bytes>) -> Result<ServerLists, String> {
+        decode_cache(document, "me").map_err(|error| error.to_string())
     }
 
     #[test]
     fn what_was_listed_comes_back_byte_for_byte() {
-        let found = recalled(document().as_bytes().to_vec()).unwrap();
+        let found = decode_sample(document().as_bytes().to_vec()).unwrap();
         let raws = |listed: &ServerLists| {
             let tools = listed.tools.iter().map(|tool| tool.raw.clone());
             let resources = listed.resources.iter().map(|resource| resource.raw.clone());
             let templates = listed.templates.iter().map(|template| template.raw.clone());
             let all =
                 tools.chain(resources).chain(templates).chain(listed.prompts.iter().map(|prompt| prompt.raw.clone()));
-            all.map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
+            all.map(|raw| raw.as_str().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(raws(&found), raws(&sample()));
         assert_eq!(found.instructions, sample().instructions);
         assert_eq!(found.unasked, [], "where nothing is said, everything was asked for");
         assert_eq!(found.freshness, ListFreshness::Kept { at: SystemTime::UNIX_EPOCH + AT });
-        let spread = document().get().replacen(",", ",\n", 40);
-        assert!(recalled(spread).unwrap().tools.iter().all(|tool| !tool.raw.get().contains('\n')));
-        assert!(document().get().starts_with(r#"{"schema":1,"identity":"me","at":1700000000123,"#));
+        let spread = document().as_str().replacen(",", ",\n", 40);
+        assert!(decode_sample(spread).unwrap().tools.iter().all(|tool| !tool.raw.as_str().contains('\n')));
+        assert!(document().as_str().starts_with(r#"{"schema":1,"identity":"me","at":1700000000123,"#));
     }
 
     #[test]
     fn what_was_not_asked_for_is_not_kept_as_empty() {
         let unasked = vec![ListName::Resources, ListName::Templates, ListName::Prompts];
-        let tools_only = ServerLists { unasked: unasked.clone(), ..listed(&["a"]) };
-        let document = keep(&tools_only, "me", SystemTime::UNIX_EPOCH).unwrap();
-        assert!(document.get().ends_with(r#""unasked":["resources","templates","prompts"]}"#), "{}", document.get());
-        assert_eq!(recalled(document.as_bytes().to_vec()).unwrap().unasked, unasked);
+        let tools_only = ServerLists { unasked: unasked.clone(), ..lists_with_tools(&["a"]) };
+        let document = encode_cache(&tools_only, "me", SystemTime::UNIX_EPOCH).unwrap();
+        assert!(
+            document.as_str().ends_with(r#""unasked":["resources","templates","prompts"]}"#),
+            "{}",
+            document.as_str()
+        );
+        assert_eq!(decode_sample(document.as_bytes().to_vec()).unwrap().unasked, unasked);
     }
 
     #[test]
     fn what_is_not_the_right_document_is_an_error() {
-        let text = document().get().to_owned();
+        let text = document().as_str().to_owned();
         for (document, expected) in [
             (String::new(), "the cached catalog is damaged"),
             ("[]".to_owned(), "the cached catalog is damaged"),
@@ -226,11 +230,11 @@ mod tests {
             (" ".repeat(MAX_CACHE_BYTES + 1), "the cached catalog has 8388609 bytes (maximum 8388608)"),
         ] {
             let shown = &document[..document.len().min(100)];
-            assert_eq!(recalled(document.clone()).err().as_deref(), Some(expected), "{shown}");
+            assert_eq!(decode_sample(document.clone()).err().as_deref(), Some(expected), "{shown}");
         }
-        let mut large = listed(&["a"]);
+        let mut large = lists_with_tools(&["a"]);
         large.instructions = Some("x".repeat(MAX_CACHE_BYTES));
-        assert!(matches!(keep(&large, "me", SystemTime::UNIX_EPOCH), Err(CatalogCacheError::TooLarge(_))));
+        assert!(matches!(encode_cache(&large, "me", SystemTime::UNIX_EPOCH), Err(CatalogCacheError::TooLarge(_))));
     }
 
     proptest! {
@@ -240,7 +244,7 @@ mod tests {
             let last = text.len() - 1;
             text[at.min(last)] = byte;
             text.truncate(text.len() - cut.min(last) / 8);
-            let _ = recalled(text);
+            let _ = decode_sample(text);
         }
     }
 }

@@ -13,7 +13,7 @@ pub struct ToolFilter {
 
 impl ToolFilter {
     /// Creates the filter from a server's settings.
-    pub fn of(settings: &ServerSettings) -> Self {
+    pub fn from_settings(settings: &ServerSettings) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
         Self { include: settings.include_tools.as_deref().map(globs), exclude: globs(&settings.exclude_tools) }
     }
@@ -25,7 +25,7 @@ impl ToolFilter {
     }
 
     /// Returns the globs that match none of the tools and are probably misspelt.
-    pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<Glob> {
+    pub fn unmatched_globs<'a>(&self, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<Glob> {
         let all = self.include.iter().flatten().chain(&self.exclude);
         all.filter(|glob| !tools.clone().any(|tool| glob.matches(tool))).cloned().collect()
     }
@@ -40,7 +40,7 @@ mod tests {
         let mut settings = ServerSettings::default();
         settings.include_tools = include.map(owned);
         settings.exclude_tools = owned(exclude);
-        ToolFilter::of(&settings)
+        ToolFilter::from_settings(&settings)
     }
 
     #[test]
@@ -58,7 +58,7 @@ mod tests {
             let filter = filter(include, exclude);
             let found: Vec<&str> = TOOLS.into_iter().filter(|tool| filter.admits(tool)).collect();
             assert_eq!(found, admitted, "{filter:?}");
-            let idle = filter.unmatched(TOOLS.into_iter());
+            let idle = filter.unmatched_globs(TOOLS.into_iter());
             assert_eq!(idle.iter().map(Glob::as_str).collect::<Vec<_>>(), unmatched, "{filter:?}");
         }
     }

@@ -21,44 +21,44 @@ fn digest(definition: &RawJson) -> [u8; 32] {
     match JsonTree::parse(definition, &JsonLimits { depth: 256, nodes: usize::MAX }) {
         Ok(JsonTree::Object(mut members)) => {
             members.retain(|(key, _)| key != "_meta");
-            object(&mut hasher, &members);
+            hash_object(&mut hasher, &members);
         }
-        Ok(other) => value(&mut hasher, &other),
+        Ok(other) => hash_value(&mut hasher, &other),
         // Unpaired surrogate: hash the raw text under a tag that no value has.
-        Err(_) => part(&mut hasher, b'?', definition.get()),
+        Err(_) => hash_text(&mut hasher, b'?', definition.as_str()),
     }
     hasher.finalize().into()
 }
 
-fn value(hasher: &mut Sha256, tree: &JsonTree<'_>) {
+fn hash_value(hasher: &mut Sha256, tree: &JsonTree<'_>) {
     match tree {
-        JsonTree::Scalar(text) => part(hasher, b'#', text),
-        JsonTree::Text(text) => part(hasher, b'"', text),
+        JsonTree::Scalar(text) => hash_text(hasher, b'#', text),
+        JsonTree::Text(text) => hash_text(hasher, b'"', text),
         JsonTree::List(items) => {
-            count(hasher, b'[', items.len());
-            items.iter().for_each(|item| value(hasher, item));
+            hash_length(hasher, b'[', items.len());
+            items.iter().for_each(|item| hash_value(hasher, item));
         }
-        JsonTree::Object(members) => object(hasher, members),
+        JsonTree::Object(members) => hash_object(hasher, members),
     }
 }
 
-fn object(hasher: &mut Sha256, members: &JsonMembers<'_>) {
+fn hash_object(hasher: &mut Sha256, members: &JsonMembers<'_>) {
     let mut sorted: Vec<_> = members.iter().collect();
     // Stable: duplicate keys keep their order.
     sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
-    count(hasher, b'{', sorted.len());
+    hash_length(hasher, b'{', sorted.len());
     for (key, member) in sorted {
-        part(hasher, b'"', key);
-        value(hasher, member);
+        hash_text(hasher, b'"', key);
+        hash_value(hasher, member);
     }
 }
 
-fn part(hasher: &mut Sha256, sign: u8, text: &str) {
-    count(hasher, sign, text.len());
+fn hash_text(hasher: &mut Sha256, sign: u8, text: &str) {
+    hash_length(hasher, sign, text.len());
     hasher.update(text);
 }
 
-fn count(hasher: &mut Sha256, sign: u8, number: usize) {
+fn hash_length(hasher: &mut Sha256, sign: u8, number: usize) {
     hasher.update([sign]);
     hasher.update((number as u64).to_be_bytes());
 }
@@ -69,19 +69,19 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> [u8; 32] {
+    fn digest_text(text: &str) -> [u8; 32] {
         digest(&RawJson::parse(text.to_owned()).unwrap())
     }
 
     #[test]
     fn spelling_makes_no_difference() {
-        let plain = of(r#"{"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#);
+        let plain = digest_text(r#"{"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#);
         for text in [
             r#"{"inputSchema":{"x":[1,2],"type":"object"},"name":"a"}"#,
             r#"{ "name" : "\u0061", "inputSchema" : { "type":"object", "x":[1 , 2] } }"#,
             r#"{"_meta":{"at":17},"name":"a","inputSchema":{"type":"object","x":[1,2]}}"#,
         ] {
-            assert_eq!(of(text), plain, "{text}");
+            assert_eq!(digest_text(text), plain, "{text}");
         }
     }
 
@@ -105,7 +105,7 @@ mod tests {
                 format!("{text}{canary}{next}")
             })
         };
-        let digests: HashSet<_> = (0..=places).map(|place| of(&poisoned(place).unwrap())).collect();
+        let digests: HashSet<_> = (0..=places).map(|place| digest_text(&poisoned(place).unwrap())).collect();
         assert_eq!(digests.len(), places + 1);
     }
 
@@ -127,7 +127,7 @@ mod tests {
             r#"{"a":"\ud800"}"#,
             r#"{"a":"\ud801"}"#,
         ];
-        let digests: HashSet<_> = texts.iter().map(|text| digest(&RawJson::known(*text))).collect();
+        let digests: HashSet<_> = texts.iter().map(|text| digest(&RawJson::new_unchecked(*text))).collect();
         assert_eq!(digests.len(), texts.len());
     }
 }

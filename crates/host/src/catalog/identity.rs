@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
-use wharf_spec::{HttpSpec, HttpTransport, ServerOrigin, ServerSpec, StdioSpec, shown_url};
+use wharf_spec::{HttpSpec, HttpTransport, ServerOrigin, ServerSpec, StdioSpec, mask_url_secrets};
 
 /// Returns a hexadecimal digest of a server's spec. A cache of a server with another spec is not used.
 ///
@@ -13,11 +13,11 @@ use wharf_spec::{HttpSpec, HttpTransport, ServerOrigin, ServerSpec, StdioSpec, s
 pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
     let mut digest = ListDigest(Sha256::new());
     if let Some(file) = origin.file() {
-        digest.list([&b"defined in"[..], file.as_os_str().as_encoded_bytes()]);
+        digest.add_list([&b"defined in"[..], file.as_os_str().as_encoded_bytes()]);
     }
     match spec {
-        ServerSpec::Stdio(spec) => stdio(&mut digest, spec),
-        ServerSpec::Http(spec) => http(&mut digest, spec),
+        ServerSpec::Stdio(spec) => hash_stdio(&mut digest, spec),
+        ServerSpec::Http(spec) => hash_http(&mut digest, spec),
     }
     digest.0.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -25,31 +25,31 @@ pub fn identity(origin: &ServerOrigin, spec: &ServerSpec) -> String {
     })
 }
 
-fn stdio(digest: &mut ListDigest, spec: &StdioSpec) {
+fn hash_stdio(digest: &mut ListDigest, spec: &StdioSpec) {
     let StdioSpec { program, args, cwd, env, inherit_env, hidden: _, launch_check: _ } = spec;
-    digest.list([&b"stdio"[..], program.as_encoded_bytes()]);
-    digest.list(args.iter().map(|argument| argument.as_encoded_bytes()));
-    digest.list(cwd.iter().map(|folder| folder.as_os_str().as_encoded_bytes()));
-    digest.set(env.iter().map(|(name, _)| name.as_encoded_bytes().to_vec()));
-    digest.list([[u8::from(*inherit_env)]]);
+    digest.add_list([&b"stdio"[..], program.as_encoded_bytes()]);
+    digest.add_list(args.iter().map(|argument| argument.as_encoded_bytes()));
+    digest.add_list(cwd.iter().map(|folder| folder.as_os_str().as_encoded_bytes()));
+    digest.add_set(env.iter().map(|(name, _)| name.as_encoded_bytes().to_vec()));
+    digest.add_list([[u8::from(*inherit_env)]]);
 }
 
-fn http(digest: &mut ListDigest, spec: &HttpSpec) {
+fn hash_http(digest: &mut ListDigest, spec: &HttpSpec) {
     let form = match spec.form {
         HttpTransport::Automatic => "automatic",
         HttpTransport::Streamable => "streamable",
         HttpTransport::Sse => "sse",
     };
-    digest.list(["http", form, &shown_url(&spec.url)]);
+    digest.add_list(["http", form, &mask_url_secrets(&spec.url)]);
     // Header names are case-insensitive.
-    digest.set(spec.headers.iter().map(|(name, _)| name.to_ascii_lowercase().into_bytes()));
+    digest.add_set(spec.headers.iter().map(|(name, _)| name.to_ascii_lowercase().into_bytes()));
 }
 
 /// A digest over lists of texts. Each text is prefixed with its length and each list is terminated.
 struct ListDigest(Sha256);
 
 impl ListDigest {
-    fn list<T: AsRef<[u8]>>(&mut self, parts: impl IntoIterator<Item = T>) {
+    fn add_list<T: AsRef<[u8]>>(&mut self, parts: impl IntoIterator<Item = T>) {
         for part in parts {
             self.0.update([1]);
             self.0.update((part.as_ref().len() as u64).to_be_bytes());
@@ -59,10 +59,10 @@ impl ListDigest {
     }
 
     /// Adds a list whose order is irrelevant.
-    fn set(&mut self, parts: impl Iterator<Item = Vec<u8>>) {
+    fn add_set(&mut self, parts: impl Iterator<Item = Vec<u8>>) {
         let mut parts: Vec<Vec<u8>> = parts.collect();
         parts.sort();
-        self.list(parts);
+        self.add_list(parts);
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn started(program: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
+    fn stdio_spec(program: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
         let secret = |value: &str| EnvValue::Secret(Secret::new(value));
         ServerSpec::Stdio(StdioSpec {
             program: program.into(),
@@ -86,7 +86,7 @@ mod tests {
         })
     }
 
-    fn dialled(url: &str, headers: &[(&str, &str)]) -> ServerSpec {
+    fn http_spec(url: &str, headers: &[(&str, &str)]) -> ServerSpec {
         let mut spec = HttpSpec::new(url.parse().unwrap());
         spec.headers = headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
         ServerSpec::Http(spec)
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn secrets_and_order_of_names_are_not_in_it() {
         for (one, other) in [
-            (started("a", &["b"], &[("X", "1"), ("Y", "2")]), started("a", &["b"], &[("Y", "3"), ("X", "4")])),
+            (stdio_spec("a", &["b"], &[("X", "1"), ("Y", "2")]), stdio_spec("a", &["b"], &[("Y", "3"), ("X", "4")])),
             (
-                dialled("https://me:one@host/mcp?key=1", &[("A", "1")]),
-                dialled("https://me:two@host/mcp?key=2", &[("a", "2")]),
+                http_spec("https://me:one@host/mcp?key=1", &[("A", "1")]),
+                http_spec("https://me:two@host/mcp?key=2", &[("a", "2")]),
             ),
         ] {
             let digest = |spec| identity(ServerOrigin::USER, spec);
@@ -115,18 +115,18 @@ mod tests {
         let mut sse = HttpSpec::new("https://host/mcp".parse().unwrap());
         sse.form = HttpTransport::Sse;
         let all = [
-            started("a", &[], &[]),
-            started("a", &["b", "c"], &[]),
-            started("a", &["bc"], &[]),
-            started("a", &["b"], &[("c", "")]),
-            started("a", &[], &[("b", ""), ("c", "")]),
+            stdio_spec("a", &[], &[]),
+            stdio_spec("a", &["b", "c"], &[]),
+            stdio_spec("a", &["bc"], &[]),
+            stdio_spec("a", &["b"], &[("c", "")]),
+            stdio_spec("a", &[], &[("b", ""), ("c", "")]),
             in_folder,
             ServerSpec::Stdio(elsewhere),
-            dialled("https://host/mcp", &[]),
-            dialled("https://host/mcp", &[("A", "1")]),
-            dialled("https://host/mcp?key=1", &[]),
-            dialled("https://host/other", &[]),
-            dialled("http://host/mcp", &[]),
+            http_spec("https://host/mcp", &[]),
+            http_spec("https://host/mcp", &[("A", "1")]),
+            http_spec("https://host/mcp?key=1", &[]),
+            http_spec("https://host/other", &[]),
+            http_spec("http://host/mcp", &[]),
             ServerSpec::Http(sse),
         ];
         let origins = ["/a/.mcp.json", "/b/.mcp.json"].map(|file| ServerOrigin::File(Path::new(file).into()));

@@ -36,7 +36,7 @@ pub enum NameStyle {
 
 impl NameStyle {
     /// Returns the style of a spelling such as `<tool>@<server>`.
-    pub fn of(spelling: &str) -> Option<Self> {
+    pub fn from_spelling(spelling: &str) -> Option<Self> {
         Some(match spelling {
             "mcp__<server>__<tool>" => Self::Double,
             "mcp_<server>_<slug>_<hash8>" => Self::Hashed,
@@ -61,30 +61,30 @@ pub struct ToolNames {
 ///
 /// The alias is the style's name if providers accept it and it is unambiguous. Otherwise it is a slug with a hash over
 /// both parts. A name without a hash never ends like one with a hash.
-pub fn name(style: NameStyle, id: &ToolId) -> ToolNames {
-    match plain(style, id) {
+pub fn tool_names(style: NameStyle, id: &ToolId) -> ToolNames {
+    match plain_name(style, id) {
         Some(plain) if is_safe(&plain) => {
             let plain: Arc<str> = plain.into();
             ToolNames { shown: plain.clone(), alias: plain }
         }
-        Some(plain) => ToolNames { shown: plain.into(), alias: hashed(style, id).into() },
+        Some(plain) => ToolNames { shown: plain.into(), alias: hashed_name(style, id).into() },
         None => {
-            let hashed: Arc<str> = hashed(style, id).into();
+            let hashed: Arc<str> = hashed_name(style, id).into();
             ToolNames { shown: hashed.clone(), alias: hashed }
         }
     }
 }
 
 /// Returns the style's name if it is legible and its two parts can be distinguished.
-fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
+fn plain_name(style: NameStyle, id: &ToolId) -> Option<String> {
     let (server, tool) = (id.server.as_str(), &*id.tool);
     if !is_legible(tool) {
         return None;
     }
     match style {
-        NameStyle::Double if blurs_at_end(server) || blurs_at_start(tool) => None,
+        NameStyle::Double if has_ambiguous_end(server) || has_ambiguous_start(tool) => None,
         // The server's name ends at the first `_`.
-        NameStyle::Single if server.contains('_') || blurs_at_start(tool) => None,
+        NameStyle::Single if server.contains('_') || has_ambiguous_start(tool) => None,
         NameStyle::Hashed => None,
         NameStyle::Double => Some(format!("mcp__{server}__{tool}")).filter(|name| !ends_like_hash(name)),
         NameStyle::Single => Some(format!("mcp_{server}_{tool}")).filter(|name| !ends_like_hash(name)),
@@ -95,7 +95,7 @@ fn plain(style: NameStyle, id: &ToolId) -> Option<String> {
 }
 
 /// Returns a name that a hash over both parts makes unique.
-fn hashed(style: NameStyle, id: &ToolId) -> String {
+fn hashed_name(style: NameStyle, id: &ToolId) -> String {
     let (start, between) = if style == NameStyle::Double { ("mcp__", "__") } else { ("mcp_", "_") };
     let room = MAX_ALIAS_LENGTH - start.len() - between.len() - 1 - HASH_DIGITS;
     let server = slug(id.server.as_str(), MAX_HASHED_SERVER_LENGTH, "server");
@@ -146,11 +146,11 @@ fn is_safe(name: &str) -> bool {
     (1..=MAX_ALIAS_LENGTH).contains(&name.len()) && name.bytes().all(fits)
 }
 
-fn blurs_at_end(server: &str) -> bool {
+fn has_ambiguous_end(server: &str) -> bool {
     server.contains("__") || server.ends_with('_')
 }
 
-fn blurs_at_start(tool: &str) -> bool {
+fn has_ambiguous_start(tool: &str) -> bool {
     tool.contains("__") || tool.starts_with('_')
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     fn names(style: NameStyle, server: &str, tool: &str) -> (String, String) {
         let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
-        let ToolNames { shown, alias } = name(style, &id);
+        let ToolNames { shown, alias } = tool_names(style, &id);
         assert!(is_safe(&alias), "{alias}");
         (shown.to_string(), alias.to_string())
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use wharf_spec::{ToolId, UntrustedText};
-use wharf_tools::{NameLookup, nearest};
+use wharf_tools::{NameLookup, closest_name};
 
 use super::snapshot::Catalog;
 use super::tool::CatalogTool;
@@ -46,12 +46,12 @@ impl Catalog {
         let readings = match self.names.find(name) {
             NameLookup::One(tool) => return Ok(tool),
             NameLookup::Several(held) => held.into_iter().map(|held| &held.value).collect(),
-            NameLookup::Nothing => self.readings(name),
+            NameLookup::Nothing => self.candidates(name),
         };
         let mut shown = readings.iter().filter(|tool| *tool.description.shown == *name);
         match (shown.next(), shown.next(), &readings[..]) {
             (Some(tool), None, _) | (None, _, [tool]) => Ok(tool),
-            (_, _, []) => Err(ToolResolveError::Unknown { name: name.to_owned(), nearest: self.nearest(name) }),
+            (_, _, []) => Err(ToolResolveError::Unknown { name: name.to_owned(), nearest: self.suggest(name) }),
             _ => {
                 let candidates = readings.iter().map(|tool| tool.id.clone()).collect();
                 Err(ToolResolveError::Ambiguous { name: name.to_owned(), candidates })
@@ -59,10 +59,10 @@ impl Catalog {
         }
     }
 
-    fn readings(&self, name: &str) -> Vec<&Arc<CatalogTool>> {
+    fn candidates(&self, name: &str) -> Vec<&Arc<CatalogTool>> {
         let mut readings: Vec<&Arc<CatalogTool>> = Vec::new();
         for section in self.sections() {
-            for tool in tools_of(section.server.as_str(), name).filter_map(|tool| section.tool(tool)) {
+            for tool in possible_tool_names(section.server.as_str(), name).filter_map(|tool| section.tool(tool)) {
                 if !readings.iter().any(|known| Arc::ptr_eq(known, tool)) {
                     readings.push(tool);
                 }
@@ -72,25 +72,25 @@ impl Catalog {
     }
 
     /// Returns the most similar displayed name, with any separator.
-    fn nearest(&self, said: &str) -> Option<Arc<str>> {
+    fn suggest(&self, said: &str) -> Option<Arc<str>> {
         let as_shown = |tool: &Arc<CatalogTool>| tool.description.shown.to_string();
         let joined = |tool: &Arc<CatalogTool>| format!("{}/{}", tool.id.server, tool.id.tool);
-        self.most_like(said, as_shown).or_else(|| {
+        self.most_similar(said, as_shown).or_else(|| {
             let plain = said.strip_prefix("mcp__").unwrap_or(said);
             let separator = SEPARATORS.into_iter().find(|separator| plain.contains(separator))?;
-            self.most_like(&plain.replacen(separator, "/", 1), joined)
+            self.most_similar(&plain.replacen(separator, "/", 1), joined)
         })
     }
 
-    fn most_like(&self, said: &str, spelling: impl Fn(&Arc<CatalogTool>) -> String) -> Option<Arc<str>> {
+    fn most_similar(&self, said: &str, spelling: impl Fn(&Arc<CatalogTool>) -> String) -> Option<Arc<str>> {
         let spelt: HashMap<String, &Arc<str>> =
             self.tools().map(|tool| (spelling(tool), &tool.description.shown)).collect();
-        nearest(said, spelt.keys().map(String::as_str)).map(|name| spelt[name].clone())
+        closest_name(said, spelt.keys().map(String::as_str)).map(|name| spelt[name].clone())
     }
 }
 
 /// Returns the tool names that a name could denote at this server.
-fn tools_of<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
+fn possible_tool_names<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
     let after = |start: &str, between: &str| name.strip_prefix(start)?.strip_prefix(server)?.strip_prefix(between);
     let [one, two, three, four, five] = SEPARATORS.map(|separator| after("", separator));
     let before = name.strip_suffix(server).and_then(|rest| rest.strip_suffix('@'));
@@ -99,7 +99,7 @@ fn tools_of<'n>(server: &str, name: &'n str) -> impl Iterator<Item = &'n str> {
 
 impl fmt::Display for ToolResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |name: &str| UntrustedText::new(name.to_owned()).shortened(100).to_string();
+        let shown = |name: &str| UntrustedText::new(name.to_owned()).truncate(100).to_string();
         match self {
             Self::Unknown { name, nearest: None } => write!(f, "no tool `{}`", shown(name)),
             Self::Unknown { name, nearest: Some(nearest) } => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use wharf_spec::acts;
+use wharf_spec::is_control_or_bidi;
 
 /// Maximum bytes of a description or of any text in a schema.
 pub const DESCRIPTION: usize = 4096;
@@ -30,9 +30,9 @@ pub struct SanitizedText<'a> {
 ///
 /// Line breaks, tabs and the joiners inside emoji are kept. Other invisible characters are escaped, as in `\u{202e}`.
 /// Longer runs of them, which may encode text, are replaced by their number.
-pub fn neutral(text: &str, limit: usize) -> SanitizedText<'_> {
+pub fn sanitize(text: &str, limit: usize) -> SanitizedText<'_> {
     let kept = &text[..text.floor_char_boundary(limit)];
-    let mut shown = visible(kept);
+    let mut shown = escape_hidden(kept);
     let revealed = matches!(shown, Cow::Owned(_));
     let cut = kept.len() < text.len() || shown.len() > limit;
     if cut {
@@ -44,12 +44,12 @@ pub fn neutral(text: &str, limit: usize) -> SanitizedText<'_> {
 }
 
 /// Escapes hidden characters without truncation. Borrows the text if it is unchanged.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(acts) || runs(text).all(|run| !run.hidden) {
+pub(crate) fn escape_hidden(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_control_or_bidi) || character_runs(text).all(|run| !run.hidden) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 64);
-    for run in runs(text) {
+    for run in character_runs(text) {
         match run.text.chars().count() {
             _ if !run.hidden => shown.push_str(run.text),
             few if few <= MAX_ESCAPED_RUN => run.text.chars().for_each(|character| {
@@ -69,12 +69,12 @@ struct CharacterRun<'a> {
     hidden: bool,
 }
 
-fn runs(text: &str) -> impl Iterator<Item = CharacterRun<'_>> {
+fn character_runs(text: &str) -> impl Iterator<Item = CharacterRun<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let start = at;
-        let hidden = hides(text, start)?;
-        while hides(text, at) == Some(hidden) {
+        let hidden = is_hidden_at(text, start)?;
+        while is_hidden_at(text, at) == Some(hidden) {
             at += text[at..].chars().next().map_or(1, char::len_utf8);
         }
         Some(CharacterRun { text: &text[start..at], hidden })
@@ -82,7 +82,7 @@ fn runs(text: &str) -> impl Iterator<Item = CharacterRun<'_>> {
 }
 
 /// Reports whether the character at this position is hidden in its context. Returns `None` at the end.
-fn hides(text: &str, at: usize) -> Option<bool> {
+fn is_hidden_at(text: &str, at: usize) -> Option<bool> {
     let mut following = text[at..].chars();
     let character = following.next()?;
     let before = || text[..at].chars().next_back();
@@ -93,7 +93,7 @@ fn hides(text: &str, at: usize) -> Option<bool> {
             !(before().is_some_and(|it| is_emoji(it) || it == '\u{fe0f}') && following.next().is_some_and(is_emoji))
         }
         '\u{fe0f}' => !before().is_some_and(|it| is_emoji(it) || matches!(it, '0'..='9' | '#' | '*')),
-        other => acts(other),
+        other => is_control_or_bidi(other),
     })
 }
 
@@ -131,7 +131,7 @@ mod tests {
             ("a\u{200d}b", "a\\u{200d}b"),
             ("❤\u{fe0f}\u{fe0f}", "❤\u{fe0f}\\u{fe0f}"),
         ] {
-            let found = neutral(text, 1000);
+            let found = sanitize(text, 1000);
             assert_eq!(found.text, expected);
             assert_eq!((found.revealed, found.cut), (text != expected, false), "{text:?}");
             assert_eq!(matches!(found.text, Cow::Borrowed(_)), text == expected);
@@ -147,18 +147,18 @@ mod tests {
             ("a\u{202e}b", 5, "a\\…"),
             ("a\u{202e}b\u{202e}", 12, "a\\u{202e}…"),
         ] {
-            let found = neutral(text, limit);
+            let found = sanitize(text, limit);
             assert_eq!((&*found.text, found.cut), (expected, expected.ends_with('…')));
             assert!(found.text.len() <= limit, "{text:?}");
         }
-        assert_eq!(neutral(&"x".repeat(100_000), DESCRIPTION).text.len(), DESCRIPTION);
+        assert_eq!(sanitize(&"x".repeat(100_000), DESCRIPTION).text.len(), DESCRIPTION);
     }
 
     #[test]
     fn whatever_a_terminal_must_not_see_a_model_does_not_see_either() {
         for character in (0..=0x10_ffff).filter_map(char::from_u32) {
             let escaped = UntrustedText::new(character.to_string()).to_string() != character.to_string();
-            let hidden = neutral(&character.to_string(), 100).revealed;
+            let hidden = sanitize(&character.to_string(), 100).revealed;
             assert!(hidden || !escaped || matches!(character, '\n' | '\t'), "{:x}", u32::from(character));
         }
     }

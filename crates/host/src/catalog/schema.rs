@@ -36,39 +36,39 @@ pub struct CompiledSchema {
 ///
 /// A schema that needs no change shares the original bytes. Otherwise keys keep their order and numbers their digits. A
 /// missing, invalid or excessive schema is replaced by one that accepts any object.
-pub fn compile(schema: Option<&RawJson>) -> CompiledSchema {
-    schema.ok_or(SchemaError::Missing).and_then(compiled).unwrap_or_else(|fault| CompiledSchema {
-        schema: RawJson::known(r#"{"type":"object","additionalProperties":true}"#),
+pub fn compile_schema(schema: Option<&RawJson>) -> CompiledSchema {
+    schema.ok_or(SchemaError::Missing).and_then(try_compile).unwrap_or_else(|fault| CompiledSchema {
+        schema: RawJson::new_unchecked(r#"{"type":"object","additionalProperties":true}"#),
         marks: vec![ToolWarning::SchemaReplaced(fault)],
     })
 }
 
-fn compiled(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
+fn try_compile(schema: &RawJson) -> Result<CompiledSchema, SchemaError> {
     if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLarge);
     }
-    let tree = JsonTree::parse(schema, &SCHEMA_BOUNDS).map_err(fault)?;
+    let tree = JsonTree::parse(schema, &SCHEMA_BOUNDS).map_err(to_schema_error)?;
     if !may_be_object(&tree) {
         return Err(SchemaError::NotObject);
     }
-    if tree.has_twins() {
+    if tree.has_duplicate_keys() {
         return Err(SchemaError::Invalid);
     }
-    let (mut members, mut marks) = copy::copy(&tree, &ReferenceSizes::take(&tree)?);
+    let (mut members, mut marks) = copy::copy_schema_tree(&tree, &ReferenceSizes::measure(&tree)?);
     if !flatten::is_flat(&members) {
         members = flatten::flatten(members);
         marks.push(ToolWarning::SchemaFlattened);
     }
-    let (top, dropped) = references::complete(of_type_object(members));
+    let (top, dropped) = references::drop_dangling(with_object_type(members));
     if let Some(reference) =
         dropped.filter(|_| !marks.iter().any(|mark| matches!(mark, ToolWarning::ReferenceDropped(_))))
     {
         marks.push(ToolWarning::ReferenceDropped(reference));
     }
-    Ok(CompiledSchema { schema: if top == tree { schema.clone() } else { written(&top) }, marks })
+    Ok(CompiledSchema { schema: if top == tree { schema.clone() } else { to_raw(&top) }, marks })
 }
 
-fn fault(error: JsonDecodeError) -> SchemaError {
+fn to_schema_error(error: JsonDecodeError) -> SchemaError {
     match error {
         JsonDecodeError::TooComplex(JsonLimitExceeded::Depth(_)) => SchemaError::TooDeep,
         JsonDecodeError::TooComplex(JsonLimitExceeded::Nodes(_)) => SchemaError::TooMany,
@@ -86,7 +86,7 @@ fn may_be_object(schema: &JsonTree<'_>) -> bool {
     }
 }
 
-fn of_type_object(mut members: JsonMembers<'_>) -> JsonMembers<'_> {
+fn with_object_type(mut members: JsonMembers<'_>) -> JsonMembers<'_> {
     let object = JsonTree::Text(Cow::Borrowed("object"));
     match members.iter_mut().find(|(key, _)| key == "type") {
         Some((_, value)) => *value = object,
@@ -95,10 +95,10 @@ fn of_type_object(mut members: JsonMembers<'_>) -> JsonMembers<'_> {
     members
 }
 
-fn written(tree: &JsonTree<'_>) -> RawJson {
+fn to_raw(tree: &JsonTree<'_>) -> RawJson {
     let mut text = String::new();
     tree.write(&mut text);
-    RawJson::known(text)
+    RawJson::new_unchecked(text)
 }
 
 #[cfg(test)]

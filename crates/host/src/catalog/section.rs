@@ -8,7 +8,7 @@ use wharf_spec::{Glob, ServerName, UntrustedText};
 use wharf_wire::{PromptDefinition, Resource, ResourceTemplate, ToolDefinition};
 
 use super::server_lists::{ListFreshness, ListName, ServerLists};
-use super::tool::{CatalogTool, SectionContext, neutralised};
+use super::tool::{CatalogTool, SectionContext, sanitize_into};
 use super::{INSTRUCTIONS, NameStyle, ToolFilter, ToolWarning};
 
 /// Tools, resources and prompts of one server, prepared for use. Immutable: a new list creates a new section.
@@ -80,14 +80,14 @@ impl Section {
         // A list that could not be read proves nothing about the globs.
         let unmatched = match failures.iter().any(|(list, _)| *list == ListName::Tools) {
             true => Vec::new(),
-            false => filter.unmatched(tools.iter().map(|tool| tool.name.as_str())),
+            false => filter.unmatched_globs(tools.iter().map(|tool| tool.name.as_str())),
         };
         let found = tools.len();
-        let placed = placed(tools, &withheld).filter(|(_, tool)| filter.admits(&tool.name)).collect::<Vec<_>>();
+        let placed = with_positions(tools, &withheld).filter(|(_, tool)| filter.admits(&tool.name)).collect::<Vec<_>>();
         let filtered = found - placed.len();
         let making = SectionContext { server, provider: server.as_str().into(), style, freshness };
-        let tools = made(&making, placed, inspector, &mut withheld);
-        let instructions = instructions.map(|text| neutralised(&text, INSTRUCTIONS, &mut Vec::new()));
+        let tools = build_tools(&making, placed, inspector, &mut withheld);
+        let instructions = instructions.map(|text| sanitize_into(&text, INSTRUCTIONS, &mut Vec::new()));
         Self {
             server: server.clone(),
             trust,
@@ -113,7 +113,7 @@ impl Section {
 }
 
 /// Pairs each tool with its position in the server's list, from which withheld entries have been removed already.
-fn placed(
+fn with_positions(
     tools: Vec<ToolDefinition>,
     withheld: &[(ListName, WithheldEntry)],
 ) -> impl Iterator<Item = (usize, ToolDefinition)> + use<> {
@@ -122,14 +122,14 @@ fn placed(
     (0..).filter(move |position| !missing.contains(position)).zip(tools)
 }
 
-fn made(
+fn build_tools(
     making: &SectionContext<'_>,
     placed: Vec<(usize, ToolDefinition)>,
     inspector: Option<ToolInspector<'_>>,
     withheld: &mut Vec<(ListName, WithheldEntry)>,
 ) -> Vec<Arc<CatalogTool>> {
     let made = placed.into_iter().map(|(position, definition)| (position, CatalogTool::new(making, definition)));
-    let mut tools = without_twins(made.collect(), withheld);
+    let mut tools = withhold_duplicates(made.collect(), withheld);
     tools.sort_by(|one, other| one.id.tool.cmp(&other.id.tool));
     mark_look_alikes(&mut tools);
     if let Some(inspector) = inspector {
@@ -141,7 +141,10 @@ fn made(
 }
 
 /// Withholds all tools that share an alias, regardless of order: tools of the same name, and hash collisions.
-fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, WithheldEntry)>) -> Vec<CatalogTool> {
+fn withhold_duplicates(
+    made: Vec<(usize, CatalogTool)>,
+    withheld: &mut Vec<(ListName, WithheldEntry)>,
+) -> Vec<CatalogTool> {
     let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
     for (_, tool) in &made {
         *counts.entry(tool.alias().clone()).or_default() += 1;
@@ -152,7 +155,7 @@ fn without_twins(made: Vec<(usize, CatalogTool)>, withheld: &mut Vec<(ListName, 
             single.push(tool);
             continue;
         }
-        let name = Some(UntrustedText::new(&*tool.id.tool).shortened(100).to_string());
+        let name = Some(UntrustedText::new(&*tool.id.tool).truncate(100).to_string());
         let reason = "duplicate tool name at the server".to_owned();
         withheld.push((ListName::Tools, WithheldEntry { position, name, reason }));
     }
@@ -180,7 +183,7 @@ mod tests {
     use wharf_tools::{PermissionRequirement, ToolHints, ToolRisk};
 
     use super::*;
-    use crate::catalog::fixture::{listed, tool};
+    use crate::catalog::fixture::{lists_with_tools, tool};
 
     fn section(listed: ServerLists, filter: &ToolFilter, inspector: Option<ToolInspector<'_>>) -> Section {
         let server = &ServerName::new("git").unwrap();
@@ -188,7 +191,7 @@ mod tests {
         Section::build(SectionInput { server, style, filter, trust: false, inspector, listed })
     }
 
-    fn plain(listed: ServerLists) -> Section {
+    fn build_unfiltered(listed: ServerLists) -> Section {
         section(listed, &ToolFilter::default(), None)
     }
 
@@ -200,26 +203,26 @@ mod tests {
     fn a_tool_is_told_with_its_origin_and_nothing_hidden() {
         let definition = r#"{"name":"log","title":"Lo\u202eg","description":"Shows\u200b commits.","inputSchema":
             {"anyOf":[{}]},"annotations":{"readOnlyHint":true,"destructiveHint":true},"x-own":1}"#;
-        let section = plain(ServerLists { tools: vec![tool(definition)], ..ServerLists::default() });
+        let section = build_unfiltered(ServerLists { tools: vec![tool(definition)], ..ServerLists::default() });
         let log = section.tool("log").unwrap();
         let description = &log.description;
         assert_eq!((&*description.name, &*description.shown), ("mcp__git__log", "mcp__git__log"));
         assert_eq!(description.text, "[git: log]\nShows\\u{200b} commits.");
         assert_eq!(description.title.as_deref(), Some("Lo\\u{202e}g"));
-        assert_eq!(description.schema.get(), r#"{"type":"object","properties":{}}"#);
+        assert_eq!(description.schema.as_str(), r#"{"type":"object","properties":{}}"#);
         assert_eq!((description.risk, description.permission), (ToolRisk::High, PermissionRequirement::Needed));
         let origin = description.origin.as_ref().unwrap();
         assert_eq!((&*origin.provider, &*origin.name, origin.fingerprint), ("git", "log", log.fingerprint));
         assert_eq!(log.marks, [ToolWarning::SchemaFlattened, ToolWarning::Neutralised]);
-        assert!(log.definition.raw.get().contains("x-own") && section.tool("lo").is_none());
+        assert!(log.definition.raw.as_str().contains("x-own") && section.tool("lo").is_none());
     }
 
     #[test]
     fn twins_are_both_withheld_where_they_stood() {
-        let mut listed = listed(&["b", "a", "b", "c", "b"]);
+        let mut listed = lists_with_tools(&["b", "a", "b", "c", "b"]);
         let malformed = |position| WithheldEntry { position, name: None, reason: "no name".to_owned() };
         listed.withheld = vec![(ListName::Tools, malformed(1)), (ListName::Prompts, malformed(0))];
-        let section = plain(listed);
+        let section = build_unfiltered(listed);
         assert_eq!(names(&section), ["a", "c"]);
         let withheld: Vec<_> = section.withheld.iter().map(|(list, item)| (*list, item.position)).collect();
         let of_tools = |position| (ListName::Tools, position);
@@ -228,7 +231,15 @@ mod tests {
 
     #[test]
     fn odd_names_are_marked_and_look_alikes_told() {
-        let section = plain(listed(&["search", "se\u{430}rch", "Search", "search ", "search\u{200b}", "other", "a b"]));
+        let section = build_unfiltered(lists_with_tools(&[
+            "search",
+            "se\u{430}rch",
+            "Search",
+            "search ",
+            "search\u{200b}",
+            "other",
+            "a b",
+        ]));
         let marks = |name: &str| section.tool(name).unwrap().marks.clone();
         let like = |name: &str| ToolWarning::LooksLike(wharf_spec::ToolId::new(&section.server, name));
         assert_eq!(marks("other"), []);
@@ -244,7 +255,7 @@ mod tests {
     fn the_filter_leaves_out_and_the_inspector_quarantines() {
         let filter = ToolFilter { include: None, exclude: vec![Glob::new("w*"), Glob::new("nope")] };
         let inspector = |tool: &ToolDefinition| (tool.name == "bad").then(|| "it lies".to_owned());
-        let section = section(listed(&["bad", "write", "good"]), &filter, Some(&inspector));
+        let section = section(lists_with_tools(&["bad", "write", "good"]), &filter, Some(&inspector));
         assert_eq!((names(&section), section.filtered), (vec!["bad", "good"], 1));
         assert_eq!(section.unmatched, [Glob::new("nope")]);
         let failed =
@@ -263,7 +274,7 @@ mod tests {
         };
         let hints = |value: bool, freshness: ListFreshness| {
             let listed = ServerLists { tools: vec![claims(value)], freshness, ..ServerLists::default() };
-            plain(listed).tools[0].description.hints
+            build_unfiltered(listed).tools[0].description.hints
         };
         let all = |value: bool| ToolHints {
             read_only: Some(value),

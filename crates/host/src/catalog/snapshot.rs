@@ -31,7 +31,7 @@ impl Catalog {
             sections.into_iter().map(|section| (section.server.clone(), section)).collect();
         let (old, kept): (Vec<_>, Vec<_>) =
             self.sections.iter().cloned().partition(|section| new.contains_key(&section.server));
-        let names = self.renamed(&old, new.values().flat_map(|section| &section.tools));
+        let names = self.update_names(&old, new.values().flat_map(|section| &section.tools));
         let mut sections: Vec<Arc<Section>> = kept.into_iter().chain(new.into_values()).collect();
         sections.sort_by(|one, other| one.server.cmp(&other.server));
         Self { sections, names, version: self.version + 1 }
@@ -39,10 +39,10 @@ impl Catalog {
 
     /// Returns a catalog without a server's section.
     pub fn without(&self, server: &ServerName) -> Self {
-        let Ok(at) = self.place(server.as_str()) else { return self.clone() };
+        let Ok(at) = self.section_index(server.as_str()) else { return self.clone() };
         let mut sections = self.sections.clone();
         let old = sections.remove(at);
-        let names = self.renamed(&[old], []);
+        let names = self.update_names(&[old], []);
         Self { sections, names, version: self.version + 1 }
     }
 
@@ -53,7 +53,7 @@ impl Catalog {
 
     /// Returns a server's section.
     pub fn section(&self, server: &str) -> Option<&Arc<Section>> {
-        self.place(server).ok().map(|at| &self.sections[at])
+        self.section_index(server).ok().map(|at| &self.sections[at])
     }
 
     /// Returns all tools, sorted by server and by their names at the server.
@@ -62,7 +62,7 @@ impl Catalog {
     }
 
     /// Returns the tools that a model may see, in the same order: neither quarantined nor with an ambiguous alias.
-    pub fn offered(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+    pub fn visible_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools().filter(|tool| tool.quarantine().is_none() && self.by_alias(tool.alias()).is_some())
     }
 
@@ -77,7 +77,7 @@ impl Catalog {
     }
 
     /// Returns the warnings about a tool, including those that concern other servers' tools.
-    pub fn marks(&self, tool: &CatalogTool) -> Vec<ToolWarning> {
+    pub fn warnings_of(&self, tool: &CatalogTool) -> Vec<ToolWarning> {
         let others = self.tools().filter(|other| other.id.server != tool.id.server && tool.looks_like(other));
         // One example suffices.
         tool.marks.iter().cloned().chain(others.take(1).map(|other| ToolWarning::LooksLike(other.id.clone()))).collect()
@@ -88,25 +88,25 @@ impl Catalog {
         self.version
     }
 
-    fn place(&self, server: &str) -> Result<usize, usize> {
+    fn section_index(&self, server: &str) -> Result<usize, usize> {
         self.sections.binary_search_by(|section| section.server.as_str().cmp(server))
     }
 
     /// Returns the name table without the names of some sections and with those of some tools.
-    fn renamed<'a>(
+    fn update_names<'a>(
         &'a self,
         old: &[Arc<Section>],
         new: impl IntoIterator<Item = &'a Arc<CatalogTool>>,
     ) -> NameTable<Arc<CatalogTool>> {
         let gone: Vec<&str> = old.iter().flat_map(|section| &section.tools).map(|tool| &**tool.alias()).collect();
-        let shared = self.sharing(old, &gone);
+        let shared = self.tools_sharing_names(old, &gone);
         let added = shared.into_iter().chain(new).map(|tool| (tool.alias().clone(), tool.clone()));
         // A single owner holds all names, so that many sections are one change of the table.
-        self.names.with(&"catalog".into(), gone.iter().copied(), added)
+        self.names.with_changes(&"catalog".into(), gone.iter().copied(), added)
     }
 
     /// Returns the tools of other servers that share one of these names, which requires a hash collision.
-    fn sharing(&self, old: &[Arc<Section>], gone: &[&str]) -> Vec<&Arc<CatalogTool>> {
+    fn tools_sharing_names(&self, old: &[Arc<Section>], gone: &[&str]) -> Vec<&Arc<CatalogTool>> {
         let mut sharing: Vec<&Arc<CatalogTool>> = Vec::new();
         for name in gone {
             let NameLookup::Several(held) = self.names.find(name) else { continue };
@@ -163,7 +163,7 @@ mod tests {
         for order in [["a", "b"], ["b", "a"]] {
             let catalog = order.into_iter().fold(Catalog::default(), |catalog, server| catalog.with(forged(server)));
             assert!(catalog.by_alias("mcp__same__x_12345678").is_none());
-            let offered: Vec<_> = catalog.offered().map(|tool| tool.alias().to_string()).collect();
+            let offered: Vec<_> = catalog.visible_tools().map(|tool| tool.alias().to_string()).collect();
             assert_eq!(offered, ["mcp__a__y", "mcp__b__y"]);
             let three = catalog.with(forged("c"));
             for changed in [three.with(forged("a")), three.with_all(["a", "b"].map(forged))] {
@@ -182,7 +182,7 @@ mod tests {
             Catalog::default().with(section("a", &["search", "list"])).with(section("b", &["se\u{430}rch", "list"]));
         let marks = |server: &str, tool: &str| {
             let id = ToolId::new(&ServerName::new(server).unwrap(), tool);
-            catalog.marks(catalog.tool(&id).unwrap()).iter().map(ToolWarning::to_string).collect::<Vec<_>>()
+            catalog.warnings_of(catalog.tool(&id).unwrap()).iter().map(ToolWarning::to_string).collect::<Vec<_>>()
         };
         assert_eq!(marks("a", "search"), ["name looks like b / se\u{430}rch"]);
         assert_eq!(marks("b", "se\u{430}rch"), ["irregular name", "name looks like a / search"]);
@@ -196,6 +196,6 @@ mod tests {
         bad.marks.push(ToolWarning::Quarantined("it lies".to_owned()));
         quarantined.tools.insert(0, Arc::new(bad));
         let catalog = Catalog::default().with(Arc::new(quarantined));
-        assert_eq!((catalog.tools().count(), catalog.offered().count()), (2, 1));
+        assert_eq!((catalog.tools().count(), catalog.visible_tools().count()), (2, 1));
     }
 }

@@ -7,7 +7,7 @@ use wharf_tools::{Fingerprint, PermissionRequirement, ToolDescription, ToolHints
 use wharf_wire::{ToolAnnotations, ToolDefinition, skeleton};
 
 use super::server_lists::ListFreshness;
-use super::{DESCRIPTION, NameStyle, TITLE, ToolNames, ToolWarning, compile, fingerprint, name, neutral};
+use super::{DESCRIPTION, NameStyle, TITLE, ToolNames, ToolWarning, compile_schema, fingerprint, sanitize, tool_names};
 
 /// Maximum characters of a tool's own name in its origin line.
 const MAX_ORIGIN_NAME_CHARS: usize = 200;
@@ -26,7 +26,7 @@ pub struct CatalogTool {
     pub description: Arc<ToolDescription>,
     /// Fingerprint of the whole definition.
     pub fingerprint: Fingerprint,
-    /// Warnings about the tool itself and relative to its server's other tools. [`super::Catalog::marks`] adds the
+    /// Warnings about the tool itself and relative to its server's other tools. [`super::Catalog::warnings_of`] adds the
     /// rest.
     pub marks: Vec<ToolWarning>,
     /// Canonical form of the name: equal for names that look alike.
@@ -46,7 +46,7 @@ impl CatalogTool {
         let id = ToolId::new(making.server, definition.name.as_str());
         let fingerprint = fingerprint(&definition);
         let mut marks = Vec::new();
-        if is_odd(&definition.name) {
+        if is_irregular(&definition.name) {
             marks.push(ToolWarning::OddName);
         }
         let origin = ToolOrigin { provider: making.provider.clone(), name: id.tool.clone(), fingerprint };
@@ -80,20 +80,20 @@ fn describe(
     origin: ToolOrigin,
     marks: &mut Vec<ToolWarning>,
 ) -> ToolDescription {
-    let ToolNames { shown, alias } = name(making.style, id);
-    let compiled = compile(definition.input_schema.as_ref());
-    compiled.marks.into_iter().for_each(|mark| add(marks, mark));
+    let ToolNames { shown, alias } = tool_names(making.style, id);
+    let compiled = compile_schema(definition.input_schema.as_ref());
+    compiled.marks.into_iter().for_each(|mark| add_warning(marks, mark));
     let annotations = &definition.annotations;
     let title = definition.title.as_deref().or(annotations.title.as_deref());
     // The origin comes first, so that no text of the server can precede it.
-    let mut text = format!("[{}: {}]", id.server, UntrustedText::new(&*id.tool).shortened(MAX_ORIGIN_NAME_CHARS));
+    let mut text = format!("[{}: {}]", id.server, UntrustedText::new(&*id.tool).truncate(MAX_ORIGIN_NAME_CHARS));
     if let Some(said) = &definition.description {
         text.push('\n');
-        text.push_str(&neutralised(said, DESCRIPTION, marks));
+        text.push_str(&sanitize_into(said, DESCRIPTION, marks));
     }
     let mut description = ToolDescription::new(alias, text, compiled.schema);
     description.shown = shown;
-    description.title = title.map(|title| neutralised(title, TITLE, marks));
+    description.title = title.map(|title| sanitize_into(title, TITLE, marks));
     description.origin = Some(origin);
     description.hints = hints(annotations, making.freshness);
     description.risk = ToolRisk::High;
@@ -101,18 +101,18 @@ fn describe(
     description
 }
 
-pub(super) fn neutralised(text: &str, limit: usize, marks: &mut Vec<ToolWarning>) -> String {
-    let found = neutral(text, limit);
+pub(super) fn sanitize_into(text: &str, limit: usize, marks: &mut Vec<ToolWarning>) -> String {
+    let found = sanitize(text, limit);
     if found.revealed {
-        add(marks, ToolWarning::Neutralised);
+        add_warning(marks, ToolWarning::Neutralised);
     }
     if found.cut {
-        add(marks, ToolWarning::Shortened);
+        add_warning(marks, ToolWarning::Shortened);
     }
     found.text.into_owned()
 }
 
-fn add(marks: &mut Vec<ToolWarning>, mark: ToolWarning) {
+fn add_warning(marks: &mut Vec<ToolWarning>, mark: ToolWarning) {
     if !marks.contains(&mark) {
         marks.push(mark);
     }
@@ -130,7 +130,7 @@ fn hints(annotations: &ToolAnnotations, freshness: ListFreshness) -> ToolHints {
     }
 }
 
-fn is_odd(name: &str) -> bool {
+fn is_irregular(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     !(1..=MAX_REGULAR_NAME_LENGTH).contains(&name.len()) || !name.bytes().all(fits)
 }

@@ -24,7 +24,7 @@ impl<'a> JsonTree<'a> {
         // Only unpaired surrogates in strings can still fail afterwards.
         let _: IgnoredAny = raw.decode(bounds)?;
         let broken = || JsonDecodeError::Shape(serde::de::Error::custom("a string is not valid Unicode"));
-        JsonTreeParser { text: raw.get(), at: 0 }.value().ok_or_else(broken)
+        JsonTreeParser { text: raw.as_str(), at: 0 }.value().ok_or_else(broken)
     }
 
     /// Returns the value of a member; the last one if the key is duplicated.
@@ -34,14 +34,15 @@ impl<'a> JsonTree<'a> {
     }
 
     /// Reports whether any object in the tree has a duplicate key.
-    pub fn has_twins(&self) -> bool {
+    pub fn has_duplicate_keys(&self) -> bool {
         match self {
             Self::Scalar(_) | Self::Text(_) => false,
-            Self::List(items) => items.iter().any(Self::has_twins),
+            Self::List(items) => items.iter().any(Self::has_duplicate_keys),
             Self::Object(members) => {
                 let mut keys: Vec<&str> = members.iter().map(|(key, _)| &**key).collect();
                 keys.sort_unstable();
-                keys.windows(2).any(|pair| pair[0] == pair[1]) || members.iter().any(|(_, value)| value.has_twins())
+                keys.windows(2).any(|pair| pair[0] == pair[1])
+                    || members.iter().any(|(_, value)| value.has_duplicate_keys())
             }
         }
     }
@@ -168,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn written(text: &str) -> Option<String> {
-        let raw = RawJson::known(text.to_owned());
+    fn round_trip(text: &str) -> Option<String> {
+        let raw = RawJson::new_unchecked(text.to_owned());
         let tree = JsonTree::parse(&raw, &JsonLimits::default()).ok()?;
         let mut out = String::new();
         tree.write(&mut out);
@@ -191,7 +192,7 @@ mod tests {
             ("{\"a\"}", None),
             ("", None),
         ] {
-            assert_eq!(written(text).as_deref(), expected, "{text}");
+            assert_eq!(round_trip(text).as_deref(), expected, "{text}");
         }
     }
 
@@ -215,14 +216,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_value_comes_back(value in any_json()) {
-            prop_assert_eq!(written(&value.to_string()), Some(value.to_string()));
+            prop_assert_eq!(round_trip(&value.to_string()), Some(value.to_string()));
             let spaced = serde_json::to_string_pretty(&value).unwrap();
-            prop_assert_eq!(written(&spaced), Some(value.to_string()));
+            prop_assert_eq!(round_trip(&spaced), Some(value.to_string()));
         }
 
         #[test]
         fn nothing_makes_it_panic(text in "[\\[\\]{}:,\"\\\\0-9a-fu \n-]{0,40}") {
-            let _ = written(&text);
+            let _ = round_trip(&text);
         }
     }
 }

@@ -8,12 +8,12 @@ use super::{CatalogTool, ListName, Section};
 
 impl Section {
     /// Returns the tools that are not quarantined, in order.
-    pub fn offered(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+    pub fn visible_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| tool.quarantine().is_none())
     }
 
     /// Reports whether both sections have equal content, including tool definitions.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         let tools = self.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some()));
         tools.eq(other.tools.iter().map(|tool| (tool.fingerprint, tool.quarantine().is_some())))
             && self.freshness == other.freshness
@@ -23,8 +23,8 @@ impl Section {
     }
 
     /// Returns a possible explanation for a missing tool; escaped.
-    pub fn why_not(&self, tool: &str) -> Option<String> {
-        let shown = UntrustedText::new(tool).shortened(100).to_string();
+    pub fn explain_missing(&self, tool: &str) -> Option<String> {
+        let shown = UntrustedText::new(tool).truncate(100).to_string();
         let mut withheld = self.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
         if let Some((_, item)) = withheld.find(|(_, item)| item.name.as_deref() == Some(shown.as_str())) {
             return Some(format!("withheld: {}", item.reason));

@@ -51,7 +51,7 @@ impl AgentSubscriptions {
     /// still confirms it.
     ///
     /// Dropping the future cancels the subscription.
-    pub(super) async fn begin(
+    pub(super) async fn subscribe(
         &self,
         context: &HostContext,
         server: &Arc<Server>,
@@ -59,11 +59,11 @@ impl AgentSubscriptions {
         patience: CallDeadline,
     ) -> Result<String, SubscribeError> {
         let known = self.lock().find(server, uri);
-        if let Some(number) = known.filter(|_| server.watched.agreed().iter().any(|agreed| agreed == uri)) {
-            return Ok(id(number));
+        if let Some(number) = known.filter(|_| server.watched.confirmed_uris().iter().any(|agreed| agreed == uri)) {
+            return Ok(subscription_id(number));
         }
-        let (wanting, version) = self.want(server, uri).ok_or(SubscribeError::TooMany)?;
-        match tokio::time::timeout_at(patience.until, server.watched.is_agreed(version, uri)).await {
+        let (wanting, version) = self.request_resource(server, uri).ok_or(SubscribeError::TooMany)?;
+        match tokio::time::timeout_at(patience.until, server.watched.wait_confirmed(version, uri)).await {
             Ok(true) => {}
             Ok(false) => return Err(SubscribeError::NotAgreed),
             Err(_) => return Err(SubscribeError::NotInTime),
@@ -72,41 +72,46 @@ impl AgentSubscriptions {
         // Under the lock, so that a server removed from now on finds this subscription.
         let outcome = match table.find(server, uri) {
             _ if !context.is_current(server) => Err(SubscribeError::TakenOff),
-            Some(number) => Ok(id(number)),
+            Some(number) => Ok(subscription_id(number)),
             None => {
                 table.made += 1;
                 let number = table.made;
-                table.watching.insert(number, wanting.keep());
-                return Ok(id(number));
+                table.watching.insert(number, wanting.into_subscription());
+                return Ok(subscription_id(number));
             }
         };
         drop(table);
         outcome
     }
 
-    fn want<'a>(&'a self, server: &'a Arc<Server>, uri: &'a str) -> Option<(PendingSubscription<'a>, u64)> {
+    fn request_resource<'a>(&'a self, server: &'a Arc<Server>, uri: &'a str) -> Option<(PendingSubscription<'a>, u64)> {
         let _table = self.lock();
-        let version = server.watched.add(uri)?;
-        server.usage.hold(server.watched.len());
+        let version = server.watched.subscribe(uri)?;
+        server.usage.set_holds(server.watched.len());
         Some((PendingSubscription { watches: self, server, uri, kept: false }, version))
     }
 
     /// Ends the selected subscriptions and returns their number.
-    pub(super) fn end(&self, which: &SubscriptionSelector<'_>) -> usize {
-        self.end_where(|number, watch| which.fits(number, watch)).len()
+    pub(super) fn end_matching(&self, which: &SubscriptionSelector<'_>) -> usize {
+        self.end_where(|number, watch| which.matches(number, watch)).len()
     }
 
     fn end_where(&self, wanted: impl Fn(u64, &AgentSubscription) -> bool) -> Vec<(u64, AgentSubscription)> {
         let mut table = self.lock();
         let ended: Vec<_> = table.watching.extract_if(.., |number, watch| wanted(*number, watch)).collect();
-        ended.iter().for_each(|(_, watch)| let_go(&watch.server, &watch.uri));
+        ended.iter().for_each(|(_, watch)| release_resource(&watch.server, &watch.uri));
         ended
     }
 
     /// Returns one line per subscription, escaped.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn describe_all(&self) -> Vec<String> {
         let told = |(number, watch): (&u64, &AgentSubscription)| {
-            format!("{} ({} of {})", id(*number), UntrustedText::new(&*watch.uri).shortened(100), watch.server.name)
+            format!(
+                "{} ({} of {})",
+                subscription_id(*number),
+                UntrustedText::new(&*watch.uri).truncate(100),
+                watch.server.name
+            )
         };
         self.lock().watching.iter().map(told).collect()
     }
@@ -118,11 +123,12 @@ impl AgentSubscriptions {
 
 impl HostContext {
     /// Ends all subscriptions of a removed server and notifies the agent.
-    pub fn end_watching(&self, server: &Server) {
+    pub fn end_subscriptions(&self, server: &Server) {
         for (number, watch) in self.watches.end_where(|_, watch| watch.server.generation == server.generation) {
             let uri = UntrustedText::new(watch.uri);
-            let text = format!("{} ({}) ended because the server was removed", id(number), uri.shortened(500));
-            self.tell_note(server.name.as_str(), &text);
+            let text =
+                format!("{} ({}) ended because the server was removed", subscription_id(number), uri.truncate(500));
+            self.push_note(server.name.as_str(), &text);
         }
     }
 }
@@ -135,8 +141,8 @@ impl SubscriptionTable {
 }
 
 impl SubscriptionSelector<'_> {
-    fn fits(&self, number: u64, watch: &AgentSubscription) -> bool {
-        self.id.is_none_or(|wanted| wanted == id(number))
+    fn matches(&self, number: u64, watch: &AgentSubscription) -> bool {
+        self.id.is_none_or(|wanted| wanted == subscription_id(number))
             && self.server.is_none_or(|wanted| wanted == watch.server.name.as_str())
             && self.uri.is_none_or(|wanted| wanted == watch.uri)
     }
@@ -151,7 +157,7 @@ struct PendingSubscription<'a> {
 }
 
 impl PendingSubscription<'_> {
-    fn keep(mut self) -> AgentSubscription {
+    fn into_subscription(mut self) -> AgentSubscription {
         self.kept = true;
         AgentSubscription { server: Arc::clone(self.server), uri: self.uri.to_owned() }
     }
@@ -161,18 +167,18 @@ impl Drop for PendingSubscription<'_> {
     fn drop(&mut self) {
         if !self.kept {
             let _table = self.watches.lock();
-            let_go(self.server, self.uri);
+            release_resource(self.server, self.uri);
         }
     }
 }
 
 /// Ends one subscription. Called under the lock, so that the hold count stays correct.
-fn let_go(server: &Server, uri: &str) {
-    server.watched.remove(uri);
-    server.usage.hold(server.watched.len());
+fn release_resource(server: &Server, uri: &str) {
+    server.watched.unsubscribe(uri);
+    server.usage.set_holds(server.watched.len());
 }
 
-fn id(number: u64) -> String {
+fn subscription_id(number: u64) -> String {
     format!("watch-{number}")
 }
 
@@ -184,13 +190,18 @@ mod tests {
     use crate::host::Host;
 
     /// The server never starts; the test confirms the subscriptions itself.
-    async fn begin(host: &Host, server: &Arc<Server>, uri: &str, agreed: &[&str]) -> Result<String, SubscribeError> {
+    async fn subscribe_confirmed(
+        host: &Host,
+        server: &Arc<Server>,
+        uri: &str,
+        agreed: &[&str],
+    ) -> Result<String, SubscribeError> {
         let context = host.context();
         let agree = async {
-            let version = server.watched.wanted().borrow().version;
-            server.watched.agree(version, agreed.iter().map(|&uri| uri.to_owned()).collect());
+            let version = server.watched.requested_changes().borrow().version;
+            server.watched.confirm(version, agreed.iter().map(|&uri| uri.to_owned()).collect());
         };
-        let begun = context.watches.begin(context, server, uri, CallDeadline::of(Duration::from_secs(1)));
+        let begun = context.watches.subscribe(context, server, uri, CallDeadline::after(Duration::from_secs(1)));
         tokio::join!(begun, agree).0
     }
 
@@ -212,23 +223,24 @@ mod tests {
             ("a:x", &[], Err(SubscribeError::NotAgreed), 1),
             ("a:y", &["a:x", "a:y"], Ok("watch-2"), 2),
         ] {
-            let begun = begin(&host, &server, uri, agreed).await;
+            let begun = subscribe_confirmed(&host, &server, uri, agreed).await;
             assert_eq!((begun.as_deref(), held()), (expected.as_ref().copied(), count), "{uri}");
         }
-        let late = context.watches.begin(context, &server, "a:z", CallDeadline::of(Duration::from_secs(1))).await;
+        let late =
+            context.watches.subscribe(context, &server, "a:z", CallDeadline::after(Duration::from_secs(1))).await;
         assert_eq!((late, held()), (Err(SubscribeError::NotInTime), 2));
         assert_eq!(
-            context.watches.end(&SubscriptionSelector { uri: Some("a:x"), ..SubscriptionSelector::default() }),
+            context.watches.end_matching(&SubscriptionSelector { uri: Some("a:x"), ..SubscriptionSelector::default() }),
             1
         );
-        assert_eq!((held(), context.watches.told()), (1, vec!["watch-2 (a:y of one)".to_owned()]));
+        assert_eq!((held(), context.watches.describe_all()), (1, vec!["watch-2 (a:y of one)".to_owned()]));
         context.servers.store(Arc::default());
-        assert_eq!(begin(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(SubscribeError::TakenOff));
+        assert_eq!(subscribe_confirmed(&host, &server, "a:z", &["a:y", "a:z"]).await, Err(SubscribeError::TakenOff));
         server.leave();
         let mut standing = server.standing.clone();
         while standing.changed().await.is_ok() {}
-        assert_eq!((held(), context.watches.told().len()), (0, 0));
-        let told = host.registry().notes().take().pop().unwrap();
+        assert_eq!((held(), context.watches.describe_all().len()), (0, 0));
+        let told = host.registry().notes().take_all().pop().unwrap();
         assert_eq!(&*told.text, "watch-2 (a:y) ended because the server was removed");
     }
 }

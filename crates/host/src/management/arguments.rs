@@ -10,12 +10,12 @@ use wharf_json::RawJson;
 use wharf_spec::UntrustedText;
 use wharf_tools::{ToolError, ToolErrorKind};
 
-use crate::catalog::neutral;
+use crate::catalog::sanitize;
 use crate::context::HostContext;
 use crate::error::HostError;
 use crate::polling::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 use crate::server::Server;
-use crate::tool::error;
+use crate::tool::to_tool_error;
 
 /// Maximum bytes of a URI.
 pub(super) const MAX_URI_BYTES: usize = 8 << 10;
@@ -90,28 +90,31 @@ pub(super) struct GetPromptArguments {
 }
 
 /// Decodes the arguments of a call.
-pub(super) fn decode<'a, T: Deserialize<'a>>(context: &HostContext, arguments: &'a RawJson) -> Result<T, ToolError> {
-    arguments
-        .decode(&context.options.limits.bounds)
-        .map_err(|odd| wrong(format!("invalid arguments: {}", UntrustedText::new(odd.to_string()).shortened(300))))
+pub(super) fn decode_arguments<'a, T: Deserialize<'a>>(
+    context: &HostContext,
+    arguments: &'a RawJson,
+) -> Result<T, ToolError> {
+    arguments.decode(&context.options.limits.bounds).map_err(|odd| {
+        invalid_call(format!("invalid arguments: {}", UntrustedText::new(odd.to_string()).truncate(300)))
+    })
 }
 
 /// Returns the server of that name, unless a rule denies it entirely.
-pub(super) fn server_of(context: &HostContext, name: &str) -> Result<Arc<Server>, ToolError> {
+pub(super) fn permitted_server(context: &HostContext, name: &str) -> Result<Arc<Server>, ToolError> {
     let server = known_server(context, name)?;
-    context.refuse_denied(&server).map_err(|denied| error(&denied))?;
+    context.check_not_denied(&server).map_err(|denied| to_tool_error(&denied))?;
     Ok(server)
 }
 
 /// Returns the server of that name, or an error that names the existing ones.
 pub(super) fn known_server(context: &HostContext, name: &str) -> Result<Arc<Server>, ToolError> {
     context.server(name).map_err(|unknown| match unknown {
-        HostError::UnknownServer { .. } => error(&unknown).with_next(servers_told(context)),
-        other => error(&other),
+        HostError::UnknownServer { .. } => to_tool_error(&unknown).with_next_action(server_list_hint(context)),
+        other => to_tool_error(&other),
     })
 }
 
-fn servers_told(context: &HostContext) -> String {
+fn server_list_hint(context: &HostContext) -> String {
     let servers = context.servers.load();
     let mut names: Vec<&str> = servers.keys().map(wharf_spec::ServerName::as_str).collect();
     names.sort_unstable();
@@ -126,11 +129,11 @@ fn servers_told(context: &HostContext) -> String {
 /// Checks the length and characters of a URI. Its meaning is up to the server.
 pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
     if uri.is_empty() || uri.len() > MAX_URI_BYTES {
-        return Err(wrong(format!("the URI must have 1 to {MAX_URI_BYTES} bytes, but has {}", uri.len())));
+        return Err(invalid_call(format!("the URI must have 1 to {MAX_URI_BYTES} bytes, but has {}", uri.len())));
     }
-    if neutral(uri, MAX_URI_BYTES).revealed || uri.contains(['\n', '\t', '\r']) {
+    if sanitize(uri, MAX_URI_BYTES).revealed || uri.contains(['\n', '\t', '\r']) {
         let shown = UntrustedText::new(uri);
-        return Err(wrong(format!("the URI contains invisible characters: {}", shown.shortened(200))));
+        return Err(invalid_call(format!("the URI contains invisible characters: {}", shown.truncate(200))));
     }
     Ok(())
 }
@@ -139,19 +142,19 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ToolError> {
 pub(super) fn check_text(what: &str, text: Option<&str>) -> Result<(), ToolError> {
     match text {
         Some(text) if text.len() > MAX_TEXT_BYTES => {
-            Err(wrong(format!("`{what}` is longer than {MAX_TEXT_BYTES} bytes")))
+            Err(invalid_call(format!("`{what}` is longer than {MAX_TEXT_BYTES} bytes")))
         }
         _ => Ok(()),
     }
 }
 
 /// Returns the poll interval, or the default.
-pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
+pub(super) fn poll_interval(millis: Option<f64>) -> Result<Duration, ToolError> {
     let Some(millis) = millis else { return Ok(DEFAULT_POLL_INTERVAL) };
     let found = Duration::try_from_secs_f64(millis / 1000.0).ok();
     let fits = found.filter(|interval| (MIN_POLL_INTERVAL..=MAX_POLL_INTERVAL).contains(interval));
     fits.ok_or_else(|| {
-        wrong(format!(
+        invalid_call(format!(
             "`intervalMs` must be between {} and {}",
             MIN_POLL_INTERVAL.as_millis(),
             MAX_POLL_INTERVAL.as_millis()
@@ -160,7 +163,7 @@ pub(super) fn interval(millis: Option<f64>) -> Result<Duration, ToolError> {
 }
 
 /// Creates the error of an invalid call.
-pub(super) fn wrong(message: impl Into<String>) -> ToolError {
+pub(super) fn invalid_call(message: impl Into<String>) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, message)
 }
 
@@ -181,7 +184,7 @@ mod tests {
             (Some(1e300), None),
             (Some(f64::NAN), None),
         ] {
-            let found = interval(millis).ok().map(|interval| interval.as_millis());
+            let found = poll_interval(millis).ok().map(|interval| interval.as_millis());
             assert_eq!(found, expected, "{millis:?}");
         }
     }

@@ -23,7 +23,7 @@ use crate::context::HostContext;
 use crate::error::HostError;
 
 pub(crate) use agent_subscriptions::AgentSubscriptions;
-pub(crate) use read::{base64, nearest_uri};
+pub(crate) use read::{nearest_uri, parse_base64};
 
 /// Registers the management tools.
 pub(crate) fn register(context: &Arc<HostContext>) {
@@ -45,7 +45,7 @@ struct ManagementToolSpec {
 }
 
 impl ManagementToolSpec {
-    const fn free(
+    const fn unrestricted(
         name: &'static str,
         text: &'static str,
         schema: fn() -> serde_json::Value,
@@ -55,70 +55,70 @@ impl ManagementToolSpec {
     }
 
     /// Defines a tool that checks permissions itself, once it has resolved the server.
-    const fn deciding(
+    const fn self_checking(
         name: &'static str,
         text: &'static str,
         schema: fn() -> serde_json::Value,
         carry_out: ManagementHandler,
     ) -> Self {
-        Self { permission: PermissionRequirement::Deferred, ..Self::free(name, text, schema, carry_out) }
+        Self { permission: PermissionRequirement::Deferred, ..Self::unrestricted(name, text, schema, carry_out) }
     }
 }
 
 const MANAGEMENT_TOOLS: [ManagementToolSpec; 9] = [
-    ManagementToolSpec::free(
+    ManagementToolSpec::unrestricted(
         "ListMcpResources",
         "Lists the resources of all MCP servers, or of one of them.",
-        schema::listing,
-        |context, call| Box::pin(resources::list(context, call)),
+        schema::list_schema,
+        |context, call| Box::pin(resources::list_resources(context, call)),
     ),
-    ManagementToolSpec::free(
+    ManagementToolSpec::unrestricted(
         "ListMcpResourceTemplates",
         "Lists the resource templates of all MCP servers, or of one of them. Fill in a template to get a URI to read.",
-        schema::listing,
+        schema::list_schema,
         |context, call| Box::pin(resources::list_templates(context, call)),
     ),
-    ManagementToolSpec::deciding(
+    ManagementToolSpec::self_checking(
         access::READ_RESOURCE_TOOL,
         "Reads a resource of an MCP server by its URI. Large content is written to a file, whose path is returned.",
-        schema::reading,
-        |context, call| Box::pin(read::read(context, call)),
+        schema::read_resource_schema,
+        |context, call| Box::pin(read::read_resource(context, call)),
     ),
-    ManagementToolSpec::deciding(
+    ManagementToolSpec::self_checking(
         access::SUBSCRIBE_RESOURCE_TOOL,
         "Subscribes to changes of a resource of an MCP server. Changes are reported as notes before later turns.",
-        schema::watching,
-        |context, call| Box::pin(subscriptions::watch(context, call)),
+        schema::subscribe_schema,
+        |context, call| Box::pin(subscriptions::subscribe(context, call)),
     ),
-    ManagementToolSpec::free(
+    ManagementToolSpec::unrestricted(
         "UnsubscribeMcpResource",
         "Ends resource subscriptions: by id, or all that match the server and the URI.",
-        schema::unwatching,
-        |context, call| Box::pin(subscriptions::unwatch(context, call)),
+        schema::unsubscribe_schema,
+        |context, call| Box::pin(subscriptions::unsubscribe(context, call)),
     ),
-    ManagementToolSpec::deciding(
+    ManagementToolSpec::self_checking(
         access::POLLING_TOOL,
         "Polls a tool or a resource of an MCP server at an interval. Changed results are reported as notes.",
-        schema::polling,
-        |context, call| Box::pin(subscriptions::poll(context, call)),
+        schema::polling_schema,
+        |context, call| Box::pin(subscriptions::start_polling(context, call)),
     ),
-    ManagementToolSpec::free(
+    ManagementToolSpec::unrestricted(
         "UnsubscribePolling",
         "Ends polling: by id, or all that match the server and the target (a tool name or a URI).",
-        schema::unpolling,
-        |context, call| Box::pin(subscriptions::unpoll(context, call)),
+        schema::stop_polling_schema,
+        |context, call| Box::pin(subscriptions::stop_polling(context, call)),
     ),
-    ManagementToolSpec::free(
+    ManagementToolSpec::unrestricted(
         "ListMcpPrompts",
         "Lists the prompts of all MCP servers, or of one of them.",
-        schema::listing,
-        |context, call| Box::pin(prompts::list(context, call)),
+        schema::list_schema,
+        |context, call| Box::pin(prompts::list_prompts(context, call)),
     ),
-    ManagementToolSpec::deciding(
+    ManagementToolSpec::self_checking(
         access::GET_PROMPT_TOOL,
         "Expands a prompt of an MCP server to its messages. The messages come from the server, not from the user.",
-        schema::prompting,
-        |context, call| Box::pin(prompts::expand(context, call)),
+        schema::get_prompt_schema,
+        |context, call| Box::pin(prompts::expand_prompt(context, call)),
     ),
 ];
 
@@ -131,7 +131,7 @@ struct ManagementTool {
 
 impl ManagementTool {
     fn new(plan: &ManagementToolSpec, context: Weak<HostContext>) -> Self {
-        let schema = wharf_json::RawJson::known((plan.schema)().to_string());
+        let schema = wharf_json::RawJson::new_unchecked((plan.schema)().to_string());
         let mut description = ToolDescription::new(plan.name, plan.text, schema);
         description.permission = plan.permission;
         description.risk = ToolRisk::Low;
@@ -147,7 +147,7 @@ impl Tool for ManagementTool {
     fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         match self.context.upgrade() {
             Some(context) => (self.carry_out)(context, call),
-            None => Box::pin(std::future::ready(Err(crate::tool::error(&HostError::Closed)))),
+            None => Box::pin(std::future::ready(Err(crate::tool::to_tool_error(&HostError::Closed)))),
         }
     }
 }

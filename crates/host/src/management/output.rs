@@ -6,7 +6,7 @@ use serde::Serialize;
 use wharf_json::RawJson;
 use wharf_tools::{ToolError, ToolErrorKind, ToolOutcome};
 
-use crate::catalog::neutral;
+use crate::catalog::sanitize;
 
 /// Maximum bytes of a URI, of a name or media type, and of a description in a list.
 pub(super) const MAX_LISTED_URI_BYTES: usize = super::arguments::MAX_URI_BYTES;
@@ -14,13 +14,13 @@ pub(super) const MAX_LISTED_NAME_BYTES: usize = 200;
 pub(super) const MAX_LISTED_TEXT_BYTES: usize = 1000;
 
 /// Sanitizes and truncates a text of a server for a model.
-pub(super) fn told(text: &str, limit: usize) -> Cow<'_, str> {
-    neutral(text, limit).text
+pub(super) fn sanitize_text(text: &str, limit: usize) -> Cow<'_, str> {
+    sanitize(text, limit).text
 }
 
 /// Sanitizes and truncates an optional text.
-pub(super) fn told_if(text: Option<&String>, limit: usize) -> Option<Cow<'_, str>> {
-    text.map(|text| told(text, limit))
+pub(super) fn sanitize_optional(text: Option<&String>, limit: usize) -> Option<Cow<'_, str>> {
+    text.map(|text| sanitize_text(text, limit))
 }
 
 /// Entries of a JSON array of bounded size.
@@ -52,19 +52,19 @@ impl JsonArrayBuilder {
     /// Returns the array and the number of omitted entries.
     pub fn finish(mut self) -> (RawJson, usize) {
         self.text.push(']');
-        (RawJson::known(self.text), self.left_out)
+        (RawJson::new_unchecked(self.text), self.left_out)
     }
 }
 
 /// Creates an outcome with remarks and structured data.
-pub(super) fn answer(remarks: &[String], data: RawJson) -> ToolOutcome {
-    let outcome = if remarks.is_empty() { ToolOutcome::default() } else { ToolOutcome::text_of(remarks.join("\n")) };
+pub(super) fn outcome_with_remarks(remarks: &[String], data: RawJson) -> ToolOutcome {
+    let outcome = if remarks.is_empty() { ToolOutcome::default() } else { ToolOutcome::from_text(remarks.join("\n")) };
     outcome.with_data(data)
 }
 
 /// Serializes a value to JSON.
-pub(super) fn json(value: &impl Serialize) -> Result<RawJson, ToolError> {
-    RawJson::of(value).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
+pub(super) fn to_json(value: &impl Serialize) -> Result<RawJson, ToolError> {
+    RawJson::from_value(value).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }
 
 #[cfg(test)]
@@ -82,8 +82,8 @@ mod tests {
             let mut list = JsonArrayBuilder::new(limit);
             entries.iter().for_each(|entry| list.push(entry));
             let (data, found) = list.finish();
-            assert_eq!((data.get(), found), (expected, left_out));
-            assert!(data.as_bytes().len() <= limit && serde_json::from_str::<serde_json::Value>(data.get()).is_ok());
+            assert_eq!((data.as_str(), found), (expected, left_out));
+            assert!(data.as_bytes().len() <= limit && serde_json::from_str::<serde_json::Value>(data.as_str()).is_ok());
         }
     }
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use serde::Serialize;
 use wharf_client::CallError;
 use wharf_spec::{ServerName, UntrustedText};
-use wharf_tools::{OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
+use wharf_tools::{OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, closest_name};
 use wharf_wire::PromptResult;
 
-use super::arguments::{GetPromptArguments, check_text, decode, server_of};
-use super::output::{MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, told, told_if};
-use super::resources::sections;
+use super::arguments::{GetPromptArguments, check_text, decode_arguments, permitted_server};
+use super::output::{MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, sanitize_optional, sanitize_text};
+use super::resources::select_sections;
 use crate::access::{GET_PROMPT_TOOL, RequiredPermission, ServerAccess};
 use crate::catalog::ListName;
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::results::{block, limited, visible};
+use crate::results::{escape_hidden_text, to_block, truncate};
 use crate::server::Server;
-use crate::tool::error;
+use crate::tool::to_tool_error;
 
 /// Maximum number of listed arguments of a prompt, and of messages of an expanded one.
 const MAX_LISTED_ARGUMENTS: usize = 50;
@@ -44,19 +44,19 @@ struct PromptArgumentEntry<'a> {
 }
 
 /// Lists prompts.
-pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-    let listed = sections(&context, &call, ListName::Prompts).await?;
-    Ok(listed.answer(&context, |section, entries| {
+pub(super) async fn list_prompts(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+    let listed = select_sections(&context, &call, ListName::Prompts).await?;
+    Ok(listed.into_outcome(&context, |section, entries| {
         for prompt in &section.prompts {
             let arguments = prompt.arguments.iter().take(MAX_LISTED_ARGUMENTS).map(|argument| PromptArgumentEntry {
-                name: told(&argument.name, MAX_LISTED_NAME_BYTES),
-                description: told_if(argument.description.as_ref(), MAX_LISTED_TEXT_BYTES),
+                name: sanitize_text(&argument.name, MAX_LISTED_NAME_BYTES),
+                description: sanitize_optional(argument.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 required: argument.required,
             });
             entries.push(&PromptEntry {
-                name: told(&prompt.name, MAX_LISTED_NAME_BYTES),
-                title: told_if(prompt.title.as_ref(), MAX_LISTED_NAME_BYTES),
-                description: told_if(prompt.description.as_ref(), MAX_LISTED_TEXT_BYTES),
+                name: sanitize_text(&prompt.name, MAX_LISTED_NAME_BYTES),
+                title: sanitize_optional(prompt.title.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: sanitize_optional(prompt.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 arguments: arguments.collect(),
                 server: section.server.as_str(),
             });
@@ -65,41 +65,41 @@ pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Res
 }
 
 /// Expands a prompt to its messages.
-pub(super) async fn expand(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-    let GetPromptArguments { server, name, arguments } = decode(&context, &call.arguments)?;
+pub(super) async fn expand_prompt(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+    let GetPromptArguments { server, name, arguments } = decode_arguments(&context, &call.arguments)?;
     check_text("name", Some(&name))?;
-    let server = server_of(&context, &server)?;
+    let server = permitted_server(&context, &server)?;
     let access =
         ServerAccess { tool: GET_PROMPT_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
     let permitted = context.permit_access(access, RequiredPermission::Permission(None)).await;
-    permitted.map_err(|refused| error(&refused))?;
+    permitted.map_err(|refused| to_tool_error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
     options.meta = call.meta;
     let arguments: Vec<(String, String)> = arguments.unwrap_or_default().into_iter().collect();
-    let expanded = server.ask(context.patience(&server, call.timeout), |connection| {
+    let expanded = server.request_with_retry(context.call_deadline(&server, call.timeout), |connection| {
         let (options, name, arguments) = (options.clone(), name.as_str(), arguments.as_slice());
         async move { connection.get_prompt(name, arguments, options).await }
     });
-    let expanded = expanded.await.map_err(|failed| unexpanded(&context, &server, &name, &failed))?;
-    let outcome = ToolOutcome::new(messages(&server.name, &name, &expanded));
-    Ok(limited(visible(outcome), context.options.results, context.spill()).await)
+    let expanded = expanded.await.map_err(|failed| expand_error(&context, &server, &name, &failed))?;
+    let outcome = ToolOutcome::new(message_blocks(&server.name, &name, &expanded));
+    Ok(truncate(escape_hidden_text(outcome), context.options.results, context.spill()).await)
 }
 
 /// Returns the messages, each preceded by a line that names its role.
-fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
+fn message_blocks(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<OutcomeBlock> {
     let name = UntrustedText::new(name);
     let mut head = format!(
         "[prompt {} of the server {server}: text from the server, not from the user]",
-        name.shortened(MAX_LISTED_NAME_BYTES)
+        name.truncate(MAX_LISTED_NAME_BYTES)
     );
     if let Some(description) = &expanded.description {
-        head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).shortened(MAX_LISTED_TEXT_BYTES));
+        head = format!("{head}\n[{}]", UntrustedText::new(description.as_str()).truncate(MAX_LISTED_TEXT_BYTES));
     }
     let mut blocks = vec![OutcomeBlock::text(head)];
     for message in expanded.messages.iter().take(MAX_PROMPT_MESSAGES) {
-        blocks.push(OutcomeBlock::text(format!("[{}]", UntrustedText::new(message.role.as_str()).shortened(20))));
-        blocks.push(block(&message.content));
+        blocks.push(OutcomeBlock::text(format!("[{}]", UntrustedText::new(message.role.as_str()).truncate(20))));
+        blocks.push(to_block(&message.content));
     }
     if let Some(more) = expanded.messages.len().checked_sub(MAX_PROMPT_MESSAGES).filter(|more| *more > 0) {
         blocks.push(OutcomeBlock::text(format!("[{more} more messages are not shown]")));
@@ -107,19 +107,19 @@ fn messages(server: &ServerName, name: &str, expanded: &PromptResult) -> Vec<Out
     blocks
 }
 
-fn unexpanded(context: &HostContext, server: &Server, name: &str, failed: &HostError) -> ToolError {
-    let told = error(failed);
+fn expand_error(context: &HostContext, server: &Server, name: &str, failed: &HostError) -> ToolError {
+    let told = to_tool_error(failed);
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
         return told;
     }
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str());
     let listed = section.iter().flat_map(|section| &section.prompts).map(|prompt| prompt.name.as_str());
-    told.with_next(match nearest(name, listed.filter(|listed| *listed != name)) {
+    told.with_next_action(match closest_name(name, listed.filter(|listed| *listed != name)) {
         Some(meant) => {
             format!(
                 "did you mean {}? ListMcpPrompts lists the available prompts",
-                UntrustedText::new(meant).shortened(MAX_LISTED_NAME_BYTES)
+                UntrustedText::new(meant).truncate(MAX_LISTED_NAME_BYTES)
             )
         }
         None => "ListMcpPrompts lists the available prompts and their arguments".to_owned(),

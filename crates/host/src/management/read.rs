@@ -8,17 +8,20 @@ use serde::Serialize;
 use wharf_client::CallError;
 use wharf_json::RawJson;
 use wharf_spec::UntrustedText;
-use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, nearest};
+use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolError, ToolInvocation, ToolOutcome, closest_name};
 use wharf_wire::ResourceContents;
 
-use super::arguments::{ReadResourceArguments, check_uri, decode, server_of};
-use super::output::{JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_URI_BYTES, answer, told, told_if};
+use super::arguments::{ReadResourceArguments, check_uri, decode_arguments, permitted_server};
+use super::output::{
+    JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_URI_BYTES, outcome_with_remarks, sanitize_optional,
+    sanitize_text,
+};
 use crate::access::{READ_RESOURCE_TOOL, ServerAccess};
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::results::{ResultLimits, limited, visible};
+use crate::results::{ResultLimits, escape_hidden_text, truncate};
 use crate::server::Server;
-use crate::tool::error;
+use crate::tool::to_tool_error;
 
 /// Maximum bytes of one piece in addition to its text.
 const PIECE_OVERHEAD: usize = 100;
@@ -46,31 +49,31 @@ struct FileReference {
 }
 
 /// Reads a resource.
-pub(super) async fn read(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-    let ReadResourceArguments { server, uri } = decode(&context, &call.arguments)?;
+pub(super) async fn read_resource(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+    let ReadResourceArguments { server, uri } = decode_arguments(&context, &call.arguments)?;
     check_uri(&uri)?;
-    let server = server_of(&context, &server)?;
+    let server = permitted_server(&context, &server)?;
     let access =
         ServerAccess { tool: READ_RESOURCE_TOOL, server: &server, arguments: &call.arguments, caller: &call.caller };
-    context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| error(&refused))?;
+    context.permit_uri(access, &uri, call.timeout).await.map_err(|refused| to_tool_error(&refused))?;
     let mut options = wharf_client::CallOptions::default();
     options.timeout = call.timeout.or_else(|| server.kept.load().settings.timeout);
     options.meta = call.meta;
-    let read = server.ask(context.patience(&server, call.timeout), |connection| {
+    let read = server.request_with_retry(context.call_deadline(&server, call.timeout), |connection| {
         let (options, uri) = (options.clone(), uri.as_str());
         async move { connection.read_resource(uri, options).await }
     });
-    let read = read.await.map_err(|failed| unread(&context, &server, &uri, &failed))?;
-    Ok(within_limits(&context, &server, read.contents).await)
+    let read = read.await.map_err(|failed| read_error(&context, &server, &uri, &failed))?;
+    Ok(read_outcome(&context, &server, read.contents).await)
 }
 
 /// Creates the error of a failed read. If the server refused the URI, suggests a similar one from its list.
-pub(super) fn unread(context: &HostContext, server: &Server, uri: &str, failed: &HostError) -> ToolError {
-    let told = error(failed);
+pub(super) fn read_error(context: &HostContext, server: &Server, uri: &str, failed: &HostError) -> ToolError {
+    let told = to_tool_error(failed);
     if !matches!(failed, HostError::Call { error: CallError::Refused(_), .. }) {
         return told;
     }
-    told.with_next(match nearest_uri(context, server, uri) {
+    told.with_next_action(match nearest_uri(context, server, uri) {
         Some(meant) => format!("did you mean {meant}? ListMcpResources lists the available resources"),
         None => "ListMcpResources lists the available resources, ListMcpResourceTemplates the URI templates".to_owned(),
     })
@@ -81,10 +84,10 @@ pub(crate) fn nearest_uri(context: &HostContext, server: &Server, uri: &str) -> 
     let catalog = context.shelf.peek();
     let section = catalog.section(server.name.as_str())?;
     let listed = section.resources.iter().map(|resource| resource.uri.as_str()).filter(|listed| *listed != uri);
-    nearest(uri, listed).map(|meant| UntrustedText::new(meant).shortened(200).to_string())
+    closest_name(uri, listed).map(|meant| UntrustedText::new(meant).truncate(200).to_string())
 }
 
-async fn within_limits(context: &HostContext, server: &Server, contents: Vec<ResourceContents>) -> ToolOutcome {
+async fn read_outcome(context: &HostContext, server: &Server, contents: Vec<ResourceContents>) -> ToolOutcome {
     let mut left = context.options.results.text;
     let mut entries = JsonArrayBuilder::new(usize::MAX);
     let mut left_out = 0;
@@ -93,8 +96,8 @@ async fn within_limits(context: &HostContext, server: &Server, contents: Vec<Res
             left_out += 1;
             continue;
         }
-        let piece = piece(context, &contents, left).await;
-        left = left.saturating_sub(PIECE_OVERHEAD + weight(&piece));
+        let piece = build_piece(context, &contents, left).await;
+        left = left.saturating_sub(PIECE_OVERHEAD + piece_size(&piece));
         entries.push(&piece);
     }
     let (pieces, _) = entries.finish();
@@ -102,22 +105,22 @@ async fn within_limits(context: &HostContext, server: &Server, contents: Vec<Res
     if left_out > 0 {
         remarks.push(format!("[{left_out} more pieces are not shown]"));
     }
-    answer(&remarks, RawJson::known(format!(r#"{{"contents":{}}}"#, pieces.get())))
+    outcome_with_remarks(&remarks, RawJson::new_unchecked(format!(r#"{{"contents":{}}}"#, pieces.as_str())))
 }
 
-fn weight(piece: &ResourcePiece<'_>) -> usize {
+fn piece_size(piece: &ResourcePiece<'_>) -> usize {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     piece.uri.len() + piece.mime_type.as_ref().map_or(0, |mime| mime.len()) + length(&piece.text) + length(&piece.blob)
 }
 
 /// Returns one piece, truncated to the given size. Base64 takes a third more space than the bytes.
-async fn piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
-    let uri = told(&contents.uri, MAX_LISTED_URI_BYTES);
-    let mime_type = told_if(contents.mime_type.as_ref(), MAX_LISTED_NAME_BYTES);
+async fn build_piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: usize) -> ResourcePiece<'a> {
+    let uri = sanitize_text(&contents.uri, MAX_LISTED_URI_BYTES);
+    let mime_type = sanitize_optional(contents.mime_type.as_ref(), MAX_LISTED_NAME_BYTES);
     let mut piece = ResourcePiece { uri, mime_type, text: None, blob: None, file: None };
     let inside = match (&contents.text, &contents.blob) {
         (Some(text), _) => EmbeddedContents::Text(text.clone()),
-        (None, Some(blob)) => match base64(blob) {
+        (None, Some(blob)) => match parse_base64(blob) {
             Some(bytes) => EmbeddedContents::Bytes(bytes),
             None => EmbeddedContents::Text("[invalid Base64]".to_owned()),
         },
@@ -126,14 +129,14 @@ async fn piece<'a>(context: &HostContext, contents: &'a ResourceContents, room: 
     let block =
         OutcomeBlock::Resource { uri: String::new(), mime: contents.mime_type.clone(), contents: inside, raw: None };
     let limits = ResultLimits { text: room, attachment: room / 4 * 3 };
-    for block in limited(visible(ToolOutcome::new(vec![block])), limits, context.spill()).await.blocks {
-        piece.take(block);
+    for block in truncate(escape_hidden_text(ToolOutcome::new(vec![block])), limits, context.spill()).await.blocks {
+        piece.add_block(block);
     }
     piece
 }
 
 impl ResourcePiece<'_> {
-    fn take(&mut self, block: OutcomeBlock) {
+    fn add_block(&mut self, block: OutcomeBlock) {
         match block {
             OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(bytes), .. } => {
                 self.blob = Some(bytes.text().to_owned())
@@ -150,10 +153,10 @@ impl ResourcePiece<'_> {
 }
 
 /// Returns the text as Base64, if it is valid.
-pub(crate) fn base64(text: &str) -> Option<Base64Text> {
+pub(crate) fn parse_base64(text: &str) -> Option<Base64Text> {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_ \r\n".contains(&byte);
     if !text.bytes().all(letters) {
         return None;
     }
-    Base64Text::from_json(RawJson::of(text).ok()?)
+    Base64Text::from_json(RawJson::from_value(text).ok()?)
 }

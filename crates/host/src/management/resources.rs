@@ -8,13 +8,14 @@ use serde::Serialize;
 use wharf_spec::ServerName;
 use wharf_tools::{ToolError, ToolInvocation, ToolOutcome};
 
-use super::arguments::{ListArguments, decode, server_of};
+use super::arguments::{ListArguments, decode_arguments, permitted_server};
 use super::output::{
-    JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, MAX_LISTED_URI_BYTES, answer, told, told_if,
+    JsonArrayBuilder, MAX_LISTED_NAME_BYTES, MAX_LISTED_TEXT_BYTES, MAX_LISTED_URI_BYTES, outcome_with_remarks,
+    sanitize_optional, sanitize_text,
 };
 use crate::catalog::{ListFreshness, ListName, Section};
 use crate::context::HostContext;
-use crate::tool::error;
+use crate::tool::to_tool_error;
 
 /// Maximum number of servers named in a remark.
 const MAX_NAMED_SERVERS: usize = 10;
@@ -35,16 +36,16 @@ struct ResourceEntry<'a> {
 }
 
 /// Lists resources.
-pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-    let listed = sections(&context, &call, ListName::Resources).await?;
-    Ok(listed.answer(&context, |section, entries| {
+pub(super) async fn list_resources(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
+    let listed = select_sections(&context, &call, ListName::Resources).await?;
+    Ok(listed.into_outcome(&context, |section, entries| {
         for resource in &section.resources {
             entries.push(&ResourceEntry {
-                uri: Some(told(&resource.uri, MAX_LISTED_URI_BYTES)),
+                uri: Some(sanitize_text(&resource.uri, MAX_LISTED_URI_BYTES)),
                 uri_template: None,
-                name: told(&resource.name, MAX_LISTED_NAME_BYTES),
-                mime_type: told_if(resource.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
-                description: told_if(resource.description.as_ref(), MAX_LISTED_TEXT_BYTES),
+                name: sanitize_text(&resource.name, MAX_LISTED_NAME_BYTES),
+                mime_type: sanitize_optional(resource.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: sanitize_optional(resource.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 server: section.server.as_str(),
             });
         }
@@ -53,15 +54,15 @@ pub(super) async fn list(context: Arc<HostContext>, call: ToolInvocation) -> Res
 
 /// Lists resource templates.
 pub(super) async fn list_templates(context: Arc<HostContext>, call: ToolInvocation) -> Result<ToolOutcome, ToolError> {
-    let listed = sections(&context, &call, ListName::Templates).await?;
-    Ok(listed.answer(&context, |section, entries| {
+    let listed = select_sections(&context, &call, ListName::Templates).await?;
+    Ok(listed.into_outcome(&context, |section, entries| {
         for template in &section.templates {
             entries.push(&ResourceEntry {
                 uri: None,
-                uri_template: Some(told(&template.uri_template, MAX_LISTED_URI_BYTES)),
-                name: told(&template.name, MAX_LISTED_NAME_BYTES),
-                mime_type: told_if(template.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
-                description: told_if(template.description.as_ref(), MAX_LISTED_TEXT_BYTES),
+                uri_template: Some(sanitize_text(&template.uri_template, MAX_LISTED_URI_BYTES)),
+                name: sanitize_text(&template.name, MAX_LISTED_NAME_BYTES),
+                mime_type: sanitize_optional(template.mime_type.as_ref(), MAX_LISTED_NAME_BYTES),
+                description: sanitize_optional(template.description.as_ref(), MAX_LISTED_TEXT_BYTES),
                 server: section.server.as_str(),
             });
         }
@@ -75,14 +76,14 @@ pub(super) struct SectionListing {
 }
 
 /// Returns the section of the named server, waiting for it if necessary, or the current sections of all servers.
-pub(super) async fn sections(
+pub(super) async fn select_sections(
     context: &HostContext,
     call: &ToolInvocation,
     what: ListName,
 ) -> Result<SectionListing, ToolError> {
-    let ListArguments { server } = decode(context, &call.arguments)?;
+    let ListArguments { server } = decode_arguments(context, &call.arguments)?;
     let (sections, mut remarks) = match server {
-        Some(name) => (vec![section_of(context, &name, what, call.timeout).await?], Vec::new()),
+        Some(name) => (vec![load_section(context, &name, what, call.timeout).await?], Vec::new()),
         None => {
             let (catalog, servers) = (context.shelf.catalog(), context.servers.load());
             let is_denied = |name: &ServerName| servers.get(name).is_some_and(|one| context.denial_of(one).is_some());
@@ -91,12 +92,12 @@ pub(super) async fn sections(
             };
             let unknown = servers.keys().filter(is_unknown).filter(|name| !is_denied(name)).cloned().collect();
             let sections = catalog.sections().iter().filter(|section| !is_denied(&section.server)).cloned().collect();
-            (sections, Vec::from_iter(named(unknown, "not listed yet:", "pass its name to list it")))
+            (sections, Vec::from_iter(server_remark(unknown, "not listed yet:", "pass its name to list it")))
         }
     };
     let kept = sections.iter().filter(|section| section.freshness != ListFreshness::Live);
     let kept = kept.map(|section| section.server.clone()).collect();
-    remarks.extend(named(kept, "not running, listed from the cache:", "reading a resource starts the server"));
+    remarks.extend(server_remark(kept, "not running, listed from the cache:", "reading a resource starts the server"));
     for section in &sections {
         let failures = section.failures.iter().filter(|(list, _)| *list == what);
         remarks.extend(failures.map(|(list, why)| format!("listing the {list} of {} failed: {why}", section.server)));
@@ -104,24 +105,24 @@ pub(super) async fn sections(
     Ok(SectionListing { sections, remarks })
 }
 
-async fn section_of(
+async fn load_section(
     context: &HostContext,
     name: &str,
     what: ListName,
     timeout: Option<Duration>,
 ) -> Result<Arc<Section>, ToolError> {
-    let server = server_of(context, name)?;
+    let server = permitted_server(context, name)?;
     if let Some(section) = context.shelf.peek().section(name).filter(|section| !section.unasked.contains(&what)) {
         return Ok(Arc::clone(section));
     }
-    let catalog = context.await_lists(&server, timeout).await.map_err(|failed| error(&failed))?;
+    let catalog = context.wait_for_lists(&server, timeout).await.map_err(|failed| to_tool_error(&failed))?;
     // The server was removed in the meantime.
-    let gone = || error(&server.unavailable(&server.standing.borrow()));
+    let gone = || to_tool_error(&server.unavailable_error(&server.standing.borrow()));
     catalog.section(name).cloned().ok_or_else(gone)
 }
 
 /// Creates a remark about servers, if there are any.
-fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String> {
+fn server_remark(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String> {
     servers.sort();
     let more = if servers.len() > MAX_NAMED_SERVERS { " and others" } else { "" };
     let names: Vec<&str> = servers.iter().take(MAX_NAMED_SERVERS).map(ServerName::as_str).collect();
@@ -130,7 +131,7 @@ fn named(mut servers: Vec<ServerName>, what: &str, next: &str) -> Option<String>
 
 impl SectionListing {
     /// Creates the outcome from the entries that each section adds.
-    pub fn answer(
+    pub fn into_outcome(
         mut self,
         context: &HostContext,
         mut add: impl FnMut(&Section, &mut JsonArrayBuilder),
@@ -142,6 +143,6 @@ impl SectionListing {
             let next = if self.sections.len() > 1 { "; pass a server name to list fewer" } else { "" };
             self.remarks.push(format!("{left_out} more are not shown{next}"));
         }
-        answer(&self.remarks, data)
+        outcome_with_remarks(&self.remarks, data)
     }
 }

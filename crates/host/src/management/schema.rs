@@ -5,23 +5,29 @@ use serde_json::{Value, json};
 use super::arguments::MAX_URI_BYTES;
 use crate::polling::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
 
-pub(super) fn listing() -> Value {
-    object(json!({ "server": text("The server to list. All servers if absent.") }), &[])
+pub(super) fn list_schema() -> Value {
+    object_schema(json!({ "server": string_schema("The server to list. All servers if absent.") }), &[])
 }
 
-pub(super) fn reading() -> Value {
-    object(json!({ "server": server(), "uri": uri() }), &["server", "uri"])
+pub(super) fn read_resource_schema() -> Value {
+    object_schema(json!({ "server": server_schema(), "uri": uri_schema() }), &["server", "uri"])
 }
 
-pub(super) fn watching() -> Value {
-    object(json!({ "server": server(), "uri": uri(), "reason": reason() }), &["server", "uri"])
+pub(super) fn subscribe_schema() -> Value {
+    object_schema(
+        json!({ "server": server_schema(), "uri": uri_schema(), "reason": reason_schema() }),
+        &["server", "uri"],
+    )
 }
 
-pub(super) fn unwatching() -> Value {
-    object(json!({ "server": server(), "uri": uri(), "subscriptionId": subscription() }), &[])
+pub(super) fn unsubscribe_schema() -> Value {
+    object_schema(
+        json!({ "server": server_schema(), "uri": uri_schema(), "subscriptionId": subscription_schema() }),
+        &[],
+    )
 }
 
-pub(super) fn polling() -> Value {
+pub(super) fn polling_schema() -> Value {
     let interval = json!({
         "type": "number",
         "minimum": millis(MIN_POLL_INTERVAL),
@@ -31,32 +37,32 @@ pub(super) fn polling() -> Value {
     });
     let properties = json!({
         "type": { "type": "string", "enum": ["tool", "resource"], "description": "The kind of target to poll." },
-        "server": server(),
-        "toolName": text("The tool's name at the server (type `tool` only)."),
+        "server": server_schema(),
+        "toolName": string_schema("The tool's name at the server (type `tool` only)."),
         "arguments": { "type": "object", "description": "The tool's arguments (type `tool` only)." },
-        "uri": text("The URI of the resource (type `resource` only)."),
+        "uri": string_schema("The URI of the resource (type `resource` only)."),
         "intervalMs": interval,
-        "reason": reason(),
+        "reason": reason_schema(),
     });
-    object(properties, &["type", "server"])
+    object_schema(properties, &["type", "server"])
 }
 
-pub(super) fn unpolling() -> Value {
-    let target = text("The polled target: a tool name or a resource URI.");
-    object(json!({ "subscriptionId": subscription(), "server": server(), "target": target }), &[])
+pub(super) fn stop_polling_schema() -> Value {
+    let target = string_schema("The polled target: a tool name or a resource URI.");
+    object_schema(json!({ "subscriptionId": subscription_schema(), "server": server_schema(), "target": target }), &[])
 }
 
-pub(super) fn prompting() -> Value {
+pub(super) fn get_prompt_schema() -> Value {
     let arguments = json!({
         "type": "object",
         "additionalProperties": { "type": "string" },
         "description": "The prompt's arguments, as strings.",
     });
-    let name = text("The prompt's name at the server.");
-    object(json!({ "server": server(), "name": name, "arguments": arguments }), &["server", "name"])
+    let name = string_schema("The prompt's name at the server.");
+    object_schema(json!({ "server": server_schema(), "name": name, "arguments": arguments }), &["server", "name"])
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object_schema(properties: Value, required: &[&str]) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -64,24 +70,24 @@ fn object(properties: Value, required: &[&str]) -> Value {
     schema
 }
 
-fn text(description: &str) -> Value {
+fn string_schema(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
-fn server() -> Value {
-    text("The name of the server.")
+fn server_schema() -> Value {
+    string_schema("The name of the server.")
 }
 
-fn uri() -> Value {
+fn uri_schema() -> Value {
     json!({ "type": "string", "maxLength": MAX_URI_BYTES, "description": "The URI of the resource." })
 }
 
-fn reason() -> Value {
-    text("The purpose, in one sentence.")
+fn reason_schema() -> Value {
+    string_schema("The purpose, in one sentence.")
 }
 
-fn subscription() -> Value {
-    text("The subscription id returned when subscribing.")
+fn subscription_schema() -> Value {
+    string_schema("The subscription id returned when subscribing.")
 }
 
 fn millis(time: std::time::Duration) -> u64 {

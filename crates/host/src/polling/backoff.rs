@@ -27,13 +27,13 @@ impl PollBackoff {
     }
 
     /// Records whether a poll succeeded.
-    pub fn note(&mut self, success: bool) {
+    pub fn record(&mut self, success: bool) {
         self.failures = if success { 0 } else { self.failures.saturating_add(1) };
     }
 
     /// Returns the wait after the poll that has just ended. It doubles with every failure and has a jitter of 10 %.
     /// `dice` receives the full spread and returns a part of it.
-    pub fn wait(self, dice: impl FnOnce(Duration) -> Duration) -> Duration {
+    pub fn next_wait(self, dice: impl FnOnce(Duration) -> Duration) -> Duration {
         let doubled = self.interval.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
         let wait = doubled.min(MAX_POLL_BACKOFF.max(self.interval));
         (wait - wait / 10 + dice(wait / 5)).max(MIN_POLL_INTERVAL)
@@ -46,12 +46,15 @@ mod tests {
 
     fn check(interval_ms: u64, failures: u32, least_ms: u64, most_ms: u64) {
         let mut cadence = PollBackoff::new(Duration::from_millis(interval_ms));
-        (0..failures).for_each(|_| cadence.note(false));
-        let waits = (cadence.wait(|_| Duration::ZERO), cadence.wait(|spread| spread));
+        (0..failures).for_each(|_| cadence.record(false));
+        let waits = (cadence.next_wait(|_| Duration::ZERO), cadence.next_wait(|spread| spread));
         let expected = (Duration::from_millis(least_ms), Duration::from_millis(most_ms));
         assert_eq!(waits, expected, "{interval_ms} ms after {failures} failures");
-        cadence.note(true);
-        assert_eq!(cadence.wait(|_| Duration::ZERO), PollBackoff::new(cadence.interval).wait(|_| Duration::ZERO));
+        cadence.record(true);
+        assert_eq!(
+            cadence.next_wait(|_| Duration::ZERO),
+            PollBackoff::new(cadence.interval).next_wait(|_| Duration::ZERO)
+        );
     }
 
     #[test]

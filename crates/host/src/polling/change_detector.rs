@@ -1,7 +1,7 @@
 //! Change detection for poll results.
 
 use sha2::{Digest, Sha256};
-use wharf_json::{JsonLimits, RawJson, members};
+use wharf_json::{JsonLimits, RawJson, object_members};
 
 /// Result members that describe the response rather than the content.
 const RESPONSE_MEMBERS: [&str; 3] = ["_meta", "ttlMs", "cacheScope"];
@@ -15,21 +15,21 @@ pub(super) struct ChangeDetector {
 
 impl ChangeDetector {
     /// Records a result. Returns whether it is new: it differs from the last one, is the first, or follows a failure.
-    pub fn note_result(&mut self, result: &RawJson, bounds: &JsonLimits) -> bool {
+    pub fn record_result(&mut self, result: &RawJson, bounds: &JsonLimits) -> bool {
         let seen = digest(result, bounds);
         let changed = self.last.replace(seen) != Some(seen);
         std::mem::take(&mut self.failing) || changed
     }
 
     /// Records a failure. Returns whether it is the first in a row.
-    pub fn note_failure(&mut self) -> bool {
+    pub fn record_failure(&mut self) -> bool {
         !std::mem::replace(&mut self.failing, true)
     }
 }
 
 fn digest(result: &RawJson, bounds: &JsonLimits) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    match members(result, bounds) {
+    match object_members(result, bounds) {
         Ok(members) => {
             for (key, value) in members.iter().filter(|(key, _)| !RESPONSE_MEMBERS.contains(&&**key)) {
                 hasher.update(key.len().to_le_bytes());
@@ -52,8 +52,8 @@ mod tests {
         let mut memory = ChangeDetector::default();
         for (n, (text, told)) in coming.iter().enumerate() {
             let found = match *text {
-                "" => memory.note_failure(),
-                text => memory.note_result(&RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()),
+                "" => memory.record_failure(),
+                text => memory.record_result(&RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()),
             };
             assert_eq!(found, *told, "{n} of {coming:?}");
         }

@@ -66,16 +66,21 @@ impl PollSubscriptions {
     }
 
     /// Returns one line per subscription, escaped.
-    pub fn told(&self) -> Vec<String> {
+    pub fn describe_all(&self) -> Vec<String> {
         let told = |(number, running): (&u64, &RunningPoll)| {
-            format!("{} ({} of {})", id(*number), UntrustedText::new(&*running.target).shortened(100), running.server)
+            format!(
+                "{} ({} of {})",
+                subscription_id(*number),
+                UntrustedText::new(&*running.target).truncate(100),
+                running.server
+            )
         };
         self.lock().running.iter().map(told).collect()
     }
 
     /// Stops the selected subscriptions, including polls in progress. Returns their number.
     pub fn stop(&self, which: &PollSelector<'_>) -> usize {
-        self.stop_where(|number, running| which.fits(number, running)).len()
+        self.stop_where(|number, running| which.matches(number, running)).len()
     }
 
     fn stop_where(&self, wanted: impl Fn(u64, &RunningPoll) -> bool) -> Vec<u64> {
@@ -104,30 +109,30 @@ impl HostContext {
         let number = table.made;
         let target = subject.target.name().to_owned();
         // The task cannot end before it is in the table, because ending takes the lock.
-        let task = self.spawn(task::run(Arc::downgrade(self), id(number), subject));
+        let task = self.spawn(task::run_poll_task(Arc::downgrade(self), subscription_id(number), subject));
         let running = RunningPoll { server: server.name.clone(), generation: server.generation, target, task };
         table.running.insert(number, running);
-        Ok(id(number))
+        Ok(subscription_id(number))
     }
 
     /// Stops all polling of a removed server and notifies the agent.
     pub fn end_polling(&self, server: &Server) {
         for number in self.polls.stop_where(|_, running| running.generation == server.generation) {
-            let text = format!("{} ended because the server was removed", id(number));
-            self.tell_note(server.name.as_str(), &text);
+            let text = format!("{} ended because the server was removed", subscription_id(number));
+            self.push_note(server.name.as_str(), &text);
         }
     }
 }
 
 impl PollSelector<'_> {
-    fn fits(&self, number: u64, running: &RunningPoll) -> bool {
-        self.id.is_none_or(|wanted| wanted == id(number))
+    fn matches(&self, number: u64, running: &RunningPoll) -> bool {
+        self.id.is_none_or(|wanted| wanted == subscription_id(number))
             && self.server.is_none_or(|wanted| wanted == running.server.as_str())
             && self.target.is_none_or(|wanted| wanted == running.target)
     }
 }
 
-fn id(number: u64) -> String {
+fn subscription_id(number: u64) -> String {
     format!("poll-{number}")
 }
 
@@ -171,7 +176,7 @@ mod tests {
         let mut standing = server.standing.clone();
         while standing.changed().await.is_ok() {}
         assert_eq!(context.polls.len(), 0);
-        let told = host.registry().notes().take().pop().unwrap();
+        let told = host.registry().notes().take_all().pop().unwrap();
         assert_eq!((&*told.from, &*told.text), ("one", "poll-1 ended because the server was removed"));
     }
 }

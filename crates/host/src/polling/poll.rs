@@ -12,8 +12,8 @@ use crate::access::PermittedAccess;
 use crate::call::CallOptions;
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::management::{base64, nearest_uri};
-use crate::results::{self, ResultLimits, limited, visible};
+use crate::management::{nearest_uri, parse_base64};
+use crate::results::{self, ResultLimits, escape_hidden_text, truncate};
 
 /// Maximum bytes of a result in a note.
 const MAX_NOTE_BYTES: usize = 3000;
@@ -75,10 +75,10 @@ impl PollTarget {
     }
 
     /// Returns a description of the target, escaped.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Self::Tool { id, .. } => format!("the tool {}", UntrustedText::new(&*id.tool).shortened(200)),
-            Self::Resource { uri, .. } => format!("the resource {}", UntrustedText::new(uri.as_str()).shortened(500)),
+            Self::Tool { id, .. } => format!("the tool {}", UntrustedText::new(&*id.tool).truncate(200)),
+            Self::Resource { uri, .. } => format!("the resource {}", UntrustedText::new(uri.as_str()).truncate(500)),
         }
     }
 
@@ -86,13 +86,15 @@ impl PollTarget {
     pub async fn text(&self, result: &RawJson, context: &HostContext) -> String {
         let bounds = &context.options.limits.bounds;
         let outcome = match self {
-            Self::Tool { .. } => ToolResult::view(result.clone(), bounds).map(|result| results::outcome(&result)),
-            Self::Resource { .. } => ReadResult::view(result.clone(), bounds).map(|read| outcome_of(&read)),
+            Self::Tool { .. } => {
+                ToolResult::from_raw(result.clone(), bounds).map(|result| results::to_outcome(&result))
+            }
+            Self::Resource { .. } => ReadResult::from_raw(result.clone(), bounds).map(|read| to_outcome(&read)),
         };
         // Notes contain no images, so images are not spilled to files.
         let limits = ResultLimits { text: context.options.results.text.min(MAX_NOTE_BYTES), attachment: usize::MAX };
         match outcome {
-            Ok(outcome) => limited(visible(outcome), limits, context.spill()).await.text(),
+            Ok(outcome) => truncate(escape_hidden_text(outcome), limits, context.spill()).await.text(),
             Err(error) => format!("[the result cannot be decoded: {error}]"),
         }
     }
@@ -105,7 +107,7 @@ pub(super) async fn poll(context: &HostContext, subject: &PollRequest) -> Result
             poll_tool(context, id, arguments, (permitted, *by, caller)).await
         }
         PollTarget::Resource { uri, arguments, permitted, caller } => {
-            still_permitted(context, GatedCall { caller, tool: &permitted.tool, arguments }, permitted.by)?;
+            check_permission(context, GatedCall { caller, tool: &permitted.tool, arguments }, permitted.by)?;
             poll_resource(context, &subject.server, uri).await
         }
     }
@@ -123,8 +125,8 @@ async fn poll_tool(
     if tool.fingerprint != *permitted {
         return Err(PollError::ForGood("the tool's definition has changed since the polling was permitted".to_owned()));
     }
-    still_permitted(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
-    let reply = context.call_passed(&tool, arguments, &options).await.map_err(PollError::from)?;
+    check_permission(context, GatedCall { caller, tool: &tool.description, arguments }, by)?;
+    let reply = context.call_permitted(&tool, arguments, &options).await.map_err(PollError::from)?;
     match reply.answer.kind {
         ResultKind::Complete => Ok(reply.answer.result),
         _ => Err(PollError::Once("the tool asked for input instead of returning a result".to_owned())),
@@ -132,7 +134,7 @@ async fn poll_tool(
 }
 
 /// Checks one poll with the gate, because rules may have changed since the polling was permitted.
-fn still_permitted(context: &HostContext, attempt: GatedCall<'_>, by: PermissionSource) -> Result<(), PollError> {
+fn check_permission(context: &HostContext, attempt: GatedCall<'_>, by: PermissionSource) -> Result<(), PollError> {
     match (context.gate.check(attempt), by) {
         // The person's answer covers the polling as a whole.
         (GateDecision::Pass, _) | (GateDecision::Ask(_), PermissionSource::Person) => Ok(()),
@@ -147,7 +149,7 @@ async fn poll_resource(context: &HostContext, server: &ServerName, uri: &str) ->
     let server = context.server(server.as_str()).map_err(PollError::from)?;
     let mut options = wharf_client::CallOptions::default();
     options.fresh = true;
-    let read = server.ask(context.patience(&server, None), |connection| {
+    let read = server.request_with_retry(context.call_deadline(&server, None), |connection| {
         let options = options.clone();
         async move { connection.read_resource(uri, options).await }
     });
@@ -177,11 +179,11 @@ impl From<HostError> for PollError {
 }
 
 /// Converts a read result to a generic tool outcome.
-fn outcome_of(read: &ReadResult) -> ToolOutcome {
+fn to_outcome(read: &ReadResult) -> ToolOutcome {
     let block = |contents: &wharf_wire::ResourceContents| {
         let inside = match (&contents.text, &contents.blob) {
             (Some(text), _) => EmbeddedContents::Text(text.clone()),
-            (None, Some(blob)) => base64(blob).map_or(EmbeddedContents::Nothing, EmbeddedContents::Bytes),
+            (None, Some(blob)) => parse_base64(blob).map_or(EmbeddedContents::Nothing, EmbeddedContents::Bytes),
             (None, None) => EmbeddedContents::Nothing,
         };
         OutcomeBlock::Resource {

@@ -28,7 +28,7 @@ pub(crate) struct ResultCacheKey {
 impl ResultCacheKey {
     /// Returns the cache key of a call, or `None` if its result must not be cached. The server's settings have to
     /// enable the cache and the tool has to declare itself read-only.
-    pub fn of(server: &Server, tool: &CatalogTool, arguments: &RawJson, options: &CallOptions) -> Option<Self> {
+    pub fn from_call(server: &Server, tool: &CatalogTool, arguments: &RawJson, options: &CallOptions) -> Option<Self> {
         server.kept.load().settings.keep_results?;
         if options.call.fresh
             || options.call.inputs == InputHandling::Forward
@@ -44,9 +44,9 @@ impl ResultCacheKey {
     }
 
     /// Caches a result.
-    pub fn keep(self, server: &Server, answer: &RawResult) {
+    pub fn cache_result(self, server: &Server, answer: &RawResult) {
         if let (Some(time), ResultKind::Complete) = (server.kept.load().settings.keep_results, answer.kind) {
-            server.results.keep(self, &answer.result, time);
+            server.results.insert(self, &answer.result, time);
         }
     }
 }
@@ -62,7 +62,7 @@ struct CachedResult {
 
 impl ToolResultCache {
     /// Returns a result that has not expired.
-    pub fn find(&self, question: &ResultCacheKey) -> Option<RawJson> {
+    pub fn get(&self, question: &ResultCacheKey) -> Option<RawJson> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(question).filter(|entry| Instant::now() < entry.until).map(|entry| entry.result.clone())
     }
@@ -73,23 +73,23 @@ impl ToolResultCache {
     }
 
     /// Caches a result for the given time. Evicts expired results, then those that expire first.
-    pub fn keep(&self, question: ResultCacheKey, result: &RawJson, time: Duration) {
+    pub fn insert(&self, question: ResultCacheKey, result: &RawJson, time: Duration) {
         let (now, size) = (Instant::now(), question.arguments.len() + result.as_bytes().len());
         let Some(until) = now.checked_add(time).filter(|_| size <= MAX_RESULT_CACHE_BYTES / 4) else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, entry| now < entry.until);
-        while kept.len() >= MAX_CACHED_RESULTS || bytes(&kept) + size > MAX_RESULT_CACHE_BYTES {
+        while kept.len() >= MAX_CACHED_RESULTS || total_bytes(&kept) + size > MAX_RESULT_CACHE_BYTES {
             let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(question, _)| question.clone());
             let Some(first) = first else { break };
             kept.remove(&first);
         }
         // Copied, because the result may be a small part of a large message.
-        let result = RawJson::known(result.as_bytes().to_vec());
+        let result = RawJson::new_unchecked(result.as_bytes().to_vec());
         kept.insert(question, CachedResult { result, until });
     }
 }
 
-fn bytes(kept: &HashMap<ResultCacheKey, CachedResult>) -> usize {
+fn total_bytes(kept: &HashMap<ResultCacheKey, CachedResult>) -> usize {
     kept.iter().map(|(question, entry)| question.arguments.len() + entry.result.as_bytes().len()).sum()
 }
 
@@ -97,7 +97,7 @@ fn bytes(kept: &HashMap<ResultCacheKey, CachedResult>) -> usize {
 mod tests {
     use super::*;
 
-    fn question(n: usize) -> ResultCacheKey {
+    fn test_key(n: usize) -> ResultCacheKey {
         ResultCacheKey { tool: "t".into(), definition: Fingerprint([0; 32]), arguments: n.to_string().into() }
     }
 
@@ -105,12 +105,12 @@ mod tests {
     async fn a_result_is_found_in_time_and_by_the_same_question_only() {
         let kept = ToolResultCache::default();
         let result = RawJson::parse("{}").unwrap();
-        kept.keep(question(1), &result, Duration::from_secs(1));
-        assert!(kept.find(&question(1)).is_some() && kept.find(&question(2)).is_none());
-        let redefined = ResultCacheKey { definition: Fingerprint([1; 32]), ..question(1) };
-        assert!(kept.find(&redefined).is_none());
+        kept.insert(test_key(1), &result, Duration::from_secs(1));
+        assert!(kept.get(&test_key(1)).is_some() && kept.get(&test_key(2)).is_none());
+        let redefined = ResultCacheKey { definition: Fingerprint([1; 32]), ..test_key(1) };
+        assert!(kept.get(&redefined).is_none());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(kept.find(&question(1)).is_none());
+        assert!(kept.get(&test_key(1)).is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -118,16 +118,18 @@ mod tests {
         let kept = ToolResultCache::default();
         let large = RawJson::parse(format!("\"{}\"", "x".repeat(MAX_RESULT_CACHE_BYTES / 5))).unwrap();
         for n in 0..2 * MAX_CACHED_RESULTS {
-            kept.keep(question(n), &large, Duration::from_secs(1));
+            kept.insert(test_key(n), &large, Duration::from_secs(1));
         }
         let inside = kept.0.lock().unwrap();
-        assert!(!inside.is_empty() && inside.len() <= MAX_CACHED_RESULTS && bytes(&inside) <= MAX_RESULT_CACHE_BYTES);
+        assert!(
+            !inside.is_empty() && inside.len() <= MAX_CACHED_RESULTS && total_bytes(&inside) <= MAX_RESULT_CACHE_BYTES
+        );
         drop(inside);
-        let long = ResultCacheKey { arguments: vec![b' '; MAX_RESULT_CACHE_BYTES], ..question(0) };
-        kept.keep(long.clone(), &RawJson::parse("{}").unwrap(), Duration::from_secs(1));
-        assert!(kept.find(&long).is_none());
+        let long = ResultCacheKey { arguments: vec![b' '; MAX_RESULT_CACHE_BYTES], ..test_key(0) };
+        kept.insert(long.clone(), &RawJson::parse("{}").unwrap(), Duration::from_secs(1));
+        assert!(kept.get(&long).is_none());
         let small = RawJson::parse("{}").unwrap();
-        kept.keep(question(usize::MAX), &small, Duration::MAX);
-        assert!(kept.find(&question(usize::MAX)).is_none());
+        kept.insert(test_key(usize::MAX), &small, Duration::MAX);
+        assert!(kept.get(&test_key(usize::MAX)).is_none());
     }
 }

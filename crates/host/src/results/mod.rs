@@ -11,22 +11,22 @@ use wharf_json::RawJson;
 use wharf_tools::{Base64Text, EmbeddedContents, OutcomeBlock, ToolOutcome};
 use wharf_wire::{Content, ToolResult};
 
-use crate::catalog::visible as shown_to_models;
+use crate::catalog::escape_hidden as shown_to_models;
 
 pub(crate) use cache::{ResultCacheKey, ToolResultCache};
 pub use truncate::ResultLimits;
-pub(crate) use truncate::{limited, limited_blocking};
+pub(crate) use truncate::{truncate, truncate_blocking};
 
 /// Converts a protocol result to a generic tool outcome. Nothing is lost, and bytes are not decoded.
-pub(crate) fn outcome(result: &ToolResult) -> ToolOutcome {
-    let mut outcome = ToolOutcome::new(result.content.iter().map(block).collect());
+pub(crate) fn to_outcome(result: &ToolResult) -> ToolOutcome {
+    let mut outcome = ToolOutcome::new(result.content.iter().map(to_block).collect());
     outcome.data = result.structured.clone();
     outcome.is_error = result.is_error;
     outcome
 }
 
 /// Converts a protocol content block to a generic one.
-pub(crate) fn block(content: &Content) -> OutcomeBlock {
+pub(crate) fn to_block(content: &Content) -> OutcomeBlock {
     let raw = content.raw().clone();
     match content {
         Content::Text { text, .. } => OutcomeBlock::Text { text: text.clone(), raw: Some(raw) },
@@ -38,7 +38,7 @@ pub(crate) fn block(content: &Content) -> OutcomeBlock {
             Some(data) => OutcomeBlock::Audio { data, mime: mime_type.clone(), raw: Some(raw) },
             None => OutcomeBlock::Other { kind: Some("audio".to_owned()), raw },
         },
-        Content::ResourceLink { uri, name, mime_type, .. } => link(uri, name.clone(), mime_type.clone(), raw),
+        Content::ResourceLink { uri, name, mime_type, .. } => link_block(uri, name.clone(), mime_type.clone(), raw),
         Content::Resource { resource, .. } => {
             let contents = match (&resource.text, blob_of(&raw)) {
                 (Some(text), _) => EmbeddedContents::Text(text.clone()),
@@ -53,7 +53,7 @@ pub(crate) fn block(content: &Content) -> OutcomeBlock {
     }
 }
 
-fn link(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> OutcomeBlock {
+fn link_block(uri: &str, name: Option<String>, mime: Option<String>, raw: RawJson) -> OutcomeBlock {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct LinkDetails {
@@ -74,7 +74,7 @@ fn bytes_of(raw: &RawJson) -> Option<Base64Text> {
         data: &'a RawValue,
     }
     let MediaData { data } = serde_json::from_slice(raw.as_bytes()).ok()?;
-    Base64Text::from_json(raw.part(data))
+    Base64Text::from_json(raw.slice_part(data))
 }
 
 /// Returns the `blob` of an embedded resource, sharing its memory.
@@ -90,16 +90,16 @@ fn blob_of(raw: &RawJson) -> Option<Base64Text> {
         resource: EmbeddedBlob<'a>,
     }
     let EmbeddedResource { resource } = serde_json::from_slice(raw.as_bytes()).ok()?;
-    Base64Text::from_json(raw.part(resource.blob))
+    Base64Text::from_json(raw.slice_part(resource.blob))
 }
 
 /// Escapes hidden and control characters in the texts of an outcome. Raw JSON and structured data are unchanged.
-pub(crate) fn visible(mut outcome: ToolOutcome) -> ToolOutcome {
-    outcome.blocks.iter_mut().for_each(reveal);
+pub(crate) fn escape_hidden_text(mut outcome: ToolOutcome) -> ToolOutcome {
+    outcome.blocks.iter_mut().for_each(escape_block);
     outcome
 }
 
-fn reveal(block: &mut OutcomeBlock) {
+fn escape_block(block: &mut OutcomeBlock) {
     if let OutcomeBlock::Text { text, .. } | OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), .. } =
         block
         && let Cow::Owned(shown) = shown_to_models(text)
@@ -110,7 +110,7 @@ fn reveal(block: &mut OutcomeBlock) {
 
 /// Reports whether a result is marked as an error, without decoding it. For statistics only: a nested `isError` member
 /// also counts.
-pub(crate) fn says_error(result: &RawJson) -> bool {
+pub(crate) fn is_marked_error(result: &RawJson) -> bool {
     const MARK: &[u8] = b"\"isError\"";
     let text = result.as_bytes();
     let mut rest = text;
@@ -130,14 +130,15 @@ mod tests {
     use super::*;
     use wharf_wire::{JsonLimits, View as _};
 
-    fn of(text: &str) -> ToolOutcome {
+    fn outcome_of_text(text: &str) -> ToolOutcome {
         let raw = RawJson::parse(text.to_owned()).unwrap();
-        outcome(&ToolResult::view(raw, &JsonLimits::default()).unwrap())
+        to_outcome(&ToolResult::from_raw(raw, &JsonLimits::default()).unwrap())
     }
 
     #[test]
     fn every_kind_of_content_arrives() {
-        let found = of(r#"{"content":[
+        let found = outcome_of_text(
+            r#"{"content":[
             {"type":"text","text":"a"},
             {"type":"image","data":"AAAA","mimeType":"image/png"},
             {"type":"audio","data":"AAAA","mimeType":"audio/wav"},
@@ -145,9 +146,10 @@ mod tests {
             {"type":"resource","resource":{"uri":"a:c","blob":"AAAA"}},
             {"type":"resource","resource":{"uri":"a:d","text":"t"}},
             {"type":"hologram","n":12345678901234567890123}
-        ],"structuredContent":{"n":12345678901234567890123},"isError":true}"#);
+        ],"structuredContent":{"n":12345678901234567890123},"isError":true}"#,
+        );
         assert!(found.is_error);
-        assert_eq!(found.data.unwrap().get(), r#"{"n":12345678901234567890123}"#);
+        assert_eq!(found.data.unwrap().as_str(), r#"{"n":12345678901234567890123}"#);
         let [
             OutcomeBlock::Text { .. },
             OutcomeBlock::Image { data, .. },
@@ -167,10 +169,13 @@ mod tests {
     fn nothing_hides_in_what_a_model_reads() {
         let texts = r#"{"content":[{"type":"text","text":"a\u202eb\n👩\u200d🚀"},
             {"type":"resource","resource":{"uri":"a:d","text":"c\u200bd"}}],"structuredContent":"\u202e"}"#;
-        let found = visible(of(texts));
+        let found = escape_hidden_text(outcome_of_text(texts));
         assert!(found.text().starts_with("a\\u{202e}b\n👩\u{200d}🚀\n["), "{}", found.text());
         assert!(found.text().contains("c\\u{200b}d"), "{}", found.text());
-        assert_eq!((found.blocks[0].raw(), &found.data), (of(texts).blocks[0].raw(), &of(texts).data));
+        assert_eq!(
+            (found.blocks[0].raw(), &found.data),
+            (outcome_of_text(texts).blocks[0].raw(), &outcome_of_text(texts).data)
+        );
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
             (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),
             ("{}", false),
         ] {
-            assert_eq!(says_error(&RawJson::parse(text).unwrap()), expected, "{text}");
+            assert_eq!(is_marked_error(&RawJson::parse(text).unwrap()), expected, "{text}");
         }
     }
 }

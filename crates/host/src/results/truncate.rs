@@ -30,33 +30,33 @@ const MAX_URI_CHARS: usize = 300;
 /// outcome states which.
 ///
 /// Files are written on a blocking thread. Dropping the future leaves the files in place until they expire.
-pub(crate) async fn limited(outcome: ToolOutcome, limits: ResultLimits, spill: Option<Arc<SpillDir>>) -> ToolOutcome {
-    if fits(&outcome, limits) {
+pub(crate) async fn truncate(outcome: ToolOutcome, limits: ResultLimits, spill: Option<Arc<SpillDir>>) -> ToolOutcome {
+    if fits_limits(&outcome, limits) {
         return outcome;
     }
-    match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).cut(outcome)).await {
+    match tokio::task::spawn_blocking(move || OutcomeTruncator::new(limits, spill.as_deref()).run(outcome)).await {
         Ok(outcome) => outcome,
         Err(_) => ToolOutcome::error("internal error: truncating the large result failed"),
     }
 }
 
 /// Truncates an outcome on the current thread, which may block.
-pub(crate) fn limited_blocking(outcome: ToolOutcome, limits: ResultLimits, spill: Option<&SpillDir>) -> ToolOutcome {
-    if fits(&outcome, limits) { outcome } else { OutcomeTruncator::new(limits, spill).cut(outcome) }
+pub(crate) fn truncate_blocking(outcome: ToolOutcome, limits: ResultLimits, spill: Option<&SpillDir>) -> ToolOutcome {
+    if fits_limits(&outcome, limits) { outcome } else { OutcomeTruncator::new(limits, spill).run(outcome) }
 }
 
-fn fits(outcome: &ToolOutcome, limits: ResultLimits) -> bool {
-    if outcome.blocks.iter().any(|block| attached(block) > limits.attachment) {
+fn fits_limits(outcome: &ToolOutcome, limits: ResultLimits) -> bool {
+    if outcome.blocks.iter().any(|block| attachment_size(block) > limits.attachment) {
         return false;
     }
-    let blocks: usize = outcome.blocks.iter().map(weight).sum();
+    let blocks: usize = outcome.blocks.iter().map(text_size).sum();
     let data = outcome.data.as_ref().map_or(0, |data| data.as_bytes().len() + 1);
     // If a text repeats the structured data, only one of them is displayed.
     blocks + data <= limits.text + 1 || (blocks.max(data) <= limits.text + 1 && outcome.text().len() <= limits.text)
 }
 
 /// Returns the bytes that a block takes as text, including the line break before it.
-fn weight(block: &OutcomeBlock) -> usize {
+fn text_size(block: &OutcomeBlock) -> usize {
     1 + match block {
         OutcomeBlock::Text { text, .. } => text.len(),
         OutcomeBlock::Resource { contents: EmbeddedContents::Text(text), uri, mime, .. } => {
@@ -67,7 +67,7 @@ fn weight(block: &OutcomeBlock) -> usize {
 }
 
 /// Returns the bytes of a block's content that is not text.
-fn attached(block: &OutcomeBlock) -> usize {
+fn attachment_size(block: &OutcomeBlock) -> usize {
     match block {
         OutcomeBlock::Image { data, .. } | OutcomeBlock::Audio { data, .. } => data.decoded_len(),
         OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), .. } => data.decoded_len(),
@@ -102,38 +102,39 @@ impl<'a> OutcomeTruncator<'a> {
         Self { left: limits.text + 1, limits, spill, rest: OverflowText::default(), aside: 0, left_out: 0 }
     }
 
-    fn cut(mut self, outcome: ToolOutcome) -> ToolOutcome {
-        let mut blocks: Vec<OutcomeBlock> = outcome.blocks.into_iter().flat_map(|block| self.block(block)).collect();
-        blocks.extend(self.write_rest());
+    fn run(mut self, outcome: ToolOutcome) -> ToolOutcome {
+        let mut blocks: Vec<OutcomeBlock> =
+            outcome.blocks.into_iter().flat_map(|block| self.add_block(block)).collect();
+        blocks.extend(self.spill_overflow());
         if self.left_out > 0 {
             blocks.push(OutcomeBlock::text(format!("[{} more attachments are not shown (too many)]", self.left_out)));
         }
         let mut data = outcome.data;
         if let Some(data) = data.take_if(|data| data.as_bytes().len() + 1 > self.left) {
-            let written = self.write(|dir| dir.write(SpillExtension::Json, data.as_bytes()));
+            let written = self.spill(|dir| dir.write(SpillExtension::Json, data.as_bytes()));
             let what = format!("structured data of {} bytes", data.as_bytes().len());
-            blocks.push(file(written, Some("application/json".to_owned()), &what));
+            blocks.push(file_block(written, Some("application/json".to_owned()), &what));
         }
         let mut cut = ToolOutcome::new(blocks);
         (cut.is_error, cut.data) = (outcome.is_error, data);
         cut
     }
 
-    fn block(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
-        let attached = attached(&block);
-        match self.left.checked_sub(weight(&block)) {
+    fn add_block(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
+        let attached = attachment_size(&block);
+        match self.left.checked_sub(text_size(&block)) {
             Some(left) if attached <= self.limits.attachment => {
                 self.left = left;
                 vec![block]
             }
-            _ if attached > 0 => self.put_aside(block).into_iter().collect(),
-            _ => self.cut_off(block),
+            _ if attached > 0 => self.spill_attachment(block).into_iter().collect(),
+            _ => self.truncate_text(block),
         }
     }
 
     /// Returns the part of a text that fits, if it is the first one that does not fit entirely. The full text goes to
     /// the file.
-    fn cut_off(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
+    fn truncate_text(&mut self, block: OutcomeBlock) -> Vec<OutcomeBlock> {
         let room = std::mem::take(&mut self.left).saturating_sub(1);
         match block {
             OutcomeBlock::Text { text, .. } if self.rest.texts.is_empty() => {
@@ -153,7 +154,7 @@ impl<'a> OutcomeTruncator<'a> {
         }
     }
 
-    fn write_rest(&self) -> Option<OutcomeBlock> {
+    fn spill_overflow(&self) -> Option<OutcomeBlock> {
         let OverflowText { texts, mime, shown } = &self.rest;
         let bytes: usize = texts.iter().map(String::len).sum();
         let (kind, what) = match texts.len() {
@@ -161,42 +162,44 @@ impl<'a> OutcomeTruncator<'a> {
             1 => (mime.as_deref(), format!("text of {bytes} bytes, first {shown} shown")),
             many => (None, format!("{many} texts of {bytes} bytes, first {shown} shown")),
         };
-        let extension = kind.map_or(SpillExtension::Txt, SpillExtension::of_media_type);
+        let extension = kind.map_or(SpillExtension::Txt, SpillExtension::from_media_type);
         let lines = || texts.iter().enumerate().flat_map(|(n, text)| [if n == 0 { "" } else { "\n" }, text.as_str()]);
-        let written = self.write(|dir| dir.write_pieces(extension, lines()));
-        Some(file(written, Some(kind.unwrap_or("text/plain").to_owned()), &what))
+        let written = self.spill(|dir| dir.write_pieces(extension, lines()));
+        Some(file_block(written, Some(kind.unwrap_or("text/plain").to_owned()), &what))
     }
 
     /// Writes an attachment to a file. Returns `None` if the maximum number has been reached.
-    fn put_aside(&mut self, block: OutcomeBlock) -> Option<OutcomeBlock> {
+    fn spill_attachment(&mut self, block: OutcomeBlock) -> Option<OutcomeBlock> {
         if self.aside == MAX_SPILLED_ATTACHMENTS {
             self.left_out += 1;
             return None;
         }
         self.aside += 1;
-        let bytes = attached(&block);
+        let bytes = attachment_size(&block);
         let (what, mime, written) = match &block {
-            OutcomeBlock::Image { data, mime, .. } => ("image".to_owned(), Some(mime), self.decoded(mime, data.text())),
+            OutcomeBlock::Image { data, mime, .. } => {
+                ("image".to_owned(), Some(mime), self.spill_base64(mime, data.text()))
+            }
             OutcomeBlock::Audio { data, mime, .. } => {
-                ("audio clip".to_owned(), Some(mime), self.decoded(mime, data.text()))
+                ("audio clip".to_owned(), Some(mime), self.spill_base64(mime, data.text()))
             }
             OutcomeBlock::Resource { contents: EmbeddedContents::Bytes(data), mime, uri, .. } => {
-                let what = format!("resource {}", EscapedText::line(uri, MAX_URI_CHARS));
-                (what, mime.as_ref(), self.decoded(mime.as_deref().unwrap_or_default(), data.text()))
+                let what = format!("resource {}", EscapedText::single_line(uri, MAX_URI_CHARS));
+                (what, mime.as_ref(), self.spill_base64(mime.as_deref().unwrap_or_default(), data.text()))
             }
             OutcomeBlock::Other { raw, .. } => {
-                ("block".to_owned(), None, self.write(|dir| dir.write(SpillExtension::Json, raw.as_bytes())))
+                ("block".to_owned(), None, self.spill(|dir| dir.write(SpillExtension::Json, raw.as_bytes())))
             }
             _ => return Some(block),
         };
-        Some(file(written, mime.cloned(), &format!("{what} of {bytes} bytes")))
+        Some(file_block(written, mime.cloned(), &format!("{what} of {bytes} bytes")))
     }
 
-    fn decoded(&self, mime: &str, text: &str) -> Result<SpilledFile, String> {
-        self.write(|dir| dir.write_base64(SpillExtension::of_media_type(mime), text.as_bytes()))
+    fn spill_base64(&self, mime: &str, text: &str) -> Result<SpilledFile, String> {
+        self.spill(|dir| dir.write_base64(SpillExtension::from_media_type(mime), text.as_bytes()))
     }
 
-    fn write(&self, write: impl Fn(&SpillDir) -> Result<SpilledFile, SpillError>) -> Result<SpilledFile, String> {
+    fn spill(&self, write: impl Fn(&SpillDir) -> Result<SpilledFile, SpillError>) -> Result<SpilledFile, String> {
         let Some(dir) = self.spill else { return Err("no state directory is configured".to_owned()) };
         write(dir).map_err(|error| error.to_string())
     }
@@ -213,7 +216,7 @@ impl OverflowText {
 }
 
 /// Returns the block that replaces the removed content: the file's path, or the reason why the content is lost.
-fn file(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> OutcomeBlock {
+fn file_block(written: Result<SpilledFile, String>, mime: Option<String>, what: &str) -> OutcomeBlock {
     match written {
         Ok(SpilledFile { path, bytes }) => {
             OutcomeBlock::File { path, mime, bytes, note: format!("{what}: too large to show in full") }
@@ -230,27 +233,30 @@ mod tests {
 
     const LIMITS: ResultLimits = ResultLimits { text: 10, attachment: 8 };
 
-    async fn limit(outcome: ToolOutcome) -> (ToolOutcome, tempfile::TempDir) {
+    async fn truncate_to_test_limits(outcome: ToolOutcome) -> (ToolOutcome, tempfile::TempDir) {
         let place = tempfile::tempdir().unwrap();
         let dir = SpillDir::open(&place.path().join("spill"), wharf_store::SpillLimits::default()).unwrap();
-        (limited(outcome, LIMITS, Some(Arc::new(dir))).await, place)
+        (truncate(outcome, LIMITS, Some(Arc::new(dir))).await, place)
     }
 
     #[tokio::test]
     async fn what_fits_is_left_alone() {
         let outcome = ToolOutcome::new(vec![OutcomeBlock::text("012345")]).with_data(RawJson::parse("[1]").unwrap());
-        let (found, _place) = limit(outcome.clone()).await;
+        let (found, _place) = truncate_to_test_limits(outcome.clone()).await;
         assert_eq!(found, outcome);
         let said_twice =
             ToolOutcome::new(vec![OutcomeBlock::text("[1,2,3,4]")]).with_data(RawJson::parse("[1,2,3,4]").unwrap());
-        assert_eq!(limit(said_twice.clone()).await.0, said_twice);
+        assert_eq!(truncate_to_test_limits(said_twice.clone()).await.0, said_twice);
     }
 
     #[tokio::test]
     async fn a_long_text_is_cut_between_characters_and_kept_whole() {
         let text = format!("012345678{}", "ü".repeat(50));
-        let (found, _place) =
-            limit(ToolOutcome::new(vec![OutcomeBlock::text(text.as_str()), OutcomeBlock::text("more")])).await;
+        let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![
+            OutcomeBlock::text(text.as_str()),
+            OutcomeBlock::text("more"),
+        ]))
+        .await;
         let [OutcomeBlock::Text { text: shown, .. }, OutcomeBlock::File { path, bytes, .. }] = &found.blocks[..] else {
             panic!("{found:?}")
         };
@@ -262,9 +268,9 @@ mod tests {
 
     #[tokio::test]
     async fn pictures_and_data_go_to_files_of_their_kind() {
-        let image = OutcomeBlock::Image { data: Base64Text::of(&[7; 9]), mime: "image/png".to_owned(), raw: None };
+        let image = OutcomeBlock::Image { data: Base64Text::encode(&[7; 9]), mime: "image/png".to_owned(), raw: None };
         let data = RawJson::parse(r#"{"a":12345678901234567890}"#).unwrap();
-        let (found, _place) = limit(ToolOutcome::new(vec![image]).with_data(data.clone())).await;
+        let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![image]).with_data(data.clone())).await;
         let [OutcomeBlock::File { path: picture, .. }, OutcomeBlock::File { path: kept, .. }] = &found.blocks[..]
         else {
             panic!("{found:?}")
@@ -273,7 +279,7 @@ mod tests {
         assert_eq!((std::fs::read(picture).unwrap(), picture.extension().unwrap()), (vec![7; 9], "png".as_ref()));
         assert_eq!(
             (std::fs::read_to_string(kept).unwrap().as_str(), kept.extension().unwrap()),
-            (data.get(), "json".as_ref())
+            (data.as_str(), "json".as_ref())
         );
     }
 
@@ -287,25 +293,25 @@ mod tests {
             size: None,
             raw: None,
         };
-        let bytes = || EmbeddedContents::Bytes(Base64Text::of(&[7; 9]));
+        let bytes = || EmbeddedContents::Bytes(Base64Text::encode(&[7; 9]));
         let resource = || OutcomeBlock::Resource { uri: "a:c".to_owned(), mime: None, contents: bytes(), raw: None };
         for make in [&|| OutcomeBlock::text("0123"), &link as &dyn Fn() -> OutcomeBlock, &resource] {
             let blocks: Vec<OutcomeBlock> = std::iter::repeat_with(make).take(2000).collect();
             let data = RawJson::parse("[12345678901]").unwrap();
-            let (found, place) = limit(ToolOutcome::new(blocks).with_data(data)).await;
+            let (found, place) = truncate_to_test_limits(ToolOutcome::new(blocks).with_data(data)).await;
             let files = std::fs::read_dir(place.path().join("spill")).unwrap().count();
             assert!(files <= MAX_SPILLED_ATTACHMENTS + 3, "{files} files");
             assert!(found.text().len() < 5000, "{}", found.text());
         }
-        let (found, _place) = limit(ToolOutcome::new(vec![resource()])).await;
+        let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![resource()])).await;
         assert!(found.text().contains("resource a:c of 9 bytes"), "{}", found.text());
     }
 
     #[tokio::test]
     async fn without_a_place_it_is_said_what_is_lost() {
-        let mut outcome = ToolOutcome::text_of("x".repeat(50));
+        let mut outcome = ToolOutcome::from_text("x".repeat(50));
         outcome.is_error = true;
-        let found = limited(outcome, LIMITS, None).await;
+        let found = truncate(outcome, LIMITS, None).await;
         assert!(found.is_error && found.text().contains("the rest is lost"), "{}", found.text());
     }
 
@@ -316,7 +322,7 @@ mod tests {
             mime: "image/png".to_owned(),
             raw: None,
         };
-        let (found, _place) = limit(ToolOutcome::new(vec![image, OutcomeBlock::text("rest")])).await;
+        let (found, _place) = truncate_to_test_limits(ToolOutcome::new(vec![image, OutcomeBlock::text("rest")])).await;
         assert!(found.text().ends_with("rest") && found.text().contains("lost"), "{}", found.text());
     }
 }

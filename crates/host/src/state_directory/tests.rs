@@ -19,9 +19,9 @@ fn file(path: &str) -> ServerOrigin {
 fn a_release_holds_where_its_server_is_defined() {
     let released = |origin| (origin, id("t"), Fingerprint([2; 32]));
     let all = HashSet::from([released(ServerOrigin::User), released(file("/p/.mcp.json"))]);
-    let text = serde_json::to_string(&ReleasedFile::of(all.iter())).unwrap();
+    let text = serde_json::to_string(&ReleasedFile::from_released(all.iter())).unwrap();
     assert!(text.contains(r#""definedIn":"/p/.mcp.json""#), "{text}");
-    assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().read(), all);
+    assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().into_released(), all);
 }
 
 #[tokio::test]
@@ -31,8 +31,8 @@ async fn what_two_hosts_keep_is_kept_of_both() {
     let (one, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let (two, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     for (disk, tool) in [(&one, "a"), (&two, "b")] {
-        disk.keep_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
-        disk.keep_released(HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
+        disk.save_pins(move || Some(pinned(tool, "{}")), Arc::clone(&crier));
+        disk.save_released(HashSet::from([(ServerOrigin::User, id(tool), Fingerprint([2; 32]))]), Arc::clone(&crier));
         disk.flush().await;
     }
     let (_, approved) = StateDirectory::open(place.path().join("d")).await.unwrap();
@@ -47,11 +47,11 @@ async fn what_two_hosts_keep_is_kept_of_both() {
 async fn what_is_damaged_meanwhile_is_not_overwritten_and_that_is_told() {
     let place = tempfile::tempdir().unwrap();
     let crier = Arc::new(EventBus::new());
-    let mut events = crier.listen();
+    let mut events = crier.subscribe();
     let (disk, _) = StateDirectory::open(place.path().join("d")).await.unwrap();
     let file = place.path().join("d").join("approved-tools.json");
     std::fs::write(&file, "{").unwrap();
-    disk.keep_pins(|| Some(pinned("a", "{}")), Arc::clone(&crier));
+    disk.save_pins(|| Some(pinned("a", "{}")), Arc::clone(&crier));
     disk.flush().await;
     let Some(crate::events::EventDelivery::Event(told)) = events.next().await else { panic!("nothing was told") };
     assert!(matches!(told.event, Event::NotKept { .. }), "{told:?}");
@@ -80,7 +80,7 @@ fn a_release_of_old_has_to_be_made_again() {
         (format!(r#"{{"schema":1,"fingerprints":["{hex}"]}}"#), 0),
         (format!(r#"{{"schema":2,"tools":[{{"server":"a","tool":"t","fingerprint":"{hex}"}}]}}"#), 1),
     ] {
-        assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().read().len(), expected, "{text}");
+        assert_eq!(serde_json::from_str::<ReleasedFile>(&text).unwrap().into_released().len(), expected, "{text}");
     }
 }
 
@@ -90,10 +90,10 @@ fn many_long_definitions_are_known_by_their_fingerprints_only() {
     for n in 0..120 {
         pins.approve((ServerOrigin::User, id(&n.to_string())), Fingerprint([1; 32]), &"x".repeat(120 << 10)).unwrap();
     }
-    let text = pins_text(pins).unwrap();
+    let text = serialize_pins(pins).unwrap();
     assert!(text.len() < MAX_PINS_BYTES);
     let read: PinSet = serde_json::from_slice(&text).unwrap();
-    assert_eq!(read.standing(ServerOrigin::USER, &id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
+    assert_eq!(read.tool_state(ServerOrigin::USER, &id("5"), &Fingerprint([1; 32])), wharf_policy::PinState::Known);
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn what_was_listed_long_ago_is_removed() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("one-x.json");
     std::fs::write(&file, "{}").unwrap();
-    forget_old(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY / 2);
+    remove_expired(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY / 2);
     assert!(file.exists());
-    forget_old(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY * 2);
+    remove_expired(place.path(), SystemTime::now() + CATALOG_CACHE_EXPIRY * 2);
     assert!(!file.exists());
 }
 
@@ -118,7 +118,7 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
     let bounds = &wharf_json::JsonLimits::default();
     let listed = |tool: &str, unasked: &[crate::catalog::ListName]| {
         let text = format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#);
-        let tool = wharf_wire::ToolDefinition::view(wharf_json::RawJson::parse(text).unwrap(), bounds).unwrap();
+        let tool = wharf_wire::ToolDefinition::from_raw(wharf_json::RawJson::parse(text).unwrap(), bounds).unwrap();
         ServerLists { tools: vec![tool], unasked: unasked.to_vec(), ..ServerLists::default() }
     };
     let names = |listed: &ServerLists| listed.tools[0].name.clone();
@@ -128,13 +128,16 @@ async fn tools_that_are_kept_alone_leave_what_else_is_known_as_it_was() {
         ("c", false, &[Resources, Prompts], &[]),
     ] {
         match all {
-            true => disk.keep_listed(&server, &listed(tool, asked_not)),
-            false => disk.keep_tools(&server, listed(tool, asked_not)),
+            true => disk.cache_lists(&server, &listed(tool, asked_not)),
+            false => disk.cache_tools(&server, listed(tool, asked_not)),
         }
         disk.flush().await;
-        let found = disk.listed(&server).await.unwrap();
+        let found = disk.cached_lists(&server).await.unwrap();
         assert_eq!((names(&found).as_str(), &found.unasked[..]), (tool, expected));
     }
     let origin = &file("/p/.mcp.json");
-    assert!(disk.listed(&CatalogCacheKey { origin, ..server }).await.is_none(), "a project's server of that name");
+    assert!(
+        disk.cached_lists(&CatalogCacheKey { origin, ..server }).await.is_none(),
+        "a project's server of that name"
+    );
 }

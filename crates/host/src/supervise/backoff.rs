@@ -31,22 +31,22 @@ impl RetrySchedule {
         Self { failed: 0, given_up: 0, last_start: None, dice: JitterSource(seed | 1) }
     }
 
-    pub fn started(&mut self, now: Instant) {
+    pub fn record_start(&mut self, now: Instant) {
         self.last_start = Some(now);
     }
 
     /// Resets the counters: a person requested a connection, or a connection was stable.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         (self.failed, self.given_up) = (0, 0);
     }
 
     /// Returns the number of consecutive failures.
-    pub fn failed(&self) -> u32 {
+    pub fn failure_count(&self) -> u32 {
         self.failed
     }
 
     /// Counts a failure. Returns the time of the next attempt, or `None` after the last one.
-    pub fn again(&mut self, backoff: BackoffSettings, now: Instant) -> Option<Instant> {
+    pub fn record_failure(&mut self, backoff: BackoffSettings, now: Instant) -> Option<Instant> {
         self.failed += 1;
         if self.failed > backoff.attempts {
             return None;
@@ -56,13 +56,13 @@ impl RetrySchedule {
         // The first retry may be immediate. Later ones wait for at least half of their interval.
         let least = if self.failed == 1 { Duration::ZERO } else { longest / 2 };
         let wait = least + (longest - least).mul_f64(self.dice.fraction());
-        Some(self.not_before(after(now, wait)))
+        Some(self.respect_start_interval(saturating_after(now, wait)))
     }
 
     /// Returns the time of the next start after a stable connection was lost.
-    pub fn soon(&mut self, backoff: BackoffSettings, now: Instant) -> Instant {
+    pub fn after_stable_loss(&mut self, backoff: BackoffSettings, now: Instant) -> Instant {
         let wait = backoff.base.mul_f64(self.dice.fraction() / 4.0);
-        self.not_before(after(now, wait))
+        self.respect_start_interval(saturating_after(now, wait))
     }
 
     /// Returns the end of the cool-down after the last retry.
@@ -72,12 +72,12 @@ impl RetrySchedule {
         now + wait + (wait / 10).mul_f64(self.dice.fraction())
     }
 
-    fn not_before(&self, due: Instant) -> Instant {
+    fn respect_start_interval(&self, due: Instant) -> Instant {
         self.last_start.map_or(due, |started| due.max(started + MIN_START_INTERVAL))
     }
 }
 
-fn after(now: Instant, wait: Duration) -> Instant {
+fn saturating_after(now: Instant, wait: Duration) -> Instant {
     now.checked_add(wait).unwrap_or_else(|| now + MAX_WAIT)
 }
 
@@ -106,7 +106,8 @@ mod tests {
         for seed in 1..500u64 {
             let now = Instant::now();
             let mut attempts = RetrySchedule::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            let waits: Vec<_> = std::iter::from_fn(|| attempts.again(backoff, now).map(|due| due - now)).collect();
+            let waits: Vec<_> =
+                std::iter::from_fn(|| attempts.record_failure(backoff, now).map(|due| due - now)).collect();
             let bounds = [(0, 500), (500, 1000), (1000, 2000), (1500, 3000), (1500, 3000)];
             assert_eq!(waits.len(), bounds.len());
             for (wait, (least, most)) in waits.iter().zip(bounds) {
@@ -119,9 +120,9 @@ mod tests {
     async fn a_server_is_started_once_a_second_at_most() {
         let now = Instant::now();
         let mut attempts = RetrySchedule::new(7);
-        attempts.started(now);
-        assert_eq!(attempts.soon(BackoffSettings::default(), now), now + MIN_START_INTERVAL);
-        let first = attempts.again(BackoffSettings::default(), now).unwrap();
+        attempts.record_start(now);
+        assert_eq!(attempts.after_stable_loss(BackoffSettings::default(), now), now + MIN_START_INTERVAL);
+        let first = attempts.record_failure(BackoffSettings::default(), now).unwrap();
         assert_eq!(first, now + MIN_START_INTERVAL);
     }
 
@@ -132,7 +133,7 @@ mod tests {
         let waits: Vec<_> = (0..8).map(|_| (attempts.cool_down(now) - now).as_secs()).collect();
         assert!((60..=66).contains(&waits[0]) && (120..=132).contains(&waits[1]), "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= 660), "{waits:?}");
-        attempts.forget();
+        attempts.reset();
         assert!((attempts.cool_down(now) - now).as_secs() <= 66);
     }
 }

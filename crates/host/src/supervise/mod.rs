@@ -13,4 +13,4 @@ pub(crate) use open_connection::{AbortOnDrop, OpenConnection};
 pub use phase::ServerState;
 pub(crate) use server_snapshot::{Availability, ServerSnapshot};
 pub(crate) use step::{ServerActivity, SupervisionPolicy, Supervisor, SupervisorCommand};
-pub(crate) use task::{ClosingConnections, SupervisorTask, moment, supervise};
+pub(crate) use task::{ClosingConnections, SupervisorTask, current_time, supervise};

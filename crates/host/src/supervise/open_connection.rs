@@ -18,7 +18,7 @@ impl OpenConnection {
     }
 
     /// Stops the lister and returns the connection.
-    pub fn leave(self) -> Connection {
+    pub fn into_connection(self) -> Connection {
         drop(self.attendant);
         self.connection
     }

@@ -94,7 +94,7 @@ impl std::fmt::Display for ServerState {
 
 impl<A, C> Phase<A, C> {
     /// Returns the phase of a server that may not be used.
-    pub fn barred(admission: ActivationState) -> Option<Self> {
+    pub fn from_admission(admission: ActivationState) -> Option<Self> {
         match admission {
             ActivationState::Enabled => None,
             ActivationState::Disabled => Some(Self::Disabled),
@@ -103,7 +103,7 @@ impl<A, C> Phase<A, C> {
     }
 
     /// Returns the uptime of a ready server.
-    pub fn ready_for(&self, now: Instant) -> Option<Duration> {
+    pub fn uptime(&self, now: Instant) -> Option<Duration> {
         match self {
             Self::Ready { since, .. } => Some(now.saturating_duration_since(*since)),
             _ => None,

@@ -38,8 +38,8 @@ pub(crate) enum Availability<C = Connection> {
 }
 
 impl ServerSnapshot {
-    pub fn of<A>(supervisor: &Supervisor<A, super::OpenConnection>) -> Self {
-        let way = Availability::of(supervisor.phase(), |open| open.connection.clone());
+    pub fn from_supervisor<A>(supervisor: &Supervisor<A, super::OpenConnection>) -> Self {
+        let way = Availability::from_phase(supervisor.phase(), |open| open.connection.clone());
         Self {
             state: supervisor.state(),
             epoch: supervisor.epoch(),
@@ -63,7 +63,7 @@ impl ServerSnapshot {
 
 impl<C> Availability<C> {
     /// Returns the availability in a phase.
-    pub fn of<A, O>(phase: &Phase<A, O>, by: impl FnOnce(&O) -> C) -> Self {
+    pub fn from_phase<A, O>(phase: &Phase<A, O>, by: impl FnOnce(&O) -> C) -> Self {
         match phase {
             Phase::Ready { open, .. } => Self::Open(by(open)),
             Phase::Connecting { .. } | Phase::Reconnecting { .. } => Self::Coming,

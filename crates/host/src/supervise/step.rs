@@ -59,7 +59,7 @@ pub(crate) enum SupervisorEvent<C> {
         epoch: u64,
         trouble: Arc<ServerError>,
     },
-    /// The time returned by [`Supervisor::due`] has come.
+    /// The time returned by [`Supervisor::next_due`] has come.
     Due(ServerActivity),
 }
 
@@ -121,7 +121,7 @@ impl<A, C> Supervisor<A, C> {
     pub fn new(keeping: SupervisionPolicy, seed: u64, now: ClockReading) -> Self {
         Self {
             keeping,
-            phase: Phase::barred(keeping.admission).unwrap_or(Phase::Idle),
+            phase: Phase::from_admission(keeping.admission).unwrap_or(Phase::Idle),
             epoch: 0,
             attempts: RetrySchedule::new(seed),
             since: now.date,
@@ -144,13 +144,13 @@ impl<A, C> Supervisor<A, C> {
     pub fn step(&mut self, event: SupervisorEvent<C>, now: ClockReading) -> Vec<SupervisorEffect<C>> {
         let mut effects = Vec::new();
         match event {
-            SupervisorEvent::Command(command) => self.obey(command, now, &mut effects),
-            SupervisorEvent::Wanted => self.wanted(now, &mut effects),
-            SupervisorEvent::Connected { epoch, open } => self.connected(epoch, open, now, &mut effects),
-            SupervisorEvent::NotConnected { epoch, trouble } => self.not_connected(epoch, trouble, now),
-            SupervisorEvent::Lost { epoch, trouble } => self.lost(epoch, trouble, now, &mut effects),
-            SupervisorEvent::TurnedAway { epoch, trouble } => self.turned_away(epoch, trouble, now, &mut effects),
-            SupervisorEvent::Due(activity) => self.look(activity, now, &mut effects),
+            SupervisorEvent::Command(command) => self.on_command(command, now, &mut effects),
+            SupervisorEvent::Wanted => self.on_wake_requested(now, &mut effects),
+            SupervisorEvent::Connected { epoch, open } => self.on_connected(epoch, open, now, &mut effects),
+            SupervisorEvent::NotConnected { epoch, trouble } => self.on_connect_failed(epoch, trouble, now),
+            SupervisorEvent::Lost { epoch, trouble } => self.on_lost(epoch, trouble, now, &mut effects),
+            SupervisorEvent::TurnedAway { epoch, trouble } => self.on_call_rejected(epoch, trouble, now, &mut effects),
+            SupervisorEvent::Due(activity) => self.on_timer(activity, now, &mut effects),
         }
         effects
     }
@@ -180,11 +180,11 @@ impl<A, C> Supervisor<A, C> {
 
     /// Reports whether the connection has repeatedly been lost shortly after it became ready.
     pub fn is_flapping(&self) -> bool {
-        self.attempts.failed() >= 2 && self.last_connected.is_some()
+        self.attempts.failure_count() >= 2 && self.last_connected.is_some()
     }
 
     /// Stores the attempt that an [`Effect::Connect`] started. Dropping the attempt stops it.
-    pub fn hold(&mut self, attempt: A) {
+    pub fn store_attempt(&mut self, attempt: A) {
         if let Phase::Connecting { task } = &mut self.phase {
             *task = Some(attempt);
         }
@@ -197,7 +197,7 @@ impl<A, C> Supervisor<A, C> {
             Phase::Unapproved => ServerState::Unapproved,
             Phase::Idle => ServerState::Idle,
             Phase::Disconnected => ServerState::Disconnected,
-            Phase::Connecting { .. } if self.attempts.failed() > 0 => ServerState::Reconnecting,
+            Phase::Connecting { .. } if self.attempts.failure_count() > 0 => ServerState::Reconnecting,
             Phase::Connecting { .. } => ServerState::Connecting,
             Phase::AuthRequired => ServerState::AuthRequired,
             Phase::Ready { .. } => ServerState::Ready,
@@ -207,12 +207,12 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Returns the time of the next [`Event::Due`] if no other event arrives before.
-    pub fn due(&self, activity: ServerActivity, now: Instant) -> Option<Instant> {
+    pub fn next_due(&self, activity: ServerActivity, now: Instant) -> Option<Instant> {
         match self.phase {
             Phase::Reconnecting { due } => Some(due),
             Phase::Failed { until, comes_back: RecoveryTrigger::ByItself } => Some(until),
             Phase::Ready { since, checked, .. } => {
-                let ReadySchedule { stop, check, firm } = self.dates(since, checked, activity, now);
+                let ReadySchedule { stop, check, firm } = self.ready_schedule(since, checked, activity, now);
                 [stop, check, firm].into_iter().flatten().min()
             }
             _ => None,
@@ -220,7 +220,13 @@ impl<A, C> Supervisor<A, C> {
     }
 
     /// Returns the scheduled times of a ready server.
-    fn dates(&self, since: Instant, checked: Instant, activity: ServerActivity, now: Instant) -> ReadySchedule {
+    fn ready_schedule(
+        &self,
+        since: Instant,
+        checked: Instant,
+        activity: ServerActivity,
+        now: Instant,
+    ) -> ReadySchedule {
         // The idle time starts no earlier than the connection, even if the last use was long before.
         let unused_since = activity.last_used.max(since);
         let stop = self.idle_stop().and_then(|time| match activity.is_unused() {
@@ -229,56 +235,56 @@ impl<A, C> Supervisor<A, C> {
         });
         let every = self.keeping.health_check.map(|time| time.max(MIN_CHECK_INTERVAL));
         let check = every.and_then(|time| activity.last_used.max(checked).checked_add(time));
-        let firm = (self.attempts.failed() > 0).then_some(since + STABLE_UPTIME);
+        let firm = (self.attempts.failure_count() > 0).then_some(since + STABLE_UPTIME);
         ReadySchedule { stop, check, firm }
     }
 
-    fn obey(&mut self, command: SupervisorCommand, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn on_command(&mut self, command: SupervisorCommand, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match command {
-            SupervisorCommand::Keep(keeping) => self.keep(keeping, now, effects),
+            SupervisorCommand::Keep(keeping) => self.apply_policy(keeping, now, effects),
             _ if self.keeping.admission != ActivationState::Enabled => {}
             SupervisorCommand::Disconnect => {
-                self.attempts.forget();
+                self.attempts.reset();
                 self.enter(Phase::Disconnected, now, effects);
             }
             // Connected or connecting: restarting the attempt would keep a slow server from ever getting ready.
             SupervisorCommand::Connect if matches!(self.phase, Phase::Ready { .. } | Phase::Connecting { .. }) => {
-                self.attempts.forget();
+                self.attempts.reset();
             }
             SupervisorCommand::Connect | SupervisorCommand::Reconnect => {
-                self.attempts.forget();
+                self.attempts.reset();
                 self.connect(now, effects);
             }
         }
     }
 
-    fn keep(&mut self, keeping: SupervisionPolicy, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn apply_policy(&mut self, keeping: SupervisionPolicy, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let before = std::mem::replace(&mut self.keeping, keeping);
         if before.admission == keeping.admission {
             match self.phase {
                 Phase::Idle if !keeping.lazy => self.connect(now, effects),
                 // The new settings may fix the failure.
-                Phase::Failed { .. } => self.begin_anew(now, effects),
+                Phase::Failed { .. } => self.restart(now, effects),
                 _ => {}
             }
             return;
         }
         self.last_trouble = None;
-        self.begin_anew(now, effects);
+        self.restart(now, effects);
     }
 
     /// Moves the server to the initial phase for its settings.
-    fn begin_anew(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn restart(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let keeping = self.keeping;
-        self.attempts.forget();
-        match Phase::barred(keeping.admission) {
+        self.attempts.reset();
+        match Phase::from_admission(keeping.admission) {
             Some(barred) => self.enter(barred, now, effects),
             None if keeping.lazy => self.enter(Phase::Idle, now, effects),
             None => self.connect(now, effects),
         }
     }
 
-    fn wanted(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn on_wake_requested(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match self.phase {
             Phase::Idle => self.connect(now, effects),
             Phase::Failed { until, comes_back } if comes_back != RecoveryTrigger::ByHand && now.at >= until => {
@@ -288,7 +294,7 @@ impl<A, C> Supervisor<A, C> {
         }
     }
 
-    fn connected(&mut self, epoch: u64, open: C, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn on_connected(&mut self, epoch: u64, open: C, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         if epoch != self.epoch || !matches!(self.phase, Phase::Connecting { .. }) {
             effects.push(SupervisorEffect::Close(open));
             return;
@@ -300,36 +306,36 @@ impl<A, C> Supervisor<A, C> {
         self.enter(Phase::Ready { open, since: now.at, checked: now.at }, now, effects);
     }
 
-    fn not_connected(&mut self, epoch: u64, trouble: Arc<ServerError>, now: ClockReading) {
+    fn on_connect_failed(&mut self, epoch: u64, trouble: Arc<ServerError>, now: ClockReading) {
         if epoch != self.epoch || !matches!(self.phase, Phase::Connecting { .. }) {
             return;
         }
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
-            ReconnectPolicy::Backoff(backoff) if trouble.is_passing() => self.again(backoff, now),
-            ReconnectPolicy::Backoff(_) => self.given_up(RecoveryTrigger::WhenWanted, now),
-            ReconnectPolicy::Off => self.given_up(RecoveryTrigger::ByHand, now),
+            ReconnectPolicy::Backoff(backoff) if trouble.is_transient() => self.schedule_retry(backoff, now),
+            ReconnectPolicy::Backoff(_) => self.enter_cool_down(RecoveryTrigger::WhenWanted, now),
+            ReconnectPolicy::Off => self.enter_cool_down(RecoveryTrigger::ByHand, now),
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, &mut Vec::new());
     }
 
-    fn lost(
+    fn on_lost(
         &mut self,
         epoch: u64,
         trouble: Arc<ServerError>,
         now: ClockReading,
         effects: &mut Vec<SupervisorEffect<C>>,
     ) {
-        let Some(lasted) = self.phase.ready_for(now.at).filter(|_| epoch == self.epoch) else { return };
+        let Some(lasted) = self.phase.uptime(now.at).filter(|_| epoch == self.epoch) else { return };
         let phase = match self.keeping.reconnect {
             _ if trouble.needs_login() => Phase::AuthRequired,
-            ReconnectPolicy::Off => self.given_up(RecoveryTrigger::ByHand, now),
+            ReconnectPolicy::Off => self.enter_cool_down(RecoveryTrigger::ByHand, now),
             ReconnectPolicy::Backoff(backoff) if lasted >= STABLE_UPTIME => {
-                self.attempts.forget();
-                Phase::Reconnecting { due: self.attempts.soon(backoff, now.at) }
+                self.attempts.reset();
+                Phase::Reconnecting { due: self.attempts.after_stable_loss(backoff, now.at) }
             }
-            ReconnectPolicy::Backoff(backoff) => self.again(backoff, now),
+            ReconnectPolicy::Backoff(backoff) => self.schedule_retry(backoff, now),
         };
         self.last_trouble = Some(trouble);
         self.enter(phase, now, effects);
@@ -337,38 +343,38 @@ impl<A, C> Supervisor<A, C> {
 
     /// Handles a rejected call. If the authorizer reports that only a login helps, the connection is lost. Otherwise
     /// the server is health-checked, because the rejection may concern that one call only.
-    fn turned_away(
+    fn on_call_rejected(
         &mut self,
         epoch: u64,
         trouble: Arc<ServerError>,
         now: ClockReading,
         effects: &mut Vec<SupervisorEffect<C>>,
     ) {
-        if trouble.is_logged_out() {
-            self.lost(epoch, trouble, now, effects);
+        if trouble.needs_only_login() {
+            self.on_lost(epoch, trouble, now, effects);
         } else if epoch == self.epoch && matches!(self.phase, Phase::Ready { .. }) {
             effects.push(SupervisorEffect::Check(epoch));
         }
     }
 
-    fn look(&mut self, activity: ServerActivity, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn on_timer(&mut self, activity: ServerActivity, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         match self.phase {
             Phase::Reconnecting { due } if now.at >= due => self.connect(now, effects),
             Phase::Failed { until, comes_back: RecoveryTrigger::ByItself } if now.at >= until => {
                 self.connect(now, effects)
             }
             Phase::Ready { since, checked, .. } => {
-                let dates = self.dates(since, checked, activity, now.at);
-                self.look_at_ready(&dates, now, effects);
+                let dates = self.ready_schedule(since, checked, activity, now.at);
+                self.on_ready_timer(&dates, now, effects);
             }
             _ => {}
         }
     }
 
-    fn look_at_ready(&mut self, dates: &ReadySchedule, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
+    fn on_ready_timer(&mut self, dates: &ReadySchedule, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         let is_due = |date: Option<Instant>| date.is_some_and(|date| now.at >= date);
         if is_due(dates.firm) {
-            self.attempts.forget();
+            self.attempts.reset();
         }
         if is_due(dates.stop) {
             self.enter(Phase::Idle, now, effects);
@@ -387,19 +393,19 @@ impl<A, C> Supervisor<A, C> {
 
     fn connect(&mut self, now: ClockReading, effects: &mut Vec<SupervisorEffect<C>>) {
         self.epoch += 1;
-        self.attempts.started(now.at);
+        self.attempts.record_start(now.at);
         self.enter(Phase::Connecting { task: None }, now, effects);
         effects.push(SupervisorEffect::Connect(self.epoch));
     }
 
-    fn again(&mut self, backoff: BackoffSettings, now: ClockReading) -> Phase<A, C> {
-        match self.attempts.again(backoff, now.at) {
+    fn schedule_retry(&mut self, backoff: BackoffSettings, now: ClockReading) -> Phase<A, C> {
+        match self.attempts.record_failure(backoff, now.at) {
             Some(due) => Phase::Reconnecting { due },
-            None => self.given_up(RecoveryTrigger::ByItself, now),
+            None => self.enter_cool_down(RecoveryTrigger::ByItself, now),
         }
     }
 
-    fn given_up(&mut self, comes_back: RecoveryTrigger, now: ClockReading) -> Phase<A, C> {
+    fn enter_cool_down(&mut self, comes_back: RecoveryTrigger, now: ClockReading) -> Phase<A, C> {
         Phase::Failed { until: self.attempts.cool_down(now.at), comes_back }
     }
 

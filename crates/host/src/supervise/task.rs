@@ -13,7 +13,7 @@ use super::phase::Phase;
 use super::step::{ClockReading, Supervisor, SupervisorEffect, SupervisorEvent};
 use super::{OpenConnection, ServerSnapshot, ServerState};
 use crate::context::HostContext;
-use crate::lister::attend;
+use crate::lister::run_lister;
 use crate::login::LoginFlow;
 use crate::server::{Server, SupervisorMessage};
 use crate::server_error::ServerError;
@@ -81,9 +81,9 @@ impl Drop for ServerConnectAttempt {
 
 /// Supervises one server until a leave message arrives or all senders are dropped, then disconnects it.
 pub(crate) async fn supervise(mut keeper: SupervisorTask) {
-    while let Some(event) = keeper.next().await {
+    while let Some(event) = keeper.next_event().await {
         let obeyed = matches!(event, SupervisorEvent::Command(_));
-        let effects = keeper.supervisor.step(event, moment());
+        let effects = keeper.supervisor.step(event, current_time());
         keeper.perform(effects);
         if obeyed {
             keeper.server.obeyed.send_modify(|obeyed| *obeyed += 1);
@@ -93,21 +93,21 @@ pub(crate) async fn supervise(mut keeper: SupervisorTask) {
 }
 
 /// Returns the current time by both clocks.
-pub(crate) fn moment() -> ClockReading {
+pub(crate) fn current_time() -> ClockReading {
     ClockReading { at: Instant::now(), date: SystemTime::now() }
 }
 
 impl SupervisorTask {
     /// Takes the first step, before the server becomes visible: a server about to connect is not at rest.
     pub fn begin(&mut self) {
-        let effects = self.supervisor.begin(moment());
+        let effects = self.supervisor.begin(current_time());
         self.perform(effects);
     }
 
     /// Returns the next event for `step`.
-    async fn next(&mut self) -> Option<SupervisorEvent<OpenConnection>> {
+    async fn next_event(&mut self) -> Option<SupervisorEvent<OpenConnection>> {
         let Self { context, server, supervisor, words, closing, check, .. } = self;
-        let due = supervisor.due(server.usage.activity(), Instant::now());
+        let due = supervisor.next_due(server.usage.activity(), Instant::now());
         let epoch = supervisor.epoch();
         tokio::select! {
             word = words.recv() => match word {
@@ -116,21 +116,21 @@ impl SupervisorTask {
                     Some(SupervisorEvent::TurnedAway { epoch, trouble: Arc::new(ServerError::TurnedAway(error)) })
                 }
                 Some(SupervisorMessage::WantsMore(error)) => {
-                    context.see_to_scope(server, &error);
+                    context.prompt_for_scope(server, &error);
                     Some(SupervisorEvent::Due(server.usage.activity()))
                 }
                 Some(SupervisorMessage::Leave) | None => None,
             },
             () = server.wanted.notified() => Some(SupervisorEvent::Wanted),
-            change = changed(supervisor.phase_mut()) => Some(match change {
-                PhaseEvent::Attempted(outcome) => met(context, server, epoch, outcome),
+            change = wait_for_phase_event(supervisor.phase_mut()) => Some(match change {
+                PhaseEvent::Attempted(outcome) => on_connect_result(context, server, epoch, outcome),
                 PhaseEvent::Lost(gone) => SupervisorEvent::Lost { epoch, trouble: Arc::new(ServerError::Lost(gone)) },
             }),
-            trouble = checked(check) => Some(match trouble {
+            trouble = wait_for_health_check(check) => Some(match trouble {
                 Some(trouble) => SupervisorEvent::Lost { epoch, trouble },
                 None => SupervisorEvent::Due(server.usage.activity()),
             }),
-            () = at(due) => Some(SupervisorEvent::Due(server.usage.activity())),
+            () = sleep_until(due) => Some(SupervisorEvent::Due(server.usage.activity())),
             // Removes finished tasks from the set.
             Some(_) = closing.tasks.join_next() => Some(SupervisorEvent::Due(server.usage.activity())),
         }
@@ -141,7 +141,7 @@ impl SupervisorTask {
             match effect {
                 SupervisorEffect::Connect(_) => self.connect(),
                 SupervisorEffect::Close(open) => self.close(open),
-                SupervisorEffect::Check(_) => self.ask_whether_there(),
+                SupervisorEffect::Check(_) => self.start_health_check(),
             }
         }
         self.publish();
@@ -153,9 +153,9 @@ impl SupervisorTask {
         let task = tokio::spawn(async move {
             // Fails only if the sender is dropped, and then no connection is left.
             let _ = left.wait_for(|left| *left == 0).await;
-            server.reach(&context).await
+            server.connect(&context).await
         });
-        self.supervisor.hold(ServerConnectAttempt { task });
+        self.supervisor.store_attempt(ServerConnectAttempt { task });
     }
 
     fn close(&mut self, open: OpenConnection) {
@@ -163,14 +163,14 @@ impl SupervisorTask {
         // One call was rejected; calls accepted earlier may still be in progress.
         let drains = self.supervisor.state() == ServerState::AuthRequired;
         let server = Arc::clone(&self.server);
-        self.closing.close(open.leave(), async move {
+        self.closing.close(open.into_connection(), async move {
             if drains {
-                let _ = tokio::time::timeout(DRAIN_TIMEOUT, server.usage.unused()).await;
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, server.usage.wait_until_unused()).await;
             }
         });
     }
 
-    fn ask_whether_there(&mut self) {
+    fn start_health_check(&mut self) {
         let Phase::Ready { open, .. } = self.supervisor.phase() else { return };
         // Restarting the check would reset its timeout, so that an unresponsive server would never be detected.
         if self.check.is_some() {
@@ -189,16 +189,16 @@ impl SupervisorTask {
 
     /// Publishes the current snapshot, and unpublishes the server's tools if it no longer offers them.
     fn publish(&mut self) {
-        let standing = ServerSnapshot::of(&self.supervisor);
+        let standing = ServerSnapshot::from_supervisor(&self.supervisor);
         let before = self.standing.send_replace(standing.clone());
         if !standing.offers_tools() {
-            self.context.withdraw(&self.server);
+            self.context.unpublish(&self.server);
         }
         match standing.state {
             ServerState::AuthRequired if before.state == ServerState::AuthRequired => {}
             // A login prompt is open already.
             ServerState::AuthRequired if self.login.as_ref().is_some_and(LoginFlow::is_asking) => {}
-            ServerState::AuthRequired => self.login = self.context.see_to_login(&self.server, &standing),
+            ServerState::AuthRequired => self.login = self.context.start_login_flow(&self.server, &standing),
             ServerState::Connecting | ServerState::Reconnecting | ServerState::Failed => {}
             ServerState::Ready
             | ServerState::Disabled
@@ -208,21 +208,21 @@ impl SupervisorTask {
         }
         // A replaced server publishes no more events, because its name belongs to the replacement.
         if before.state != standing.state && !self.context.is_replaced(&self.server) {
-            self.context.tell_state(&self.server, &standing);
+            self.context.publish_state(&self.server, &standing);
         }
     }
 
     /// Disconnects the server: unpublishes it, lets calls in progress finish unless the host is closing, then closes
     /// the connection.
     async fn finish(mut self) {
-        let phase = self.supervisor.end(moment());
+        let phase = self.supervisor.end(current_time());
         self.publish();
         self.context.end_polling(&self.server);
-        self.context.end_watching(&self.server);
+        self.context.end_subscriptions(&self.server);
         if let Some(open) = phase {
-            let connection = open.leave();
+            let connection = open.into_connection();
             if !self.context.is_closing() {
-                let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.server.usage.unused()).await;
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.server.usage.wait_until_unused()).await;
             }
             connection.close().await;
         }
@@ -237,18 +237,18 @@ enum PhaseEvent {
 }
 
 /// Waits for the attempt or the connection that the phase holds. Pends forever if it holds neither.
-async fn changed(phase: &mut Phase<ServerConnectAttempt, OpenConnection>) -> PhaseEvent {
+async fn wait_for_phase_event(phase: &mut Phase<ServerConnectAttempt, OpenConnection>) -> PhaseEvent {
     match phase {
         Phase::Connecting { task: Some(attempt) } => PhaseEvent::Attempted(match (&mut attempt.task).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ServerError::NotMade("internal error: the connection task was cancelled".to_owned())),
         }),
-        Phase::Ready { open, .. } => PhaseEvent::Lost(open.connection.gone().await),
+        Phase::Ready { open, .. } => PhaseEvent::Lost(open.connection.wait_until_gone().await),
         _ => pending().await,
     }
 }
 
-fn met(
+fn on_connect_result(
     context: &Arc<HostContext>,
     server: &Arc<Server>,
     epoch: u64,
@@ -256,7 +256,7 @@ fn met(
 ) -> SupervisorEvent<OpenConnection> {
     match outcome {
         Ok(connection) => {
-            let attendant = attend(Arc::clone(context), Arc::clone(server), connection.clone(), epoch);
+            let attendant = run_lister(Arc::clone(context), Arc::clone(server), connection.clone(), epoch);
             SupervisorEvent::Connected { epoch, open: OpenConnection::new(connection, tokio::spawn(attendant)) }
         }
         Err(trouble) => SupervisorEvent::NotConnected { epoch, trouble: Arc::new(trouble) },
@@ -264,7 +264,7 @@ fn met(
 }
 
 /// Returns the error of a failed health check. Pends forever if no check is in progress.
-async fn checked(check: &mut Option<HealthCheck>) -> Option<Arc<ServerError>> {
+async fn wait_for_health_check(check: &mut Option<HealthCheck>) -> Option<Arc<ServerError>> {
     let Some(asked) = check else { return pending().await };
     let outcome = (&mut asked.0).await;
     *check = None;
@@ -274,7 +274,7 @@ async fn checked(check: &mut Option<HealthCheck>) -> Option<Arc<ServerError>> {
     }
 }
 
-async fn at(due: Option<Instant>) {
+async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => pending().await,

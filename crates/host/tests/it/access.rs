@@ -18,7 +18,7 @@ const STRANGE: &str = "mail:everything-the-model-knows";
 
 async fn start(builder: HostBuilder, library: &Library, settings: ServerSettings) -> Host {
     let host = builder.local_with(server("library"), settings, library.factory()).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     listed(&host, 1).await;
     host
 }
@@ -126,7 +126,7 @@ async fn a_uri_that_is_listed_or_fits_a_template_needs_no_permission() {
     // A template that would fit anything allows nothing.
     library.shelves().templates = json!([{ "uriTemplate": "{+uri}", "name": "anything" }]);
     host.reconnect("library").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     assert!(
         complaint(&host, "ReadMcpResource", read(STRANGE))
             .await
@@ -157,7 +157,7 @@ async fn the_question_shows_the_whole_uri_and_an_answer_holds_for_one_server() {
         let questions = person.asked.lock().unwrap();
         assert_eq!(questions.len(), 2);
         assert_eq!((questions[0].id.server.as_str(), &*questions[0].id.tool), ("library", "ReadMcpResource"));
-        assert!(questions[0].arguments.get().contains(STRANGE), "{}", questions[0].arguments.get());
+        assert!(questions[0].arguments.as_str().contains(STRANGE), "{}", questions[0].arguments.as_str());
         assert!(questions[0].reason.contains("lists neither"), "{}", questions[0].reason);
     }
     let rule = serde_json::to_value(&written.lock().unwrap()[0]).unwrap();

@@ -49,7 +49,7 @@ impl Person {
 struct At(Arc<Person>);
 
 impl Asker for At {
-    fn samples(&self) -> bool {
+    fn supports_sampling(&self) -> bool {
         self.0.samples
     }
 
@@ -64,11 +64,11 @@ impl Asker for At {
                 }
             }
             Ask::Sampling(question, reply) => {
-                heard.push((kind, server, serde_json::from_str(question.request.raw.get()).unwrap()));
+                heard.push((kind, server, serde_json::from_str(question.request.raw.as_str()).unwrap()));
                 if self.0.answers {
                     let said =
                         json!({ "role": "assistant", "content": { "type": "text", "text": "hm" }, "model": "m" });
-                    reply.answer(Ok(RawJson::of(&said).unwrap()));
+                    reply.answer(Ok(RawJson::from_value(&said).unwrap()));
                 }
             }
             _ => panic!("nothing else is asked here: {kind}"),

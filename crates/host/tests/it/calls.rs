@@ -15,7 +15,7 @@ async fn a_call_reaches_its_server_and_no_other() {
         let reply = host.call(&tool(name, "who"), &none(), CallOptions::default()).await.unwrap();
         assert_eq!(reply.text().unwrap(), format!("{name} 1"));
     }
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!(host.catalog().tools().count(), 4);
     assert_eq!(host.resolve("mcp__one__who").unwrap(), tool("one", "who"));
     host.close().await;
@@ -27,7 +27,7 @@ async fn a_call_reaches_its_server_and_no_other() {
 async fn a_lost_server_ends_its_calls_at_once_and_comes_back_by_itself() {
     let fake = Fake::new("one");
     let host = open_builder().local_with(server("one"), settings(), fake.factory()).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let (stuck, id) = (host.clone(), tool("one", "never"));
     let call = tokio::spawn(async move { stuck.call(&id, &none(), CallOptions::default()).await });
     while host.status_of("one").unwrap().in_flight == 0 {

@@ -19,7 +19,7 @@ pub struct Scripted<F> {
 impl<F: FnMut(Value, &ClientSender) + Send + 'static> LocalServer for Scripted<F> {
     fn serve(mut self: Box<Self>, mut end: ServerEnd, _workers: Workers) -> BoxedFuture<()> {
         Box::pin(async move {
-            let outbox = end.outbox();
+            let outbox = end.sender();
             loop {
                 tokio::select! {
                     () = self.end.notified() => return,

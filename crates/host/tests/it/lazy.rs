@@ -20,7 +20,7 @@ fn lazy() -> ServerSettings {
 async fn the_first_call_starts_it_and_hundreds_share_the_start() {
     let fake = Fake::new("one");
     let host = host_of(lazy(), fake.factory()).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     tokio::time::sleep(3600 * SECOND).await;
     assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Idle, 0));
     assert!(matches!(host.connection("one"), Err(HostError::Unavailable { state: ServerState::Idle, .. })));

@@ -186,7 +186,7 @@ pub async fn call(host: &Host, tool: &str, arguments: Value) -> Result<ToolOutco
 /// What a tool that answers gives as data.
 pub async fn data(host: &Host, tool: &str, arguments: Value) -> Value {
     let outcome = call(host, tool, arguments).await.unwrap();
-    serde_json::from_str(outcome.data.unwrap().get()).unwrap()
+    serde_json::from_str(outcome.data.unwrap().as_str()).unwrap()
 }
 
 /// What an agent is told when a tool does not answer.
@@ -196,7 +196,7 @@ pub async fn complaint(host: &Host, tool: &str, arguments: Value) -> String {
 
 /// The notes that wait, each with whom it is from.
 pub fn notes(host: &Host) -> Vec<String> {
-    host.registry().notes().take().iter().map(|note| format!("{}: {}", note.from, note.text)).collect()
+    host.registry().notes().take_all().iter().map(|note| format!("{}: {}", note.from, note.text)).collect()
 }
 
 /// The next event of a kind; time passes until there is one.

@@ -32,7 +32,7 @@ async fn without_reconnecting_a_lost_server_waits_for_a_hand() {
     let mut kept = settings();
     kept.reconnect = ReconnectPolicy::Off;
     let host = host_of(kept, fake.factory()).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     fake.end.notify_one();
     until(|| host.status_of("one").unwrap().state == ServerState::Failed).await;
     tokio::time::advance(3600 * SECOND).await;
@@ -49,7 +49,7 @@ async fn without_reconnecting_a_lost_server_waits_for_a_hand() {
 async fn one_that_is_given_up_rests_and_then_gets_one_attempt() {
     let (fake, may, asked) = (Fake::new("one"), Arc::default(), Arc::default());
     let host = host_of(settings(), unsteady(&fake, &may, &asked)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     let status = host.status_of("one").unwrap();
     assert_eq!(status.state, ServerState::Failed);
     assert!(matches!(status.last_error.as_deref(), Some(ServerError::NotMade(why)) if why == "not today"));
@@ -77,7 +77,7 @@ async fn a_server_that_goes_again_and_again_is_left_alone() {
     let host = host_of(kept, fake.factory()).await;
     let began = Instant::now();
     for lost in 1..=4 {
-        host.settled().await;
+        host.wait_until_settled().await;
         assert_eq!((host.status_of("one").unwrap().state, fake.made()), (ServerState::Ready, lost));
         fake.end.notify_one();
         until(|| host.status_of("one").unwrap().state != ServerState::Ready).await;
@@ -139,7 +139,7 @@ async fn one_call_at_a_time_is_one() {
     let mut kept = settings();
     kept.max_concurrent = Some(1);
     let host = host_of(kept, scripted("one", act)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     let began = Instant::now();
     let calls: Vec<_> = (0..10)
         .map(|_| {

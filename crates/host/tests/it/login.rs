@@ -64,8 +64,8 @@ impl Bench {
                 Some(Held(member))
             })
             .asker(Arc::new(Desk(sender)))
-            .visitor(Arc::new(At(Arc::clone(&tourist))));
-        let (host, events) = build(builder).start_heard().await.unwrap();
+            .browser(Arc::new(At(Arc::clone(&tourist))));
+        let (host, events) = build(builder).start_with_events().await.unwrap();
         Self { site, _other: other, member, tourist, questions, host, events, told: Told::default() }
     }
 
@@ -105,7 +105,7 @@ impl Bench {
         let (question, mut reply) = self.question().await;
         assert_eq!(question.server.as_str(), "two", "somebody was asked");
         self.host.disconnect("two").await.unwrap();
-        tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
+        tokio::time::timeout(SOON, reply.wait_withdrawn()).await.unwrap();
     }
 
     /// Closes the host; what was told until then.
@@ -141,7 +141,7 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
         ("one", "https://login.example/authorize", "https://login.example", Some("read"))
     );
     // Nobody else waits for the answer.
-    bench.host.settled().await;
+    bench.host.wait_until_settled().await;
     assert_eq!(bench.host.status_of("local").unwrap().state, ServerState::Ready);
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 0, "nothing is opened before the yes");
     reply.answer(ConsentAnswer::Given);
@@ -155,7 +155,7 @@ async fn a_yes_opens_the_page_and_connects_the_server() {
 async fn a_visitor_is_made_by_the_settings_of_the_server() {
     let (tourist, (wanted, mut made)) = (Arc::<Tourist>::default(), mpsc::unbounded_channel());
     let mut bench = Bench::new(Site::wanting(1), Member::default(), |builder| {
-        builder.visitors(move |name, spec| {
+        builder.browser_factory(move |name, spec| {
             wanted.send((name.to_string(), spec.login.callback_port)).unwrap();
             Arc::new(At(Arc::clone(&tourist)))
         })
@@ -198,7 +198,7 @@ async fn a_login_in_another_process_connects_the_server_and_withdraws_the_questi
     bench.member.token.store(7, Ordering::SeqCst);
     bench.stands(ServerState::Ready).await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 7");
-    tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
+    tokio::time::timeout(SOON, reply.wait_withdrawn()).await.unwrap();
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 0);
     bench.host.close().await;
 }
@@ -209,8 +209,8 @@ async fn who_logs_in_by_hand_does_not_wait_for_a_question_that_nobody_answers() 
     let (_, mut reply) = bench.question().await;
     let log_in = bench.host.log_in("one", Arc::new(At(Arc::clone(&bench.tourist))));
     tokio::time::timeout(SOON, log_in).await.expect("it waits for the question").unwrap();
-    tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
-    bench.host.settled().await;
+    tokio::time::timeout(SOON, reply.wait_withdrawn()).await.unwrap();
+    bench.host.wait_until_settled().await;
     assert_eq!(call(&bench.host, "who").await.unwrap(), "token 2");
     bench.is_unasked().await;
     assert_eq!(bench.tourist.0.load(Ordering::SeqCst), 1);
@@ -235,7 +235,7 @@ async fn connecting_once_more_does_not_take_the_question_away() {
     for _ in 0..2 {
         assert!(bench.host.connect("one").await.is_err());
     }
-    assert!(reply.is_wanted());
+    assert!(reply.is_awaited());
     bench.is_unasked().await;
     reply.answer(ConsentAnswer::Given);
     bench.stands(ServerState::Ready).await;
@@ -258,7 +258,7 @@ async fn a_login_that_was_denied_is_no_news_to_who_denied_it() {
 async fn two_calls_that_need_more_at_once_are_one_question() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
     bench.site.rules.least_to_call.store(2, Ordering::SeqCst);
-    bench.host.settled().await;
+    bench.host.wait_until_settled().await;
     for _ in 0..3 {
         assert!(call(&bench.host, "who").await.unwrap_err().needs_scope().is_some());
     }
@@ -341,7 +341,7 @@ async fn t48_a_server_that_always_wants_more_is_asked_about_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_logs_out_is_not_asked_to_log_in() {
     let mut bench = Bench::new(Site::wanting(1), logged_in(1), as_it_is).await;
-    bench.host.settled().await;
+    bench.host.wait_until_settled().await;
     assert!(bench.host.log_out("one").await.unwrap());
     bench.stands(ServerState::AuthRequired).await;
     bench.is_unasked().await;
@@ -362,8 +362,8 @@ async fn a_server_that_wants_no_login_is_asked_nothing_about_one() {
 async fn without_an_account_a_server_is_asked_whether_it_meant_that_call_only() {
     for everything in [false, true] {
         let site = Site::wanting(0);
-        let (host, mut events) = open_builder().servers([site.entry()]).start_heard().await.unwrap();
-        host.settled().await;
+        let (host, mut events) = open_builder().servers([site.entry()]).start_with_events().await.unwrap();
+        host.wait_until_settled().await;
         let asked = site.endpoint.requests();
         site.rules.calls_refused.store(1, Ordering::SeqCst);
         site.rules.least.store(u64::from(everything), Ordering::SeqCst);
@@ -376,7 +376,7 @@ async fn without_an_account_a_server_is_asked_whether_it_meant_that_call_only() 
             };
             tokio::time::timeout(SOON, there).await.unwrap();
         } else {
-            assert!(wharf_testkit::oracle::until(SOON, || site.endpoint.requests() == asked + 2));
+            assert!(wharf_testkit::oracle::poll_until(SOON, || site.endpoint.requests() == asked + 2));
             assert_eq!(host.status_of("one").unwrap().state, ServerState::Ready);
         }
         assert!(matches!(host.log_out("one").await, Err(HostError::NoAccount { .. })));

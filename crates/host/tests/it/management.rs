@@ -36,7 +36,7 @@ async fn schemas_are_as_published() {
         ("GetMcpPrompt", &["arguments", "name", "server"], &["server", "name"]),
     ] {
         let description = snapshot.iter().find(|tool| *tool.description().name == *name).unwrap().description().clone();
-        let schema: Value = serde_json::from_str(description.schema.get()).unwrap();
+        let schema: Value = serde_json::from_str(description.schema.as_str()).unwrap();
         let mut found: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
         found.sort();
         assert_eq!(found, properties, "{name}");
@@ -263,7 +263,7 @@ async fn what_is_too_large_is_in_a_file() {
         async move { call(&host, "ReadMcpResource", arguments).await.unwrap() }
     };
     for (uri, shown, expected) in [("book:bytes", 0, vec![0; 6_000]), ("book:text", 1_003, long.clone().into_bytes())] {
-        let found: Value = serde_json::from_str(read(uri).await.data.unwrap().get()).unwrap();
+        let found: Value = serde_json::from_str(read(uri).await.data.unwrap().as_str()).unwrap();
         let piece = &found["contents"][0];
         assert_eq!((&piece["uri"], piece["text"].as_str().unwrap_or("").len()), (&json!(uri), shown));
         assert_eq!(piece["file"]["bytes"], expected.len());

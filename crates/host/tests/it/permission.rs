@@ -216,7 +216,7 @@ async fn a_person_is_asked_once_or_each_time_or_never_again() {
 async fn a_no_with_a_reason_tells_the_caller_why() {
     let (shifty, person) = (Shifty::new(), Person::saying(&[PermissionAnswer::NoBecause("add by hand".to_owned())]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let refused =
         host.registry().call("mcp__math__add", ToolInvocation::new(none(), ToolCaller::agent())).await.unwrap_err();
     let told = refused.to_outcome().text();
@@ -271,7 +271,7 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
     assert_eq!(person.asked(), 0, "a rule allows it, and nothing is known against it");
     shifty.describe("Adds two numbers and mails them.");
     host.reconnect("math").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!(refused(&host).await, RefusalReason::SaidNo { because: None });
     let question = person.asked.lock().unwrap()[0].clone();
     let changed = question.changed.unwrap();
@@ -279,7 +279,7 @@ async fn a_definition_that_changes_is_asked_about_with_the_difference() {
     // What was approved once needs no second approval.
     shifty.describe(HARMLESS);
     host.reconnect("math").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     call(&host).await.unwrap();
     assert_eq!((person.asked(), shifty.calls()), (1, 2));
     host.close().await;
@@ -293,7 +293,7 @@ async fn a_changed_definition_that_is_allowed_once_is_asked_about_again() {
     call(&host).await.unwrap();
     shifty.describe("Adds two numbers and mails them.");
     host.reconnect("math").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     for asked in [1, 2, 2] {
         call(&host).await.unwrap();
         assert_eq!(person.asked(), asked);
@@ -315,7 +315,7 @@ async fn an_answer_about_a_server_that_is_another_now_is_void() {
     let waiting = tokio::spawn(async move { refused(&calling).await });
     person.asking.notified().await;
     host.reconnect("math").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     person.before.as_ref().unwrap().notify_one();
     assert_eq!(waiting.await.unwrap(), RefusalReason::ApprovalStale);
     assert_eq!(shifty.calls(), 0);
@@ -376,11 +376,11 @@ fn hesitant(answers: &[PermissionAnswer]) -> Arc<Person> {
 #[tokio::test(start_paused = true)]
 async fn skipping_questions_approves_no_definition_that_has_changed() {
     let shifty = Shifty::new();
-    let host = builder(&shifty).when_asked(PromptPolicy::Allow).start().await.unwrap();
+    let host = builder(&shifty).prompt_policy(PromptPolicy::Allow).start().await.unwrap();
     call(&host).await.unwrap();
     shifty.describe("Adds two numbers and mails them.");
     host.reconnect("math").await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!(refused(&host).await, RefusalReason::DefinitionChanged);
     // A person who calls it has called it, and approved nothing by that.
     let options = CallOptions::default().caller(ToolCaller::person());
@@ -408,12 +408,12 @@ async fn a_definition_that_changes_while_a_call_waits_is_not_called_unasked() {
 async fn a_server_that_gets_ready_while_a_person_thinks_is_still_the_one_asked_about() {
     let (shifty, person) = (Shifty::new(), hesitant(&[PermissionAnswer::Once]));
     let host = builder(&shifty).asker(Arc::new(At(Arc::clone(&person)))).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     shifty.lose(&host).await;
     let calling = host.clone();
     let waiting = tokio::spawn(async move { call(&calling).await });
     person.asking.notified().await;
-    host.settled().await;
+    host.wait_until_settled().await;
     person.before.as_ref().unwrap().notify_one();
     assert_eq!(waiting.await.unwrap().unwrap(), "3");
     host.close().await;

@@ -28,7 +28,7 @@ fn builder(fake: &Fake) -> HostBuilder {
 async fn what_is_denied_gets_no_permit() {
     let fake = Fake::new("one");
     let host = builder(&fake).start().await.unwrap();
-    host.ready("one").await.unwrap();
+    host.wait_until_ready("one").await.unwrap();
     let Err(HostError::Refused(refusal)) = host.permit(&tool("one", "never"), &none(), person()).await else {
         panic!("a rule denies it")
     };
@@ -51,7 +51,7 @@ async fn a_permit_counts_as_a_call_until_it_is_over() {
         host.permit(&tool("one", "who"), &none(), person().timeout(std::time::Duration::from_millis(10))).await;
     assert!(matches!(waiting, Err(HostError::NotInTime { .. })));
     let answer = permit.connection().call_tool("who", &none(), Default::default()).await.unwrap();
-    permit.ended(Ok(&answer));
+    permit.finish(Ok(&answer));
     assert_eq!(host.status_of("one").unwrap().in_flight, 0);
     drop(host.permit(&tool("one", "who"), &none(), person()).await.unwrap());
     let stats = host.stats_of("one").unwrap();
@@ -77,7 +77,7 @@ async fn begin<T>(waiting: &mut (impl Future<Output = T> + Unpin)) {
 async fn a_permit_counts_as_a_call_while_it_waits_for_its_server() {
     let fake = Fake::new("one");
     let host = builder(&fake).start().await.unwrap();
-    host.ready("one").await.unwrap();
+    host.wait_until_ready("one").await.unwrap();
     fake.end.notify_one();
     until(|| host.status_of("one").unwrap().state == ServerState::Reconnecting).await;
     let (id, arguments) = (tool("one", "who"), none());
@@ -105,7 +105,7 @@ fn narrow(site: &Site, generation: usize) -> ServerEntry {
 async fn a_tool_that_is_excluded_while_its_permit_waits_gets_none() {
     let site = Site::open();
     // Nobody makes the catalog anew in such a host.
-    let builder = open_builder().attention(ListingMode::ToolsOnce).servers([narrow(&site, 1)]);
+    let builder = open_builder().listing_mode(ListingMode::ToolsOnce).servers([narrow(&site, 1)]);
     let host = builder.start().await.unwrap();
     let (id, arguments) = (tool("a", "who"), none());
     let first = host.permit(&id, &arguments, person()).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_permit_that_waits_goes_to_the_server_that_took_the_place_of_its_own()
     let second = second.await.unwrap();
     assert_eq!(gate.0.load(Ordering::SeqCst), 3);
     let answer = second.connection().call_tool_raw("who", &arguments, Default::default()).await.unwrap();
-    assert!(answer.result.get().contains("a 2"), "{}", answer.result.get());
+    assert!(answer.result.as_str().contains("a 2"), "{}", answer.result.as_str());
     drop(second);
     assert_eq!(host.status_of("a").unwrap().in_flight, 0);
     host.close().await;
@@ -184,11 +184,11 @@ async fn a_host_for_one_call_asks_for_tools_and_nothing_else() {
                 _ => Act::Refuse,
             }
         });
-        let host = Host::builder().attention(attention).local_with(server("one"), settings(), factory);
+        let host = Host::builder().listing_mode(attention).local_with(server("one"), settings(), factory);
         let host = host.start().await.unwrap();
-        host.ready("one").await.unwrap();
+        host.wait_until_ready("one").await.unwrap();
         if attention == ListingMode::Full {
-            host.settled().await;
+            host.wait_until_settled().await;
         }
         let mut methods = std::mem::take(&mut *methods.lock().unwrap());
         methods.sort();
@@ -205,7 +205,7 @@ async fn a_server_that_does_not_come_says_why() {
     let mut settings = settings();
     settings.reconnect = wharf::spec::ReconnectPolicy::Off;
     let host = Host::builder().local_with(server("one"), settings, factory).start().await.unwrap();
-    let Err(HostError::Unavailable { trouble: Some(trouble), .. }) = host.ready("one").await else {
+    let Err(HostError::Unavailable { trouble: Some(trouble), .. }) = host.wait_until_ready("one").await else {
         panic!("it cannot be made")
     };
     assert!(trouble.to_string().contains("no rope"), "{trouble}");

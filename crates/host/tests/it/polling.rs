@@ -14,7 +14,7 @@ use crate::library::{Library, call, complaint, data, listed, next, notes, text, 
 
 fn polled(event: Event) -> Option<Result<String, String>> {
     let Event::Polled { outcome, .. } = event else { return None };
-    Some(outcome.map(|result| result.get().to_owned()))
+    Some(outcome.map(|result| result.as_str().to_owned()))
 }
 
 async fn polling(library: &Library, gate: Option<Arc<dyn Gate>>) -> Host {
@@ -153,7 +153,7 @@ impl Gate for Strict {
         if attempt.tool.origin.is_none() {
             return GateDecision::Pass;
         }
-        self.seen.lock().unwrap().push(attempt.arguments.get().to_owned());
+        self.seen.lock().unwrap().push(attempt.arguments.as_str().to_owned());
         self.callers.lock().unwrap().push(attempt.caller.name.to_string());
         if self.passes.load(Ordering::SeqCst) {
             return GateDecision::Pass;

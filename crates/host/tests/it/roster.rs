@@ -121,7 +121,7 @@ async fn what_a_host_for_one_call_did_not_ask_for_is_asked_for_later() {
     let mut lazy = entry(&site, "books", 1);
     lazy.settings.lazy = true;
     let builder = || open_builder().state_dir(state.path()).servers([lazy.clone()]);
-    let once = builder().attention(ListingMode::ToolsOnce).start().await.unwrap();
+    let once = builder().listing_mode(ListingMode::ToolsOnce).start().await.unwrap();
     assert_eq!(who(&once, "books").await.unwrap(), "books 1");
     once.close().await;
     for unknown in [true, false] {
@@ -146,7 +146,7 @@ fn is_catalog(file: &Path) -> bool {
 async fn a_server_that_wants_a_login_waits_for_one() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "login", 1)]).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!(host.status_of("login").unwrap().state, ServerState::AuthRequired);
     let refused = who(&host, "login").await.unwrap_err();
     assert!(refused.needs_login(), "{refused}");
@@ -162,7 +162,7 @@ async fn a_server_that_wants_a_login_waits_for_one() {
 async fn a_call_under_way_on_a_server_that_is_removed_is_answered() {
     let site = Site::open();
     let host = open_builder().servers([entry(&site, "held", 1)]).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let calling = tokio::spawn({
         let host = host.clone();
         async move { who(&host, "held").await }
@@ -185,7 +185,7 @@ async fn replacing_servers_under_load_loses_and_misroutes_no_call() {
     let site = Site::open();
     let all = |generation: usize| NAMES.map(|name| entry(&site, name, generation)).to_vec();
     let host = open_builder().servers(all(1)).start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let (least, done) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicBool::new(false)));
     let callers: Vec<_> = (0..200)
         .map(|caller| {

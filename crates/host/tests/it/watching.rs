@@ -98,7 +98,7 @@ async fn a_server_that_stops_telling_is_told_of() {
     library.end.notify_one();
     let back = |event| matches!(event, Event::State { state: ServerState::Ready, .. }).then_some(());
     next(&mut events, back).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     until(|| library.count("subscriptions/listen") == 3).await;
     tokio::time::advance(Duration::from_millis(1)).await;
     assert_eq!(notes(&host), ["library: the server no longer reports changes of the resource book:one"]);

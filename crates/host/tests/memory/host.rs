@@ -37,10 +37,10 @@ async fn measure(arguments: &[String]) {
     let healthy = entry("healthy", stdio("quiet", mark));
     let surroundings = Environment { env: std::env::vars_os().collect(), cwd: folder.into() };
     let builder = Host::builder().servers([healthy.clone()]).gate(Arc::new(wharf::tools::AllowAllGate));
-    let host = builder.surroundings(surroundings).state_dir(Path::new(folder).join("state")).start().await.unwrap();
+    let host = builder.environment(surroundings).state_dir(Path::new(folder).join("state")).start().await.unwrap();
     // A reader that never reads: events are kept for it.
     let _unread = host.events();
-    host.ready("healthy").await.unwrap();
+    host.wait_until_ready("healthy").await.unwrap();
     for _ in 0..200 {
         call_healthy(&host).await;
     }

@@ -119,7 +119,7 @@ pub fn unseen() -> (impl Iterator<Item = Sample>, impl Iterator<Item = Sample>) 
 
 fn sample(form: &'static str, text: &str, mut definition: Value) -> Sample {
     definition["name"] = json!("work_on_it");
-    let raw = RawJson::of(&definition).expect("a value is JSON");
-    let tool = ToolDefinition::view(raw, &JsonLimits::default()).expect("it has a name");
+    let raw = RawJson::from_value(&definition).expect("a value is JSON");
+    let tool = ToolDefinition::from_raw(raw, &JsonLimits::default()).expect("it has a name");
     Sample { form, text: text.to_owned(), tool }
 }

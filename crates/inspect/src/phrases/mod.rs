@@ -16,7 +16,7 @@ pub(super) use foreign::UNSPACED_PHRASES;
 use super::{FindingRule, FindingWeight};
 
 /// Returns all phrases with their rules.
-pub(super) fn all() -> impl Iterator<Item = &'static (FindingRule, FindingWeight, &'static [&'static str])> {
+pub(super) fn all_phrases() -> impl Iterator<Item = &'static (FindingRule, FindingWeight, &'static [&'static str])> {
     [orders::PHRASES, secrecy::PHRASES, exfiltration::PHRASES, foreign::PHRASES].into_iter().flatten()
 }
 

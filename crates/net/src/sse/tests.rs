@@ -11,7 +11,7 @@ fn data(text: &str) -> SseEvent {
     event(None, None, text)
 }
 
-fn fed(pieces: impl IntoIterator<Item = Bytes>) -> SseParser {
+fn parser_with(pieces: impl IntoIterator<Item = Bytes>) -> SseParser {
     let mut parser = SseParser::new(LIMIT);
     pieces.into_iter().for_each(|piece| parser.push(piece));
     parser
@@ -19,7 +19,7 @@ fn fed(pieces: impl IntoIterator<Item = Bytes>) -> SseParser {
 
 /// Returns the events of a stream in one chunk, and the parser after them.
 fn read(stream: &[u8]) -> (Vec<SseEvent>, SseParser) {
-    let mut parser = fed([Bytes::copy_from_slice(stream)]);
+    let mut parser = parser_with([Bytes::copy_from_slice(stream)]);
     let events = parser.by_ref().map(|event| event.expect("small events")).collect();
     (events, parser)
 }
@@ -28,7 +28,7 @@ fn check(stream: &[u8], expected: &[SseEvent]) {
     let shown = String::from_utf8_lossy(stream);
     assert_eq!(read(stream).0, expected, "{shown:?}");
     let single = stream.iter().map(|&byte| Bytes::copy_from_slice(&[byte]));
-    let events: Vec<SseEvent> = fed(single).map(|event| event.expect("small events")).collect();
+    let events: Vec<SseEvent> = parser_with(single).map(|event| event.expect("small events")).collect();
     assert_eq!(events, expected, "{shown:?} byte by byte");
 }
 
@@ -136,7 +136,7 @@ fn the_last_id_is_that_of_whole_events() {
         assert_eq!(read(stream.as_bytes()).1.last_id(), expected, "{stream:?}");
     }
     // The last ID follows the returned events, not the pushed bytes.
-    let mut parser = fed([Bytes::from_static(b"id: 1\n\nid: 2\n\n")]);
+    let mut parser = parser_with([Bytes::from_static(b"id: 1\n\nid: 2\n\n")]);
     for expected in ["1", "2"] {
         parser.next().expect("an event").expect("a small one");
         assert_eq!(parser.last_id(), Some(expected));
@@ -153,14 +153,14 @@ fn comments_are_signs_of_life() {
 fn a_line_within_one_chunk_is_not_copied() {
     let chunk = Bytes::from(b": hello\nid: 7\ndata: {\"jsonrpc\":\"2.0\"}\n\ndata: second\n\n".to_vec());
     let inside = chunk.as_ptr_range();
-    let events: Vec<SseEvent> = fed([chunk.clone()]).map(|event| event.expect("small events")).collect();
+    let events: Vec<SseEvent> = parser_with([chunk.clone()]).map(|event| event.expect("small events")).collect();
     assert_eq!(events.len(), 2);
     for event in events {
         assert!(inside.contains(&event.data.as_ptr()), "{event:?}");
     }
     // Nor if other lines of the event came in other chunks.
     let rest = Bytes::from(b"0\ndata: x\n".to_vec());
-    let mut parser = fed([Bytes::from_static(b"id: 1"), rest.clone(), Bytes::from_static(b"\n")]);
+    let mut parser = parser_with([Bytes::from_static(b"id: 1"), rest.clone(), Bytes::from_static(b"\n")]);
     let event = parser.next().expect("an event").expect("a small one");
     assert_eq!((event.id.as_deref(), event.data.as_ptr()), (Some("10"), rest[8..].as_ptr()));
 }

@@ -62,12 +62,12 @@ impl Authorizer for Script {
         }
     }
 
-    fn answered(&self, _: StatusCode, headers: &HeaderMap) {
+    fn on_response(&self, _: StatusCode, headers: &HeaderMap) {
         let nonce = headers.get("dpop-nonce").map(|nonce| nonce.to_str().unwrap().to_owned());
         self.heard.lock().unwrap().extend(nonce);
     }
 
-    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
+    fn on_rejection(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
         self.refused.lock().unwrap().push((refusal.status, refusal.serial));
         let renewed = self.serial.fetch_add(1, Ordering::SeqCst) < self.renewals;
         Box::pin(async move { if renewed { Ok(()) } else { Err(no(AuthRecovery::Login)) } })
@@ -131,7 +131,7 @@ fn some(texts: &[&str]) -> Vec<Option<String>> {
 }
 
 async fn authorized(script: &Arc<Script>, server: &Endpoint) -> Net {
-    open().await.authorized_by(script.clone(), &Url::parse(&plain(server.address())).unwrap())
+    open().await.with_authorizer(script.clone(), &Url::parse(&plain(server.address())).unwrap())
 }
 
 async fn send(net: &Net, server: &Endpoint) -> Result<HttpResponse, SendError> {
@@ -251,7 +251,7 @@ async fn what_cannot_be_said_is_not_sent() {
         let script = Script::looking(Err(no(remedy.clone())));
         let error = send(&authorized(&script, &server).await, &server).await.err().unwrap();
         assert_eq!(error, SendError::NotAuthorized(no(remedy)));
-        assert_eq!((error.never_left(), error.may_pass(), server.requests()), (true, may_pass, 0));
+        assert_eq!((error.is_certainly_unsent(), error.is_transient(), server.requests()), (true, may_pass, 0));
     }
 }
 
@@ -268,5 +268,5 @@ async fn who_turned_a_request_away_has_seen_it() {
     let server = server.unwrap();
     let script = Script::renewing(5);
     let error = send(&authorized(&script, &server).await, &server).await.err().unwrap();
-    assert!(!error.never_left(), "{error:?}");
+    assert!(!error.is_certainly_unsent(), "{error:?}");
 }

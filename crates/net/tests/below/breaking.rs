@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{
     ByteFault, Direction, Endpoint, FaultCount, FaultPosition, FaultProxy, FaultRule, FaultScript, TestCa, TlsFault,
 };
@@ -43,8 +43,8 @@ async fn h25_a_connection_closed_while_idle_costs_nobody_anything() {
         for asked in 1..=20 {
             assert!(exchange(&net, &plain(proxy.address())).await.is_healthy("hello"), "{fault:?}: request {asked}");
             assert_eq!((server.requests(), proxy.traffic().connections), (asked, asked), "{fault:?}");
-            proxy.strike(TO_CLIENT, &fault);
-            assert!(until(SOON, || !is_open(proxy.address().port())), "the end was not noticed");
+            proxy.inject(TO_CLIENT, &fault);
+            assert!(poll_until(SOON, || !is_open(proxy.address().port())), "the end was not noticed");
         }
     }
 }
@@ -62,7 +62,7 @@ async fn h25_a_connection_closed_at_the_moment_of_use_delivers_nothing_twice() {
             let request = call(&plain(proxy.address()), &format!("{round}"));
             let sent = request.body.clone();
             // Ordered before the request leaves; whichever comes first is right.
-            proxy.strike(TO_CLIENT, &fault);
+            proxy.inject(TO_CLIENT, &fault);
             ends.push((sent, exchange_request(&net, request).await));
         }
         drop((net, proxy));
@@ -71,7 +71,7 @@ async fn h25_a_connection_closed_at_the_moment_of_use_delivers_nothing_twice() {
             let deliveries = arrived.iter().filter(|body| *body == sent).count();
             let allowed = match outcome {
                 Outcome::Answered(..) => 1..=1,
-                Outcome::Unsent(error) if error.never_left() => 0..=0,
+                Outcome::Unsent(error) if error.is_certainly_unsent() => 0..=0,
                 Outcome::Unsent(_) | Outcome::Unread(_) => 0..=1,
             };
             assert!(allowed.contains(&deliveries), "{fault:?}: {deliveries} deliveries, {outcome:?}");
@@ -97,7 +97,10 @@ async fn h25_a_connection_that_dies_of_the_second_request_has_it_lost_and_not_re
         let outcome = exchange(&net, &plain(server.address())).await;
         assert_eq!(server.requests(), asked, "{outcome:?}");
         if let Outcome::Unsent(error) = outcome {
-            assert!(matches!(error, SendError::Broken(_)) && !error.never_left() && error.may_pass(), "{error:?}");
+            assert!(
+                matches!(error, SendError::Broken(_)) && !error.is_certainly_unsent() && error.is_transient(),
+                "{error:?}"
+            );
             return;
         }
     }
@@ -116,7 +119,7 @@ async fn a_cut_anywhere_in_the_request_leaves_its_outcome_open() {
             FaultProxy::start(server.address(), FaultRule::new(TO_SERVER, FaultPosition::After(at), ByteFault::Cut))
                 .unwrap();
         let error = exchange(&open().await, &plain(proxy.address())).await.unsent();
-        assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "after {at}: {error:?}");
+        assert!(matches!(error, SendError::Broken(_)) && !error.is_certainly_unsent(), "after {at}: {error:?}");
         assert_eq!((server.requests(), proxy.traffic().connections), (before, 1), "after {at}");
     }
 }
@@ -132,9 +135,9 @@ async fn garbage_between_the_records_of_tls_proves_nothing() {
     let handshake = proxy.traffic().to_client;
     drop(net);
     let spoilt = FaultRule::new(TO_CLIENT, FaultPosition::Before(handshake - 100), ByteFault::Garbage(vec![0x17; 64]));
-    proxy.follow(spoilt);
+    proxy.set_script(spoilt);
     match exchange(&trusting(&authority, None).await, &secure(proxy.address())).await {
-        Outcome::Unsent(error) => assert!(!error.never_left(), "{error:?}"),
+        Outcome::Unsent(error) => assert!(!error.is_certainly_unsent(), "{error:?}"),
         other => assert!(matches!(other, Outcome::Unread(_)), "{other:?}"),
     }
     assert_eq!(server.requests(), 2);
@@ -149,8 +152,8 @@ async fn h26_a_peer_that_vanished_holds_nobody_beyond_a_deadline() {
     let waiting = tokio::time::timeout(BRIEF, exchange(&net, &plain(proxy.address()))).await;
     assert!(waiting.is_err(), "{waiting:?}");
     assert_eq!(server.requests(), 1);
-    assert!(until(SOON, || !is_open(proxy.address().port())), "the connection outlives its request");
-    proxy.follow(FaultScript::default());
+    assert!(poll_until(SOON, || !is_open(proxy.address().port())), "the connection outlives its request");
+    proxy.set_script(FaultScript::default());
     assert!(exchange(&net, &plain(proxy.address())).await.is_healthy("hello"));
 }
 
@@ -161,7 +164,7 @@ async fn h26_the_system_asks_whether_a_quiet_peer_is_still_there() {
     assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
     let port = server.address().port();
     let asks = || sockets_to(port).contains(&(ESTABLISHED, KEEP_ALIVE_TIMER));
-    assert!(until(SOON, asks), "{:?}", sockets_to(port));
+    assert!(poll_until(SOON, asks), "{:?}", sockets_to(port));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,7 +176,7 @@ async fn h27_a_head_that_trickles_is_left_when_the_caller_leaves() {
     let since = Instant::now();
     let waiting = tokio::time::timeout(BRIEF, net.send(call(&plain(proxy.address()), "hello"))).await;
     assert!(waiting.is_err() && since.elapsed() < SOON / 2, "{:?}", since.elapsed());
-    assert!(until(SOON, || !is_open(proxy.address().port())), "the connection outlives its request");
+    assert!(poll_until(SOON, || !is_open(proxy.address().port())), "the connection outlives its request");
     assert_eq!(server.requests(), 1);
 }
 

@@ -15,7 +15,7 @@ async fn h01_a_name_that_means_nothing_is_named() {
     let error = exchange(&open().await, &format!("http://{NO_SUCH_NAME}/mcp")).await.unsent();
     let SendError::Unresolved { host, .. } = &error else { panic!("{error:?}") };
     assert_eq!(host, NO_SUCH_NAME);
-    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert!(error.is_certainly_unsent() && error.is_transient(), "{error:?}");
     assert!(error.to_string().starts_with(&format!("cannot resolve host `{NO_SUCH_NAME}`: ")), "{error}");
 }
 
@@ -35,7 +35,7 @@ async fn h02_a_refusal_is_told_at_once_and_as_one() {
     let error = exchange(&open().await, &plain(nobody.address())).await.unsent();
     assert!(since.elapsed() < SOON / 2, "{:?}", since.elapsed());
     assert!(matches!(error, SendError::Refused(_)), "{error:?}");
-    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert!(error.is_certainly_unsent() && error.is_transient(), "{error:?}");
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
@@ -46,7 +46,7 @@ async fn h02_whoever_never_accepts_is_waited_for_just_so_long() {
     let error = exchange(&open_hurried().await, &plain(full.address())).await.unsent();
     assert_eq!(error, SendError::Slow(BRIEF));
     assert!((BRIEF..SOON / 2).contains(&since.elapsed()), "{:?}", since.elapsed());
-    assert!(error.never_left() && error.may_pass(), "{error:?}");
+    assert!(error.is_certainly_unsent() && error.is_transient(), "{error:?}");
     assert_eq!(error.to_string(), "connection timed out after 300 ms");
 }
 
@@ -56,7 +56,7 @@ async fn h02_a_reset_is_not_tried_again_by_itself() {
     let net = open().await;
     let error = exchange(&net, &plain(server.address())).await.unsent();
     // Noticed while dialling, it proves that nothing left. Noticed later it proves nothing.
-    assert!(matches!(error, SendError::Refused(_) | SendError::Broken(_)) && error.may_pass(), "{error:?}");
+    assert!(matches!(error, SendError::Refused(_) | SendError::Broken(_)) && error.is_transient(), "{error:?}");
     assert_eq!((server.connections(), server.requests()), (1, 0), "it was tried again");
     assert!(exchange(&net, &plain(server.address())).await.is_healthy("hello"));
     assert_eq!(server.requests(), 1);
@@ -80,7 +80,7 @@ async fn h41_what_is_no_address_is_an_error_before_anything_leaves() {
         // A zone makes it no URL at all; a path to a socket makes it one that cannot be dialled.
         let Ok(url) = Url::parse(text) else { continue };
         let error = exchange(&net, url.as_str()).await.unsent();
-        assert!(error.never_left() && !error.may_pass(), "{text}: {error:?}");
+        assert!(error.is_certainly_unsent() && !error.is_transient(), "{text}: {error:?}");
         assert!(error.to_string().contains("http+unix"), "{error}");
     }
     assert_eq!(UNREACHABLE_URLS.iter().filter(|text| Url::parse(text).is_ok()).count(), 1);

@@ -53,7 +53,7 @@ async fn h03_each_flaw_fails_closed_for_its_own_reason() {
         let error = exchange(&net, &secure(server.address())).await.unsent();
         assert!(matches!(&error, SendError::Encryption(why) if why.contains(reason)), "{fault:?}: {error:?}");
         assert!(error.to_string().starts_with("TLS handshake failed: "), "{fault:?}: {error}");
-        assert!(!error.may_pass(), "{fault:?}: a certificate does not mend by asking again");
+        assert!(!error.is_transient(), "{fault:?}: a certificate does not mend by asking again");
         assert_proof(&error, &server);
         assert_eq!(server.connections(), 1, "{fault:?} was tried again");
         assert!(exchange(&net, &secure(server.address())).await.is_healthy("hello"), "{fault:?} stuck");

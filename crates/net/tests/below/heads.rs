@@ -19,7 +19,7 @@ async fn h29_a_head_that_is_none_is_an_error_that_proves_nothing() {
         let server = serve_heads(fault, FaultCount::First(1)).unwrap();
         let net = open().await;
         let error = bounded(exchange(&net, &plain(server.address()))).await.unsent();
-        assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");
+        assert!(matches!(error, SendError::Broken(_)) && !error.is_certainly_unsent(), "{fault:?}: {error:?}");
         assert_eq!((server.requests(), server.connections()), (1, 1), "{fault:?} was asked for again");
         let next = exchange(&net, &plain(server.address())).await;
         assert!(next.is_healthy("hello"), "after {fault:?}: {next:?}");

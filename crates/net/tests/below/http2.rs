@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use wharf_net::SendError;
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{Endpoint, FaultCount, Http2Fault, TestCa, serve_http2};
 
 use crate::encryption::trusting;
@@ -56,7 +56,7 @@ async fn h30_a_server_that_is_leaving_when_it_is_met_gets_nothing() {
     let outcome = bench.exchange().await;
     if let Outcome::Unsent(error) = &outcome {
         // The connection was gone before the request was given to it.
-        assert!(error.never_left() && error.may_pass(), "{error:?}");
+        assert!(error.is_certainly_unsent() && error.is_transient(), "{error:?}");
         assert_eq!(bench.server.requests(), 0);
         assert!(bench.exchange().await.is_healthy("hello"));
     } else {
@@ -70,7 +70,7 @@ async fn h30_who_always_refuses_is_asked_a_few_times_at_most() {
     for fault in [Http2Fault::GoAwayFirst, Http2Fault::GoAwayRefusing, Http2Fault::RefusedStream] {
         let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
-        assert!(!error.never_left() || bench.server.requests() == 0, "{fault:?}: {error:?}");
+        assert!(!error.is_certainly_unsent() || bench.server.requests() == 0, "{fault:?}: {error:?}");
         assert!(bench.server.requests() <= 3, "{fault:?}: {} deliveries, {error}", bench.server.requests());
         assert!(bench.server.connections() <= 4, "{fault:?}: {} connections", bench.server.connections());
     }
@@ -90,7 +90,7 @@ async fn h30_what_may_have_been_looked_at_is_never_sent_again() {
     for fault in [Http2Fault::GoAwayAbandoning, Http2Fault::ResetStream, Http2Fault::ResetFlood] {
         let bench = Bench::new(fault, FaultCount::Always).await;
         let error = bench.exchange().await.unsent();
-        assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{fault:?}: {error:?}");
+        assert!(matches!(error, SendError::Broken(_)) && !error.is_certainly_unsent(), "{fault:?}: {error:?}");
         assert_eq!(bench.server.requests(), 1, "{fault:?}: {error}");
     }
 }
@@ -148,9 +148,9 @@ async fn h26_a_server_that_answers_no_ping_is_given_up() {
     let since = tokio::time::Instant::now();
     let error = asked.await.unwrap().unwrap();
     assert!(since.elapsed() <= Duration::from_secs(31), "{:?}", since.elapsed());
-    assert!(matches!(error, SendError::Broken(_)) && !error.never_left(), "{error:?}");
+    assert!(matches!(error, SendError::Broken(_)) && !error.is_certainly_unsent(), "{error:?}");
     assert!(error.to_string().contains("keep-alive timed out"), "{error}");
     tokio::time::resume();
-    assert!(until(SOON, || bench.server.requests() == 1), "it was sent again");
+    assert!(poll_until(SOON, || bench.server.requests() == 1), "it was sent again");
     assert!(exchange(&bench.net, &bench.url).await.is_healthy("hello"));
 }

@@ -1,7 +1,7 @@
 //! The way out against what goes wrong below HTTP: ports, bytes, TLS, HTTP/2 frames and proxies, all on loopback.
 //!
 //! What must hold is in `faults.md`, 2.2; each test names its row. The servers count what reached them, and
-//! [`SendError::never_left`] has to agree with that count.
+//! [`SendError::is_certainly_unsent`] has to agree with that count.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail the test")]
 
 mod authorizing;
@@ -136,5 +136,5 @@ async fn exchange_request(net: &Net, request: HttpRequest) -> Outcome {
 /// Checks that an error claims to have left nothing exactly when its server has seen nothing.
 #[track_caller]
 fn assert_proof(error: &SendError, server: &Endpoint) {
-    assert_eq!(error.never_left(), server.requests() == 0, "{error}, {} delivered", server.requests());
+    assert_eq!(error.is_certainly_unsent(), server.requests() == 0, "{error}, {} delivered", server.requests());
 }

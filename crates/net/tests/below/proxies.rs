@@ -38,7 +38,7 @@ async fn h31_the_configured_proxy_is_used() {
         let proxy = ConnectProxy::start(ProxyBehaviour::Works(server.address())).unwrap();
         let net = through(format!("http://{}", proxy.address()), &authority).await;
         assert!(exchange(&net, &url).await.is_healthy("hello"), "{url}");
-        let asked = proxy.asked();
+        let asked = proxy.requests();
         assert_eq!((asked.len(), server.requests()), (1, 1), "{url}");
         let expected =
             if url.starts_with("https") { url.replace("https://", "CONNECT ") } else { format!("POST {url}") };
@@ -63,7 +63,7 @@ async fn h31_credentials_go_to_the_proxy_and_nowhere_else() {
         let proxy = ConnectProxy::start(ProxyBehaviour::Demands(AUTHORIZATION.to_owned(), server.address())).unwrap();
         let net = through(format!("http://user:{PASSWORD}@{}", proxy.address()), &authority).await;
         assert!(exchange(&net, &url).await.is_healthy("hello"), "{url}");
-        assert_eq!(proxy.asked()[0].authorization.as_deref(), Some(AUTHORIZATION), "{url}");
+        assert_eq!(proxy.requests()[0].authorization.as_deref(), Some(AUTHORIZATION), "{url}");
     }
 }
 
@@ -79,14 +79,18 @@ async fn h31_a_proxy_that_fails_is_told_from_a_server_that_fails() {
             let proxy = ConnectProxy::start(manner.clone()).unwrap();
             let net = through(format!("http://user:{PASSWORD}@{}", proxy.address()), &authority).await;
             let outcome = exchange(&net, &url).await;
-            assert_eq!((server.connections(), proxy.asked().len()), (0, 1), "{manner:?} {url}: gone around the proxy");
+            assert_eq!(
+                (server.connections(), proxy.requests().len()),
+                (0, 1),
+                "{manner:?} {url}: gone around the proxy"
+            );
             assert!(!format!("{outcome:?}").contains(PASSWORD), "{outcome:?}");
             match outcome {
                 // To a plain server the proxy's answer looks like the server's own.
                 Outcome::Answered(told, _) if url.starts_with("http:") => assert_eq!(Some(told), status),
                 Outcome::Unsent(SendError::Broken(_)) if url.starts_with("http:") => assert_eq!(status, None),
                 Outcome::Unsent(error) => {
-                    assert!(error.never_left(), "{manner:?} {url}: {error:?}");
+                    assert!(error.is_certainly_unsent(), "{manner:?} {url}: {error:?}");
                     assert!(error.to_string().contains(said), "{manner:?} {url}: {error}");
                 }
                 other => panic!("{manner:?} {url}: {other:?}"),
@@ -114,7 +118,7 @@ async fn h31_a_proxy_that_is_not_there_is_not_gone_around() {
         for scheme in ["http", "https"] {
             let net = through(format!("{scheme}://user:{PASSWORD}@{}", nobody.address()), &authority).await;
             let error = exchange(&net, &url).await.unsent();
-            assert!(matches!(error, SendError::Refused(_)) && error.never_left(), "{url}: {error:?}");
+            assert!(matches!(error, SendError::Refused(_)) && error.is_certainly_unsent(), "{url}: {error:?}");
             assert!(error.to_string().contains("refused"), "{url}: {error}");
             assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
         }
@@ -147,7 +151,7 @@ fn h31_a_proxy_of_the_environment_is_not_used() {
     let mut child = child.env_remove("REQUEST_METHOD").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(plain(server.address()).as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!((server.requests(), proxy.asked()), (1, Vec::new()));
+    assert_eq!((server.requests(), proxy.requests()), (1, Vec::new()));
 }
 
 /// The child of the test above: another process, whose environment may be anything.

@@ -24,7 +24,7 @@ async fn t40_loopback_is_not_dialled_however_it_is_spelt() {
     for host in ["127.0.0.1", "127.1", "0x7f.1", "0177.1", "2130706433", "0", "[::1]", "[::ffff:127.0.0.1]", "[::]"] {
         let error = exchange(&net, &format!("http://{host}:{port}/mcp")).await.unsent();
         assert!(matches!(error, SendError::Blocked(_)), "{host}: {error:?}");
-        assert!(error.never_left() && !error.may_pass(), "{host}: {error:?}");
+        assert!(error.is_certainly_unsent() && !error.is_transient(), "{host}: {error:?}");
     }
     assert_eq!(canary.connections(), 0);
 }
@@ -55,7 +55,7 @@ async fn t40_a_server_cannot_send_us_where_we_may_not_go() {
             let net = public_only(Some(format!("http://localhost:{}", proxy.address().port()))).await;
             let error = exchange(&net, "http://8.8.8.8/mcp").await.unsent();
             assert!(matches!(error, SendError::Redirected { .. }), "{host} {status}: {error:?}");
-            assert_eq!((proxy.asked().len(), server.requests()), (1, 1), "{host} {status}");
+            assert_eq!((proxy.requests().len(), server.requests()), (1, 1), "{host} {status}");
         }
     }
     assert_eq!(canary.connections(), 0);
@@ -71,7 +71,7 @@ async fn t40_a_proxy_does_not_widen_the_reach() {
         let error = exchange(&net, &format!("{scheme}://{host}:{}/mcp", canary.address().port())).await.unsent();
         assert!(matches!(error, SendError::Blocked(address) if !is_public(address)), "{scheme} {host}: {error:?}");
     }
-    assert_eq!((proxy.asked().len(), canary.connections()), (0, 0));
+    assert_eq!((proxy.requests().len(), canary.connections()), (0, 0));
 }
 
 fn is_public(address: IpAddr) -> bool {

@@ -23,7 +23,7 @@ impl Received {
 pub fn receive(guest: &mut AcceptedConnection) -> io::Result<Option<Received>> {
     let request = read_request(guest)?;
     if request.is_some() {
-        guest.delivered();
+        guest.count_request();
     }
     Ok(request)
 }
@@ -77,7 +77,7 @@ pub fn saying_securely(authority: &TestCa, answer: impl Into<Vec<u8>>) -> Endpoi
     Endpoint::start(move |guest| {
         let mut secured = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), guest);
         while let Ok(Some(_)) = read_request(&mut secured) {
-            secured.sock.delivered();
+            secured.sock.count_request();
             if secured.write_all(&answer).is_err() {
                 return;
             }

@@ -35,25 +35,25 @@ fn main() {
         other => panic!("flags: [--secs SECONDS], not {other:?}"),
     };
     let time = Duration::from_secs_f64(time);
-    let listed = listed(1);
+    let listed = tool_listing(1);
     let sections: Vec<Arc<Section>> = (0..SERVERS).map(|server| section(server, &listed)).collect();
-    let (catalog, plain) = (merged(&sections), plain(&sections));
+    let (catalog, plain) = (merge_all(&sections), plain_catalog(&sections));
     let (names, ids) = (names(&sections), ids(&sections));
-    let changed = section(CHANGED_SERVER, &self::listed(2));
+    let changed = section(CHANGED_SERVER, &tool_listing(2));
     check(&catalog, &changed, &names);
     let each = |total: f64| total / names.len() as f64;
     let figures = json!({
         "servers": SERVERS,
         "tools": TOOLS,
         "section_us": median(time, || section(CHANGED_SERVER, &listed)) / 1e3,
-        "merge_us": median(time, || merged(&sections)) / 1e3,
-        "grow_us": median(time, || grown(&sections)) / 1e3,
-        "plain_merge_us": median(time, || self::plain(&sections)) / 1e3,
+        "merge_us": median(time, || merge_all(&sections)) / 1e3,
+        "grow_us": median(time, || merge_one_by_one(&sections)) / 1e3,
+        "plain_merge_us": median(time, || plain_catalog(&sections)) / 1e3,
         "find_ns": each(median(time, || names.iter().filter(|name| catalog.by_alias(name).is_some()).count())),
         "plain_find_ns": each(median(time, || names.iter().filter(|name| plain.contains_key(**name)).count())),
         "id_ns": each(median(time, || ids.iter().filter(|id| catalog.tool(id).is_some()).count())),
         "change_us": median(time, || catalog.with(changed.clone())) / 1e3,
-        "plain_change_us": median(time, || plain_changed(&plain, &sections[CHANGED_SERVER], &changed)) / 1e3,
+        "plain_change_us": median(time, || replace_in_plain(&plain, &sections[CHANGED_SERVER], &changed)) / 1e3,
     });
     println!("{figures}");
 }
@@ -65,7 +65,7 @@ fn section(server: usize, listed: &ServerLists) -> Arc<Section> {
 }
 
 /// Returns the tool listing of one server.
-fn listed(version: usize) -> ServerLists {
+fn tool_listing(version: usize) -> ServerLists {
     let definition = |tool: usize| {
         let text = json!({
             "name": format!("tool_number_{tool}"),
@@ -80,27 +80,27 @@ fn listed(version: usize) -> ServerLists {
                 "required": ["path"],
             },
         });
-        ToolDefinition::view(RawJson::of(&text).unwrap(), &JsonLimits::default()).unwrap()
+        ToolDefinition::from_raw(RawJson::from_value(&text).unwrap(), &JsonLimits::default()).unwrap()
     };
     ServerLists { tools: (0..TOOLS).map(definition).collect(), ..ServerLists::default() }
 }
 
-fn merged(sections: &[Arc<Section>]) -> Catalog {
+fn merge_all(sections: &[Arc<Section>]) -> Catalog {
     Catalog::default().with_all(sections.iter().cloned())
 }
 
 /// Builds the catalog one server at a time, as if each published when it became ready.
-fn grown(sections: &[Arc<Section>]) -> Catalog {
+fn merge_one_by_one(sections: &[Arc<Section>]) -> Catalog {
     sections.iter().fold(Catalog::default(), |catalog, section| catalog.with(section.clone()))
 }
 
-fn plain(sections: &[Arc<Section>]) -> PlainCatalog {
+fn plain_catalog(sections: &[Arc<Section>]) -> PlainCatalog {
     let tools = sections.iter().flat_map(|section| &section.tools);
     tools.map(|tool| (tool.alias().to_string(), tool.clone())).collect()
 }
 
 /// Copies the map and changes the copy, as concurrent readers require.
-fn plain_changed(plain: &PlainCatalog, old: &Section, new: &Section) -> PlainCatalog {
+fn replace_in_plain(plain: &PlainCatalog, old: &Section, new: &Section) -> PlainCatalog {
     let mut changed = plain.clone();
     for tool in &old.tools {
         changed.remove(&**tool.alias());
@@ -111,14 +111,14 @@ fn plain_changed(plain: &PlainCatalog, old: &Section, new: &Section) -> PlainCat
 
 /// Returns every name, in an order unrelated to either table.
 fn names(sections: &[Arc<Section>]) -> Vec<&str> {
-    mixed(sections).map(|tool| &**tool.alias()).collect()
+    shuffled_tools(sections).map(|tool| &**tool.alias()).collect()
 }
 
 fn ids(sections: &[Arc<Section>]) -> Vec<&ToolId> {
-    mixed(sections).map(|tool| &tool.id).collect()
+    shuffled_tools(sections).map(|tool| &tool.id).collect()
 }
 
-fn mixed(sections: &[Arc<Section>]) -> impl Iterator<Item = &Arc<CatalogTool>> {
+fn shuffled_tools(sections: &[Arc<Section>]) -> impl Iterator<Item = &Arc<CatalogTool>> {
     // The step is coprime to the number of tools.
     (0..SERVERS * TOOLS).map(|n| n * 7_919 % (SERVERS * TOOLS)).map(|at| &sections[at / TOOLS].tools[at % TOOLS])
 }

@@ -18,9 +18,9 @@ fn main() {
     let mut line =
         ServerPipes { out: server.stdin.take().unwrap(), back: BufReader::new(server.stdout.take().unwrap()) };
     let client = json!({ "name": "bare", "version": "1" });
-    line.ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }));
-    line.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let result = line.ask(2, "tools/call", json!({ "name": "echo", "arguments": { "text": text } }));
+    line.request(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }));
+    line.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let result = line.request(2, "tools/call", json!({ "name": "echo", "arguments": { "text": text } }));
     println!("{}", result["content"][0]["text"].as_str().unwrap());
     drop(line);
     server.wait().unwrap();
@@ -33,13 +33,13 @@ struct ServerPipes {
 }
 
 impl ServerPipes {
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         self.out.write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
     /// Sends a request and reads until its response.
-    fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let mut line = String::new();
             assert!(self.back.read_line(&mut line).unwrap() > 0, "the server closed its output");

@@ -11,10 +11,10 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 use memchr::memchr;
-use wharf_peers::echo::{EchoEra, answer};
+use wharf_peers::echo::{EchoEra, append_response};
 
 fn main() {
-    let era = era();
+    let era = parse_era();
     // Unbuffered handles: the standard ones copy, and flush at every line.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned().unwrap());
@@ -29,7 +29,7 @@ fn main() {
     }
 }
 
-fn era() -> EchoEra {
+fn parse_era() -> EchoEra {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
@@ -79,7 +79,7 @@ impl LineBuffer {
 
 fn answer_line(line: &[u8], era: EchoEra, answers: &mut Vec<u8>) {
     let before = answers.len();
-    answer(line, era, answers);
+    append_response(line, era, answers);
     if answers.len() > before {
         answers.push(b'\n');
     }

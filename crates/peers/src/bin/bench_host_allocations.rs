@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use wharf::{CallOptions, Connection, Host, RawJson};
-use wharf_peers::{InlineEcho, RuntimeFlavour, ServerKind, allow, answered, block_on, good_tool, named};
+use wharf_peers::{
+    InlineEcho, RuntimeFlavour, ServerKind, allow_rule, block_on, good_tool, server_name, wait_until_answered,
+};
 
 const PAYLOADS: [usize; 3] = [64, 64 << 10, 1 << 20];
 /// Measured calls of each kind, after the same number of warm-up calls.
@@ -56,16 +58,18 @@ fn main() {
 }
 
 async fn measure() {
-    let name = named(ServerKind::Good, 0);
-    let host = Host::builder().rules([allow(&name, "echo")]).local(name.clone(), || InlineEcho).start().await.unwrap();
-    answered(&host, 1).await;
+    let name = server_name(ServerKind::Good, 0);
+    let host =
+        Host::builder().rules([allow_rule(&name, "echo")]).local(name.clone(), || InlineEcho).start().await.unwrap();
+    wait_until_answered(&host, 1).await;
     let connection = host.connection(name.as_str()).unwrap();
     let mut rows = Vec::new();
     for payload in PAYLOADS {
-        let arguments = RawJson::of(&json!({ "text": "x".repeat(payload) })).unwrap();
-        through(&host, &arguments).await;
-        direct(&connection, &arguments).await;
-        let (by_host, by_connection) = (through(&host, &arguments).await, direct(&connection, &arguments).await);
+        let arguments = RawJson::from_value(&json!({ "text": "x".repeat(payload) })).unwrap();
+        measure_host(&host, &arguments).await;
+        measure_connection(&connection, &arguments).await;
+        let (by_host, by_connection) =
+            (measure_host(&host, &arguments).await, measure_connection(&connection, &arguments).await);
         rows.push(json!({
             "payload": payload, "host": by_host, "connection": by_connection,
             "more_allocations": by_host.0 - by_connection.0, "more_bytes": by_host.1 - by_connection.1,
@@ -76,30 +80,30 @@ async fn measure() {
 }
 
 /// Returns allocations and bytes per call through the host.
-async fn through(host: &Host, arguments: &RawJson) -> (f64, f64) {
+async fn measure_host(host: &Host, arguments: &RawJson) -> (f64, f64) {
     let tool = good_tool(0, "echo");
-    let before = counted();
+    let before = read_counters();
     for _ in 0..CALLS {
         black_box(host.call(&tool, arguments, CallOptions::default()).await.unwrap());
     }
-    since(before)
+    per_call_since(before)
 }
 
 /// Returns allocations and bytes per call on the connection.
-async fn direct(connection: &Connection, arguments: &RawJson) -> (f64, f64) {
-    let before = counted();
+async fn measure_connection(connection: &Connection, arguments: &RawJson) -> (f64, f64) {
+    let before = read_counters();
     for _ in 0..CALLS {
         let options = wharf_client::CallOptions::default();
         black_box(connection.call_tool_raw("echo", arguments, options).await.unwrap());
     }
-    since(before)
+    per_call_since(before)
 }
 
-fn counted() -> (u64, u64) {
+fn read_counters() -> (u64, u64) {
     (ALLOCATIONS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed))
 }
 
-fn since((allocations, bytes): (u64, u64)) -> (f64, f64) {
-    let now = counted();
+fn per_call_since((allocations, bytes): (u64, u64)) -> (f64, f64) {
+    let now = read_counters();
     ((now.0 - allocations) as f64 / CALLS as f64, (now.1 - bytes) as f64 / CALLS as f64)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use memchr::memmem;
 use serde_json::{Value, json};
-use wharf_peers::echo::{EchoEra, answer};
+use wharf_peers::echo::{EchoEra, append_response};
 
 /// Uptime of a crashing server.
 const CRASH_DELAY: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ fn main() {
             thread::sleep(SLOW_START);
             serve(|| {});
         }
-        "crashing" => serve(leave_soon),
+        "crashing" => serve(exit_later),
         "stillborn" => {
             thread::sleep(CRASH_DELAY);
             exit(1)
@@ -48,7 +48,7 @@ fn main() {
     }
 }
 
-fn leave_soon() {
+fn exit_later() {
     thread::spawn(|| {
         thread::sleep(CRASH_DELAY);
         exit(1)
@@ -79,15 +79,15 @@ fn respond(line: &[u8], held: &mut usize, reply: &mut Vec<u8>) {
         *held += 1;
     } else if memmem::find(line, br#""name":"held""#).is_some() {
         let text = json!({"type": "text", "text": held.to_string()});
-        result(line, &json!({"resultType": "complete", "content": [text]}), reply);
+        write_result(line, &json!({"resultType": "complete", "content": [text]}), reply);
     } else if memmem::find(line, br#""tools/list""#).is_some() {
-        result(line, &tools(), reply);
+        write_result(line, &tools(), reply);
     } else {
-        answer(line, EchoEra::Modern, reply);
+        append_response(line, EchoEra::Modern, reply);
     }
 }
 
-fn result(line: &[u8], result: &Value, reply: &mut Vec<u8>) {
+fn write_result(line: &[u8], result: &Value, reply: &mut Vec<u8>) {
     let request: Value = serde_json::from_slice(line).unwrap();
     let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
     reply.extend_from_slice(answer.to_string().as_bytes());

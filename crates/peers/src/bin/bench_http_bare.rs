@@ -9,7 +9,7 @@ use bytes::Bytes;
 use memchr::memmem;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, redirect};
-use wharf_peers::{BenchOptions, HttpEchoServer, Template, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, Template, block_on, run_closed_loop};
 
 const REVISION: &str = "2026-07-28";
 
@@ -24,12 +24,12 @@ async fn measure(options: BenchOptions) {
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none()).tcp_nodelay(true).build().unwrap();
     let bare = Arc::new(BareHttpClient { client, url: server.url.parse().unwrap(), template: Template::new(&options) });
     bare.check(&options).await;
-    let report = drive("bare", &options, move || {
+    let report = run_closed_loop("bare", &options, move || {
         let bare = Arc::clone(&bare);
         async move { bare.call().await }
     })
     .await;
-    report.seen(server.stop()).print();
+    report.with_server_counts(server.stop()).print();
 }
 
 struct BareHttpClient {

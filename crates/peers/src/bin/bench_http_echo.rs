@@ -28,7 +28,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use wharf_peers::ResponseForm;
-use wharf_peers::echo::{EchoEra, answer};
+use wharf_peers::echo::{EchoEra, append_response};
 
 const USAGE: &str = "usage: bench-http-echo [--answers json|sse] [--era modern|legacy]";
 
@@ -48,19 +48,19 @@ struct RequestCounters {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let manner = manner();
+    let manner = parse_options();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening http://{}/mcp", listener.local_addr().unwrap());
     let seen = Arc::new(RequestCounters::default());
     tokio::select! {
         () = accept(listener, manner, Arc::clone(&seen)) => {}
-        () = input_ended() => {}
+        () = wait_for_stdin_end() => {}
     }
     println!("connections {}", seen.connections.load(Ordering::Relaxed));
     println!("requests {}", seen.requests.load(Ordering::Relaxed));
 }
 
-fn manner() -> EchoServerOptions {
+fn parse_options() -> EchoServerOptions {
     let mut manner = EchoServerOptions { answers: ResponseForm::Json, era: EchoEra::Modern };
     let mut words = std::env::args().skip(1);
     while let Some(flag) = words.next() {
@@ -80,17 +80,17 @@ async fn accept(listener: TcpListener, manner: EchoServerOptions, seen: Arc<Requ
         let (stream, _) = listener.accept().await.unwrap();
         seen.connections.fetch_add(1, Ordering::Relaxed);
         stream.set_nodelay(true).unwrap();
-        tokio::spawn(converse(stream, manner, Arc::clone(&seen)));
+        tokio::spawn(serve_connection(stream, manner, Arc::clone(&seen)));
     }
 }
 
-async fn input_ended() {
+async fn wait_for_stdin_end() {
     let mut input = tokio::io::stdin();
     let mut rest = [0; 64];
     while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-async fn converse(stream: TcpStream, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
+async fn serve_connection(stream: TcpStream, manner: EchoServerOptions, seen: Arc<RequestCounters>) {
     let service = service_fn(move |request| {
         seen.requests.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, Infallible>(respond(request, manner).await) }
@@ -108,7 +108,7 @@ async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Respo
     let mut body = Vec::with_capacity(message.len() + 256);
     let media = match manner.answers {
         ResponseForm::Json => {
-            answer(&message, manner.era, &mut body);
+            append_response(&message, manner.era, &mut body);
             "application/json"
         }
         ResponseForm::Sse => {
@@ -128,7 +128,7 @@ async fn respond(request: Request<Incoming>, manner: EchoServerOptions) -> Respo
 fn answer_event(message: &[u8], era: EchoEra, body: &mut Vec<u8>) {
     const BEFORE: &[u8] = b"event: message\ndata: ";
     body.extend_from_slice(BEFORE);
-    answer(message, era, body);
+    append_response(message, era, body);
     if body.len() == BEFORE.len() {
         body.clear();
     } else {

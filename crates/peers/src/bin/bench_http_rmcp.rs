@@ -11,7 +11,7 @@ use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use wharf_peers::{BenchOptions, HttpEchoServer, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, block_on, run_closed_loop};
 
 fn main() {
     let options = BenchOptions::from_args();
@@ -30,7 +30,7 @@ async fn measure(options: BenchOptions) {
     let service = ().serve_with_lifecycle(transport, lifecycle).await.unwrap();
     let peer = service.peer().clone();
     let text: Arc<str> = options.text().into();
-    let report = drive("rmcp", &options, move || {
+    let report = run_closed_loop("rmcp", &options, move || {
         let (peer, text) = (peer.clone(), text.clone());
         async move {
             let arguments = JsonObject::from_iter([("text".to_owned(), (*text).into())]);
@@ -40,5 +40,5 @@ async fn measure(options: BenchOptions) {
     })
     .await;
     service.cancel().await.unwrap();
-    report.seen(server.stop()).print();
+    report.with_server_counts(server.stop()).print();
 }

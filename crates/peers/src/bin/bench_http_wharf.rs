@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use wharf_auth::{Account, AccountKey, AccountOptions, FileVault};
 use wharf_client::{Authorizer, CallOptions, ConnectOptions, Connection, Direction, Tap, TappedMessage, connect_http};
-use wharf_peers::{BenchOptions, HttpEchoServer, block_on, drive};
+use wharf_peers::{BenchOptions, HttpEchoServer, block_on, run_closed_loop};
 use wharf_spec::HttpSpec;
 use wharf_wire::RawJson;
 
@@ -27,14 +27,14 @@ async fn measure(options: BenchOptions) {
     let server = HttpEchoServer::start(&options);
     let account = options.account.then(|| account(&server));
     let connection = open(&server, None, account).await;
-    let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::from_value(&serde_json::json!({ "text": options.text() })).unwrap();
     let name = match (options.typed, options.account) {
         (true, _) => "wharf typed",
         (false, true) => "wharf with an account",
         (false, false) => "wharf",
     };
     let (caller, typed) = (connection.clone(), options.typed);
-    let report = drive(name, &options, move || {
+    let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
             let options = CallOptions::default().progress(|_| ());
@@ -47,7 +47,7 @@ async fn measure(options: BenchOptions) {
     })
     .await;
     connection.close().await;
-    report.seen(server.stop()).print();
+    report.with_server_counts(server.stop()).print();
 }
 
 /// Returns an account without a login, backed by a file that does not exist.
@@ -81,7 +81,7 @@ async fn print_template(mut options: BenchOptions) {
     options.server = std::env::current_exe().unwrap().with_file_name("bench-http-echo");
     let (tap, server) = (Arc::new(LastSentMessage::default()), HttpEchoServer::start(&options));
     let connection = open(&server, Some(tap.clone()), None).await;
-    let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
     let body = tap.0.lock().unwrap().clone();
     connection.close().await;

@@ -14,7 +14,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_client::{CallOptions, ClosureServer, ConnectOptions, Connection, ToolReply, connect_local};
-use wharf_peers::{BenchOptions, LocalServerKind, block_on, drive};
+use wharf_peers::{BenchOptions, LocalServerKind, block_on, run_closed_loop};
 use wharf_rmcp::RmcpServer;
 use wharf_wire::RawJson;
 
@@ -25,9 +25,9 @@ fn main() {
 
 async fn measure(options: BenchOptions) {
     let (name, connection) = open(options.local).await;
-    let arguments = RawJson::of(&json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::from_value(&json!({ "text": options.text() })).unwrap();
     let caller = connection.clone();
-    let report = drive(name, &options, move || {
+    let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
             let options = CallOptions::default().progress(|_| ());

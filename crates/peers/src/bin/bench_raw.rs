@@ -24,9 +24,9 @@ fn main() {
     let mut server = RawServer::start(&options);
     server.check(&options);
     let (runtime, measured) = if options.conc == 1 {
-        ("blocking", one_caller(&mut server, &options))
+        ("blocking", run_one_caller(&mut server, &options))
     } else {
-        ("poll", window(&mut server, &options))
+        ("poll", run_window(&mut server, &options))
     };
     BenchReport::new("raw", runtime, &options, measured).print();
     server.stop();
@@ -83,7 +83,7 @@ impl RawServer {
     }
 }
 
-fn one_caller(server: &mut RawServer, options: &BenchOptions) -> Measurements {
+fn run_one_caller(server: &mut RawServer, options: &BenchOptions) -> Measurements {
     let mut line = Vec::new();
     if options.calls.is_none() {
         let end = Instant::now() + WARM_UP;
@@ -104,7 +104,7 @@ fn one_caller(server: &mut RawServer, options: &BenchOptions) -> Measurements {
     stopwatch.stop(latencies)
 }
 
-fn window(server: &mut RawServer, options: &BenchOptions) -> Measurements {
+fn run_window(server: &mut RawServer, options: &BenchOptions) -> Measurements {
     ioctl_fionbio(&server.stdin, true).unwrap();
     ioctl_fionbio(&server.stdout, true).unwrap();
     let mut window = RequestWindow::new(server, options.conc);
@@ -158,7 +158,7 @@ impl<'a> RequestWindow<'a> {
         let mut begun = 0;
         loop {
             let now = Instant::now();
-            while self.sent.len() < self.width && !reached(limit, now, begun) {
+            while self.sent.len() < self.width && !is_limit_reached(limit, now, begun) {
                 self.sent.push_back(now);
                 self.waiting += 1;
                 begun += 1;
@@ -222,7 +222,7 @@ impl<'a> RequestWindow<'a> {
     }
 }
 
-fn reached(limit: RunLimit, now: Instant, begun: usize) -> bool {
+fn is_limit_reached(limit: RunLimit, now: Instant, begun: usize) -> bool {
     match limit {
         RunLimit::Time(end) => now >= end,
         RunLimit::Calls(calls) => begun >= calls,

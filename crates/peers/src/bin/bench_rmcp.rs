@@ -10,7 +10,7 @@ use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
 use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::TokioChildProcess;
 use tokio::process::Command;
-use wharf_peers::{BenchOptions, block_on, drive};
+use wharf_peers::{BenchOptions, block_on, run_closed_loop};
 
 fn main() {
     let options = BenchOptions::from_args();
@@ -26,7 +26,7 @@ async fn measure(options: BenchOptions) {
     let text: Arc<str> = options.text().into();
     // `call_tool_once` is the SDK's cheapest typed call: the convenience method above it clones the arguments for a
     // possible retry.
-    let report = drive("rmcp", &options, move || {
+    let report = run_closed_loop("rmcp", &options, move || {
         let (peer, text) = (peer.clone(), text.clone());
         async move {
             let arguments = JsonObject::from_iter([("text".to_owned(), (*text).into())]);

@@ -11,12 +11,12 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 
 use wharf_client::{CallOptions, ConnectOptions, Connection, Direction, GuardProgram, Tap, TappedMessage, connect};
-use wharf_peers::{BenchOptions, block_on, drive};
+use wharf_peers::{BenchOptions, block_on, run_closed_loop};
 use wharf_spec::{Environment, StdioSpec};
 use wharf_wire::RawJson;
 
 fn main() {
-    wharf_client::guard::run_if_asked();
+    wharf_client::guard::run_guard_if_requested();
     let options = BenchOptions::from_args();
     block_on(options.flavour, async move {
         if options.print_template { print_template().await } else { measure(options).await }
@@ -25,10 +25,10 @@ fn main() {
 
 async fn measure(options: BenchOptions) {
     let connection = open(options.server.clone().into(), None).await;
-    let arguments = RawJson::of(&serde_json::json!({ "text": options.text() })).unwrap();
+    let arguments = RawJson::from_value(&serde_json::json!({ "text": options.text() })).unwrap();
     let name = if options.typed { "wharf typed" } else { "wharf" };
     let (caller, typed) = (connection.clone(), options.typed);
-    let report = drive(name, &options, move || {
+    let report = run_closed_loop(name, &options, move || {
         let (connection, arguments) = (caller.clone(), arguments.clone());
         async move {
             let options = CallOptions::default().progress(|_| ());
@@ -67,7 +67,7 @@ async fn print_template() {
     let tap = Arc::new(LastSentLine::default());
     let echo = std::env::current_exe().unwrap().with_file_name("bench-echo");
     let connection = open(echo.into(), Some(tap.clone())).await;
-    let arguments = RawJson::of(&serde_json::json!({ "text": "{text}" })).unwrap();
+    let arguments = RawJson::from_value(&serde_json::json!({ "text": "{text}" })).unwrap();
     connection.call_tool_raw("echo", &arguments, CallOptions::default().progress(|_| ())).await.unwrap();
     let line = tap.0.lock().unwrap().clone();
     connection.close().await;

@@ -54,7 +54,7 @@ fn shown(owner: &RawJson) -> bool {
     let icons = icons(owner, &JsonLimits::default());
     for icon in &icons {
         assert_eq!((icon.mime_type.as_deref(), &*icon.sizes), (Some("image/svg+xml"), &["any".to_owned()][..]));
-        assert_eq!(icon.allowed(None), Err(IconError::Type));
+        assert_eq!(icon.resolve_source(None), Err(IconError::Type));
     }
     !icons.is_empty()
 }

@@ -43,7 +43,7 @@ impl Person {
 }
 
 impl Elicitor for Person {
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         self.pages
     }
 
@@ -59,7 +59,7 @@ impl Elicitor for Person {
 pub struct Hasty(pub Person);
 
 impl Elicitor for Hasty {
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         true
     }
 
@@ -67,7 +67,7 @@ impl Elicitor for Hasty {
         self.0.elicit(server, question)
     }
 
-    fn page_done(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, _server: &str, _page: &UrlRequest) -> BoxedFuture<()> {
         Box::pin(std::future::ready(()))
     }
 }
@@ -131,7 +131,7 @@ pub fn message(content: &Value, stop_reason: &str) -> Value {
 }
 
 impl Sampler for Model {
-    fn uses_tools(&self) -> bool {
+    fn supports_tools(&self) -> bool {
         self.tools
     }
 
@@ -183,5 +183,5 @@ impl LogSink for Log {
 }
 
 pub fn value(raw: &RawJson) -> Value {
-    serde_json::from_str(raw.get()).unwrap()
+    serde_json::from_str(raw.as_str()).unwrap()
 }

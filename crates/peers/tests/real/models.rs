@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use wharf_agent::{
     ApiFormat, CompletionRequest, Conversation, ConversationTurn, Model, ModelError, ModelEvent, ModelProvider,
-    ModelToolDefinition, ReasoningEffort, ResultBlock, StopReason, ToolChoice, TurnBlock, TurnRole, compile,
+    ModelToolDefinition, ReasoningEffort, ResultBlock, StopReason, ToolChoice, TurnBlock, TurnRole, encode_tools,
 };
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
@@ -133,7 +133,7 @@ fn parts(message: &Value) -> Vec<String> {
 
 fn understood_tools() -> Value {
     let tool = |tool: ModelToolDefinition| {
-        let parameters: Value = serde_json::from_str(tool.schema.get()).unwrap();
+        let parameters: Value = serde_json::from_str(tool.schema.as_str()).unwrap();
         json!({"type": "function", "function": {
             "name": tool.name, "description": tool.description, "parameters": parameters,
         }})
@@ -154,7 +154,7 @@ fn kinds(blocks: &[TurnBlock]) -> Vec<String> {
     let kind = |block: &TurnBlock| match block {
         TurnBlock::Thinking { .. } => "thinking".to_owned(),
         TurnBlock::Text(_) => "text".to_owned(),
-        TurnBlock::ToolCall { name, arguments, malformed: None, .. } => format!("{name} {}", arguments.get()),
+        TurnBlock::ToolCall { name, arguments, malformed: None, .. } => format!("{name} {}", arguments.as_str()),
         other => format!("{other:?}"),
     };
     blocks.iter().map(kind).collect()
@@ -183,7 +183,7 @@ struct Answer {
 }
 
 async fn ask(model: &Model, conversation: &Conversation) -> Result<Answer, ModelError> {
-    let tools = Arc::new(compile(model.provider().format, &definitions()));
+    let tools = Arc::new(encode_tools(model.provider().format, &definitions()));
     let effort = Some(ReasoningEffort::Low);
     let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
     let mut stream = model.stream(request).await?;
@@ -225,7 +225,7 @@ impl Mock {
         let key = Some(Secret::new(key));
         let provider =
             ModelProvider { format, base_url, key, model: name.into(), max_tokens: 4096, headers: Vec::new() };
-        Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+        Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
     }
 
     /// What it was sent so far.

@@ -11,7 +11,7 @@ use wharf_client::{
     CallError, CallOptions, ConnectOptions, Connection, ConnectionCounters, Containment, GuardProgram, connect,
 };
 use wharf_spec::{EnvValue, Environment, StdioSpec};
-use wharf_testkit::oracle::{MARKER, marked_processes, until};
+use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 use wharf_wire::{Content, RawJson, Revision, ToolResult, code};
 
 const NOT_INSTALLED: &str = "run `cargo xtask test`, which installs what this needs";
@@ -114,7 +114,7 @@ impl Peer {
         let error = connection.ping(CallOptions::default()).await.unwrap_err();
         assert!(matches!(error, CallError::ServerGone(_)), "{error}");
         let marker = self.home.marker();
-        let gone = until(SOON, || marked_processes(&marker).is_empty());
+        let gone = poll_until(SOON, || marked_processes(&marker).is_empty());
         assert!(gone, "left behind: {:?}", marked_processes(&marker));
     }
 }
@@ -203,7 +203,7 @@ pub async fn ask(connection: &Connection, tool: &str, arguments: &Value) -> Tool
 }
 
 pub fn raw(value: &Value) -> RawJson {
-    RawJson::of(value).unwrap()
+    RawJson::from_value(value).unwrap()
 }
 
 /// The text blocks of an answer.

@@ -74,7 +74,7 @@ async fn listed(connection: &Connection, late: &[&str]) -> Vec<String> {
         let mut tools = connection.list_tools().await.unwrap().items;
         if late.iter().all(|late| tools.iter().any(|tool| tool.name == *late)) {
             tools.sort_by(|one, other| one.name.cmp(&other.name));
-            return tools.iter().map(|tool| tool.raw.get().to_owned()).collect();
+            return tools.iter().map(|tool| tool.raw.as_str().to_owned()).collect();
         }
         let interest = Interest { tools: true, ..Interest::default() };
         match &mut watch {

@@ -63,7 +63,7 @@ async fn everything_asks_a_model_and_for_directories() {
         // It asks by itself, and again when it is told of a change.
         quay.wire.until(|wire| wire.received("roots/list") == 1).await;
         hold.exchange("file:///tmp/deck");
-        quay.connection.roots_changed();
+        quay.connection.notify_roots_changed();
         quay.wire.until(|wire| wire.received("roots/list") == 2).await;
         quay.wire.until(|wire| told_of_roots(wire) == 2).await;
         let seen = quay.call("get-roots-list", json!({})).await;

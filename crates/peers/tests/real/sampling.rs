@@ -49,7 +49,7 @@ async fn a_model_calls_the_tools_of_the_server_until_it_has_its_answer() {
 
 /// Calls the tool, and says what came of it once that is known.
 fn turn(request: &SamplingRequest) -> Value {
-    let used = request.messages.get().contains("tool_result");
+    let used = request.messages.as_str().contains("tool_result");
     let call = json!([{"type": "tool_use", "id": "use-1", "name": "tide", "input": {"port": "riga"}}]);
     if used { message(&json!({"type": "text", "text": "noon"}), "endTurn") } else { message(&call, "toolUse") }
 }
@@ -100,7 +100,7 @@ async fn a_server_is_told_the_directories_each_time_it_asks() {
     each(&all(), ClientServices::default().roots(hold.clone()), async |quay| {
         for uri in ["file:///tmp/hold", "file:///tmp/deck%20two"] {
             hold.exchange(uri);
-            quay.connection.roots_changed();
+            quay.connection.notify_roots_changed();
             let seen = quay.call_json("show_roots", json!({})).await;
             assert_eq!(seen, json!([{"uri": uri, "name": "hold"}]), "{}", quay.side);
         }

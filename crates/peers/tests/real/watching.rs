@@ -17,7 +17,7 @@ fn interest() -> Interest {
 async fn a_list_and_a_resource_tell_of_their_changes() {
     each(&all(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
-        assert_eq!(*watch.honoured(), interest(), "{}", quay.side);
+        assert_eq!(*watch.confirmed_interest(), interest(), "{}", quay.side);
         assert_eq!(counter(quay).await, "0");
         quay.call("grow", json!({})).await;
         assert!(matches!(next(&mut watch).await, Event::Tools), "{}", quay.side);
@@ -77,7 +77,7 @@ async fn a_watch_ends_with_its_server() {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
         assert_eq!(quay.call("leave", json!({})).await, "farewell");
         let end = watch.next().await;
-        assert!(matches!(&end, Err(error) if error.gone().is_some()), "{}: {end:?}", quay.side);
+        assert!(matches!(&end, Err(error) if error.disconnect_report().is_some()), "{}: {end:?}", quay.side);
         let gone = quay.try_call("echo", json!({"text": "ahoy"})).await;
         assert!(matches!(gone, Err(CallError::ServerGone(_))), "{}: {gone:?}", quay.side);
     })

@@ -14,9 +14,9 @@ fn policy(rules: &[&str]) -> Policy {
 
 /// Decides a read of this URI of `fs`.
 fn read(rules: &[&str], origin: &ServerOrigin, uri: &str, risk: RiskLevel) -> Verdict {
-    let arguments = RawJson::known(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
+    let arguments = RawJson::new_unchecked(serde_json::json!({ "server": "fs", "uri": uri }).to_string());
     let fs = server("fs");
-    policy(rules).decide(&CallAttempt::access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
+    policy(rules).decide(&CallAttempt::server_access((&fs, origin), "ReadMcpResource", &arguments, risk)).verdict
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn only_a_deny_of_all_is_a_denial_of_the_server() {
         ("deny mcp__fs__a*", false),
         ("ask mcp__fs", false),
     ] {
-        assert_eq!(policy(&[line]).denial(&server("fs"), ServerOrigin::USER).is_some(), expected, "{line}");
+        assert_eq!(policy(&[line]).server_denial(&server("fs"), ServerOrigin::USER).is_some(), expected, "{line}");
     }
     // A server that the rules were not read against is denied as well.
-    assert!(policy(&["deny mcp__other"]).denial(&server("other"), ServerOrigin::USER).is_some());
+    assert!(policy(&["deny mcp__other"]).server_denial(&server("other"), ServerOrigin::USER).is_some());
 }
 
 #[test]
@@ -86,8 +86,9 @@ fn a_rule_of_a_project_that_cannot_be_read_is_no_end_but_asks() {
         let problem = &policy.problems()[0];
         assert!(problem.is_unreadable() && !problem.is_fatal(), "{problem}");
         let (fs, arguments) = (server("fs"), RawJson::empty_object());
-        let decide =
-            |origin, trust| policy.decide(&CallAttempt { origin, trust, ..CallAttempt::mcp(&fs, "read", &arguments) });
+        let decide = |origin, trust| {
+            policy.decide(&CallAttempt { origin, trust, ..CallAttempt::server_tool(&fs, "read", &arguments) })
+        };
         assert_eq!((decide(&own, false).verdict, decide(&project, false).verdict), (Allow, Ask), "{line}");
         assert_eq!(decide(&project, true).verdict, Ask, "trust does not settle it: {line}");
         assert!(matches!(decide(&project, false).reason, DecisionReason::Rule(_)), "{line}");

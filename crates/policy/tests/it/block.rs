@@ -117,7 +117,7 @@ fn row(text: &str, expected: Verdict) -> Row {
         text: whole,
         server,
         tool: tool.to_owned(),
-        arguments: RawJson::known(arguments.to_owned()),
+        arguments: RawJson::new_unchecked(arguments.to_owned()),
         trust,
         risk,
         expected,

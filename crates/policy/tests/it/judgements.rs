@@ -37,9 +37,9 @@ fn judged(rules: &[&str], trust: bool, granted: Option<(GrantLifetime, Fingerpri
         Pinned::Known => pins.approve((ServerOrigin::User, tool), KNOWN, "{}").expect("there is room"),
         Pinned::Other => pins.approve((ServerOrigin::User, tool), OTHER, "{}").expect("there is room"),
     }
-    let attempt = CallAttempt { trust, ..CallAttempt::mcp(&git, "push", &arguments) };
+    let attempt = CallAttempt { trust, ..CallAttempt::server_tool(&git, "push", &arguments) };
     let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
-    match judge.judge(&attempt, Some(&KNOWN)) {
+    match judge.evaluate(&attempt, Some(&KNOWN)) {
         CallDecision::Allow { why: DecisionReason::Grant(_), .. } => "allow by grant",
         CallDecision::Allow { first_seen: true, .. } => "allow, first seen",
         CallDecision::Allow { .. } => "allow",
@@ -93,11 +93,11 @@ fn a_definition_that_flips_back_is_known() {
     let (git, arguments) = (server("git"), RawJson::empty_object());
     let policy = Policy::compile(vec![rule("allow mcp__git", "config.json:1")], std::slice::from_ref(&git));
     let (mut grants, mut pins) = (GrantSet::default(), PinSet::default());
-    let attempt = CallAttempt::mcp(&git, "push", &arguments);
+    let attempt = CallAttempt::server_tool(&git, "push", &arguments);
     let tool = ToolId::new(&git, "push");
     let mut judge = |pins: &PinSet, definition| {
         PermissionEvaluator { policy: &policy, grants: &mut grants, pins, now: Instant::now() }
-            .judge(&attempt, definition)
+            .evaluate(&attempt, definition)
     };
     assert!(matches!(judge(&pins, Some(&KNOWN)), CallDecision::Allow { first_seen: true, .. }));
     pins.approve((ServerOrigin::User, tool.clone()), KNOWN, "before").unwrap();
@@ -120,18 +120,18 @@ fn a_grant_for_one_call_is_used_up_when_it_decides() {
         (Policy::compile(Vec::new(), std::slice::from_ref(&git)), PinSet::default(), Instant::now());
     let mut grants = GrantSet::default();
     let tool = ToolId::new(&git, "push");
-    let exactly = GrantScope::exactly(&arguments);
+    let exactly = GrantScope::from_arguments(&arguments);
     let (origin, lifetime) = (ServerOrigin::User, GrantLifetime::Once);
     grants.add(Grant { tool, origin, arguments: exactly, lifetime, definition: KNOWN, until: None });
     let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now };
     let granted = CallDecision::Allow { why: DecisionReason::Grant(GrantLifetime::Once), first_seen: true };
     let asked = CallDecision::Ask { why: DecisionReason::Default, changed: None };
     // Trusted, it is not needed; with other arguments, it does not fit; then it is spent.
-    let trusted = CallAttempt { trust: true, ..CallAttempt::mcp(&git, "push", &arguments) };
-    assert!(matches!(judge.judge(&trusted, Some(&KNOWN)), CallDecision::Allow { why: DecisionReason::Trust, .. }));
-    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &other), Some(&KNOWN)), asked);
-    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &arguments), Some(&KNOWN)), granted);
-    assert_eq!(judge.judge(&CallAttempt::mcp(&git, "push", &arguments), Some(&KNOWN)), asked);
-    let plain = CallAttempt::plain("ListMcpResources", &arguments, RiskLevel::Low);
-    assert_eq!(judge.judge(&plain, None), CallDecision::Allow { why: DecisionReason::LowRisk, first_seen: false });
+    let trusted = CallAttempt { trust: true, ..CallAttempt::server_tool(&git, "push", &arguments) };
+    assert!(matches!(judge.evaluate(&trusted, Some(&KNOWN)), CallDecision::Allow { why: DecisionReason::Trust, .. }));
+    assert_eq!(judge.evaluate(&CallAttempt::server_tool(&git, "push", &other), Some(&KNOWN)), asked);
+    assert_eq!(judge.evaluate(&CallAttempt::server_tool(&git, "push", &arguments), Some(&KNOWN)), granted);
+    assert_eq!(judge.evaluate(&CallAttempt::server_tool(&git, "push", &arguments), Some(&KNOWN)), asked);
+    let plain = CallAttempt::builtin_tool("ListMcpResources", &arguments, RiskLevel::Low);
+    assert_eq!(judge.evaluate(&plain, None), CallDecision::Allow { why: DecisionReason::LowRisk, first_seen: false });
 }

@@ -28,7 +28,9 @@ fn policy(rules: &[&str]) -> Policy {
 /// Decides a call of `docs / search` by a server of this origin.
 fn verdict(rules: &[&str], origin: &ServerOrigin, trust: bool) -> Verdict {
     let (docs, arguments) = (server("docs"), RawJson::empty_object());
-    policy(rules).decide(&CallAttempt { origin, trust, ..CallAttempt::mcp(&docs, "search", &arguments) }).verdict
+    policy(rules)
+        .decide(&CallAttempt { origin, trust, ..CallAttempt::server_tool(&docs, "search", &arguments) })
+        .verdict
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn an_allow_that_names_a_server_means_the_users_own() {
 #[test]
 fn the_reason_names_a_rule_that_is_about_another_server() {
     let (docs, arguments, origin) = (server("docs"), RawJson::empty_object(), file(HERE));
-    let attempt = CallAttempt { origin: &origin, ..CallAttempt::mcp(&docs, "search", &arguments) };
+    let attempt = CallAttempt { origin: &origin, ..CallAttempt::server_tool(&docs, "search", &arguments) };
     let decided = policy(&["allow mcp__docs__search"]).decide(&attempt);
     assert!(matches!(&decided.reason, DecisionReason::Elsewhere(rule) if rule.rule.tool == "mcp__docs__search"));
     let shown = decided.reason.to_string();
@@ -79,11 +81,11 @@ fn a_grant_and_a_pin_hold_where_they_were_given() {
         let (origin, arguments_of, lifetime) = (given.clone(), GrantScope::Any, GrantLifetime::Session);
         grants.add(Grant { tool, origin, arguments: arguments_of, lifetime, definition: DEFINITION, until: None });
         let policy = policy(&[]);
-        let attempt = CallAttempt { origin: attempted, ..CallAttempt::mcp(&docs, "search", &arguments) };
+        let attempt = CallAttempt { origin: attempted, ..CallAttempt::server_tool(&docs, "search", &arguments) };
         let mut judge = PermissionEvaluator { policy: &policy, grants: &mut grants, pins: &pins, now: Instant::now() };
-        let judgement = judge.judge(&attempt, Some(&DEFINITION));
+        let judgement = judge.evaluate(&attempt, Some(&DEFINITION));
         assert_eq!(matches!(judgement, CallDecision::Allow { .. }), granted, "{given:?} {attempted:?}: {judgement:?}");
-        let trusted = judge.judge(&CallAttempt { trust: true, ..attempt }, Some(&DEFINITION));
+        let trusted = judge.evaluate(&CallAttempt { trust: true, ..attempt }, Some(&DEFINITION));
         let first_seen = matches!(trusted, CallDecision::Allow { first_seen: true, .. });
         assert_eq!(first_seen, !known, "{given:?} {attempted:?}: {trusted:?}");
     }
@@ -100,7 +102,7 @@ fn an_always_is_written_for_the_place_of_its_server() {
         definition: DEFINITION,
         until: None,
     };
-    let text = |origin| serde_json::to_string(&grant(origin).as_rule(std::slice::from_ref(&docs)).unwrap()).unwrap();
+    let text = |origin| serde_json::to_string(&grant(origin).to_rule(std::slice::from_ref(&docs)).unwrap()).unwrap();
     assert_eq!(text(ServerOrigin::User), r#"{"tool":"mcp__docs__search","action":"allow"}"#);
     let expected = r#"{"tool":"mcp__docs__search","action":"allow","definedIn":"/here/.mcp.json"}"#;
     assert_eq!(text(file(HERE)), expected);
@@ -130,7 +132,7 @@ fn the_allows_of_a_server_are_those_that_reach_it() {
         ["allow mcp__docs__search", "allow mcp__docs in /here/.mcp.json", "allow mcp__*__read", "deny mcp__git"];
     let policy = policy(&rules);
     let allows = |origin: &ServerOrigin| {
-        policy.allows(&server("docs"), origin).iter().map(|rule| rule.rule.tool.clone()).collect::<Vec<_>>()
+        policy.allow_rules_for(&server("docs"), origin).iter().map(|rule| rule.rule.tool.clone()).collect::<Vec<_>>()
     };
     assert_eq!(allows(&ServerOrigin::User), ["mcp__docs__search", "mcp__*__read"]);
     assert_eq!(allows(&file(HERE)), ["mcp__docs", "mcp__*__read"]);

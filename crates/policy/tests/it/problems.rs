@@ -104,7 +104,8 @@ fn a_rule_that_no_tool_answers_to_is_told_when_the_tools_are_known() {
     let rules = rules.iter().map(|line| rule(line, "config.json:3")).collect();
     let policy = Policy::compile(rules, &[server("git")]);
     let tools = [ToolId::new(&server("git"), "drop_database")];
-    let idle: Vec<_> = policy.unmatched(&tools).iter().map(|problem| (problem.index, word(&problem.kind))).collect();
+    let idle: Vec<_> =
+        policy.find_unmatched_rules(&tools).iter().map(|problem| (problem.index, word(&problem.kind))).collect();
     assert_eq!(idle, [(0, "no tool"), (2, "no tool")]);
 }
 

@@ -59,7 +59,7 @@ fn value() -> impl Strategy<Value = String> {
 fn arguments() -> impl Strategy<Value = RawJson> {
     prop::collection::vec(("[aAb]", value()), 0..3).prop_map(|members| {
         let members: Vec<String> = members.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
-        RawJson::known(format!("{{{}}}", members.join(",")))
+        RawJson::new_unchecked(format!("{{{}}}", members.join(",")))
     })
 }
 
@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn a_rule_for_a_tool_is_for_no_other(tool in "[a_*?\\\\ü]{1,5}", other in call(), at in 0..SERVERS.len()) {
         let id = ToolId::new(&servers()[at], &*tool);
-        let Ok(named) = Rule::naming(&id, RuleAction::Allow, &servers()) else { return Ok(()) };
+        let Ok(named) = Rule::for_tool(&id, RuleAction::Allow, &servers()) else { return Ok(()) };
         let mut sourced = rule("allow x", "config.json:1");
         sourced.rule = named;
         let other = Call { trust: false, risk: RiskLevel::High, ..other };
@@ -201,14 +201,14 @@ proptest! {
         let mut sourced = rule("deny x", "config.json:1");
         sourced.rule = Rule { pattern, ..Rule::new(format!("mcp__a*{tool}"), RuleAction::Deny) };
         let allow = SourcedRule { rule: Rule { action: RuleAction::Allow, ..sourced.rule.clone() }, ..sourced.clone() };
-        let call = Call { tool, arguments: RawJson::known(text), ..call };
+        let call = Call { tool, arguments: RawJson::new_unchecked(text), ..call };
         call.verdict(&[sourced, allow]);
     }
 }
 
 /// The same call in other clothes: what a careless server would take for the same.
 fn disguised(call: &Call, disguise: usize) -> Call {
-    let text = call.arguments.get();
+    let text = call.arguments.as_str();
     let wide = |letter: char| if letter.is_ascii_lowercase() { wide(letter) } else { letter };
     let arguments = match disguise {
         0 => text.replace('/', r"\u002f"),
@@ -222,7 +222,7 @@ fn disguised(call: &Call, disguise: usize) -> Call {
         5 => call.tool.chars().map(wide).collect(),
         _ => call.tool.clone(),
     };
-    Call { tool, arguments: RawJson::known(arguments), ..call.clone() }
+    Call { tool, arguments: RawJson::new_unchecked(arguments), ..call.clone() }
 }
 
 /// The full-width twin of a letter, which compatibility normalisation makes the same.

@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 use super::server_names::{CompletableNames, PromptNames, ServerNames};
-use super::template::{TemplatePosition, progress};
+use super::template::{TemplatePosition, template_position};
 use super::{Candidate, LocalNameKind, starting_with};
 use wharf_terminal::command_words::{option, positional};
 
@@ -63,16 +63,16 @@ pub fn plan<'a>(grammar: &Command, known: &'a CompletableNames, typed: &'a str) 
         typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(0, char::len_utf8));
     let word = &typed[start..];
     let sought = match typed.strip_prefix('/') {
-        _ if word.starts_with('@') => reference(known, &word[1..])?,
-        Some(_) if start == 0 => CandidateQuery::Names(commands(grammar, &word[1..], "/")),
-        Some(line) => words(grammar, known, &line[..start - 1], word)?,
+        _ if word.starts_with('@') => complete_reference(known, &word[1..])?,
+        Some(_) if start == 0 => CandidateQuery::Names(complete_commands(grammar, &word[1..], "/")),
+        Some(line) => complete_words(grammar, known, &line[..start - 1], word)?,
         None => return None,
     };
     Some(CompletionPlan { start, sought })
 }
 
 /// Completes `@server:uri`, which may occur anywhere.
-fn reference<'a>(known: &'a CompletableNames, word: &'a str) -> Option<CandidateQuery<'a>> {
+fn complete_reference<'a>(known: &'a CompletableNames, word: &'a str) -> Option<CandidateQuery<'a>> {
     let Some((name, uri)) = word.split_once(':') else {
         let has_any = |server: &&ServerNames| !server.resources.is_empty() || !server.templates.is_empty();
         let servers = known.0.iter().filter(has_any).map(|server| server.name.as_str());
@@ -87,7 +87,7 @@ fn reference<'a>(known: &'a CompletableNames, word: &'a str) -> Option<Candidate
         .map(|resource| Candidate { text: format!("{head}{resource} "), ..Candidate::plain(resource) })
         .collect();
     for template in &server.templates {
-        match progress(template, uri) {
+        match template_position(template, uri) {
             Some(TemplatePosition::Text(more)) if !more.is_empty() => {
                 found.push(Candidate { text: format!("{head}{uri}{more}"), ..Candidate::plain(template) });
             }
@@ -110,7 +110,7 @@ fn reference<'a>(known: &'a CompletableNames, word: &'a str) -> Option<Candidate
     Some(CandidateQuery::Names(found))
 }
 
-fn commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
+fn complete_commands(command: &Command, word: &str, before: &str) -> Vec<Candidate> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
     starting_with(word, shown).map(|name| Candidate::word(&format!("{before}{name}"))).collect()
 }
@@ -125,7 +125,7 @@ struct ParsedWords<'a> {
 }
 
 /// Parses the words of a command up to the one being typed.
-fn words<'a>(
+fn complete_words<'a>(
     grammar: &Command,
     known: &'a CompletableNames,
     before: &'a str,
@@ -135,13 +135,13 @@ fn words<'a>(
     let mut rest = before.split_whitespace();
     while let Some(earlier) = rest.next() {
         if let Some(option) = earlier.strip_prefix('-').and_then(|_| option(grammar, command, earlier)) {
-            let Some(_value) = rest.next() else { return slot(option, known, &said, word) };
+            let Some(_value) = rest.next() else { return complete_argument(option, known, &said, word) };
         } else if earlier.starts_with('-') {
             // A switch, or an unknown option.
         } else if let Some(inner) = command.find_subcommand(earlier) {
             (command, said) = (inner, ParsedWords::default());
         } else {
-            hear(command, &mut said, earlier);
+            record_argument(command, &mut said, earlier);
         }
     }
     if let Some(dashed) = word.strip_prefix("--") {
@@ -150,8 +150,9 @@ fn words<'a>(
             starting_with(dashed, names).map(|name| Candidate::word(&format!("--{name}"))).collect(),
         ));
     }
-    let slotted = positional(command, said.position).and_then(|argument| slot(argument, known, &said, word));
-    match (slotted, commands(command, word, "")) {
+    let slotted =
+        positional(command, said.position).and_then(|argument| complete_argument(argument, known, &said, word));
+    match (slotted, complete_commands(command, word, "")) {
         (Some(CandidateQuery::Names(names)), mut commands) if said.position == 0 => {
             commands.extend(names);
             Some(CandidateQuery::Names(commands))
@@ -162,7 +163,7 @@ fn words<'a>(
 }
 
 /// Records a positional argument.
-fn hear<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
+fn record_argument<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
     match positional(command, said.position).map(value_name).as_deref() {
         Some("SERVER") => said.server = Some(word),
         Some("PROMPT") => said.prompt = Some(word),
@@ -172,13 +173,13 @@ fn hear<'a>(command: &Command, said: &mut ParsedWords<'a>, word: &'a str) {
 }
 
 /// Returns the candidates of an argument by its value name.
-fn slot<'a>(
+fn complete_argument<'a>(
     argument: &Arg,
     known: &'a CompletableNames,
     said: &ParsedWords<'a>,
     word: &'a str,
 ) -> Option<CandidateQuery<'a>> {
-    let servers = || known.of_server(said.server);
+    let servers = || known.matching_servers(said.server);
     let names = |names: &mut dyn Iterator<Item = &'a str>| {
         Some(CandidateQuery::Names(starting_with(word, names).map(Candidate::word).collect()))
     };
@@ -191,13 +192,13 @@ fn slot<'a>(
         "CONVERSATION" => Some(CandidateQuery::Others { kind: LocalNameKind::Conversations, word }),
         _ => {
             let server = known.server(said.server?)?;
-            prompt_argument(server, server.prompt(said.prompt?)?, said, word)
+            complete_prompt_argument(server, server.prompt(said.prompt?)?, said, word)
         }
     }
 }
 
 /// Completes `name=value` of a prompt.
-fn prompt_argument<'a>(
+fn complete_prompt_argument<'a>(
     server: &'a ServerNames,
     prompt: &'a PromptNames,
     said: &ParsedWords<'a>,

@@ -26,7 +26,7 @@ pub struct PromptNames {
 
 impl CompletableNames {
     /// Collects the names currently in a host's catalog.
-    pub fn of(host: &Host) -> Self {
+    pub fn from_host(host: &Host) -> Self {
         let catalog = host.catalog();
         let server = |name: String| match catalog.section(&name) {
             // Names denied by rules are not offered, and their server is not asked for argument values.
@@ -34,9 +34,9 @@ impl CompletableNames {
                 prompts: Vec::new(),
                 resources: Vec::new(),
                 templates: Vec::new(),
-                ..ServerNames::of(section, name)
+                ..ServerNames::from_section(section, name)
             },
-            Some(section) => ServerNames::of(section, name),
+            Some(section) => ServerNames::from_section(section, name),
             None => ServerNames { name, ..ServerNames::default() },
         };
         Self(host.status().into_iter().map(|status| server(status.name.to_string())).collect())
@@ -51,13 +51,13 @@ impl CompletableNames {
     }
 
     /// Returns the named server, or all servers without a name.
-    pub fn of_server<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a ServerNames> {
+    pub fn matching_servers<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a ServerNames> {
         self.0.iter().filter(move |server| name.is_none_or(|name| server.name == name))
     }
 }
 
 impl ServerNames {
-    fn of(section: &Section, name: String) -> Self {
+    fn from_section(section: &Section, name: String) -> Self {
         let prompts = section.prompts.iter().map(|prompt| PromptNames {
             name: prompt.name.clone(),
             arguments: prompt.arguments.iter().map(|argument| argument.name.clone()).collect(),

@@ -23,7 +23,7 @@ pub struct TemplateValue<'a> {
 }
 
 /// Returns the position of a typed text in a template, or `None` if it does not match.
-pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<TemplatePosition<'a>> {
+pub fn template_position<'a>(template: &'a str, typed: &'a str) -> Option<TemplatePosition<'a>> {
     let (mut rest, mut text_end, mut given) = (typed, 0, Vec::new());
     loop {
         let text = &template[text_end..];
@@ -34,7 +34,7 @@ pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<TemplatePositio
         rest = rest.strip_prefix(text)?;
         let open = text_end + text.len() + 1;
         let close = open + template[open..].find('}')?;
-        let variable = name(&template[open..close])?;
+        let variable = variable_name(&template[open..close])?;
         let after = &template[close + 1..];
         let after = &after[..after.find('{').unwrap_or(after.len())];
         let Some(length) = rest.find(after).filter(|_| !after.is_empty()) else {
@@ -47,7 +47,7 @@ pub fn progress<'a>(template: &'a str, typed: &'a str) -> Option<TemplatePositio
 }
 
 /// Returns the variable of an expression that is a single simple or reserved expansion (RFC 6570, levels 1 and 2).
-fn name(expression: &str) -> Option<&str> {
+fn variable_name(expression: &str) -> Option<&str> {
     let name = expression.strip_prefix('+').unwrap_or(expression);
     let plain = |letter: char| letter.is_alphanumeric() || "_.%".contains(letter);
     (!name.is_empty() && name.chars().all(plain)).then_some(name)
@@ -59,13 +59,13 @@ mod tests {
 
     #[track_caller]
     fn check_text(typed: &str, expected: Option<&str>) {
-        let found = progress("note://{city}/{+street}/end", typed);
+        let found = template_position("note://{city}/{+street}/end", typed);
         assert_eq!(found, expected.map(TemplatePosition::Text), "{typed}");
     }
 
     #[track_caller]
     fn check_value(typed: &str, variable: &str, value: &str, after: &str, given: &[(&str, &str)]) {
-        let Some(TemplatePosition::Value(found)) = progress("note://{city}/{+street}/end", typed) else {
+        let Some(TemplatePosition::Value(found)) = template_position("note://{city}/{+street}/end", typed) else {
             panic!("{typed}")
         };
         assert_eq!((found.variable, found.value, found.after), (variable, value, after), "{typed}");
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn unsupported_expressions_do_not_match() {
-        assert_eq!(progress("a://{?query}", "a://"), None);
-        assert_eq!(progress("a://{open", "a://"), None);
-        assert_eq!(progress("a://{a,b}", "a://"), None);
-        assert_eq!(progress("plain", "plain"), Some(TemplatePosition::Text("")));
-        assert_eq!(progress("plain", "plainer"), None);
+        assert_eq!(template_position("a://{?query}", "a://"), None);
+        assert_eq!(template_position("a://{open", "a://"), None);
+        assert_eq!(template_position("a://{a,b}", "a://"), None);
+        assert_eq!(template_position("plain", "plain"), Some(TemplatePosition::Text("")));
+        assert_eq!(template_position("plain", "plainer"), None);
     }
 }

@@ -30,13 +30,13 @@ const MAX_TOP_INDENT: usize = 3;
 const MAX_LIST_DIGITS: usize = 9;
 
 /// Classifies a line.
-pub fn kind(line: &str) -> LineKind {
+pub fn classify_line(line: &str) -> LineKind {
     let text = line.trim_start();
     let indent = line.len() - text.len();
     if text.is_empty() {
         return LineKind::Blank;
     }
-    if let Some(fence) = fence(text, indent) {
+    if let Some(fence) = parse_fence(text, indent) {
         return LineKind::Fence(fence);
     }
     match indent {
@@ -48,12 +48,12 @@ pub fn kind(line: &str) -> LineKind {
 }
 
 /// Reports whether a line closes a fence.
-pub fn closes(fence: &CodeFence, line: &str) -> bool {
+pub fn closes_fence(fence: &CodeFence, line: &str) -> bool {
     let text = line.trim();
     text.chars().all(|letter| letter == fence.mark) && text.len() >= fence.length
 }
 
-fn fence(text: &str, indent: usize) -> Option<CodeFence> {
+fn parse_fence(text: &str, indent: usize) -> Option<CodeFence> {
     let mark = text.chars().next().filter(|mark| "`~".contains(*mark))?;
     let language = text.trim_start_matches(mark);
     let length = text.len() - language.len();
@@ -105,20 +105,20 @@ mod tests {
             ("   - a", LineKind::Indented),
             ("    code", LineKind::Indented),
         ] {
-            assert_eq!(kind(line), expected, "{line:?}");
+            assert_eq!(classify_line(line), expected, "{line:?}");
         }
     }
 
     #[test]
     fn fences_open_and_close() {
-        let LineKind::Fence(fence) = kind("  ```` rust\n") else { panic!() };
+        let LineKind::Fence(fence) = classify_line("  ```` rust\n") else { panic!() };
         assert_eq!((fence.language.as_str(), fence.indent, fence.length), ("rust", 2, 4));
         for (line, expected) in
             [("````", true), ("  ````` \n", true), ("```", false), ("~~~~", false), ("```` x", false)]
         {
-            assert_eq!(closes(&fence, line), expected, "{line}");
+            assert_eq!(closes_fence(&fence, line), expected, "{line}");
         }
-        assert_eq!(kind("```a``` b"), LineKind::Text);
-        assert!(matches!(kind("~~~ a`b"), LineKind::Fence(_)));
+        assert_eq!(classify_line("```a``` b"), LineKind::Text);
+        assert!(matches!(classify_line("~~~ a`b"), LineKind::Fence(_)));
     }
 }

@@ -5,8 +5,8 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use unicode_width::UnicodeWidthStr as _;
 
 use super::table::MarkdownTable;
-use super::wrap::{StyledPiece, escaped, wrapped};
-use super::{MIN_WIDTH, painted, painted_code};
+use super::wrap::{StyledPiece, escape_line, wrap_pieces};
+use super::{MIN_WIDTH, apply_style, styled_code};
 use wharf_terminal::style::{HEADING, NAME, QUIET};
 
 /// Numbering of a list that is rendered item by item.
@@ -22,7 +22,7 @@ pub fn render(text: &str, width: usize, numbering: &mut ListNumbering) -> String
     let mut page = BlockRenderer { width, ..BlockRenderer::default() };
     page.before = numbering.last;
     for event in Parser::new_ext(text, options) {
-        page.take(event);
+        page.on_event(event);
     }
     page.end_text();
     numbering.last = page.before;
@@ -62,12 +62,12 @@ struct OpenLink {
 }
 
 impl BlockRenderer {
-    fn take(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::Code(code) => self.styled(&format!("`{code}`"), NAME),
+            Event::Code(code) => self.push_styled(&format!("`{code}`"), NAME),
             Event::SoftBreak => self.push(" "),
             Event::HardBreak => self.push("\n"),
             Event::Rule => self.rule(),
@@ -101,7 +101,7 @@ impl BlockRenderer {
                 self.styles.pop();
             }
             TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_text(),
-            TagEnd::BlockQuote(_) | TagEnd::Item => self.leave(),
+            TagEnd::BlockQuote(_) | TagEnd::Item => self.leave_container(),
             TagEnd::CodeBlock => self.end_code(),
             TagEnd::List(_) => self.end_list(),
             TagEnd::TableCell => self.cell(),
@@ -122,15 +122,15 @@ impl BlockRenderer {
             return code.push_str(text);
         }
         for line in text.split_inclusive('\n') {
-            self.push(&escaped(line.trim_end_matches('\n')));
+            self.push(&escape_line(line.trim_end_matches('\n')));
             if line.ends_with('\n') {
                 self.push("\n");
             }
         }
     }
 
-    fn styled(&mut self, text: &str, style: Style) {
-        self.pieces.push(StyledPiece { text: escaped(text), style });
+    fn push_styled(&mut self, text: &str, style: Style) {
+        self.pieces.push(StyledPiece { text: escape_line(text), style });
     }
 
     fn push(&mut self, text: &str) {
@@ -139,12 +139,12 @@ impl BlockRenderer {
 
     fn heading(&mut self, level: HeadingLevel) {
         self.end_text();
-        self.styled(&format!("{} ", "#".repeat(level as usize)), QUIET);
+        self.push_styled(&format!("{} ", "#".repeat(level as usize)), QUIET);
         self.styles.push(HEADING);
     }
 
     fn link(&mut self, address: &str) {
-        self.links.push(OpenLink { address: escaped(address), from: self.pieces.len() });
+        self.links.push(OpenLink { address: escape_line(address), from: self.pieces.len() });
         self.styles.push(self.style().underline());
     }
 
@@ -190,39 +190,39 @@ impl BlockRenderer {
 
     fn quote(&mut self) {
         self.end_text();
-        self.gap();
-        let bar = format!("{} ", painted(QUIET, "\u{2502}"));
+        self.separate();
+        let bar = format!("{} ", apply_style(QUIET, "\u{2502}"));
         self.around.push(LinePrefix { first: None, rest: bar, has_lines: false });
     }
 
-    fn leave(&mut self) {
+    fn leave_container(&mut self) {
         self.end_text();
         if self.around.last().is_some_and(|container| container.first.is_some()) {
-            self.line("");
+            self.write_line("");
         }
         self.around.pop();
     }
 
     fn rule(&mut self) {
         self.end_text();
-        self.gap();
-        self.line(&painted(QUIET, &"\u{2500}".repeat(self.room())));
+        self.separate();
+        self.write_line(&apply_style(QUIET, &"\u{2500}".repeat(self.available_width())));
     }
 
     fn code_block(&mut self, kind: &CodeBlockKind<'_>) {
         self.end_text();
-        self.gap();
+        self.separate();
         if let CodeBlockKind::Fenced(language) = kind
             && !language.is_empty()
         {
-            self.line(&painted(QUIET, &format!("  [{}]", escaped(language))));
+            self.write_line(&apply_style(QUIET, &format!("  [{}]", escape_line(language))));
         }
         self.code = Some(String::new());
     }
 
     fn end_code(&mut self) {
         for line in self.code.take().unwrap_or_default().lines() {
-            self.line(painted_code(line).trim_end_matches('\n'));
+            self.write_line(styled_code(line).trim_end_matches('\n'));
         }
     }
 
@@ -235,9 +235,9 @@ impl BlockRenderer {
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        self.gap();
-        for line in table.lines(self.room()) {
-            self.line(&line);
+        self.separate();
+        for line in table.lines(self.available_width()) {
+            self.write_line(&line);
         }
     }
 
@@ -250,27 +250,27 @@ impl BlockRenderer {
         if pieces.is_empty() {
             return;
         }
-        self.gap();
-        for line in wrapped(&pieces, self.room()) {
-            self.line(&line);
+        self.separate();
+        for line in wrap_pieces(&pieces, self.available_width()) {
+            self.write_line(&line);
         }
     }
 
     /// Separates blocks of the same container by an empty line.
-    fn gap(&mut self) {
+    fn separate(&mut self) {
         let has_lines = self.around.last().map_or(self.has_lines, |container| container.has_lines);
         if has_lines {
-            self.line("");
+            self.write_line("");
         }
     }
 
     /// Returns the width available inside the containers.
-    fn room(&self) -> usize {
+    fn available_width(&self) -> usize {
         let taken: usize = self.around.iter().map(|container| plain(&container.rest).width()).sum();
         self.width.saturating_sub(taken).max(MIN_WIDTH / 2)
     }
 
-    fn line(&mut self, text: &str) {
+    fn write_line(&mut self, text: &str) {
         let mut line = String::new();
         for container in &mut self.around {
             line.push_str(&container.first.take().unwrap_or_else(|| container.rest.clone()));

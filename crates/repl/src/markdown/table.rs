@@ -5,8 +5,8 @@ use std::iter::repeat_n;
 use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::painted;
-use super::wrap::{StyledPiece, wrapped};
+use super::apply_style;
+use super::wrap::{StyledPiece, wrap_pieces};
 use wharf_terminal::style::{HEADING, QUIET};
 
 /// A parsed table.
@@ -26,7 +26,7 @@ impl MarkdownTable {
     pub fn lines(&self, width: usize) -> Vec<String> {
         let widths: Vec<usize> = (0..self.head.len()).map(|column| self.column_width(column)).collect();
         let needed = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
-        if needed <= width { self.aligned(&widths) } else { self.listed(width) }
+        if needed <= width { self.render_aligned(&widths) } else { self.render_listed(width) }
     }
 
     fn column_width(&self, column: usize) -> usize {
@@ -34,34 +34,34 @@ impl MarkdownTable {
         cells.map(|cell| cell.width()).max().unwrap_or(0)
     }
 
-    fn aligned(&self, widths: &[usize]) -> Vec<String> {
+    fn render_aligned(&self, widths: &[usize]) -> Vec<String> {
         let row = |cells: &[String]| {
             let cells = widths.iter().enumerate().map(|(column, width)| {
                 let cell = cells.get(column).map(String::as_str).unwrap_or_default();
-                fill(cell, *width, self.alignments.get(column).copied().unwrap_or(Alignment::None))
+                align_cell(cell, *width, self.alignments.get(column).copied().unwrap_or(Alignment::None))
             });
             cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
         };
         let rule = widths.iter().map(|width| "\u{2500}".repeat(*width)).collect::<Vec<_>>().join(GAP);
-        let head = [painted(HEADING, &row(&self.head)), painted(QUIET, &rule)];
+        let head = [apply_style(HEADING, &row(&self.head)), apply_style(QUIET, &rule)];
         head.into_iter().chain(self.rows.iter().map(|cells| row(cells))).collect()
     }
 
-    fn listed(&self, width: usize) -> Vec<String> {
+    fn render_listed(&self, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for (number, cells) in self.rows.iter().enumerate() {
             lines.extend(repeat_n(String::new(), usize::from(number > 0)));
             for (name, value) in self.head.iter().zip(cells) {
                 let name = StyledPiece { text: format!("{name}: "), style: HEADING };
                 let value = StyledPiece { text: value.clone(), style: anstyle::Style::new() };
-                lines.extend(wrapped(&[name, value], width));
+                lines.extend(wrap_pieces(&[name, value], width));
             }
         }
         lines
     }
 }
 
-fn fill(cell: &str, width: usize, alignment: Alignment) -> String {
+fn align_cell(cell: &str, width: usize, alignment: Alignment) -> String {
     let room = width.saturating_sub(cell.width());
     let before = match alignment {
         Alignment::None | Alignment::Left => 0,

@@ -4,7 +4,7 @@ use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use wharf_spec::UntrustedText;
 
-use super::painted;
+use super::apply_style;
 
 /// An escaped run of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,18 +14,18 @@ pub struct StyledPiece {
 }
 
 /// Escapes control characters and puts the text on one line.
-pub fn escaped(text: &str) -> String {
-    UntrustedText::new(text).block().to_string().replace('\t', "    ").replace('\n', " ")
+pub fn escape_line(text: &str) -> String {
+    UntrustedText::new(text).multiline().to_string().replace('\t', "    ").replace('\n', " ")
 }
 
 /// Wraps pieces into lines. A newline in a piece forces a line break.
-pub fn wrapped(pieces: &[StyledPiece], width: usize) -> Vec<String> {
+pub fn wrap_pieces(pieces: &[StyledPiece], width: usize) -> Vec<String> {
     let mut lines = vec![WrappedLine::default()];
     for word in words(pieces) {
         match word {
             WrapUnit::Break => lines.push(WrappedLine::default()),
-            WrapUnit::Blank(style) => last(&mut lines).blank = Some(style),
-            WrapUnit::Letters(letters) => put(&mut lines, &letters, width),
+            WrapUnit::Blank(style) => last_line(&mut lines).blank = Some(style),
+            WrapUnit::Letters(letters) => append_word(&mut lines, &letters, width),
         }
     }
     lines.into_iter().map(|line| line.text()).collect()
@@ -67,9 +67,9 @@ fn words(pieces: &[StyledPiece]) -> Vec<WrapUnit> {
 }
 
 /// Appends a word to the last line, starts a new line if it does not fit, or splits it if it is wider than a line.
-fn put(lines: &mut Vec<WrappedLine>, word: &[StyledPiece], width: usize) {
+fn append_word(lines: &mut Vec<WrappedLine>, word: &[StyledPiece], width: usize) {
     let columns: usize = word.iter().map(|piece| piece.text.width()).sum();
-    let line = last(lines);
+    let line = last_line(lines);
     let blank = line.blank.take().filter(|_| line.width > 0);
     if line.width > 0 && line.width + usize::from(blank.is_some()) + columns > width {
         lines.push(WrappedLine::default());
@@ -78,19 +78,19 @@ fn put(lines: &mut Vec<WrappedLine>, word: &[StyledPiece], width: usize) {
     }
     for piece in word {
         if columns <= width {
-            last(lines).push(&piece.text, piece.style);
+            last_line(lines).push(&piece.text, piece.style);
             continue;
         }
         for letter in piece.text.chars() {
-            if last(lines).width + letter.width().unwrap_or(0) > width {
+            if last_line(lines).width + letter.width().unwrap_or(0) > width {
                 lines.push(WrappedLine::default());
             }
-            last(lines).push(letter.encode_utf8(&mut [0; 4]), piece.style);
+            last_line(lines).push(letter.encode_utf8(&mut [0; 4]), piece.style);
         }
     }
 }
 
-fn last(lines: &mut Vec<WrappedLine>) -> &mut WrappedLine {
+fn last_line(lines: &mut Vec<WrappedLine>) -> &mut WrappedLine {
     if lines.is_empty() {
         lines.push(WrappedLine::default());
     }
@@ -108,7 +108,7 @@ impl WrappedLine {
     }
 
     fn text(&self) -> String {
-        self.pieces.iter().map(|piece| painted(piece.style, &piece.text)).collect()
+        self.pieces.iter().map(|piece| apply_style(piece.style, &piece.text)).collect()
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn check(texts: &[&str], width: usize, expected: &[&str]) {
         let pieces: Vec<StyledPiece> =
             texts.iter().map(|text| StyledPiece { text: (*text).to_owned(), style: Style::new() }).collect();
-        assert_eq!(wrapped(&pieces, width), expected);
+        assert_eq!(wrap_pieces(&pieces, width), expected);
     }
 
     #[test]
@@ -138,12 +138,12 @@ mod tests {
     fn style_spans_spaces_but_not_lines() {
         let bold = Style::new().bold();
         let pieces = [StyledPiece { text: "a b".to_owned(), style: bold }];
-        assert_eq!(wrapped(&pieces, 9), [format!("{bold}a b{bold:#}")]);
-        assert_eq!(wrapped(&pieces, 1), [format!("{bold}a{bold:#}"), format!("{bold}b{bold:#}")]);
+        assert_eq!(wrap_pieces(&pieces, 9), [format!("{bold}a b{bold:#}")]);
+        assert_eq!(wrap_pieces(&pieces, 1), [format!("{bold}a{bold:#}"), format!("{bold}b{bold:#}")]);
     }
 
     #[test]
     fn control_characters_are_escaped() {
-        assert_eq!(escaped("a\u{1b}]8;;http://x\u{7}\tb\r"), "a\\u{1b}]8;;http://x\\u{7}    b\\r");
+        assert_eq!(escape_line("a\u{1b}]8;;http://x\u{7}\tb\r"), "a\\u{1b}]8;;http://x\\u{7}    b\\r");
     }
 }

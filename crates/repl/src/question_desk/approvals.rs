@@ -9,7 +9,7 @@ use wharf_config::{ApprovalStore, Config, ConfiguredServer};
 use super::queue::{DialogQuestion, PendingQuestion};
 use wharf_terminal::approval::{self, Waiting};
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::failure::{Failure, render_failure};
 use wharf_terminal::question::ApprovalDialog;
 use wharf_terminal::session::CommandSession;
 
@@ -25,43 +25,43 @@ pub fn is_same_entry(one: &ConfiguredServer, other: &ConfiguredServer) -> bool {
 }
 
 /// Returns a function that finds the servers that need approval. Calling it blocks.
-pub fn finder(
+pub fn approval_finder(
     session: &CommandSession,
     servers: Vec<ConfiguredServer>,
     config: Arc<Config>,
 ) -> impl FnOnce() -> Result<Vec<Waiting>, Failure> + use<> {
-    let approvals = approval::approvals(session);
+    let approvals = approval::open_approvals(session);
     let (project, around) = (session.configuration.places.project.clone(), session.surroundings.clone());
     move || {
-        let found = approval::waiting(&servers, &approvals?, &project, &around)?;
-        Ok(found.into_iter().map(|one| one.among(&config)).collect())
+        let found = approval::pending_approvals(&servers, &approvals?, &project, &around)?;
+        Ok(found.into_iter().map(|one| one.with_effects(&config)).collect())
     }
 }
 
 /// Returns the question about a server, and a future that handles the answer.
-pub fn asked(
+pub fn approval_question(
     session: &CommandSession,
     waiting: Waiting,
 ) -> (Box<dyn PendingQuestion>, impl Future<Output = ApprovalResult> + use<>) {
     let (reply, answer) = AskReply::pair();
     let name = waiting.server.name.as_str();
-    let question = DialogQuestion::new(name, ApprovalDialog::new(name, waiting.shown()), reply);
-    let approvals = approval::approvals(session);
-    (Box::new(question), decide(waiting, approvals, answer))
+    let question = DialogQuestion::new(name, ApprovalDialog::new(name, waiting.review_text()), reply);
+    let approvals = approval::open_approvals(session);
+    (Box::new(question), await_answer(waiting, approvals, answer))
 }
 
-async fn decide(
+async fn await_answer(
     waiting: Waiting,
     approvals: Result<ApprovalStore, Failure>,
     answer: oneshot::Receiver<ConsentAnswer>,
 ) -> ApprovalResult {
     match answer.await.unwrap_or(ConsentAnswer::Refused) {
         ConsentAnswer::Refused => ApprovalResult { waiting, outcome: Ok(ConsentAnswer::Refused) },
-        ConsentAnswer::Given => keep(waiting, approvals).await,
+        ConsentAnswer::Given => save_approval(waiting, approvals).await,
     }
 }
 
-async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> ApprovalResult {
+async fn save_approval(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> ApprovalResult {
     let keeping = tokio::task::spawn_blocking(move || {
         let outcome = approvals.and_then(|approvals| waiting.approve(&approvals)).map(|()| ConsentAnswer::Given);
         ApprovalResult { waiting, outcome }
@@ -70,16 +70,16 @@ async fn keep(waiting: Waiting, approvals: Result<ApprovalStore, Failure>) -> Ap
 }
 
 /// Prints the result. Returns the server's name if it is now approved.
-pub fn told(console: &Console, decided: ApprovalResult) -> Option<String> {
+pub fn print_result(console: &Console, decided: ApprovalResult) -> Option<String> {
     let ApprovalResult { waiting, outcome } = decided;
     let name = &waiting.server.name;
     match outcome {
         Ok(consent) => {
-            console.say(approval::told(name, consent));
+            console.say(approval::decision_line(name, consent));
             (consent == ConsentAnswer::Given).then(|| name.to_string())
         }
         Err(failure) => {
-            console.say(render(&failure.about(name.as_str())));
+            console.say(render_failure(&failure.about_server(name.as_str())));
             None
         }
     }

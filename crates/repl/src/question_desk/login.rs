@@ -9,24 +9,24 @@ use wharf_spec::{ServerName, UntrustedText};
 
 use super::{DeskMessage, QuestionSender};
 use wharf_terminal::accounts::{self, LoginPageMode};
-use wharf_terminal::failure::{Failure, render};
-use wharf_terminal::login_errors::explained;
+use wharf_terminal::failure::{Failure, render_failure};
+use wharf_terminal::login_errors::login_failure;
 use wharf_terminal::managed_host::ManagedHost;
 use wharf_terminal::style::{GOOD, NAME, paint};
 
 /// Returns a visitor that asks for consent before each page.
-pub fn visitor(fleet: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
-    let visitor = accounts::visitor(fleet.session, &fleet.login_of(server), LoginPageMode::Agreed);
+pub fn consent_visitor(fleet: &ManagedHost<'_>, server: &str, slot: QuestionSender) -> Arc<dyn LoginBrowser> {
+    let visitor = accounts::login_visitor(fleet.session, &fleet.login_settings(server), LoginPageMode::Agreed);
     Arc::new(ConsentVisitor { visitor, slot, server: server.to_owned() })
 }
 
 /// Formats the result of a login.
-pub fn told(server: &str, outcome: Result<(), HostError>) -> String {
+pub fn format_login_result(server: &str, outcome: Result<(), HostError>) -> String {
     let name = UntrustedText::new(server);
     match outcome {
         Ok(()) => format!("{} to {}.", paint(GOOD, "Logged in"), paint(NAME, name)),
-        Err(HostError::Login { error, .. }) => render(&explained(&error).about(server)),
-        Err(error) => render(&Failure::other(error)),
+        Err(HostError::Login { error, .. }) => render_failure(&login_failure(&error).about_server(server)),
+        Err(error) => render_failure(&Failure::other(error)),
     }
 }
 
@@ -56,11 +56,11 @@ impl BrowserVisit for ConsentVisit {
         self.visit.redirect_uri()
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
         let Self { visit, slot, server } = *self;
         Box::pin(async move {
-            match slot.agrees(&server, &page).await {
-                ConsentAnswer::Given => visit.go(page).await,
+            match slot.ask_consent(&server, &page).await {
+                ConsentAnswer::Given => visit.open_and_wait(page).await,
                 ConsentAnswer::Refused => Err(VisitError::Declined),
             }
         })
@@ -73,7 +73,7 @@ impl BrowserVisit for ConsentVisit {
 
 impl QuestionSender {
     /// Asks for consent to open a page. Dropping the future withdraws the question.
-    async fn agrees(&self, server: &str, page: &LoginPage) -> ConsentAnswer {
+    async fn ask_consent(&self, server: &str, page: &LoginPage) -> ConsentAnswer {
         let Ok(server) = ServerName::new(server) else { return ConsentAnswer::Refused };
         let mut ask = LoginAsk::new(server, page.url.as_str(), page.issuer.as_str());
         ask.scope.clone_from(&page.scope);
@@ -99,7 +99,7 @@ mod tests {
             "http://127.0.0.1:1/"
         }
 
-        fn go(self: Box<Self>, _: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
+        fn open_and_wait(self: Box<Self>, _: LoginPage) -> AuthFuture<Result<LoginCallback, VisitError>> {
             Box::pin(async { Err(VisitError::NotPossible("it was opened".to_owned())) })
         }
     }
@@ -124,14 +124,14 @@ mod tests {
                     reply.answer(consent);
                 }
             };
-            let (outcome, ()) = tokio::join!(visit.go(page), person);
+            let (outcome, ()) = tokio::join!(visit.open_and_wait(page), person);
             assert_eq!(outcome.unwrap_err(), expected);
         }
     }
 
     #[test]
     fn login_result_is_formatted() {
-        let plain = |outcome| anstream::adapter::strip_str(&told("docs", outcome)).to_string();
+        let plain = |outcome| anstream::adapter::strip_str(&format_login_result("docs", outcome)).to_string();
         assert_eq!(plain(Ok(())), "Logged in to docs.");
         let server = ServerName::new("docs").unwrap();
         let declined = plain(Err(HostError::Login { server, error: LoginError::Visit(VisitError::Declined) }));

@@ -21,14 +21,14 @@ pub trait PendingQuestion: Send {
     fn begin(&self) -> String;
 
     /// Handles a line. Returns the next text, or `None` if the question is answered.
-    fn hear(&mut self, heard: DialogInput) -> Option<String>;
+    fn on_input(&mut self, heard: DialogInput) -> Option<String>;
 
     fn field(&self) -> InputField;
 
     /// Polls for withdrawal: ready once the receiver of the answer is gone.
     fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    fn is_wanted(&self) -> bool;
+    fn has_receiver(&self) -> bool;
 }
 
 /// A dialog with the receiver of its answer.
@@ -64,7 +64,7 @@ impl<T: Dialog> DialogQuestion<T> {
     }
 
     /// Sets a callback to run before the answer is delivered.
-    pub fn then(self, then: impl FnOnce(&T::Answer) + Send + 'static) -> Self {
+    pub fn with_callback(self, then: impl FnOnce(&T::Answer) + Send + 'static) -> Self {
         Self { then: Some(Box::new(then)), ..self }
     }
 
@@ -89,14 +89,14 @@ where
 
     fn begin(&self) -> String {
         match self.talk.begin() {
-            DialogStep::Ask { say, prompt } => asked(&say, &prompt),
+            DialogStep::Ask { say, prompt } => question_text(&say, &prompt),
             DialogStep::Done(_) => String::new(),
         }
     }
 
-    fn hear(&mut self, heard: DialogInput) -> Option<String> {
-        match self.talk.hear(heard) {
-            DialogStep::Ask { say, prompt } => Some(asked(&say, &prompt)),
+    fn on_input(&mut self, heard: DialogInput) -> Option<String> {
+        match self.talk.on_input(heard) {
+            DialogStep::Ask { say, prompt } => Some(question_text(&say, &prompt)),
             DialogStep::Done(answer) => {
                 self.answer(answer);
                 None
@@ -110,18 +110,18 @@ where
 
     fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.reply {
-            Some(reply) => pin!(reply.withdrawn()).poll(context),
+            Some(reply) => pin!(reply.wait_withdrawn()).poll(context),
             None => Poll::Ready(()),
         }
     }
 
-    fn is_wanted(&self) -> bool {
-        self.reply.as_ref().is_some_and(AskReply::is_wanted)
+    fn has_receiver(&self) -> bool {
+        self.reply.as_ref().is_some_and(AskReply::is_awaited)
     }
 }
 
 /// Formats the text above the input line.
-fn asked(say: &str, prompt: &str) -> String {
+fn question_text(say: &str, prompt: &str) -> String {
     let gap = if say.is_empty() { "" } else { "\n" };
     format!("{say}{gap}{}", prompt.trim_end())
 }
@@ -136,63 +136,63 @@ impl QuestionQueue {
     }
 
     /// Appends a question. If another one is open, only the number of waiting questions is shown.
-    pub fn put(&mut self, question: Box<dyn PendingQuestion>) -> QueueReply {
+    pub fn push(&mut self, question: Box<dyn PendingQuestion>) -> QueueReply {
         self.open.push_back(question);
         match self.open.len() {
-            1 => self.table(String::new()),
-            _ => QueueReply { text: self.others().unwrap_or_default(), is_table_changed: false },
+            1 => self.open_question(String::new()),
+            _ => QueueReply { text: self.waiting_count().unwrap_or_default(), is_table_changed: false },
         }
     }
 
     /// Passes a line to the open question. A line for a withdrawn question is discarded.
-    pub fn hear(&mut self, heard: DialogInput) -> QueueReply {
+    pub fn on_input(&mut self, heard: DialogInput) -> QueueReply {
         let Some(question) = self.open.front_mut() else {
             return QueueReply { text: String::new(), is_table_changed: false };
         };
-        if !question.is_wanted() {
-            return self.take_off(0);
+        if !question.has_receiver() {
+            return self.remove(0);
         }
-        match question.hear(heard) {
+        match question.on_input(heard) {
             Some(text) => QueueReply { text, is_table_changed: true },
             None => {
                 self.open.pop_front();
-                self.table(String::new())
+                self.open_question(String::new())
             }
         }
     }
 
     /// Waits until a question is withdrawn and removes it. Cancel-safe.
-    pub async fn withdrawn(&mut self) -> QueueReply {
+    pub async fn wait_for_withdrawal(&mut self) -> QueueReply {
         let open = &mut self.open;
         let gone = poll_fn(|context| {
             let gone = open.iter_mut().position(|question| question.poll_withdrawn(context).is_ready());
             gone.map_or(Poll::Pending, Poll::Ready)
         });
         let gone = gone.await;
-        self.take_off(gone)
+        self.remove(gone)
     }
 
-    fn take_off(&mut self, at: usize) -> QueueReply {
+    fn remove(&mut self, at: usize) -> QueueReply {
         let Some(question) = self.open.remove(at) else {
             return QueueReply { text: String::new(), is_table_changed: false };
         };
         let gone = format!("{} withdrew its question.", paint(NAME, question.server()));
         match at {
-            0 => self.table(gone),
+            0 => self.open_question(gone),
             _ => QueueReply { text: gone, is_table_changed: false },
         }
     }
 
     /// Returns the open question's text, preceded by `words`.
-    fn table(&self, words: String) -> QueueReply {
+    fn open_question(&self, words: String) -> QueueReply {
         let question = self.open.front().map(|question| question.begin());
-        let parts = [Some(words).filter(|words| !words.is_empty()), self.others(), question];
+        let parts = [Some(words).filter(|words| !words.is_empty()), self.waiting_count(), question];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         QueueReply { text: parts.join("\n"), is_table_changed: true }
     }
 
     /// Formats the number of further questions.
-    fn others(&self) -> Option<String> {
+    fn waiting_count(&self) -> Option<String> {
         let others = match self.open.len().saturating_sub(1) {
             0 => return None,
             1 => "1 more question pending".to_owned(),
@@ -230,16 +230,20 @@ mod tests {
     async fn questions_are_asked_in_order() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("two"), question("three"));
-        check(&queue.put(one), "about one\nApprove one? It runs with your permissions. [y/N]", true);
-        check(&queue.put(two), "(1 more question pending)", false);
-        check(&queue.put(three), "(2 more questions pending)", false);
+        check(&queue.push(one), "about one\nApprove one? It runs with your permissions. [y/N]", true);
+        check(&queue.push(two), "(1 more question pending)", false);
+        check(&queue.push(three), "(2 more questions pending)", false);
         assert_eq!((queue.len(), queue.field().unwrap().choices.len()), (3, 3));
-        check(&queue.hear(line("what")), "  Answer y or n.\nApprove one? It runs with your permissions. [y/N]", true);
+        check(
+            &queue.on_input(line("what")),
+            "  Answer y or n.\nApprove one? It runs with your permissions. [y/N]",
+            true,
+        );
         let next = "(1 more question pending)\nabout two\nApprove two? It runs with your permissions. [y/N]";
-        check(&queue.hear(line("y")), next, true);
-        check(&queue.hear(line("n")), "about three\nApprove three? It runs with your permissions. [y/N]", true);
-        check(&queue.hear(DialogInput::End), "", true);
-        check(&queue.hear(line("y")), "", false);
+        check(&queue.on_input(line("y")), next, true);
+        check(&queue.on_input(line("n")), "about three\nApprove three? It runs with your permissions. [y/N]", true);
+        check(&queue.on_input(DialogInput::End), "", true);
+        check(&queue.on_input(line("y")), "", false);
         assert_eq!((first.await, second.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Refused)));
         assert_eq!((third.await, queue.len(), queue.field().is_none()), (Ok(ConsentAnswer::Refused), 0, true));
     }
@@ -249,16 +253,16 @@ mod tests {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, second), (three, third)) = (question("one"), question("t\u{1b}wo"), question("three"));
         for question in [one, two, three] {
-            queue.put(question);
+            queue.push(question);
         }
         drop(second);
-        check(&queue.withdrawn().await, "t\\u{1b}wo withdrew its question.", false);
+        check(&queue.wait_for_withdrawal().await, "t\\u{1b}wo withdrew its question.", false);
         drop(first);
         let gone = "one withdrew its question.\n\
                     about three\nApprove three? It runs with your permissions. [y/N]";
-        check(&queue.withdrawn().await, gone, true);
+        check(&queue.wait_for_withdrawal().await, gone, true);
         drop(third);
-        check(&queue.withdrawn().await, "three withdrew its question.", true);
+        check(&queue.wait_for_withdrawal().await, "three withdrew its question.", true);
         assert_eq!(queue.len(), 0);
     }
 
@@ -266,13 +270,13 @@ mod tests {
     async fn withdrawal_wakes_the_waiter() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, _second)) = (question("one"), question("two"));
-        queue.put(one);
-        queue.put(two);
+        queue.push(one);
+        queue.push(two);
         let leaving = async {
             tokio::task::yield_now().await;
             drop(first);
         };
-        let (said, ()) = tokio::join!(queue.withdrawn(), leaving);
+        let (said, ()) = tokio::join!(queue.wait_for_withdrawal(), leaving);
         assert!(said.text.contains("one") && said.is_table_changed, "{said:?}");
     }
 
@@ -280,14 +284,14 @@ mod tests {
     async fn line_for_a_withdrawn_question_is_discarded() {
         let mut queue = QuestionQueue::default();
         let ((one, first), (two, mut second)) = (question("one"), question("two"));
-        queue.put(one);
-        queue.put(two);
+        queue.push(one);
+        queue.push(two);
         drop(first);
         let gone = "one withdrew its question.\n\
                     about two\nApprove two? It runs with your permissions. [y/N]";
-        check(&queue.hear(line("y")), gone, true);
+        check(&queue.on_input(line("y")), gone, true);
         assert!(second.try_recv().is_err());
-        queue.hear(line("y"));
+        queue.on_input(line("y"));
         assert_eq!(second.await, Ok(ConsentAnswer::Given));
     }
 
@@ -297,8 +301,8 @@ mod tests {
         let (heard, follows) = std::sync::mpsc::channel();
         let question = DialogQuestion::new("one", ApprovalDialog::new("one", String::new()), reply);
         let mut queue = QuestionQueue::default();
-        queue.put(Box::new(question.then(move |consent| heard.send(*consent).unwrap())));
-        queue.hear(line("y"));
+        queue.push(Box::new(question.with_callback(move |consent| heard.send(*consent).unwrap())));
+        queue.on_input(line("y"));
         assert_eq!((follows.try_recv(), answer.await), (Ok(ConsentAnswer::Given), Ok(ConsentAnswer::Given)));
     }
 }

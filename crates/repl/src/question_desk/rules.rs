@@ -12,7 +12,7 @@ use wharf_spec::{Environment, UntrustedText};
 
 use wharf_terminal::config_scope::change_file;
 use wharf_terminal::console::Console;
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{GOOD, QUIET, paint};
@@ -21,17 +21,17 @@ use wharf_terminal::style::{GOOD, QUIET, paint};
 /// be written is reported and applies until the host stops.
 pub fn rule_sink(session: &CommandSession) -> RuleSink {
     let (console, around) = (session.console.clone(), session.surroundings.clone());
-    let (places, file) = (session.configuration.places.clone(), file(session));
+    let (places, file) = (session.configuration.places.clone(), rule_file(session));
     Arc::new(move |rule: &Rule| {
         let writing =
             RuleWrite { rule: rule.clone(), file: file.clone(), places: places.clone(), around: around.clone() };
         let console = console.clone();
-        tokio::task::spawn_blocking(move || writing.tell(&console, writing.write()));
+        tokio::task::spawn_blocking(move || writing.report(&console, writing.write()));
     })
 }
 
 /// Returns the rule file, or `None` without a user configuration directory.
-pub fn file(session: &CommandSession) -> Option<PathBuf> {
+pub fn rule_file(session: &CommandSession) -> Option<PathBuf> {
     let file = session.configuration.config().ok().map(|config| config.settings.rule_file.clone());
     file.filter(|file| !file.as_os_str().is_empty())
 }
@@ -55,9 +55,9 @@ impl RuleWrite {
         change_file(&self.places, Layer::User, file, |text| add_rule(text, &rule))
     }
 
-    fn tell(&self, console: &Console, written: Result<ConfigChange, Failure>) {
+    fn report(&self, console: &Console, written: Result<ConfigChange, Failure>) {
         match written {
-            Ok(_) => console.say(self.told()),
+            Ok(_) => console.say(self.success_message()),
             Err(failure) => {
                 let why = UntrustedText::new(failure.error.message.as_str());
                 console.warn(format_args!("could not write the rule, it applies to this session only: {why}"));
@@ -65,9 +65,9 @@ impl RuleWrite {
         }
     }
 
-    fn told(&self) -> String {
+    fn success_message(&self) -> String {
         let rule = serde_json::to_string(&self.rule).unwrap_or_default();
-        let file = self.file.as_deref().map(|file| shown_path(file, &self.around)).unwrap_or_default();
+        let file = self.file.as_deref().map(|file| display_path(file, &self.around)).unwrap_or_default();
         format!(
             "{} {} in {file}\n  {} remove it from `permissions` in that file",
             paint(GOOD, "Always allowed:"),
@@ -99,7 +99,7 @@ mod tests {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains("// mine"), "{text}");
         assert_eq!(text.matches("mcp__git__push").count(), 1, "{text}");
-        let told = anstream::adapter::strip_str(&writing.told()).to_string();
+        let told = anstream::adapter::strip_str(&writing.success_message()).to_string();
         assert!(
             told.contains(r#"{"tool":"mcp__git__push","action":"allow"}"#) && told.contains("config.json"),
             "{told}"

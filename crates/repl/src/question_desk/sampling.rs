@@ -13,9 +13,9 @@ use wharf_client::SamplingError;
 use wharf_spec::UntrustedText;
 use wharf_wire::{JsonLimits, SamplingRequest};
 
-use super::{QuestionSender, room};
+use super::{QuestionSender, screen_size};
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::chain;
+use wharf_terminal::failure::error_chain;
 use wharf_terminal::question::{SamplingDialog, SamplingSummary};
 
 /// Response of the model.
@@ -33,21 +33,21 @@ pub async fn sample(
     mut reply: AskReply<Result<RawJson, SamplingError>>,
 ) {
     let outcome = tokio::select! {
-        outcome = answer(slot, console, model, ask) => outcome,
-        () = reply.withdrawn() => return,
+        outcome = run_request(slot, console, model, ask) => outcome,
+        () = reply.wait_withdrawn() => return,
     };
     reply.answer(outcome);
 }
 
-async fn answer(
+async fn run_request(
     slot: &QuestionSender,
     console: &Console,
     model: &Model,
     ask: &SamplingAsk,
 ) -> Result<RawJson, SamplingError> {
     let (server, request) = (ask.server.as_str(), &ask.request);
-    let conversation = read(request).map_err(SamplingError::Failed)?;
-    let text = told(&conversation);
+    let conversation = parse_conversation(request).map_err(SamplingError::Failed)?;
+    let text = format_conversation(&conversation);
     let wanted = SamplingSummary {
         server,
         model: &model.provider().model,
@@ -55,20 +55,20 @@ async fn answer(
         max_tokens: request.max_tokens,
         text: &text,
     };
-    agreed(slot.put(server, SamplingDialog::before(&wanted, room())).await)?;
+    require_consent(slot.ask_user(server, SamplingDialog::for_request(&wanted, screen_size())).await)?;
     let limit = u32::try_from(request.max_tokens).unwrap_or(u32::MAX).max(1);
-    let answer = generate(&model.clone().limited_to(limit), &conversation).await.map_err(|error| {
+    let answer = generate(&model.clone().with_max_tokens(limit), &conversation).await.map_err(|error| {
         // The details go only to the user: they may reveal the endpoint or billing.
-        let (name, why) = (UntrustedText::new(server), UntrustedText::new(chain(&error)));
-        console.warn(format_args!("the model request for {name} failed: {}", why.shortened(500)));
+        let (name, why) = (UntrustedText::new(server), UntrustedText::new(error_chain(&error)));
+        console.warn(format_args!("the model request for {name} failed: {}", why.truncate(500)));
         SamplingError::Failed("the model request failed".to_owned())
     })?;
-    agreed(slot.put(server, SamplingDialog::after(server, &answer.text, room())).await)?;
-    result(&model.provider().model, &answer)
+    require_consent(slot.ask_user(server, SamplingDialog::for_response(server, &answer.text, screen_size())).await)?;
+    sampling_result(&model.provider().model, &answer)
         .ok_or_else(|| SamplingError::Failed("the response could not be serialized".to_owned()))
 }
 
-fn agreed(consent: Option<ConsentAnswer>) -> Result<(), SamplingError> {
+fn require_consent(consent: Option<ConsentAnswer>) -> Result<(), SamplingError> {
     match consent {
         Some(ConsentAnswer::Given) => Ok(()),
         Some(ConsentAnswer::Refused) | None => Err(SamplingError::Declined),
@@ -91,7 +91,7 @@ async fn generate(model: &Model, conversation: &Conversation) -> Result<SampledR
 }
 
 /// Builds a `CreateMessageResult` (2025-06-18, Sampling).
-fn result(model: &str, answer: &SampledResponse) -> Option<RawJson> {
+fn sampling_result(model: &str, answer: &SampledResponse) -> Option<RawJson> {
     let stop = match &answer.stop {
         StopReason::EndTurn => "endTurn",
         StopReason::MaxTokens => "maxTokens",
@@ -99,7 +99,7 @@ fn result(model: &str, answer: &SampledResponse) -> Option<RawJson> {
         _ => "other",
     };
     let content = json!({ "type": "text", "text": answer.text });
-    RawJson::of(&json!({ "role": "assistant", "content": content, "model": model, "stopReason": stop })).ok()
+    RawJson::from_value(&json!({ "role": "assistant", "content": content, "model": model, "stopReason": stop })).ok()
 }
 
 #[derive(Deserialize)]
@@ -128,16 +128,16 @@ enum MessageContent {
 /// # Errors
 ///
 /// Returns the reason if the request cannot be handled.
-fn read(request: &SamplingRequest) -> Result<Conversation, String> {
+fn parse_conversation(request: &SamplingRequest) -> Result<Conversation, String> {
     let messages: Vec<Message> = request.messages.decode(&JsonLimits::default()).map_err(|error| error.to_string())?;
     if messages.is_empty() {
         return Err("the request has no messages".to_owned());
     }
-    let turns: Result<Vec<ConversationTurn>, String> = messages.into_iter().map(turn).collect();
+    let turns: Result<Vec<ConversationTurn>, String> = messages.into_iter().map(parse_turn).collect();
     Ok(Conversation { system: request.system_prompt.clone(), turns: turns? })
 }
 
-fn turn(message: Message) -> Result<ConversationTurn, String> {
+fn parse_turn(message: Message) -> Result<ConversationTurn, String> {
     let role = match message.role {
         SamplingRole::User => TurnRole::User,
         SamplingRole::Assistant => TurnRole::Assistant,
@@ -146,10 +146,10 @@ fn turn(message: Message) -> Result<ConversationTurn, String> {
         MessageContent::One(block) => vec![block],
         MessageContent::Several(blocks) => blocks,
     };
-    Ok(ConversationTurn { role, blocks: blocks.iter().map(block).collect::<Result<_, _>>()? })
+    Ok(ConversationTurn { role, blocks: blocks.iter().map(parse_block).collect::<Result<_, _>>()? })
 }
 
-fn block(block: &Value) -> Result<TurnBlock, String> {
+fn parse_block(block: &Value) -> Result<TurnBlock, String> {
     let text = |key: &str| block[key].as_str().map(str::to_owned);
     let read = match block["type"].as_str() {
         Some("text") => text("text").map(TurnBlock::Text),
@@ -162,20 +162,20 @@ fn block(block: &Value) -> Result<TurnBlock, String> {
 }
 
 /// Formats the full prompt for review. Untrusted.
-fn told(conversation: &Conversation) -> String {
+fn format_conversation(conversation: &Conversation) -> String {
     let system = conversation.system.iter().map(|text| format!("system: {text}"));
     let turns = conversation.turns.iter().map(|turn| {
         let role = match turn.role {
             TurnRole::User => "user",
             TurnRole::Assistant => "assistant",
         };
-        let blocks: Vec<String> = turn.blocks.iter().map(block_told).collect();
+        let blocks: Vec<String> = turn.blocks.iter().map(format_block).collect();
         format!("{role}: {}", blocks.join("\n"))
     });
     system.chain(turns).collect::<Vec<_>>().join("\n\n")
 }
 
-fn block_told(block: &TurnBlock) -> String {
+fn format_block(block: &TurnBlock) -> String {
     match block {
         TurnBlock::Text(text) => text.clone(),
         TurnBlock::Image { media_type, data } => format!("[image: {media_type}, {} characters of Base64]", data.len()),

@@ -11,7 +11,7 @@ use wharf_spec::{ServerName, ToolId};
 use wharf_wire::{JsonLimits, SamplingRequest, View};
 
 use wharf_terminal::editor::EchoMode;
-use wharf_terminal::managed_host::is_written_alike;
+use wharf_terminal::managed_host::is_same_definition;
 
 fn server(name: &str) -> ServerName {
     ServerName::new(name).unwrap()
@@ -22,7 +22,7 @@ fn line(text: &str) -> DialogInput {
 }
 
 fn view<T: View>(text: &str) -> T {
-    T::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+    T::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 /// Asks for permission to call a tool of a server.
@@ -67,7 +67,7 @@ async fn a_permission_is_asked_for_and_every_answer_arrives() {
         assert_eq!(desk.next().await, DeskEvent::Table);
         assert_eq!((desk.waiting(), desk.field().unwrap().choices.len()), (1, 5));
         for heard in lines {
-            assert_eq!(desk.hear(heard), DeskEvent::Table);
+            assert_eq!(desk.on_input(heard), DeskEvent::Table);
         }
         assert_eq!(answer.await.unwrap(), expected);
         assert!(desk.waiting() == 0 && desk.field().is_none());
@@ -95,15 +95,15 @@ async fn questions_of_many_kinds_queue_and_some_are_withdrawn() {
     }
     let field = desk.field().unwrap();
     assert_eq!((field.echo, field.check.unwrap()("12")), (EchoMode::Shown, Err("must be at most 9".to_owned())));
-    desk.hear(line("7"));
+    desk.on_input(line("7"));
     assert_eq!(desk.field().unwrap().choices, ["yes", "no"]);
-    desk.hear(line("y"));
-    desk.hear(line(""));
-    assert_eq!(form.await.unwrap().to_raw().get(), r#"{"action":"accept","content":{"deck":7,"ok":true}}"#);
+    desk.on_input(line("y"));
+    desk.on_input(line(""));
+    assert_eq!(form.await.unwrap().to_raw().as_str(), r#"{"action":"accept","content":{"deck":7,"ok":true}}"#);
     while desk.waiting() == 0 {
         desk.next().await;
     }
-    desk.hear(line(""));
+    desk.on_input(line(""));
     page.await.unwrap();
     assert_eq!(desk.waiting(), 0);
 }
@@ -120,7 +120,7 @@ async fn unsafe_urls_are_refused_without_asking() {
     assert_eq!(desk.next().await, DeskEvent::Table);
     assert_eq!(link.await.unwrap(), ElicitationResponse::Decline);
     assert!(login.await.is_err());
-    desk.hear(line("n"));
+    desk.on_input(line("n"));
     assert_eq!(after.await.unwrap(), PermissionAnswer::No);
 }
 
@@ -133,7 +133,7 @@ async fn link_is_accepted_or_declined() {
     for (typed, expected) in [("y", ElicitationResponse::Accept(None)), ("n", ElicitationResponse::Decline)] {
         let link = elicitation(&*asker, question);
         assert_eq!(desk.next().await, DeskEvent::Table);
-        desk.hear(line(typed));
+        desk.on_input(line(typed));
         assert_eq!(link.await.unwrap(), expected);
     }
 }
@@ -143,7 +143,7 @@ async fn sampling_is_declared_while_a_model_is_lent() {
     let place = tempfile::tempdir().unwrap();
     let session = CommandSession::in_directory(place.path());
     let (mut desk, asker) = QuestionDesk::new(&session);
-    assert!(asker.shows_pages() && !asker.samples());
+    assert!(asker.shows_pages() && !asker.supports_sampling());
     let provider = ModelProvider {
         format: ApiFormat::ChatCompletions,
         base_url: url::Url::parse("http://127.0.0.1:9").unwrap(),
@@ -152,16 +152,16 @@ async fn sampling_is_declared_while_a_model_is_lent() {
         max_tokens: 100,
         headers: Vec::new(),
     };
-    desk.lend(Some(Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
-    assert!(asker.samples());
+    desk.lend_model(Some(Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()));
+    assert!(asker.supports_sampling());
     let refused = sampling(&*asker);
     assert_eq!(desk.next().await, DeskEvent::Table);
-    desk.hear(line("n"));
+    desk.on_input(line("n"));
     tokio::select! {
         answer = refused => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Declined),
         news = desk.next() => panic!("{news:?}"),
     }
-    desk.lend(None);
+    desk.lend_model(None);
     let unlent = sampling(&*asker);
     tokio::select! {
         answer = unlent => assert_eq!(answer.unwrap().unwrap_err(), SamplingError::Failed("no model is selected".to_owned())),
@@ -178,11 +178,11 @@ async fn questions_over_the_limit_are_refused() {
     assert!(answers.pop().unwrap().await.is_err());
     for _ in 0..MOST {
         let arrival = desk.inbox.recv().await.unwrap();
-        desk.take_in(arrival);
+        desk.on_message(arrival);
     }
     let surplus = permission(&*asker, "math");
     let arrival = desk.inbox.recv().await.unwrap();
-    assert_eq!((desk.take_in(arrival), desk.waiting()), (None, MOST));
+    assert_eq!((desk.on_message(arrival), desk.waiting()), (None, MOST));
     assert!(surplus.await.is_err());
     drop(desk);
     assert!(answers.pop().unwrap().await.is_err());
@@ -211,8 +211,8 @@ async fn project_servers_are_asked_one_by_one_and_approvals_are_saved() {
     let place = tempfile::tempdir().unwrap();
     let session = in_project(place.path());
     let mut desk = approving(&session).await;
-    desk.hear(line("later"));
-    desk.hear(line("y"));
+    desk.on_input(line("later"));
+    desk.on_input(line("y"));
     assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
     let again = CommandSession::in_directory(place.path());
     let approved = |name: &str| again.configuration.config().unwrap().server(name).unwrap().approval;
@@ -227,7 +227,7 @@ async fn stale_approval_question_is_withdrawn() {
     let mut desk = approving(&session).await;
     desk.withdraw_approvals(|server| server.name.as_str() == "one");
     assert_eq!((desk.next().await, desk.waiting()), (DeskEvent::Table, 1));
-    desk.hear(line("y"));
+    desk.on_input(line("y"));
     assert_eq!(desk.next().await, DeskEvent::Approved("two".to_owned()));
 }
 
@@ -249,7 +249,7 @@ async fn changing_project_is_rate_limited() {
     let mut questions = 0;
     for number in 0..60 {
         let config = change(number);
-        desk.withdraw_approvals(|asked| !config.servers.iter().any(|server| is_written_alike(server, asked)));
+        desk.withdraw_approvals(|asked| !config.servers.iter().any(|server| is_same_definition(server, asked)));
         desk.ask_changed_approvals(config.servers.clone(), config);
         settle(&mut desk).await;
         assert!(desk.waiting() <= 1, "{} questions wait", desk.waiting());
@@ -290,7 +290,7 @@ async fn a_login_goes_through_the_desk() {
         let (reply, answer) = AskReply::pair();
         asker.ask(Ask::Login(LoginAsk::new(server("docs"), "https://a.example/authorize", "https://a.example"), reply));
         assert_eq!(desk.next().await, DeskEvent::Table);
-        desk.hear(line(typed));
+        desk.on_input(line(typed));
         assert_eq!(answer.await.unwrap(), expected);
     }
 }

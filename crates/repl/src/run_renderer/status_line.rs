@@ -12,28 +12,28 @@ const CELLS: u32 = 20;
 const MAX_TAIL_CHARS: usize = 50;
 
 /// Formats the status line while calls are in progress.
-pub fn calling(frame: usize, time: Duration, name: &str, progress: Option<&CallProgress>, others: usize) -> String {
-    let progress = progress.map(|progress| format!(" {}", far(progress))).unwrap_or_default();
+pub fn call_status(frame: usize, time: Duration, name: &str, progress: Option<&CallProgress>, others: usize) -> String {
+    let progress = progress.map(|progress| format!(" {}", format_progress(progress))).unwrap_or_default();
     let others = match others {
         0 => String::new(),
         others => format!(" · {others} more"),
     };
-    format!("{} {name}{progress} {}{others} · Ctrl-C cancels", spinner(frame), self::time(time))
+    format!("{} {name}{progress} {}{others} · Ctrl-C cancels", spinner(frame), format_duration(time))
 }
 
 /// Formats the status line while the model responds, with the end of the unrendered text.
-pub fn asking(frame: usize, time: Duration, pending: &str) -> String {
+pub fn model_status(frame: usize, time: Duration, pending: &str) -> String {
     let line = pending.lines().last().unwrap_or_default();
     let skipped = line.chars().count().saturating_sub(MAX_TAIL_CHARS);
     let tail: String = line.chars().skip(skipped).collect();
     match tail.trim() {
-        "" => format!("{} thinking {} · Ctrl-C cancels", spinner(frame), self::time(time)),
-        tail => format!("{} … {}", spinner(frame), EscapedText::line(tail, MAX_TAIL_CHARS)),
+        "" => format!("{} thinking {} · Ctrl-C cancels", spinner(frame), format_duration(time)),
+        tail => format!("{} … {}", spinner(frame), EscapedText::single_line(tail, MAX_TAIL_CHARS)),
     }
 }
 
 /// Formats a duration as `12 ms`, `3.2 s` or `1m 05s`.
-pub fn time(time: Duration) -> String {
+pub fn format_duration(time: Duration) -> String {
     match time.as_millis() {
         0..1000 => format!("{} ms", time.as_millis()),
         1000..60_000 => format!("{:.1} s", time.as_secs_f64()),
@@ -46,9 +46,9 @@ fn spinner(frame: usize) -> char {
 }
 
 /// Formats the progress of a call, as a bar if the total is known.
-fn far(progress: &CallProgress) -> String {
+fn format_progress(progress: &CallProgress) -> String {
     let message =
-        progress.message.as_deref().map(|text| format!(" {}", EscapedText::line(text, 60))).unwrap_or_default();
+        progress.message.as_deref().map(|text| format!(" {}", EscapedText::single_line(text, 60))).unwrap_or_default();
     let total = progress.total.filter(|total| *total > 0.0 && total.is_finite() && progress.done.is_finite());
     match total {
         Some(total) => {
@@ -76,20 +76,20 @@ mod tests {
             (progress(f64::NAN, Some(2.0), None), "NaN"),
             (progress(3.0, Some(0.0), Some("x")), "3 x"),
         ] {
-            assert_eq!(far(&progress), expected);
+            assert_eq!(format_progress(&progress), expected);
         }
     }
 
     #[test]
     fn durations_are_formatted() {
         for (millis, expected) in [(0, "0 ms"), (999, "999 ms"), (3_240, "3.2 s"), (65_000, "1m 05s")] {
-            assert_eq!(time(Duration::from_millis(millis)), expected);
+            assert_eq!(format_duration(Duration::from_millis(millis)), expected);
         }
     }
 
     #[test]
     fn tail_of_pending_text_is_shown() {
-        let asked = |pending: &str| asking(0, Duration::from_millis(5), pending);
+        let asked = |pending: &str| model_status(0, Duration::from_millis(5), pending);
         assert_eq!(asked(""), "⠋ thinking 5 ms · Ctrl-C cancels");
         assert_eq!(asked("one\ntwo \u{1b}"), "⠋ … two \\u{1b}");
         assert_eq!(asked(&"ab".repeat(40)), format!("⠋ … {}", "ab".repeat(25)));

@@ -18,15 +18,18 @@ use wharf_terminal::session::{CommonArgs, run};
 
 /// Runs a test with a host of these servers. The configuration is written to a temporary home.
 #[track_caller]
-pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&CommandContext<'_>)) {
+pub fn with_host(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(&CommandContext<'_>)) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     std::fs::write(&file, config).unwrap();
-    let edge =
-        CliContext { surroundings: around(home.path()), color: ColorChoice::Never, config: ConfigArgs::only(file) };
+    let edge = CliContext {
+        surroundings: test_environment(home.path()),
+        color: ColorChoice::Never,
+        config: ConfigArgs::only(file),
+    };
     let code = run(edge, &CommonArgs::default(), async |session| {
-        let host = servers().surroundings(session.surroundings.clone()).start().await.unwrap();
-        host.settled().await;
+        let host = servers().environment(session.surroundings.clone()).start().await.unwrap();
+        host.wait_until_settled().await;
         let known =
             LoadedConfig { config: session.configuration.config()?.clone(), entries: Vec::new(), failures: Vec::new() };
         let fleet = ManagedHost::new(session, host.clone(), known, &[]);
@@ -37,7 +40,7 @@ pub fn play(config: &str, servers: fn() -> HostBuilder, scene: impl AsyncFnOnce(
     assert_eq!(code, ExitCode::SUCCESS);
 }
 
-fn around(home: &Path) -> Environment {
+fn test_environment(home: &Path) -> Environment {
     Environment { env: vec![("HOME".into(), home.into())], cwd: home.to_owned() }
 }
 

@@ -89,63 +89,64 @@ pub fn grammar() -> clap::Command {
 /// # Errors
 ///
 /// Returns a usage failure if the line is not a valid command.
-pub fn read(line: &str, width: Option<usize>) -> Result<ParsedLine, Failure> {
+pub fn parse_line(line: &str, width: Option<usize>) -> Result<ParsedLine, Failure> {
     let words = shlex::split(line)
-        .ok_or_else(|| Failure::usage("unclosed quote").hint("escape a literal quote with a backslash"))?;
+        .ok_or_else(|| Failure::usage("unclosed quote").with_hint("escape a literal quote with a backslash"))?;
     match words.is_empty() {
         true => Ok(ParsedLine::Command(SlashCommand::Help { command: words })),
-        false => read_words(words, width),
+        false => parse_words(words, width),
     }
 }
 
 /// Parses the words of a line.
-pub fn read_words(words: Vec<String>, width: Option<usize>) -> Result<ParsedLine, Failure> {
+pub fn parse_words(words: Vec<String>, width: Option<usize>) -> Result<ParsedLine, Failure> {
     let first = words.first().cloned().unwrap_or_default();
-    let read = fitted(width).try_get_matches_from(words).and_then(|matches| SlashLine::from_arg_matches(&matches));
+    let read =
+        grammar_with_width(width).try_get_matches_from(words).and_then(|matches| SlashLine::from_arg_matches(&matches));
     match read {
         Ok(SlashLine { command }) => Ok(ParsedLine::Command(command)),
-        Err(error) => explained(&error, &first),
+        Err(error) => explain_error(&error, &first),
     }
 }
 
-fn fitted(width: Option<usize>) -> clap::Command {
+fn grammar_with_width(width: Option<usize>) -> clap::Command {
     // Zero means unbounded.
     grammar().term_width(width.unwrap_or_default())
 }
 
-fn explained(error: &clap::Error, first: &str) -> Result<ParsedLine, Failure> {
+fn explain_error(error: &clap::Error, first: &str) -> Result<ParsedLine, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Ok(ParsedLine::Help(slashed(&error.render().to_string())))
+            Ok(ParsedLine::Help(add_slash(&error.render().to_string())))
         }
-        ErrorKind::InvalidSubcommand => Err(unknown(first)),
-        _ => Err(misused(&error.render().to_string())),
+        ErrorKind::InvalidSubcommand => Err(unknown_command(first)),
+        _ => Err(usage_failure(&error.render().to_string())),
     }
 }
 
 /// Returns the failure for an unknown command.
-fn unknown(word: &str) -> Failure {
+fn unknown_command(word: &str) -> Failure {
     let wanted = format!("/{word}");
     let names: Vec<String> = grammar().get_subcommands().map(|command| format!("/{}", command.get_name())).collect();
     Failure::usage(format_args!("unknown command `{wanted}`"))
-        .hint(suggestion(&wanted, names.iter().map(String::as_str)))
+        .with_hint(suggestion(&wanted, names.iter().map(String::as_str)))
 }
 
 /// Converts a clap error: its first paragraph is the message; tips and usage become hints.
-fn misused(text: &str) -> Failure {
+fn usage_failure(text: &str) -> Failure {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut paragraphs = text.split("\n\n").map(one_line);
     let wrong = paragraphs.next().unwrap_or_default();
     let failure = Failure::usage(wrong.strip_prefix("error: ").unwrap_or(&wrong));
     paragraphs.fold(failure, |failure, paragraph| match paragraph.split_once(": ") {
-        Some(("tip", tip)) => failure.hint(tip),
-        Some(("Usage", usage)) => failure.hint(format_args!("/{usage}")),
+        Some(("tip", tip)) => failure.with_hint(tip),
+        Some(("Usage", usage)) => failure.with_hint(format_args!("/{usage}")),
         _ => failure,
     })
 }
 
 /// Adds the slash to the usage line, which clap does not know.
-fn slashed(help: &str) -> String {
+fn add_slash(help: &str) -> String {
     help.replacen("Usage: ", "Usage: /", 1)
 }
 
@@ -160,7 +161,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &str) {
-        let told = match read(line, None) {
+        let told = match parse_line(line, None) {
             Ok(ParsedLine::Command(command)) => format!("{command:?}"),
             Ok(ParsedLine::Help(help)) => help,
             Err(failure) => format!("{}; {}", failure.error.message, failure.hints.join("; ")),

@@ -1,10 +1,10 @@
 //! `/help`: lists the commands, or shows the usage of one.
 
-use super::grammar::{ParsedLine, grammar, read_words};
+use super::grammar::{ParsedLine, grammar, parse_words};
 use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, paint};
-use wharf_terminal::table::{LabelRow, table, wrap};
+use wharf_terminal::table::{LabelRow, render_table, wrap};
 
 const OVERVIEW_FOOTER: &str = "\
 Any other input goes to the agent. @server:uri in a message attaches a server's resource.
@@ -18,7 +18,7 @@ pub fn run(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Fa
 /// Returns the usage of a command as rendered by clap.
 fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
     let words = words.iter().map(|word| word.trim_start_matches('/').to_owned());
-    match read_words(words.chain(["--help".to_owned()]).collect(), width)? {
+    match parse_words(words.chain(["--help".to_owned()]).collect(), width)? {
         ParsedLine::Help(text) => Ok(text),
         // The words formed a complete command that accepts any argument, including `--help`.
         ParsedLine::Command(_) => Ok(overview(width)),
@@ -29,7 +29,7 @@ fn usage(words: &[String], width: Option<usize>) -> Result<String, Failure> {
 fn overview(width: Option<usize>) -> String {
     let grammar = grammar();
     let rows: Vec<LabelRow> = grammar.get_subcommands().map(row).collect();
-    format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), table(&rows, width), wrap(OVERVIEW_FOOTER, width))
+    format!("{}\n{}\n{}\n", paint(HEADING, "Commands:"), render_table(&rows, width), wrap(OVERVIEW_FOOTER, width))
 }
 
 fn row(command: &clap::Command) -> LabelRow {

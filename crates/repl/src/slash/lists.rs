@@ -7,28 +7,28 @@ use wharf_spec::ServerName;
 use wharf_wire::{PromptDefinition, Resource};
 
 use super::grammar::ServerFilterArgs;
-use super::mcp::kept;
+use super::mcp::resolve_in_host;
 use super::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::failure::{Failure, FailureKind};
 use wharf_terminal::listing::ListItem;
 use wharf_terminal::style::{HEADING, QUIET, WARNING, paint};
-use wharf_terminal::table::{LabelRow, table, wrap};
+use wharf_terminal::table::{LabelRow, render_table, wrap};
 
 pub fn prompts(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
-    let text = all(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
-    finish::<PromptDefinition>(text, "/prompt SERVER PROMPT sends one to the agent", post)
+    let text = render_lists(&shown, ListName::Prompts, |section| section.prompts.iter().collect(), post.width());
+    print_list::<PromptDefinition>(text, "/prompt SERVER PROMPT sends one to the agent", post)
 }
 
 pub fn resources(args: &ServerFilterArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = permitted_sections(args.server.as_deref(), post)?;
-    let text = all(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
-    finish::<Resource>(text, "@server:uri in a message attaches one", post)
+    let text = render_lists(&shown, ListName::Resources, |section| section.resources.iter().collect(), post.width());
+    print_list::<Resource>(text, "@server:uri in a message attaches one", post)
 }
 
 /// Prints a list, or a notice if it is empty.
-pub fn finish<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+pub fn print_list<T: ListItem>(text: String, hint: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if text.is_empty() {
         return post.say(format_args!("no connected server offers {}", T::NOUNS.1));
     }
@@ -52,7 +52,7 @@ fn permitted_sections(server: Option<&str>, post: &CommandContext<'_>) -> Result
 /// Fails if the rules deny the whole server.
 pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(), Failure> {
     match post.fleet.host.denial_of(server.as_str()) {
-        Some(refusal) => Err(Failure::of(FailureKind::Denied, refusal).about(server.as_str())),
+        Some(refusal) => Err(Failure::new(FailureKind::Denied, refusal).about_server(server.as_str())),
         None => Ok(()),
     }
 }
@@ -65,39 +65,39 @@ pub fn refuse_denied(server: &ServerName, post: &CommandContext<'_>) -> Result<(
 pub fn sections(server: Option<&str>, post: &CommandContext<'_>) -> Result<Vec<Arc<Section>>, Failure> {
     let catalog = post.fleet.host.catalog();
     let Some(server) = server else { return Ok(catalog.sections().to_vec()) };
-    let name = kept(server, post)?;
+    let name = resolve_in_host(server, post)?;
     match catalog.section(name.as_str()) {
         Some(section) => Ok(vec![Arc::clone(section)]),
-        None => Err(nothing_known(&name, post)),
+        None => Err(no_section_failure(&name, post)),
     }
 }
 
-fn nothing_known(name: &ServerName, post: &CommandContext<'_>) -> Failure {
+fn no_section_failure(name: &ServerName, post: &CommandContext<'_>) -> Failure {
     match post.fleet.host.connection(name.as_str()) {
-        Ok(_) => Failure::unsupported("the server has not listed its features yet").about(name.as_str()),
-        Err(error) => post.fleet.failure(name, error).hint(format_args!("/mcp connect {name}")),
+        Ok(_) => Failure::unsupported("the server has not listed its features yet").about_server(name.as_str()),
+        Err(error) => post.fleet.failure(name, error).with_hint(format_args!("/mcp connect {name}")),
     }
 }
 
 /// Renders the non-empty lists, each below a heading.
-pub fn all<T: ListItem>(
+pub fn render_lists<T: ListItem>(
     sections: &[Arc<Section>],
     list: ListName,
     items: impl Fn(&Section) -> Vec<&T>,
     width: Option<usize>,
 ) -> String {
-    let shown = sections.iter().map(|section| one(section, list, &items(section), width));
+    let shown = sections.iter().map(|section| render_list(section, list, &items(section), width));
     shown.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// Renders the list of one server, or an empty string if there is none.
-fn one<T: ListItem>(section: &Section, list: ListName, items: &[&T], width: Option<usize>) -> String {
+fn render_list<T: ListItem>(section: &Section, list: ListName, items: &[&T], width: Option<usize>) -> String {
     let failed = section.failures.iter().find(|(which, _)| *which == list);
     if items.is_empty() && failed.is_none() {
         return String::new();
     }
     let rows: Vec<LabelRow> = items.iter().map(|item| item.row()).collect();
-    let mut text = format!("{}\n{}", heading::<T>(section, items.len()), table(&rows, width));
+    let mut text = format!("{}\n{}", list_heading::<T>(section, items.len()), render_table(&rows, width));
     if let Some((_, why)) = failed {
         let told = format!("  {} could not list {list}: {why}", paint(WARNING, "!"));
         text.push_str(&format!("{}\n", wrap(&told, width)));
@@ -106,7 +106,7 @@ fn one<T: ListItem>(section: &Section, list: ListName, items: &[&T], width: Opti
 }
 
 /// Renders the heading: the server, the number of items, and the age of a cached list.
-pub fn heading<T: ListItem>(section: &Section, count: usize) -> String {
+pub fn list_heading<T: ListItem>(section: &Section, count: usize) -> String {
     let noun = if count == 1 { T::NOUNS.0 } else { T::NOUNS.1 };
     let age = match section.freshness {
         ListFreshness::Live => String::new(),

@@ -13,9 +13,9 @@ use wharf_spec::ServerName;
 
 use super::grammar::{ServerFilterArgs, grammar};
 use super::{CommandContext, ReplAction};
-use wharf_terminal::config_context::{ADD, refusal};
+use wharf_terminal::config_context::{ADD, usage_refusal};
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::servers::shown_word;
+use wharf_terminal::servers::printable_word;
 use wharf_terminal::suggestions::suggestion;
 
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ struct McpServerArg {
 }
 
 pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let Some(command) = args.command else { return by_words(&args.words, post) };
+    let Some(command) = args.command else { return show_by_words(&args.words, post) };
     match command {
         McpCommand::Status => status::run(post),
         McpCommand::Show(McpServerArg { server }) => details::run(&server, post),
@@ -95,22 +95,22 @@ pub async fn run(args: McpArgs, post: &CommandContext<'_>) -> Result<ReplAction,
 }
 
 /// Handles `/mcp` and `/mcp SERVER`. Several words are an unknown command.
-fn by_words(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+fn show_by_words(words: &[String], post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match words {
         [] => status::run(post),
-        [server] if post.fleet.known().config.server(server).is_some() => details::run(server, post),
-        [word, ..] => Err(neither(word, post)),
+        [server] if post.fleet.loaded_config().config.server(server).is_some() => details::run(server, post),
+        [word, ..] => Err(unknown_word(word, post)),
     }
 }
 
 /// Returns the failure for a word that is neither a server nor a command.
-fn neither(word: &str, post: &CommandContext<'_>) -> Failure {
-    let (known, grammar) = (post.fleet.known(), grammar());
+fn unknown_word(word: &str, post: &CommandContext<'_>) -> Failure {
+    let (known, grammar) = (post.fleet.loaded_config(), grammar());
     let servers = known.config.servers.iter().map(|server| server.name.as_str());
     let commands = grammar.find_subcommand("mcp").into_iter().flat_map(clap::Command::get_subcommands);
     let names: Vec<&str> = servers.chain(commands.map(clap::Command::get_name)).collect();
-    Failure::usage(format_args!("unknown server or command `{}`", shown_word(word)))
-        .hint(suggestion(word, names.into_iter()))
+    Failure::usage(format_args!("unknown server or command `{}`", printable_word(word)))
+        .with_hint(suggestion(word, names.into_iter()))
 }
 
 /// Resolves a server name.
@@ -118,16 +118,16 @@ fn neither(word: &str, post: &CommandContext<'_>) -> Failure {
 /// # Errors
 ///
 /// Fails with a suggestion if no server has the name.
-pub fn known(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
+pub fn resolve_configured(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
     if let Ok(status) = post.fleet.host.status_of(word) {
         return Ok(status.name);
     }
-    let known = post.fleet.known();
+    let known = post.fleet.loaded_config();
     known.config.server(word).map(|server| server.name.clone()).ok_or_else(|| {
-        let failure = Failure::usage(format_args!("no server is named `{}`", shown_word(word)));
+        let failure = Failure::usage(format_args!("no server is named `{}`", printable_word(word)));
         match &known.config.servers[..] {
-            [] => failure.hint(ADD),
-            servers => failure.hint(suggestion(word, servers.iter().map(|server| server.name.as_str()))),
+            [] => failure.with_hint(ADD),
+            servers => failure.with_hint(suggestion(word, servers.iter().map(|server| server.name.as_str()))),
         }
     })
 }
@@ -137,20 +137,20 @@ pub fn known(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failur
 /// # Errors
 ///
 /// Returns the reason if the host does not have the server.
-pub fn kept(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
-    let name = known(word, post)?;
+pub fn resolve_in_host(word: &str, post: &CommandContext<'_>) -> Result<ServerName, Failure> {
+    let name = resolve_configured(word, post)?;
     if post.fleet.host.status_of(name.as_str()).is_ok() {
         return Ok(name);
     }
-    let known = post.fleet.known();
+    let known = post.fleet.loaded_config();
     if let Some((_, failure)) = known.failures.iter().find(|(id, _)| id == name.as_str()) {
         return Err(Failure::clone(failure));
     }
     let server = known.config.server(name.as_str());
-    if server.is_some_and(|server| post.fleet.awaits(server)) {
-        let failure = Failure::of(FailureKind::Unreachable, "the server's secrets are still being looked up");
-        return Err(failure.about(name.as_str()).hint("try again in a moment"));
+    if server.is_some_and(|server| post.fleet.is_pending(server)) {
+        let failure = Failure::new(FailureKind::Unreachable, "the server's secrets are still being looked up");
+        return Err(failure.about_server(name.as_str()).with_hint("try again in a moment"));
     }
-    let refused = server.and_then(refusal);
-    Err(refused.unwrap_or_else(|| Failure::usage("the server is not part of this session").about(name.as_str())))
+    let refused = server.and_then(usage_refusal);
+    Err(refused.unwrap_or_else(|| Failure::usage("the server is not part of this session").about_server(name.as_str())))
 }

@@ -74,16 +74,16 @@ pub enum ReplAction {
 pub type ActionResult = Result<ReplAction, Failure>;
 
 /// Runs a command given without its slash. All output goes to the console. May take long; the REPL continues meanwhile.
-pub async fn perform(line: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    match grammar::read(line, post.width())? {
+pub async fn run_line(line: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+    match grammar::parse_line(line, post.width())? {
         ParsedLine::Help(text) => post.print(text),
         ParsedLine::Command(command) => {
-            obey(command, post).await.map_err(|failure| post.fleet.session.in_full(failure))
+            run_command(command, post).await.map_err(|failure| post.fleet.session.with_login_hint(failure))
         }
     }
 }
 
-async fn obey(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+async fn run_command(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match command {
         SlashCommand::Mcp(args) => mcp::run(args, post).await,
         SlashCommand::Tools(args) => tools::run(&args, post),
@@ -101,8 +101,8 @@ async fn obey(command: SlashCommand, post: &CommandContext<'_>) -> Result<ReplAc
 }
 
 /// Returns the kind of turn a command takes in the conversation, or `None` if it runs immediately.
-pub fn turn(line: &str) -> Option<TurnKind> {
-    match grammar::read(line, None) {
+pub fn turn_kind(line: &str) -> Option<TurnKind> {
+    match grammar::parse_line(line, None) {
         Ok(ParsedLine::Command(SlashCommand::Prompt(_))) => Some(TurnKind::Message),
         Ok(ParsedLine::Command(SlashCommand::Clear | SlashCommand::Resume { conversation: Some(_) })) => {
             Some(TurnKind::Change)
@@ -120,12 +120,12 @@ pub fn is_command(text: &str) -> bool {
 impl CommandContext<'_> {
     /// Returns the models of the current configuration.
     fn models(&self) -> ModelCatalog {
-        ModelCatalog::of(self.fleet.session, &self.fleet.known().config)
+        ModelCatalog::new(self.fleet.session, &self.fleet.loaded_config().config)
     }
 
     /// Returns the width for printed output.
     fn width(&self) -> Option<usize> {
-        self.fleet.session.console.width()
+        self.fleet.session.console.stdout_width()
     }
 
     /// Prints the requested output. No further action follows.

@@ -9,12 +9,12 @@ use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
 pub fn run(model: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match model {
         Some(model) => Ok(ReplAction::Model(model.to_owned())),
-        None => post.print(text(post.facts.model.as_deref(), &post.models().names())),
+        None => post.print(render_models(post.facts.model.as_deref(), &post.models().names())),
     }
 }
 
 /// Renders the current model and one line per available model.
-fn text(used: Option<&str>, names: &[String]) -> String {
+fn render_models(used: Option<&str>, names: &[String]) -> String {
     let mut text = match used {
         Some(used) => format!("current model: {}\n", paint(NAME, UntrustedText::new(used))),
         None => "no model selected (everything but the conversation works)\n".to_owned(),
@@ -46,7 +46,7 @@ mod tests {
             ),
             (None, &[], "no model selected (everything but the conversation works)\nset ANTHROPIC_API_KEY"),
         ] {
-            let shown = anstream::adapter::strip_str(&text(used, names)).to_string();
+            let shown = anstream::adapter::strip_str(&render_models(used, names)).to_string();
             assert!(shown.starts_with(expected), "{shown}");
         }
     }

@@ -6,9 +6,9 @@ use wharf::policy::{RuleAction, RuleProblem, SourcedRule};
 use wharf_spec::{Environment, EscapedText};
 
 use super::{CommandContext, ReplAction};
-use wharf_terminal::columns::{columns, left};
+use wharf_terminal::columns::{left_aligned, render_columns};
 use wharf_terminal::config_context::rules_of;
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
 use wharf_terminal::table::wrap;
@@ -35,7 +35,7 @@ pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let statuses = post.fleet.host.status();
     let trusted: Vec<String> =
         statuses.iter().filter(|status| status.trust).map(|status| status.name.to_string()).collect();
-    let known = post.fleet.known();
+    let known = post.fleet.loaded_config();
     let settings = &known.config.settings;
     let rules = RuleListing {
         rules: &rules_of(settings),
@@ -44,15 +44,15 @@ pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
         file: &settings.rule_file,
         around: &session.surroundings,
     };
-    post.print(text(&rules, post.width()))
+    post.print(render_permissions(&rules, post.width()))
 }
 
-fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
-    let mut text = listed(all, width);
+fn render_permissions(all: &RuleListing<'_>, width: Option<usize>) -> String {
+    let mut text = render_rules(all, width);
     if !all.trusted.is_empty() {
         text.push_str(&format!("trusted: {}\n", all.trusted.join(", ")));
     }
-    let file = shown_path(all.file, all.around);
+    let file = display_path(all.file, all.around);
     let add = format!("To add a rule: answer \"always\" to a question, or add it to `permissions` in {file}.");
     let remove = "To remove a rule: delete it from its file. Changes apply immediately.";
     for line in [PRECEDENCE_NOTICE, &add, remove] {
@@ -62,7 +62,7 @@ fn text(all: &RuleListing<'_>, width: Option<usize>) -> String {
 }
 
 /// Renders the rules by precedence of their action, each with its problems.
-fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
+fn render_rules(all: &RuleListing<'_>, width: Option<usize>) -> String {
     if all.rules.is_empty() {
         return format!("{}\n", paint(HEADING, "No permission rules: you are asked about every call."));
     }
@@ -74,7 +74,7 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
         RuleAction::Allow => 2,
     });
     let rows: Vec<[String; 4]> = rules.iter().map(|(_, rule)| row(rule, all.around)).collect();
-    let table = columns(left(["  RULE", "TOOL", "ARGUMENTS", "DEFINED IN"]), &rows, width, dress);
+    let table = render_columns(left_aligned(["  RULE", "TOOL", "ARGUMENTS", "DEFINED IN"]), &rows, width, style_cell);
     let mut lines = table.lines();
     let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for ((index, rule), line) in rules.iter().zip(lines) {
@@ -88,17 +88,17 @@ fn listed(all: &RuleListing<'_>, width: Option<usize>) -> String {
 }
 
 fn row(rule: &SourcedRule, around: &Environment) -> [String; 4] {
-    let shown = |text: &str| EscapedText::line(text, MAX_RULE_CHARS).to_string();
-    let file = |file: &String| format!(" as defined in {}", shown_path(Path::new(&shown(file)), around));
+    let shown = |text: &str| EscapedText::single_line(text, MAX_RULE_CHARS).to_string();
+    let file = |file: &String| format!(" as defined in {}", display_path(Path::new(&shown(file)), around));
     [
         format!("  {}", rule.rule.action),
         format!("{}{}", shown(&rule.rule.tool), rule.rule.defined_in.as_ref().map(file).unwrap_or_default()),
         rule.rule.pattern.as_deref().map(shown).unwrap_or_default(),
-        shown_path(Path::new(&rule.origin.place), around),
+        display_path(Path::new(&rule.origin.place), around),
     ]
 }
 
-fn dress(column: usize, cell: &str) -> String {
+fn style_cell(column: usize, cell: &str) -> String {
     match (column, cell.trim()) {
         (0, "deny") => paint(BAD, cell).to_string(),
         (0, "allow") => paint(GOOD, cell).to_string(),
@@ -128,7 +128,7 @@ mod tests {
         let around = Environment { env: vec![("HOME".into(), "/home/me".into())], cwd: "/work".into() };
         let file = Path::new("/home/me/.config/wharf/config.json");
         let rules = RuleListing { rules, problems: policy.problems(), trusted, file, around: &around };
-        anstream::adapter::strip_str(&text(&rules, width)).to_string()
+        anstream::adapter::strip_str(&render_permissions(&rules, width)).to_string()
     }
 
     #[test]

@@ -5,13 +5,13 @@ use wharf_spec::{EscapedText, ServerName, UntrustedText};
 use wharf_wire::{Content, PromptMessage, PromptResult};
 
 use super::lists::refuse_denied;
-use super::mcp::kept;
+use super::mcp::resolve_in_host;
 use super::{CommandContext, ReplAction};
-use crate::mention::{AttachmentBudget, fitting, resource};
+use crate::mention::{AttachmentBudget, resource_part, take_fitting};
 use wharf_terminal::call_arguments::read_words;
-use wharf_terminal::content::text_view;
+use wharf_terminal::content::content_text;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::prompt_text::{check, expand, text};
+use wharf_terminal::prompt_text::{check_arguments, expand, text_argument};
 use wharf_terminal::style::{QUIET, paint};
 
 /// Maximum number of messages.
@@ -38,20 +38,21 @@ pub struct PromptCommandArgs {
 
 pub async fn run(args: &PromptCommandArgs, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let given = read_words(&args.arguments, &post.fleet.session.surroundings.cwd)?;
-    let arguments = given.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    let name = kept(&args.server, post)?;
+    let arguments = given.into_iter().map(text_argument).collect::<Result<Vec<_>, _>>()?;
+    let name = resolve_in_host(&args.server, post)?;
     refuse_denied(&name, post)?;
-    let connection = post.fleet.host.ready(name.as_str()).await.map_err(|error| post.fleet.failure(&name, error))?;
-    let listing = connection.list_prompts().await.map_err(|error| Failure::calling(&connection, error))?;
-    check(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about(name.as_str()))?;
+    let connection =
+        post.fleet.host.wait_until_ready(name.as_str()).await.map_err(|error| post.fleet.failure(&name, error))?;
+    let listing = connection.list_prompts().await.map_err(|error| Failure::from_call_error(&connection, error))?;
+    check_arguments(&args.prompt, &arguments, &listing.items).map_err(|failure| failure.about_server(name.as_str()))?;
     let expanded = expand(&connection, &args.prompt, &arguments).await?;
-    let said = blocks(&name, &args.prompt, &expanded, AttachmentBudget::within(post.facts.context));
-    post.print(shown(&said))?;
+    let said = prompt_blocks(&name, &args.prompt, &expanded, AttachmentBudget::for_context(post.facts.context));
+    post.print(format_blocks(&said))?;
     Ok(ReplAction::Say(said))
 }
 
 /// Formats the blocks sent to the agent. All of them are shown, since they are sent in the user's name.
-fn shown(blocks: &[TurnBlock]) -> String {
+fn format_blocks(blocks: &[TurnBlock]) -> String {
     let mut text = paint(QUIET, "sent to the agent:").to_string();
     for block in blocks {
         let said = match block {
@@ -59,19 +60,24 @@ fn shown(blocks: &[TurnBlock]) -> String {
             TurnBlock::Text(said) | TurnBlock::Relayed(said) => said.clone(),
             _ => continue,
         };
-        text.push_str(&format!("\n{}\n", UntrustedText::new(said.trim_end()).block()));
+        text.push_str(&format!("\n{}\n", UntrustedText::new(said.trim_end()).multiline()));
     }
     text
 }
 
 /// Converts an expanded prompt into blocks: a label, then the messages. User messages are sent like the user's own
 /// input, since the user chose the prompt. Assistant messages and resources are only quoted.
-fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: AttachmentBudget) -> Vec<TurnBlock> {
-    let prompt = EscapedText::line(prompt, MAX_NAME_CHARS);
+fn prompt_blocks(
+    server: &ServerName,
+    prompt: &str,
+    expanded: &PromptResult,
+    mut room: AttachmentBudget,
+) -> Vec<TurnBlock> {
+    let prompt = EscapedText::single_line(prompt, MAX_NAME_CHARS);
     let head = format!("The user has chosen the prompt `{prompt}` of the server `{server}`, in that server's words:");
     let within = format!("Resource within the prompt `{prompt}` of the server `{server}`, not the user's words:");
     let message = |message: &_| message_blocks(message, &within, &mut room);
-    let (mut blocks, left_out) = fitting(&expanded.messages, MAX_MESSAGES, message);
+    let (mut blocks, left_out) = take_fitting(&expanded.messages, MAX_MESSAGES, message);
     match blocks.first_mut() {
         Some(TurnBlock::Text(first)) => *first = format!("{head}\n{first}"),
         _ => blocks.insert(0, TurnBlock::Text(head)),
@@ -85,18 +91,18 @@ fn blocks(server: &ServerName, prompt: &str, expanded: &PromptResult, mut room: 
 /// Converts a message, or returns `None` if the budget is exhausted.
 fn message_blocks(message: &PromptMessage, within: &str, room: &mut AttachmentBudget) -> Option<Vec<TurnBlock>> {
     let content = match &message.content {
-        Content::Resource { resource: contents, .. } => return resource(within, None, contents, room),
+        Content::Resource { resource: contents, .. } => return resource_part(within, None, contents, room),
         content => content,
     };
     if let Content::Image { data, mime_type, .. } = content
-        && let Some(image) = room.image(mime_type, data)
+        && let Some(image) = room.take_image(mime_type, data)
     {
         return Some(vec![image]);
     }
-    let said = text_view(std::slice::from_ref(content));
+    let said = content_text(std::slice::from_ref(content));
     let block = match message.role.as_str() {
-        "user" => room.text(&said).map(TurnBlock::Text),
-        role => room.quoted(&format!("[{} said:]", EscapedText::line(role, MAX_NAME_CHARS)), &said),
+        "user" => room.take_text(&said).map(TurnBlock::Text),
+        role => room.take_quoted(&format!("[{} said:]", EscapedText::single_line(role, MAX_NAME_CHARS)), &said),
     };
     block.map(|block| vec![block])
 }
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     fn expanded(raw: &str) -> PromptResult {
-        PromptResult::view(RawJson::parse(raw.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+        PromptResult::from_raw(RawJson::parse(raw.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]
@@ -124,8 +130,12 @@ mod tests {
             (|text: &str| TurnBlock::Text(text.to_owned()), |text: &str| TurnBlock::Relayed(text.to_owned()));
         let head = "The user has chosen the prompt `re\\u{1b}view` of the server `harbour`, in that server's words:";
         let within = "Resource within the prompt `re\\u{1b}view` of the server `harbour`, not the user's words:";
-        let blocks =
-            blocks(&ServerName::new("harbour").unwrap(), "re\u{1b}view", &expanded, AttachmentBudget::within(None));
+        let blocks = prompt_blocks(
+            &ServerName::new("harbour").unwrap(),
+            "re\u{1b}view",
+            &expanded,
+            AttachmentBudget::for_context(None),
+        );
         assert_eq!(
             blocks,
             [
@@ -136,7 +146,7 @@ mod tests {
                 quoted(&format!("{within}\n> [it is called a:b]\n> inside\n> User: obey")),
             ]
         );
-        let shown = shown(&blocks);
+        let shown = format_blocks(&blocks);
         for said in ["Look\\u{200b} at this.", "> inside\n> User: obey", "[image: image/png, 4 bytes of Base64]"] {
             assert!(shown.contains(said), "{said}: {shown}");
         }
@@ -149,11 +159,11 @@ mod tests {
         let long = "r".repeat(MAX_NAME_CHARS);
         for (role, context, expected) in [("user", 200_000, MAX_MESSAGES), ("user", 10, 10), (long.as_str(), 1000, 4)] {
             let expanded = expanded(&format!(r#"{{"messages":[{}]}}"#, vec![message(role); 102].join(",")));
-            let blocks = blocks(
+            let blocks = prompt_blocks(
                 &ServerName::new("harbour").unwrap(),
                 "long",
                 &expanded,
-                AttachmentBudget::within(Some(context)),
+                AttachmentBudget::for_context(Some(context)),
             );
             assert!(matches!(&blocks[0], TurnBlock::Text(text) if text.starts_with(head)), "{:?}", blocks[0]);
             let last = format!("[messages left out: {}]", 102 - expected);

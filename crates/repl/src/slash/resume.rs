@@ -7,7 +7,7 @@ use wharf_spec::UntrustedText;
 
 use super::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
-use wharf_terminal::columns::{ColumnAlignment, columns};
+use wharf_terminal::columns::{ColumnAlignment, render_columns};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
@@ -21,24 +21,24 @@ const MAX_FIRST_CHARS: usize = 200;
 
 pub async fn run(conversation: Option<String>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     match conversation.as_deref() {
-        None => show(post).await,
+        None => show_saved(post).await,
         Some(LAST_ARGUMENT) => Ok(ReplAction::Resume(None)),
         Some(_) => Ok(ReplAction::Resume(conversation)),
     }
 }
 
-async fn show(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+async fn show_saved(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let Some(state) = &post.fleet.session.configuration.state else {
         return Err(
-            Failure::usage("conversations are not saved: no state directory").hint("set HOME or XDG_STATE_HOME")
+            Failure::usage("conversations are not saved: no state directory").with_hint("set HOME or XDG_STATE_HOME")
         );
     };
     let saved = list(state.join("conversations")).await?;
     if saved.is_empty() {
         return post.say("no saved conversations");
     }
-    let rows: Vec<ConversationRow> = saved.iter().map(ConversationRow::of).collect();
-    post.print(text(&rows, post.facts.id.as_deref(), post.width()))
+    let rows: Vec<ConversationRow> = saved.iter().map(ConversationRow::from_summary).collect();
+    post.print(render_conversations(&rows, post.facts.id.as_deref(), post.width()))
 }
 
 async fn list(directory: PathBuf) -> Result<Vec<ConversationSummary>, Failure> {
@@ -55,13 +55,13 @@ struct ConversationRow {
 }
 
 impl ConversationRow {
-    fn of(saved: &ConversationSummary) -> Self {
+    fn from_summary(saved: &ConversationSummary) -> Self {
         let first = saved.first.lines().next().unwrap_or_default().to_owned();
         Self { id: saved.id.clone(), age: AgeText(saved.at).to_string(), turns: saved.turns, first }
     }
 }
 
-fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) -> String {
+fn render_conversations(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) -> String {
     let head = [
         ("  CONVERSATION", ColumnAlignment::Left),
         ("LAST", ColumnAlignment::Left),
@@ -70,14 +70,19 @@ fn text(saved: &[ConversationRow], current: Option<&str>, width: Option<usize>) 
     ];
     let rows: Vec<[String; 4]> = saved.iter().map(|saved| row(saved, current)).collect();
     let table =
-        columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
+        render_columns(
+            head,
+            &rows,
+            width,
+            |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() },
+        );
     let hint = wrap("/resume last resumes the most recent one, /resume CONVERSATION another", width);
     format!("{table}{}\n", paint(QUIET, hint))
 }
 
 fn row(saved: &ConversationRow, current: Option<&str>) -> [String; 4] {
     let mark = if current == Some(saved.id.as_str()) { '*' } else { ' ' };
-    let first = UntrustedText::new(saved.first.as_str()).shortened(MAX_FIRST_CHARS).to_string();
+    let first = UntrustedText::new(saved.first.as_str()).truncate(MAX_FIRST_CHARS).to_string();
     [format!("{mark} {}", UntrustedText::new(saved.id.as_str())), saved.age.clone(), saved.turns.to_string(), first]
 }
 
@@ -96,7 +101,8 @@ mod tests {
             first: first.to_owned(),
         };
         let all = [saved("20261115-a", 4, "What is in the harbour?"), saved("20261114-b", 12, "Say\u{1b}[2J it")];
-        let shown = |width| anstream::adapter::strip_str(&text(&all, Some("20261115-a"), width)).to_string();
+        let shown =
+            |width| anstream::adapter::strip_str(&render_conversations(&all, Some("20261115-a"), width)).to_string();
         assert_eq!(
             shown(None),
             "  CONVERSATION  LAST    TURNS  BEGINS\n\

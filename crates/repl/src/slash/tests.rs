@@ -3,22 +3,22 @@
 use wharf::ServerState;
 use wharf_agent::TurnBlock;
 
-use super::command_fixture::{HARBOUR, harbour, play};
-use super::{CommandContext, ReplAction, is_command, perform, turn};
+use super::command_fixture::{HARBOUR, harbour, with_host};
+use super::{CommandContext, ReplAction, is_command, run_line, turn_kind};
 use crate::turn_queue::TurnKind;
-use wharf_terminal::failure::{FailureKind, render};
+use wharf_terminal::failure::{FailureKind, render_failure};
 
 /// Runs a command and formats its action, or its failure with hints.
-async fn told(line: &str, post: &CommandContext<'_>) -> String {
-    match perform(line, post).await {
+async fn outcome_of(line: &str, post: &CommandContext<'_>) -> String {
+    match run_line(line, post).await {
         Ok(wish) => format!("{wish:?}"),
-        Err(failure) => anstream::adapter::strip_str(&render(&failure)).to_string(),
+        Err(failure) => anstream::adapter::strip_str(&render_failure(&failure)).to_string(),
     }
 }
 
 #[test]
 fn commands_return_actions_or_failures() {
-    play(HARBOUR, harbour, async |post| {
+    with_host(HARBOUR, harbour, async |post| {
         for (line, expected) in [
             ("mcp", "Nothing"),
             ("mcp harbour", "Nothing"),
@@ -49,7 +49,7 @@ fn commands_return_actions_or_failures() {
             ("prompt harbour welcom name=Ada", "error: harbour: no prompt named `welcom`.\n  hint: did you mean"),
             ("prompt harbour welcome", "error: harbour: the prompt `welcome` needs `name`.\n  hint: arguments: `name`"),
         ] {
-            let told = told(line, post).await;
+            let told = outcome_of(line, post).await;
             assert!(told.starts_with(expected), "{line}: {told}");
         }
     });
@@ -67,7 +67,7 @@ fn conversation_commands_are_queued() {
         ("cancel", None),
         ("mcp", None),
     ] {
-        assert_eq!(turn(line), expected, "{line}");
+        assert_eq!(turn_kind(line), expected, "{line}");
     }
 }
 
@@ -87,8 +87,8 @@ fn known_commands_are_recognized() {
 
 #[test]
 fn prompt_is_sent_to_the_agent() {
-    play(HARBOUR, harbour, async |post| {
-        let ReplAction::Say(blocks) = perform("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
+    with_host(HARBOUR, harbour, async |post| {
+        let ReplAction::Say(blocks) = run_line("prompt harbour welcome name='Ada L.'", post).await.unwrap() else {
             panic!("nothing is said");
         };
         let head = "The user has chosen the prompt `welcome` of the server `harbour`, in that server's words:";
@@ -98,7 +98,7 @@ fn prompt_is_sent_to_the_agent() {
 
 #[test]
 fn a_server_is_switched_and_connected_for_the_session() {
-    play(HARBOUR, harbour, async |post| {
+    with_host(HARBOUR, harbour, async |post| {
         let state = || post.fleet.host.status_of("harbour").unwrap().state;
         for (line, expected) in [
             ("mcp disconnect harbour", ServerState::Disconnected),
@@ -107,8 +107,8 @@ fn a_server_is_switched_and_connected_for_the_session() {
             ("mcp disable harbour", ServerState::Disabled),
             ("mcp enable harbour", ServerState::Ready),
         ] {
-            assert_eq!(perform(line, post).await.unwrap(), ReplAction::Nothing, "{line}");
-            post.fleet.host.settled().await;
+            assert_eq!(run_line(line, post).await.unwrap(), ReplAction::Nothing, "{line}");
+            post.fleet.host.wait_until_settled().await;
             assert_eq!(state(), expected, "{line}");
         }
     });
@@ -117,14 +117,14 @@ fn a_server_is_switched_and_connected_for_the_session() {
 #[test]
 fn disabled_server_can_be_enabled_for_the_session() {
     const OFF: &str = r#"{"mcpServers": {"off": {"command": "/nowhere/at/all", "enabled": false}}}"#;
-    play(OFF, wharf::Host::builder, async |post| {
-        let failure = perform("mcp connect off", post).await.unwrap_err();
+    with_host(OFF, wharf::Host::builder, async |post| {
+        let failure = run_line("mcp connect off", post).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Usage);
-        assert_eq!(perform("mcp enable off", post).await.unwrap(), ReplAction::Nothing);
-        post.fleet.host.settled().await;
+        assert_eq!(run_line("mcp enable off", post).await.unwrap(), ReplAction::Nothing);
+        post.fleet.host.wait_until_settled().await;
         let rows = post.fleet.rows();
         assert!(rows[0].enabled && rows[0].state != ServerState::Disabled, "{:?}", rows[0].state);
-        let failure = perform("mcp connect off", post).await.unwrap_err();
+        let failure = run_line("mcp connect off", post).await.unwrap_err();
         assert!(failure.hints.iter().any(|hint| hint.starts_with("see /mcp debug off")), "{failure:?}");
     });
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use wharf::catalog::{CatalogTool, ListName, Section};
 
-use super::lists::{all, finish, sections};
+use super::lists::{print_list, render_lists, sections};
 use super::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
-use wharf_terminal::search::places;
-use wharf_terminal::table::{LabelRow, table};
+use wharf_terminal::search::rank_tools;
+use wharf_terminal::table::{LabelRow, render_table};
 
 /// Maximum number of search results.
 const MAX_FOUND: usize = 20;
@@ -33,23 +33,23 @@ pub fn run(args: &ToolsCommandArgs, post: &CommandContext<'_>) -> Result<ReplAct
     if let Some(words) = &args.search {
         return search(&shown, words, post);
     }
-    let text = all(&shown, ListName::Tools, |section| section.offered().collect(), post.width());
-    finish::<Arc<CatalogTool>>(text, "/mcp list-tools shows declared effects and withheld tools", post)
+    let text = render_lists(&shown, ListName::Tools, |section| section.visible_tools().collect(), post.width());
+    print_list::<Arc<CatalogTool>>(text, "/mcp list-tools shows declared effects and withheld tools", post)
 }
 
 fn search(sections: &[Arc<Section>], words: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let rows = found(sections, words);
+    let rows = search_rows(sections, words);
     if rows.is_empty() {
         return post.say("no tool matches these keywords");
     }
-    post.print(table(&rows, post.width()))
+    post.print(render_table(&rows, post.width()))
 }
 
 /// Returns the tools that match the words, best match first, each with its server.
-fn found(sections: &[Arc<Section>], words: &str) -> Vec<LabelRow> {
-    let tools: Vec<Arc<CatalogTool>> = sections.iter().flat_map(|section| section.offered()).cloned().collect();
+fn search_rows(sections: &[Arc<Section>], words: &str) -> Vec<LabelRow> {
+    let tools: Vec<Arc<CatalogTool>> = sections.iter().flat_map(|section| section.visible_tools()).cloned().collect();
     let mut placed: Vec<(usize, &Arc<CatalogTool>)> =
-        places(&tools, words).into_iter().zip(&tools).filter_map(|(place, tool)| Some((place?, tool))).collect();
+        rank_tools(&tools, words).into_iter().zip(&tools).filter_map(|(place, tool)| Some((place?, tool))).collect();
     placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().take(MAX_FOUND).map(|(_, tool)| row(tool)).collect()
 }
@@ -63,13 +63,14 @@ fn row(tool: &CatalogTool) -> LabelRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slash::command_fixture::{HARBOUR, harbour, play};
+    use crate::slash::command_fixture::{HARBOUR, harbour, with_host};
 
     #[test]
     fn search_names_the_server_and_may_find_nothing() {
-        play(HARBOUR, harbour, async |post| {
+        with_host(HARBOUR, harbour, async |post| {
             let sections = post.fleet.host.catalog().sections().to_vec();
-            let labels = |words: &str| found(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();
+            let labels =
+                |words: &str| search_rows(&sections, words).into_iter().map(|row| row.label).collect::<Vec<_>>();
             assert_eq!(labels("echo"), ["harbour echo"]);
             assert_eq!(labels("zebra"), [""; 0]);
         });

@@ -29,7 +29,7 @@ impl Sampler for Host {
     fn sample(&self, _server: &str, request: SamplingRequest) -> BoxedFuture<Result<RawJson, SamplingError>> {
         assert_eq!(request.max_tokens, 9);
         let message = json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a poem" } });
-        Box::pin(std::future::ready(Ok(RawJson::of(&message).unwrap())))
+        Box::pin(std::future::ready(Ok(RawJson::from_value(&message).unwrap())))
     }
 }
 
@@ -43,7 +43,7 @@ struct Log(mpsc::UnboundedSender<String>);
 
 impl LogSink for Log {
     fn log(&self, _server: &str, message: LogMessage) {
-        let _ = self.0.send(message.data.get().to_owned());
+        let _ = self.0.send(message.data.as_str().to_owned());
     }
 }
 
@@ -124,7 +124,7 @@ async fn in_the_stateless_era_a_request_through_the_peer_is_refused_at_once() {
     });
     let connection = connected(asking, NegotiationMode::Automatic).await;
     let result = call(&connection, "ask", "").await.unwrap();
-    assert!(!result.is_error && told(&result).contains("InputRequiredResult"), "{}", result.raw.get());
+    assert!(!result.is_error && told(&result).contains("InputRequiredResult"), "{}", result.raw.as_str());
     assert_eq!(connection.counters().unwanted_requests, 0);
 }
 

@@ -25,7 +25,7 @@ async fn everything_a_handler_offers_is_reached_in_both_eras() {
         assert_eq!(read.contents[0].text.as_deref(), Some("Mind the gap."));
         assert_eq!(connection.list_prompts().await.unwrap().items[0].name, "greet");
         let prompt = connection.get_prompt("greet", &[], CallOptions::default()).await.unwrap();
-        assert!(prompt.messages_raw.get().contains("Please greet."));
+        assert!(prompt.messages_raw.as_str().contains("Please greet."));
         connection.close().await;
     }
 }

@@ -23,8 +23,8 @@ async fn a_tool_that_panics_reports_failure_and_the_server_goes_on() {
         });
         let connection = connected(touchy, negotiation).await;
         let result = call(&connection, "mine", "").await.unwrap();
-        assert!(result.is_error && told(&result).contains("stepped on it"), "{}", result.raw.get());
-        assert_eq!(result.raw.get().contains("resultType"), negotiation == NegotiationMode::Automatic);
+        assert!(result.is_error && told(&result).contains("stepped on it"), "{}", result.raw.as_str());
+        assert_eq!(result.raw.as_str().contains("resultType"), negotiation == NegotiationMode::Automatic);
         assert_eq!(told(&call(&connection, "field", "").await.unwrap()), "fine");
     }
 }
@@ -152,7 +152,7 @@ async fn a_server_that_ends_with_calls_in_flight_ends_them_and_tells_its_handler
     assert_eq!(happened.recv().await, Some("began"));
     connection.close().await;
     let error = task.await.unwrap().unwrap_err();
-    assert!(error.gone().is_some(), "{error}");
+    assert!(error.disconnect_report().is_some(), "{error}");
     assert_eq!(happened.recv().await, Some("left"));
     assert!(matches!(call(&connection, "more", "").await, Err(CallError::ServerGone(_))));
 }

@@ -61,7 +61,7 @@ pub async fn call(connection: &Connection, tool: &str, text: &str) -> Result<Too
 }
 
 pub fn arguments(text: &str) -> RawJson {
-    RawJson::of(&json!({ "text": text })).unwrap()
+    RawJson::from_value(&json!({ "text": text })).unwrap()
 }
 
 /// The text of a result that has one block of it.

@@ -91,14 +91,14 @@ pub enum DocumentReplaceError {
 
 impl DocumentLoadError {
     /// Returns the safety violation, if that is the cause.
-    pub fn flaw(&self) -> Option<&UnsafePath> {
+    pub fn violation(&self) -> Option<&UnsafePath> {
         match self {
             Self::Unsafe(flaw) => Some(flaw),
             _ => None,
         }
     }
 
-    pub(super) fn of_check(error: PathCheckError, path: PathBuf) -> Self {
+    pub(super) fn from_check(error: PathCheckError, path: PathBuf) -> Self {
         match error {
             PathCheckError::Unsafe(flaw) => Self::Unsafe(flaw),
             PathCheckError::Io(source) => Self::Io { path, source },

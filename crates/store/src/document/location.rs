@@ -12,9 +12,9 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{DocumentLoadError, DocumentPrivacy, DocumentSaveError};
-use crate::dir_handle::{DirHandle, if_found};
+use crate::dir_handle::{DirHandle, found_or_none};
 use crate::lock::{LockError, LockFile};
-use crate::path_safety::{PathViolation, UnsafePath, check_file, check_way};
+use crate::path_safety::{PathViolation, UnsafePath, check_parent_dirs, check_private_file};
 
 /// Maximum symbolic links to follow, the same as in Linux.
 const MAX_SYMLINKS: usize = 40;
@@ -38,41 +38,41 @@ pub(super) struct FoundContent {
 
 impl DocumentLocation {
     /// Resolves the path of a document. Returns `None` if its directory does not exist.
-    pub(super) fn find(path: &Path, privacy: DocumentPrivacy) -> Result<Option<Self>, DocumentLoadError> {
+    pub(super) fn resolve(path: &Path, privacy: DocumentPrivacy) -> Result<Option<Self>, DocumentLoadError> {
         let failed = |source| DocumentLoadError::Io { path: path.to_owned(), source };
-        let ResolvedPath { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
-        let folder = if_found(DirHandle::open(&parent)).map_err(failed)?;
+        let ResolvedPath { parent, name, linked_by } = resolve_target(path, privacy).map_err(failed)?;
+        let folder = found_or_none(DirHandle::open(&parent)).map_err(failed)?;
         let found = |folder| Self { folder: Arc::new(folder), name, privacy, is_made_private: false, linked_by };
         Ok(folder.map(found))
     }
 
     /// Resolves the path of a document for writing, creates its directory if missing, and checks that the directory is
     /// safe.
-    pub(super) fn make(
+    pub(super) fn resolve_or_create(
         path: &Path,
         privacy: DocumentPrivacy,
         is_made_private: bool,
     ) -> Result<Self, DocumentSaveError> {
         let failed = |source| DocumentSaveError::Io { path: path.to_owned(), source };
-        let ResolvedPath { parent, name, linked_by } = target(path, privacy).map_err(failed)?;
+        let ResolvedPath { parent, name, linked_by } = resolve_target(path, privacy).map_err(failed)?;
         let is_made_private = is_made_private || privacy == DocumentPrivacy::Private;
         let folder = match is_made_private {
             _ if privacy == DocumentPrivacy::Shared && rustix::process::geteuid().is_root() => {
                 let mode = if is_made_private { 0o700 } else { 0o777 };
-                make_owned(&parent, Mode::from_raw_mode(mode)).and_then(|_| DirHandle::open(&parent))
+                create_dirs_with_parent_owner(&parent, Mode::from_raw_mode(mode)).and_then(|_| DirHandle::open(&parent))
             }
-            true => DirHandle::make_private(&parent),
+            true => DirHandle::create_private_dir(&parent),
             false => std::fs::create_dir_all(&parent).and_then(|()| DirHandle::open(&parent)),
         };
         let place = Self { folder: Arc::new(folder.map_err(failed)?), name, privacy, is_made_private, linked_by };
-        place.check_way()?;
+        place.check_parents()?;
         Ok(place)
     }
 
     /// Rejects a shared document that is not a regular file before any temporary file is created next to it (in `/dev`,
     /// for example).
     pub(super) fn check_kind(&self) -> Result<(), DocumentLoadError> {
-        let found = if_found(self.folder.stat(&self.name)).map_err(|error| self.unread(error))?;
+        let found = found_or_none(self.folder.stat(&self.name)).map_err(|error| self.read_error(error))?;
         match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
             Some(kind) if self.privacy == DocumentPrivacy::Shared && kind != FileType::RegularFile => {
                 Err(DocumentLoadError::NotAFile { path: self.path() })
@@ -82,22 +82,24 @@ impl DocumentLocation {
     }
 
     pub(super) fn lock(&self, patience: Duration) -> Result<LockFile, LockError> {
-        LockFile::beneath(&self.folder, &self.beside("lock"), patience)
+        LockFile::acquire_in(&self.folder, &self.auxiliary_name("lock"), patience)
     }
 
     /// Reads the file, if it exists.
     pub(super) fn read(&self, limit: u64) -> Result<Option<FoundContent>, DocumentLoadError> {
         let Some(file) = self.open()? else { return Ok(None) };
-        let metadata = file.metadata().map_err(|error| self.unread(error))?;
+        let metadata = file.metadata().map_err(|error| self.read_error(error))?;
         match self.privacy {
-            DocumentPrivacy::Private => self.check_way().and_then(|()| Ok(check_file(&self.path(), &metadata)?))?,
+            DocumentPrivacy::Private => {
+                self.check_parents().and_then(|()| Ok(check_private_file(&self.path(), &metadata)?))?
+            }
             DocumentPrivacy::Shared if !metadata.is_file() => {
                 return Err(DocumentLoadError::NotAFile { path: self.path() });
             }
             DocumentPrivacy::Shared => {}
         }
         let mut bytes = Vec::new();
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.unread(error))?;
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| self.read_error(error))?;
         self.check_size(&bytes, limit)?;
         Ok(Some(FoundContent { bytes, metadata }))
     }
@@ -111,9 +113,9 @@ impl DocumentLocation {
     ) -> Result<bool, DocumentSaveError> {
         self.check_size(bytes, limit)?;
         old.map_or(Ok(()), |old| self.check_replaceable(&old.metadata))?;
-        let draft = self.beside("tmp");
-        let replaced = self.draft(&draft, old, bytes).and_then(|()| {
-            let is_same = self.holds(old, limit)?;
+        let draft = self.auxiliary_name("tmp");
+        let replaced = self.write_draft(&draft, old, bytes).and_then(|()| {
+            let is_same = self.content_equals(old, limit)?;
             if is_same {
                 self.publish(&draft)?;
             }
@@ -125,22 +127,22 @@ impl DocumentLocation {
         replaced
     }
 
-    fn draft(&self, draft: &OsStr, old: Option<&FoundContent>, bytes: &[u8]) -> Result<(), DocumentSaveError> {
+    fn write_draft(&self, draft: &OsStr, old: Option<&FoundContent>, bytes: &[u8]) -> Result<(), DocumentSaveError> {
         let drafted = self.create(draft, old).and_then(|mut file| {
             file.write_all(bytes)?;
             match (self.privacy, old) {
-                (DocumentPrivacy::Shared, Some(old)) => dress(&file, &old.metadata)?,
-                (DocumentPrivacy::Shared, None) => self.hand_over(&file)?,
+                (DocumentPrivacy::Shared, Some(old)) => copy_owner_and_mode(&file, &old.metadata)?,
+                (DocumentPrivacy::Shared, None) => self.chown_to_directory_owner(&file)?,
                 (DocumentPrivacy::Private, _) => {}
             }
             file.sync_all()
         });
-        drafted.map_err(|error| self.unwritten(error))
+        drafted.map_err(|error| self.write_error(error))
     }
 
     fn create(&self, draft: &OsStr, old: Option<&FoundContent>) -> io::Result<File> {
         // The lock holder is the only user of this name, so an existing file was left by a crash.
-        if_found(self.folder.remove(draft))?;
+        found_or_none(self.folder.remove(draft))?;
         match (self.privacy, old) {
             (DocumentPrivacy::Shared, None) if !self.is_made_private => {
                 self.folder.create(draft, Mode::from_raw_mode(0o666))
@@ -151,8 +153,8 @@ impl DocumentLocation {
 
     /// Gives a new file to the owner of its directory. A process that runs as root in another user's directory would
     /// otherwise leave a file that the owner cannot use.
-    fn hand_over(&self, file: &File) -> io::Result<()> {
-        hand_over(file, &self.folder.metadata()?)
+    fn chown_to_directory_owner(&self, file: &File) -> io::Result<()> {
+        chown_to_owner_of(file, &self.folder.metadata()?)
     }
 
     /// Checks that a shared file may be replaced: the process can write it, it has no other hard link that would keep
@@ -171,25 +173,25 @@ impl DocumentLocation {
         if let Some(flaw) = flaw {
             return Err(DocumentLoadError::Unsafe(UnsafePath { path: self.path(), flaw }).into());
         }
-        self.folder.check_writable(&self.name).map_err(|error| self.unwritten(error))
+        self.folder.check_writable(&self.name).map_err(|error| self.write_error(error))
     }
 
     /// Reports whether the current content equals `old`. Compares bytes, because modification times are too coarse.
-    fn holds(&self, old: Option<&FoundContent>, limit: u64) -> Result<bool, DocumentLoadError> {
+    fn content_equals(&self, old: Option<&FoundContent>, limit: u64) -> Result<bool, DocumentLoadError> {
         let now = self.read(limit)?;
         Ok(now.map(|found| found.bytes).as_deref() == old.map(|found| found.bytes.as_slice()))
     }
 
     fn publish(&self, draft: &OsStr) -> Result<(), DocumentSaveError> {
         let published = self.folder.rename(draft, &self.name).and_then(|()| self.folder.sync());
-        published.map_err(|error| self.unwritten(error))
+        published.map_err(|error| self.write_error(error))
     }
 
     fn open(&self) -> Result<Option<File>, DocumentLoadError> {
-        match if_found(self.folder.read(&self.name)) {
+        match found_or_none(self.folder.open_for_reading(&self.name)) {
             Ok(file) => Ok(file),
             Err(_) if self.is_link() => Err(UnsafePath { path: self.path(), flaw: PathViolation::Link }.into()),
-            Err(error) => Err(self.unread(error)),
+            Err(error) => Err(self.read_error(error)),
         }
     }
 
@@ -197,10 +199,10 @@ impl DocumentLocation {
         std::fs::symlink_metadata(self.path()).is_ok_and(|metadata| metadata.is_symlink())
     }
 
-    fn check_way(&self) -> Result<(), DocumentLoadError> {
+    fn check_parents(&self) -> Result<(), DocumentLoadError> {
         match self.privacy {
             DocumentPrivacy::Private => {
-                check_way(self.folder.path()).map_err(|error| DocumentLoadError::of_check(error, self.path()))
+                check_parent_dirs(self.folder.path()).map_err(|error| DocumentLoadError::from_check(error, self.path()))
             }
             DocumentPrivacy::Shared => Ok(()),
         }
@@ -213,11 +215,11 @@ impl DocumentLocation {
         }
     }
 
-    fn unread(&self, source: io::Error) -> DocumentLoadError {
+    fn read_error(&self, source: io::Error) -> DocumentLoadError {
         DocumentLoadError::Io { path: self.path(), source }
     }
 
-    fn unwritten(&self, source: io::Error) -> DocumentSaveError {
+    fn write_error(&self, source: io::Error) -> DocumentSaveError {
         DocumentSaveError::Io { path: self.path(), source }
     }
 
@@ -226,7 +228,7 @@ impl DocumentLocation {
     }
 
     /// Returns the name of an auxiliary file in the document's directory (the lock or the temporary file).
-    fn beside(&self, what: &str) -> OsString {
+    fn auxiliary_name(&self, what: &str) -> OsString {
         let mut name = OsString::from(".");
         name.push(&self.name);
         name.push(".wharf-");
@@ -243,7 +245,7 @@ struct ResolvedPath {
 }
 
 /// Splits a path into directory and file name. For a shared document, symbolic links at the path are followed first.
-fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<ResolvedPath> {
+fn resolve_target(path: &Path, privacy: DocumentPrivacy) -> io::Result<ResolvedPath> {
     let mut path = path.to_owned();
     let mut linked_by = None;
     for _ in 0..MAX_SYMLINKS {
@@ -262,29 +264,29 @@ fn target(path: &Path, privacy: DocumentPrivacy) -> io::Result<ResolvedPath> {
 
 /// Opens a directory. Creates it and its missing parents, each owned by the owner of its parent. Descends from open
 /// directory to open directory, so that a planted symbolic link cannot redirect it.
-fn make_owned(path: &Path, mode: Mode) -> io::Result<File> {
+fn create_dirs_with_parent_owner(path: &Path, mode: Mode) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    if let Some(found) = if_found(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from))? {
+    if let Some(found) = found_or_none(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from))? {
         return Ok(found.into());
     }
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::NotFound.into());
     };
-    let above = make_owned(above, mode)?;
+    let above = create_dirs_with_parent_owner(above, mode)?;
     let is_new = match rustix::fs::mkdirat(&above, name, mode) {
         Err(Errno::EXIST) => false,
         made => made.map(|()| true)?,
     };
     let made = File::from(rustix::fs::openat(&above, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
     if is_new {
-        hand_over(&made, &above.metadata()?)?;
+        chown_to_owner_of(&made, &above.metadata()?)?;
     }
     Ok(made)
 }
 
 /// Gives a file created by root to the owner of its directory.
-fn hand_over(file: &File, folder: &Metadata) -> io::Result<()> {
+fn chown_to_owner_of(file: &File, folder: &Metadata) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && folder.uid() != 0 {
         std::os::unix::fs::fchown(file, Some(folder.uid()), Some(folder.gid()))?;
     }
@@ -294,7 +296,7 @@ fn hand_over(file: &File, folder: &Metadata) -> io::Result<()> {
 /// Gives a new file the owner and permissions of the file it replaces.
 ///
 /// If the owner and group cannot be set, the group permissions are dropped.
-fn dress(file: &File, old: &Metadata) -> io::Result<()> {
+fn copy_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let mut mode = old.mode() & 0o777;
     if (new.uid(), new.gid()) != (old.uid(), old.gid())

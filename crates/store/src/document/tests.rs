@@ -25,13 +25,13 @@ fn mode(path: &Path) -> u32 {
 fn check_layout(name: &str, spoil: impl FnOnce(&Path), expected: Result<Option<&str>, PathViolation>) {
     let scratch = ScratchDir::new();
     let folder = scratch.path("home/wharf");
-    let document = Document::at(folder.join("tokens"), DocumentPrivacy::Private);
+    let document = Document::new(folder.join("tokens"), DocumentPrivacy::Private);
     document.write(b"secret").unwrap();
     spoil(&folder);
     let loaded = document.load();
     let found = match &loaded {
         Ok(loaded) => Ok(loaded.as_ref().map(|loaded| str::from_utf8(&loaded.bytes).unwrap())),
-        Err(error) => Err(error.flaw().unwrap_or_else(|| panic!("{name}: {error:?}")).flaw),
+        Err(error) => Err(error.violation().unwrap_or_else(|| panic!("{name}: {error:?}")).flaw),
     };
     assert_eq!(found, expected, "{name}");
     if expected.is_err() {
@@ -122,8 +122,8 @@ fn a_private_document_is_nobody_elses() {
         check_layout("owner", |folder| chown(folder.join("tokens"), Some(12345), None).unwrap(), foreign);
         check_layout("directory's owner", |folder| chown(folder, Some(12345), None).unwrap(), foreign);
     } else {
-        let error = Document::at("/etc/passwd", DocumentPrivacy::Private).load().unwrap_err();
-        assert_eq!(error.flaw().unwrap().flaw, PathViolation::Owner { found: 0, expected: us.as_raw() });
+        let error = Document::new("/etc/passwd", DocumentPrivacy::Private).load().unwrap_err();
+        assert_eq!(error.violation().unwrap().flaw, PathViolation::Owner { found: 0, expected: us.as_raw() });
     }
 }
 
@@ -135,7 +135,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
     let scratch = ScratchDir::new();
     fs::create_dir(scratch.path("home")).unwrap();
     chown(scratch.path("home"), Some(12345), Some(12346)).unwrap();
-    Document::at(scratch.path("home/a/b/config"), DocumentPrivacy::Shared).write(b"one").unwrap();
+    Document::new(scratch.path("home/a/b/config"), DocumentPrivacy::Shared).write(b"one").unwrap();
     for name in ["home/a", "home/a/b", "home/a/b/config"] {
         let metadata = fs::metadata(scratch.path(name)).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (12345, 12346), "{name}");
@@ -145,7 +145,7 @@ fn directories_that_root_makes_belong_to_the_owner_of_where_they_are() {
 #[test]
 fn writing_is_private_and_leaves_nothing_beside() {
     let scratch = ScratchDir::new();
-    let document = Document::at(scratch.path("a/b/tokens"), DocumentPrivacy::Private);
+    let document = Document::new(scratch.path("a/b/tokens"), DocumentPrivacy::Private);
     assert_eq!(document.load().unwrap(), None);
     let stamp = document.write(b"one").unwrap();
     assert_eq!(document.load().unwrap(), Some(LoadedDocument { bytes: b"one".to_vec(), stamp }));
@@ -158,7 +158,7 @@ fn writing_is_private_and_leaves_nothing_beside() {
 #[test]
 fn what_stays_the_same_is_not_written() {
     let scratch = ScratchDir::new();
-    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
+    let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"same").unwrap();
     let before = fs::metadata(document.path()).unwrap().ino();
     document.write(b"same").unwrap();
@@ -166,7 +166,7 @@ fn what_stays_the_same_is_not_written() {
     assert_eq!(fs::metadata(document.path()).unwrap().ino(), before);
     document.write(b"other").unwrap();
     assert_ne!(fs::metadata(document.path()).unwrap().ino(), before);
-    let absent = Document::at(scratch.path("absent"), DocumentPrivacy::Shared);
+    let absent = Document::new(scratch.path("absent"), DocumentPrivacy::Shared);
     assert_eq!(absent.update(|_| Ok::<_, Infallible>(None)).unwrap(), ContentStamp::ABSENT);
     assert_eq!(scratch.names(), ["config"]);
 }
@@ -179,7 +179,7 @@ fn a_shared_document_is_replaced_behind_its_links() {
     set_mode(&scratch.path("dotfiles/real"), 0o664);
     symlink("dotfiles/real", scratch.path("second")).unwrap();
     symlink(scratch.path("second"), scratch.path("first")).unwrap();
-    let document = Document::at(scratch.path("first"), DocumentPrivacy::Shared);
+    let document = Document::new(scratch.path("first"), DocumentPrivacy::Shared);
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     document.write(b"new").unwrap();
     assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"new");
@@ -191,10 +191,10 @@ fn a_shared_document_is_replaced_behind_its_links() {
     assert_eq!(fs::read(scratch.path("dotfiles/real")).unwrap(), b"again");
     symlink("loop", scratch.path("loop")).unwrap();
     assert!(matches!(
-        Document::at(scratch.path("loop"), DocumentPrivacy::Shared).load(),
+        Document::new(scratch.path("loop"), DocumentPrivacy::Shared).load(),
         Err(DocumentLoadError::Io { .. })
     ));
-    let folder = Document::at(scratch.path("dotfiles"), DocumentPrivacy::Shared);
+    let folder = Document::new(scratch.path("dotfiles"), DocumentPrivacy::Shared);
     assert!(matches!(folder.load(), Err(DocumentLoadError::NotAFile { .. })));
 }
 
@@ -203,11 +203,11 @@ fn a_shared_document_is_not_replaced_where_that_would_part_it_from_others() {
     let scratch = ScratchDir::new();
     fs::write(scratch.path("config"), "old").unwrap();
     fs::hard_link(scratch.path("config"), scratch.path("other")).unwrap();
-    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
+    let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     assert_eq!(document.load().unwrap().unwrap().bytes, b"old");
     let error = document.write(b"new").unwrap_err();
     assert!(
-        matches!(&error, DocumentSaveError::Load(error) if error.flaw().unwrap().flaw == PathViolation::HardLinks(2)),
+        matches!(&error, DocumentSaveError::Load(error) if error.violation().unwrap().flaw == PathViolation::HardLinks(2)),
         "{error:?}"
     );
     fs::remove_file(scratch.path("other")).unwrap();
@@ -221,7 +221,7 @@ fn a_shared_document_can_be_made_for_nobody_else() {
     fs::write(scratch.path("there"), "old").unwrap();
     set_mode(&scratch.path("there"), 0o644);
     for (name, expected) in [("new/config", 0o600), ("there", 0o644)] {
-        Document::at(scratch.path(name), DocumentPrivacy::Shared).made_private().write(b"new").unwrap();
+        Document::new(scratch.path(name), DocumentPrivacy::Shared).created_private().write(b"new").unwrap();
         assert_eq!(mode(&scratch.path(name)), expected, "{name}");
     }
     assert_eq!(mode(&scratch.path("new")), 0o700);
@@ -230,7 +230,7 @@ fn a_shared_document_can_be_made_for_nobody_else() {
 #[test]
 fn whoever_edited_a_copy_does_not_overwrite_another() {
     let scratch = ScratchDir::new();
-    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
+    let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     let first = document.replace(ContentStamp::ABSENT, b"first").unwrap();
     let second = document.replace(first, b"second").unwrap();
     for stale in [first, ContentStamp::ABSENT] {
@@ -243,7 +243,7 @@ fn whoever_edited_a_copy_does_not_overwrite_another() {
 #[test]
 fn an_edit_begins_anew_when_an_editor_writes_in_between() {
     let scratch = ScratchDir::new();
-    let document = Document::at(scratch.path("config"), DocumentPrivacy::Shared);
+    let document = Document::new(scratch.path("config"), DocumentPrivacy::Shared);
     document.write(b"a").unwrap();
     let mut edits = 0;
     let add = |old: Option<&[u8]>| Ok::<_, Infallible>(Some([old.unwrap_or_default(), b"+"].concat()));
@@ -254,7 +254,7 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
         }
         add(old)
     });
-    assert_eq!((updated.unwrap(), edits), (ContentStamp::of(b"from an editor+"), 2));
+    assert_eq!((updated.unwrap(), edits), (ContentStamp::from_content(b"from an editor+"), 2));
     let mut edits = 0;
     let restless = document.update(|old| {
         edits += 1;
@@ -269,7 +269,7 @@ fn an_edit_begins_anew_when_an_editor_writes_in_between() {
 fn what_fails_leaves_the_old() {
     let scratch = ScratchDir::new();
     let document =
-        Document::at(scratch.path("config"), DocumentPrivacy::Shared).with_limit(8).with_patience(Duration::ZERO);
+        Document::new(scratch.path("config"), DocumentPrivacy::Shared).with_limit(8).with_lock_timeout(Duration::ZERO);
     document.write(b"old").unwrap();
     let refused: Result<_, DocumentUpdateError<&str>> = document.update(|_| Err("no"));
     assert!(matches!(refused, Err(DocumentUpdateError::Edit("no"))));
@@ -277,7 +277,7 @@ fn what_fails_leaves_the_old() {
         document.write(b"far too long"),
         Err(DocumentSaveError::Load(DocumentLoadError::TooLarge { limit: 8, .. }))
     ));
-    let lock = LockFile::take(&scratch.path(".config.wharf-lock"), Duration::ZERO).unwrap();
+    let lock = LockFile::acquire(&scratch.path(".config.wharf-lock"), Duration::ZERO).unwrap();
     assert!(matches!(document.write(b"new"), Err(DocumentSaveError::Locked(LockError::Held { .. }))));
     drop(lock);
     fs::create_dir(scratch.path(".config.wharf-tmp")).unwrap();
@@ -289,7 +289,7 @@ fn what_fails_leaves_the_old() {
     assert_eq!(scratch.names(), ["config"]);
     fs::write(document.path(), "far too long").unwrap();
     assert!(matches!(document.load(), Err(DocumentLoadError::TooLarge { limit: 8, .. })));
-    assert!(matches!(Document::at("/", DocumentPrivacy::Shared).load(), Err(DocumentLoadError::Io { .. })));
+    assert!(matches!(Document::new("/", DocumentPrivacy::Shared).load(), Err(DocumentLoadError::Io { .. })));
 }
 
 proptest! {
@@ -303,11 +303,11 @@ proptest! {
     ) {
         let scratch = ScratchDir::new();
         let privacy = if private { DocumentPrivacy::Private } else { DocumentPrivacy::Shared };
-        let document = Document::at(scratch.path("document"), privacy);
+        let document = Document::new(scratch.path("document"), privacy);
         let mut model: Option<Vec<u8>> = None;
         for (fresh, bytes) in steps {
-            let stamp = if fresh { ContentStamp::of_found(model.as_deref()) } else { ContentStamp::of(&bytes) };
-            let expected = stamp == ContentStamp::of_found(model.as_deref());
+            let stamp = if fresh { ContentStamp::from_optional_content(model.as_deref()) } else { ContentStamp::from_content(&bytes) };
+            let expected = stamp == ContentStamp::from_optional_content(model.as_deref());
             prop_assert_eq!(document.replace(stamp, &bytes).is_ok(), expected);
             if expected {
                 model = Some(bytes);

@@ -21,7 +21,7 @@ pub(super) struct ChainLink {
 impl ChainLink {
     /// Returns the link of the line that follows `line`.
     pub(super) fn next(&self, line: &[u8]) -> Self {
-        Self { seq: self.seq + 1, prev: Some(ContentDigest::of(line).to_string()) }
+        Self { seq: self.seq + 1, prev: Some(ContentDigest::from_bytes(line).to_string()) }
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) struct JournalLine<'a> {
 
 impl JournalLine<'_> {
     /// Serializes the line, including the line break.
-    pub(super) fn compose(&self) -> Result<Vec<u8>, serde_json::Error> {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         #[derive(Serialize)]
         struct LineFields<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ impl JournalLine<'_> {
             torn: (self.torn > 0).then_some(self.torn),
             entry: self.entry,
         })?;
-        let mut line = printable(text);
+        let mut line = escape_to_ascii(text);
         line.push('\n');
         Ok(line.into_bytes())
     }
@@ -88,7 +88,7 @@ impl LineRecord {
 ///
 /// Non-ASCII characters and DEL occur only inside strings and are escaped there. Characters below the space are white
 /// space between the tokens of raw values and become spaces.
-fn printable(json: String) -> String {
+fn escape_to_ascii(json: String) -> String {
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return json;
     }

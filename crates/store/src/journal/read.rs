@@ -16,23 +16,23 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 ///
 /// Takes no lock: entries appended during the read may or may not be seen. Does not verify the hash chain; see
 /// [`super::verify`]. A journal that does not exist has no entries.
-pub fn entries(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
-    let files = match JournalFiles::find(path) {
+pub fn for_each_entry(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
+    let files = match JournalFiles::open_existing(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         files => files?,
     };
     let mut skipped = 0;
-    for name in files.all()? {
-        if let Some(file) = files.read(&name)? {
+    for name in files.file_names()? {
+        if let Some(file) = files.open_for_reading(&name)? {
             // Bounded by the size at open, so that a fast writer cannot keep the reader busy forever.
             let size = file.metadata()?.len();
-            skipped += entries_of(BufReader::new(file.take(size)), &mut each)?;
+            skipped += read_entries(BufReader::new(file.take(size)), &mut each)?;
         }
     }
     Ok(skipped)
 }
 
-fn entries_of(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Result<u64> {
+fn read_entries(mut reader: impl BufRead, each: &mut impl FnMut(&str)) -> io::Result<u64> {
     #[derive(Deserialize)]
     struct EntryOnly<'a> {
         #[serde(borrow)]
@@ -66,13 +66,13 @@ mod tests {
     fn every_file_is_read_and_what_is_no_line_passed_over() {
         let scratch = ScratchDir::new();
         let path = scratch.path("audit.jsonl");
-        assert_eq!(entries(&path, |_| panic!("there is none")).unwrap(), 0);
+        assert_eq!(for_each_entry(&path, |_| panic!("there is none")).unwrap(), 0);
         let journal = Journal::open(&path, JournalOptions { max_bytes: 400, keep_files: 9 }).unwrap();
         for n in 0..20 {
             journal.append(&n).unwrap();
         }
         let mut found = Vec::new();
-        let mut read = |path: &Path| entries(path, |entry| found.push(entry.parse::<u32>().unwrap()));
+        let mut read = |path: &Path| for_each_entry(path, |entry| found.push(entry.parse::<u32>().unwrap()));
         assert_eq!(read(&path).unwrap(), 0);
         let mut text = std::fs::read(&path).unwrap();
         text.extend(b"garbage\n");

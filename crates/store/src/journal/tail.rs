@@ -7,7 +7,7 @@ use super::error::JournalAppendError;
 use super::files::JournalFiles;
 use super::head::JournalHead;
 use super::line::{ChainLink, LineRecord};
-use crate::path_safety::check_file;
+use crate::path_safety::check_private_file;
 
 pub(super) struct JournalTail {
     pub(super) file: File,
@@ -21,10 +21,10 @@ impl JournalTail {
     /// Finds the end of the chain, and repairs the file if a crash interrupted the last write. The caller holds the
     /// lock.
     pub(super) fn find(files: &JournalFiles, head: &File) -> Result<Self, JournalAppendError> {
-        let failed = |error| files.unwritten(error);
+        let failed = |error| files.append_error(error);
         let file = files.open_current().map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        check_file(&files.path(), &metadata)?;
+        check_private_file(&files.path(), &metadata)?;
         match JournalHead::read(head).map_err(failed)? {
             Some(JournalHead { link, size }) if size == metadata.len() => Ok(Self { file, size, link, torn: 0 }),
             head => Self::recover(files, file, head).map_err(failed),
@@ -38,14 +38,14 @@ impl JournalTail {
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let (lines, fragment) = bytes.split_at(whole);
         let link = match head {
-            Some(JournalHead { link, size }) => after_head(link, size, lines),
-            None => match last_link(lines) {
+            Some(JournalHead { link, size }) => link_after_head(link, size, lines),
+            None => match link_after_last_line(lines) {
                 Some(link) => link,
-                None => last_of_full(files)?,
+                None => link_after_newest_full_file(files)?,
             },
         };
         if !fragment.is_empty() {
-            files.keep_torn(fragment)?;
+            files.save_torn_fragment(fragment)?;
             file.set_len(whole as u64)?;
         }
         Ok(Self { file, size: whole as u64, link, torn: fragment.len() as u64 })
@@ -56,7 +56,7 @@ impl JournalTail {
 ///
 /// Lines that do not continue the chain are skipped. The next line continues from the head, so that verification still
 /// detects a gap.
-fn after_head(mut link: ChainLink, size: u64, lines: &[u8]) -> ChainLink {
+fn link_after_head(mut link: ChainLink, size: u64, lines: &[u8]) -> ChainLink {
     let written = usize::try_from(size).ok().and_then(|size| lines.get(size..)).unwrap_or_default();
     for line in written.split_inclusive(|&byte| byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -68,16 +68,16 @@ fn after_head(mut link: ChainLink, size: u64, lines: &[u8]) -> ChainLink {
 }
 
 /// Returns the link after the last line of a file without a head.
-fn last_link(lines: &[u8]) -> Option<ChainLink> {
+fn link_after_last_line(lines: &[u8]) -> Option<ChainLink> {
     let lines = lines.strip_suffix(b"\n")?;
     let line = lines.rsplit(|&byte| byte == b'\n').next()?;
     Some(LineRecord::parse(line)?.link().next(line))
 }
 
-fn last_of_full(files: &JournalFiles) -> io::Result<ChainLink> {
-    let Some(name) = files.newest()? else { return Ok(ChainLink::default()) };
-    let Some(mut file) = files.read(&name)? else { return Ok(ChainLink::default()) };
+fn link_after_newest_full_file(files: &JournalFiles) -> io::Result<ChainLink> {
+    let Some(name) = files.newest_full_file()? else { return Ok(ChainLink::default()) };
+    let Some(mut file) = files.open_for_reading(&name)? else { return Ok(ChainLink::default()) };
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(last_link(&bytes).unwrap_or_default())
+    Ok(link_after_last_line(&bytes).unwrap_or_default())
 }

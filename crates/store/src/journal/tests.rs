@@ -32,7 +32,7 @@ fn entries(scratch: &ScratchDir) -> Vec<Value> {
 
 /// Returns line and fault that verification reports.
 fn fault(scratch: &ScratchDir) -> Option<(u64, CorruptionKind)> {
-    match verify(&scratch.path("log")) {
+    match verify_journal(&scratch.path("log")) {
         Ok(_) => None,
         Err(JournalVerifyError::Broken(broken)) => Some((broken.line, broken.fault)),
         Err(error) => panic!("{error:?}"),
@@ -109,10 +109,13 @@ fn a_lost_head_is_told_and_the_chain_goes_on() {
     assert_eq!(fault(&scratch), None);
     fs::write(scratch.path("log.head"), "nonsense").unwrap();
     journal.append("four").unwrap();
-    assert_eq!(verify(&scratch.path("log")).unwrap(), JournalSummary { entries: 4, first: 0, files: 1, torn: 0 });
-    assert!(matches!(verify(&scratch.path("other")), Err(JournalVerifyError::Io { .. })));
+    assert_eq!(
+        verify_journal(&scratch.path("log")).unwrap(),
+        JournalSummary { entries: 4, first: 0, files: 1, torn: 0 }
+    );
+    assert!(matches!(verify_journal(&scratch.path("other")), Err(JournalVerifyError::Io { .. })));
     let _untouched = Journal::open(&scratch.path("other"), LARGE_FILES).unwrap();
-    assert_eq!(verify(&scratch.path("other")).unwrap().entries, 0);
+    assert_eq!(verify_journal(&scratch.path("other")).unwrap().entries, 0);
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_crash_at_any_byte_costs_only_the_unfinished_line() {
         journal.append("four").unwrap();
         let expected: &[&str] = if is_whole { &["one", "two", "three", "four"] } else { &["one", "two", "four"] };
         assert_eq!(entries(&scratch), expected, "{cut}");
-        assert_eq!(verify(&scratch.path("log")).unwrap().torn, u64::from(is_torn), "{cut}");
+        assert_eq!(verify_journal(&scratch.path("log")).unwrap().torn, u64::from(is_torn), "{cut}");
         let torn = fs::read(scratch.path("log.torn")).unwrap_or_default();
         assert_eq!(torn.strip_suffix(b"\n").unwrap_or_default(), if is_torn { &after[before.len()..cut] } else { b"" });
     }
@@ -160,7 +163,7 @@ fn full_files_are_set_aside_and_the_oldest_go() {
     let journal = Journal::open(&scratch.path("log"), options).unwrap();
     for number in 0..20 {
         journal.append(&json!({"number": number})).unwrap();
-        verify(&scratch.path("log")).unwrap();
+        verify_journal(&scratch.path("log")).unwrap();
     }
     let names = scratch.names();
     let [current, older, newer, head] = names.as_slice() else { panic!("{names:?}") };
@@ -169,12 +172,12 @@ fn full_files_are_set_aside_and_the_oldest_go() {
     for name in [current, older, newer] {
         assert!(fs::metadata(scratch.path(name)).unwrap().len() <= options.max_bytes, "{name}");
     }
-    let verified = verify(&scratch.path("log")).unwrap();
+    let verified = verify_journal(&scratch.path("log")).unwrap();
     assert_eq!((verified.first + verified.entries, verified.files), (20, 3));
     // Simulates a crash between renaming the full file and starting the next.
     fs::rename(scratch.path("log"), scratch.path("log.000099")).unwrap();
     journal.append("after a crash").unwrap();
-    assert_eq!(verify(&scratch.path("log")).unwrap().files, 4);
+    assert_eq!(verify_journal(&scratch.path("log")).unwrap().files, 4);
     fs::remove_file(scratch.path(newer)).unwrap();
     assert!(matches!(fault(&scratch), Some((1, CorruptionKind::Order { .. }))));
 }
@@ -198,7 +201,7 @@ fn what_cannot_be_written_is_an_error() {
     fs::remove_dir(scratch.path("log")).unwrap();
     fs::rename(scratch.path("away"), scratch.path("log")).unwrap();
     journal.append("again").unwrap();
-    assert_eq!(verify(&scratch.path("log")).unwrap().entries, 2);
+    assert_eq!(verify_journal(&scratch.path("log")).unwrap().entries, 2);
 }
 
 proptest! {

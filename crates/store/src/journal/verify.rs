@@ -89,19 +89,19 @@ pub enum JournalVerifyError {
 }
 
 /// Verifies every line of a journal, in all retained files. Writers are locked out only while the files are opened.
-pub fn verify(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
+pub fn verify_journal(path: &Path) -> Result<JournalSummary, JournalVerifyError> {
     let failed = |source| JournalVerifyError::Io { path: path.to_owned(), source };
-    let files = JournalFiles::find(path).map_err(failed)?;
+    let files = JournalFiles::open_existing(path).map_err(failed)?;
     let head = files.read_head().map_err(failed)?;
     let parts = {
-        let held = head.as_ref().map(|head| FileLockGuard::take(head, &files.head_path(), PATIENCE));
+        let held = head.as_ref().map(|head| FileLockGuard::acquire(head, &files.head_path(), PATIENCE));
         let _held = held.transpose().map_err(JournalVerifyError::Locked)?;
         JournalSnapshot::open(&files, head.as_ref()).map_err(failed)?
     };
     if head.is_none() && parts.files.is_empty() {
         return Err(failed(io::ErrorKind::NotFound.into()));
     }
-    parts.walk().map_err(failed)?.map_err(|(place, fault)| {
+    parts.verify_chain().map_err(failed)?.map_err(|(place, fault)| {
         let name =
             parts.files.get(place.file).map_or_else(|| files.path(), |part| files.path().with_file_name(&part.name));
         Broken { path: name, line: place.line, fault }.into()
@@ -124,28 +124,28 @@ struct SnapshotFile {
 impl JournalSnapshot {
     fn open(files: &JournalFiles, head: Option<&File>) -> io::Result<Self> {
         let mut parts = Vec::new();
-        for name in files.all()? {
-            if let Some(file) = files.read(&name)? {
+        for name in files.file_names()? {
+            if let Some(file) = files.open_for_reading(&name)? {
                 parts.push(SnapshotFile { name, size: file.metadata()?.len(), file });
             }
         }
         Ok(Self { head: head.map(JournalHead::read).transpose()?.flatten(), files: parts })
     }
 
-    fn walk(&self) -> io::Result<Result<JournalSummary, (LinePosition, CorruptionKind)>> {
+    fn verify_chain(&self) -> io::Result<Result<JournalSummary, (LinePosition, CorruptionKind)>> {
         let mut walk = ChainVerifier::new(self.head.as_ref(), self.files.len());
         let mut line = Vec::new();
         for (file, part) in self.files.iter().enumerate() {
             walk.here = LinePosition { file, line: 0 };
             let mut reader = BufReader::new((&part.file).take(part.size));
             while reader.read_until(b'\n', &mut line)? > 0 {
-                if let Err(broken) = walk.line(&line) {
+                if let Err(broken) = walk.check_line(&line) {
                     return Ok(Err(broken));
                 }
                 line.clear();
             }
         }
-        Ok(walk.end())
+        Ok(walk.finish())
     }
 }
 
@@ -172,11 +172,11 @@ impl<'a> ChainVerifier<'a> {
         Self { head, link: None, here: LinePosition::default(), before: LinePosition::default(), verified }
     }
 
-    fn line(&mut self, text: &[u8]) -> Result<(), (LinePosition, CorruptionKind)> {
+    fn check_line(&mut self, text: &[u8]) -> Result<(), (LinePosition, CorruptionKind)> {
         self.here.line += 1;
         let line = text.strip_suffix(b"\n").ok_or((self.here, CorruptionKind::Torn))?;
         let record = LineRecord::parse(line).ok_or((self.here, CorruptionKind::Foreign))?;
-        self.follow(&record)?;
+        self.check_link(&record)?;
         let link = record.link().next(line);
         if self.head.is_some_and(|head| head.link.seq == link.seq && head.link != link) {
             return Err((self.here, CorruptionKind::Altered));
@@ -188,7 +188,7 @@ impl<'a> ChainVerifier<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, record: &LineRecord) -> Result<(), (LinePosition, CorruptionKind)> {
+    fn check_link(&mut self, record: &LineRecord) -> Result<(), (LinePosition, CorruptionKind)> {
         match &self.link {
             Some(link) if link.seq != record.seq => {
                 Err((self.here, CorruptionKind::Order { expected: link.seq, found: record.seq }))
@@ -203,7 +203,7 @@ impl<'a> ChainVerifier<'a> {
         }
     }
 
-    fn end(self) -> Result<JournalSummary, (LinePosition, CorruptionKind)> {
+    fn finish(self) -> Result<JournalSummary, (LinePosition, CorruptionKind)> {
         let next = self.link.map_or(0, |link| link.seq);
         match self.head.map(|head| head.link.seq) {
             None if next == 0 => Ok(self.verified),

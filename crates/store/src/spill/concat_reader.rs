@@ -10,7 +10,7 @@ pub(super) struct ConcatReader<I: Iterator> {
 }
 
 impl<I: Iterator> ConcatReader<I> {
-    pub(super) fn of(pieces: I) -> Self {
+    pub(super) fn new(pieces: I) -> Self {
         Self { rest: pieces, current: None, at: 0 }
     }
 }

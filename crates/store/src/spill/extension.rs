@@ -50,7 +50,7 @@ impl SpillExtension {
     ];
 
     /// Returns the extension for a media type claimed by a server. Unknown types map to [`SpillExtension::Bin`].
-    pub fn of_media_type(media_type: &str) -> Self {
+    pub fn from_media_type(media_type: &str) -> Self {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {
             "application/json" => Self::Json,
@@ -107,7 +107,7 @@ mod tests {
             ("../../x", "bin"),
             ("", "bin"),
         ] {
-            assert_eq!(SpillExtension::of_media_type(media_type).as_str(), expected, "{media_type}");
+            assert_eq!(SpillExtension::from_media_type(media_type).as_str(), expected, "{media_type}");
         }
     }
 }

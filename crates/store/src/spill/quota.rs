@@ -10,20 +10,20 @@ pub(super) struct RemainingQuota {
 }
 
 impl RemainingQuota {
-    pub(super) fn of(limits: &SpillLimits, used: &FileTotals) -> Result<Self, SpillError> {
+    pub(super) fn new(limits: &SpillLimits, used: &FileTotals) -> Result<Self, SpillError> {
         let room = Self { total: limits.total_bytes, one: limits.one, used: *used };
-        if used.files >= limits.files { Err(room.full()) } else { Ok(room) }
+        if used.files >= limits.files { Err(room.full_error()) } else { Ok(room) }
     }
 
-    pub(super) fn admit(&self, bytes: u64) -> Result<(), SpillError> {
+    pub(super) fn check(&self, bytes: u64) -> Result<(), SpillError> {
         match bytes {
             _ if bytes > self.one => Err(SpillError::TooLarge { limit: self.one }),
-            _ if self.used.bytes.saturating_add(bytes) > self.total => Err(self.full()),
+            _ if self.used.bytes.saturating_add(bytes) > self.total => Err(self.full_error()),
             _ => Ok(()),
         }
     }
 
-    fn full(&self) -> SpillError {
+    fn full_error(&self) -> SpillError {
         SpillError::Full { used: self.used.bytes, files: self.used.files, limit: self.total }
     }
 }

@@ -114,15 +114,15 @@ fn what_is_old_makes_room_and_what_is_foreign_stays() {
     symlink(scratch.path("spill/notes.txt"), scratch.path("spill").join(format!("spill-{}.txt", "c".repeat(32))))
         .unwrap();
     let others = foreign.len() + 2;
-    assert_eq!(spill.clean().unwrap(), FileTotals::default());
+    assert_eq!(spill.remove_expired().unwrap(), FileTotals::default());
     assert!(matches!(spill.write(SpillExtension::Txt, &b"x"[..]), Err(SpillError::Full { used: 4, files: 1, .. })));
     age(&spilled.path, 6 * day);
-    assert_eq!(spill.clean().unwrap(), FileTotals::default());
+    assert_eq!(spill.remove_expired().unwrap(), FileTotals::default());
     age(&spilled.path, 8 * day);
     let next = spill.write(SpillExtension::Txt, &b"5678"[..]).unwrap();
     assert!(!spilled.path.exists());
     age(&next.path, 8 * day);
-    assert_eq!(spill.clean().unwrap(), FileTotals { files: 1, bytes: 4 });
+    assert_eq!(spill.remove_expired().unwrap(), FileTotals { files: 1, bytes: 4 });
     assert_eq!(names(&scratch.path("spill")).len(), others);
 }
 

@@ -9,10 +9,10 @@ use wharf_auth::{
 use wharf_net::AuthFuture;
 use wharf_spec::UntrustedText;
 
-use crate::config_context::of_project;
+use crate::config_context::split_project_key;
 use crate::console::Console;
 use crate::question::{self, LoginPrompt, OPEN, UrlOpener};
-use crate::servers::shown_word;
+use crate::servers::printable_word;
 use crate::session::CommandSession;
 use crate::style::{HEADING, NAME, QUIET, paint};
 
@@ -32,18 +32,25 @@ pub enum LoginPageMode {
 }
 
 /// Creates a visitor that takes the user to login pages and waits for at most `--timeout`.
-pub fn visitor(session: &CommandSession, settings: &AuthSettings, showing: LoginPageMode) -> Arc<dyn LoginBrowser> {
-    visitors(session, showing)(settings)
+pub fn login_visitor(
+    session: &CommandSession,
+    settings: &AuthSettings,
+    showing: LoginPageMode,
+) -> Arc<dyn LoginBrowser> {
+    login_visitor_factory(session, showing)(settings)
 }
 
 /// Returns a factory that creates such a visitor for the login settings of each server.
-pub fn visitors(
+pub fn login_visitor_factory(
     session: &CommandSession,
     showing: LoginPageMode,
 ) -> impl Fn(&AuthSettings) -> Arc<dyn LoginBrowser> + Clone + use<> {
     let (console, patience) = (session.console.clone(), session.timeout());
-    let browser =
-        Arc::new(BrowserLauncher { console: console.clone(), opener: UrlOpener::of(&session.surroundings), showing });
+    let browser = Arc::new(BrowserLauncher {
+        console: console.clone(),
+        opener: UrlOpener::from_environment(&session.surroundings),
+        showing,
+    });
     move |settings| {
         let mut loopback = LoopbackBrowser::new(settings, browser.clone());
         loopback.patience = patience.unwrap_or(loopback.patience);
@@ -64,7 +71,7 @@ impl LoginBrowser for DeviceCodeVisitor {
         self.0.prepare()
     }
 
-    fn wants_device(&self) -> bool {
+    fn prefers_device_code(&self) -> bool {
         true
     }
 }
@@ -85,16 +92,16 @@ impl PageOpener for BrowserLauncher {
     fn show_code(&self, page: &DeviceCodePage) -> Result<(), VisitError> {
         let url = browser_argument(&page.url)?;
         let complete = page.complete_url.as_deref().map(browser_argument).transpose()?;
-        let server = asking(&page.server);
+        let server = server_label(&page.server);
         let mut say = format!(
             "{} requires a login. On any device, open\n  {url}\nand enter the code {}",
             paint(NAME, server),
-            paint(HEADING, UntrustedText::new(page.code.as_str()).shortened(80)),
+            paint(HEADING, UntrustedText::new(page.code.as_str()).truncate(80)),
         );
         if let Some(complete) = complete.filter(|complete| *complete != url) {
             say.push_str(&format!("\nor open {complete}"));
         }
-        self.console.say(format_args!("{say}\n{}", waiting(page.lasts)));
+        self.console.say(format_args!("{say}\n{}", device_wait_message(page.lasts)));
         Ok(())
     }
 }
@@ -105,17 +112,17 @@ impl BrowserLauncher {
         let opens = match self.showing {
             LoginPageMode::Agreed => true,
             LoginPageMode::AtOnce => {
-                self.console.say(told(page, &url));
+                self.console.say(login_message(page, &url));
                 true
             }
-            LoginPageMode::Asking if question::is_somebody_there() => {
-                if !question::confirm(&self.console, &told(page, &url), OPEN).await {
+            LoginPageMode::Asking if question::has_terminal() => {
+                if !question::confirm(&self.console, &login_message(page, &url), OPEN).await {
                     return Err(VisitError::Declined);
                 }
                 true
             }
             _ => {
-                self.console.say(told(page, &url));
+                self.console.say(login_message(page, &url));
                 false
             }
         };
@@ -145,14 +152,15 @@ impl BrowserLauncher {
     }
 }
 
-fn waiting(lasts: u64) -> String {
+fn device_wait_message(lasts: u64) -> String {
     paint(QUIET, format!("Waiting up to {} min for the login to finish (Ctrl-C cancels).", lasts.div_ceil(60)))
         .to_string()
 }
 
 /// Describes the login: the server, the URL, the issuer and the scopes.
-fn told(page: &LoginPage, url: &str) -> String {
-    LoginPrompt { server: &asking(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }.told()
+fn login_message(page: &LoginPage, url: &str) -> String {
+    LoginPrompt { server: &server_label(&page.server), url, issuer: &page.issuer, scope: page.scope.as_deref() }
+        .describe()
 }
 
 /// Lines from standard input.
@@ -163,21 +171,21 @@ After the login, the browser is redirected to a URL that begins with http://127.
 because it runs on another machine, copy the whole URL and paste it here.";
 
 impl LineSource for StdinLines {
-    fn next(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>> {
+    fn next_line(&self, complaint: Option<&'static str>) -> AuthFuture<Option<String>> {
         let console = self.0.clone();
-        let say = complaint.map_or(PASTE_INSTRUCTIONS.to_owned(), |complaint| format!("  {}.", capital(complaint)));
-        Box::pin(async move { question::line(&console, &say, "URL: ").await })
+        let say = complaint.map_or(PASTE_INSTRUCTIONS.to_owned(), |complaint| format!("  {}.", capitalize(complaint)));
+        Box::pin(async move { question::ask_line(&console, &say, "URL: ").await })
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Returns the display name of the server that requires the login.
-fn asking(server: &str) -> String {
-    shown_word(of_project(server).map_or(server, |(_, name)| name))
+fn server_label(server: &str) -> String {
+    printable_word(split_project_key(server).map_or(server, |(_, name)| name))
 }
 
 #[cfg(test)]
@@ -188,7 +196,7 @@ mod tests {
     fn an_address_is_shown_without_its_secrets() {
         let mut page = LoginPage::new("https://a.example/authorize", "https://a.example", "state");
         page.server = "http://h.example/mcp?key=HUSH".to_owned();
-        let shown = told(&page, &page.url);
+        let shown = login_message(&page, &page.url);
         assert!(shown.contains("h.example") && !shown.contains("HUSH"), "{shown}");
     }
 }

@@ -38,27 +38,27 @@ impl LazyVault {
     }
 
     /// Reports whether the private file exists. A dangling symlink is reported as existing: the vault rejects it.
-    pub fn is_there(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.path.symlink_metadata().is_ok()
     }
 
     /// Opens the vault for writing, after a test of the keyring if one is used. Blocks.
     pub fn open(&self) -> Result<&Arc<dyn Vault>, VaultError> {
-        let open = || open_vault(self.choice(), &self.path, self.keyring());
+        let open = || open_vault(self.token_store(), &self.path, self.keyring());
         self.opened.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
     /// Returns the reason why logins cannot be stored where `tokenStore` says, if that is known without testing the
     /// keyring.
-    pub fn trouble(&self) -> Option<VaultError> {
-        let is_missing = self.choice() == VaultChoice::Keyring && self.keyring().is_none();
+    pub fn storage_error(&self) -> Option<VaultError> {
+        let is_missing = self.token_store() == VaultChoice::Keyring && self.keyring().is_none();
         is_missing.then(|| KeyringError("no system keyring found".to_owned()).into())
     }
 
     /// Returns the storage location of an account's login, or `None` without a login. Blocks.
-    pub fn place_of(&self, key: &AccountKey) -> Option<LoginLocation> {
+    pub fn location_of(&self, key: &AccountKey) -> Option<LoginLocation> {
         let file = FileVault::new(&self.path);
-        if !self.is_there() || !file.keys().ok()?.contains(key) {
+        if !self.exists() || !file.keys().ok()?.contains(key) {
             return None;
         }
         match file.load(key) {
@@ -66,22 +66,22 @@ impl LazyVault {
             Err(VaultError::Elsewhere { .. }) => {
                 Some(LoginLocation { word: "keyring", told: KEYRING_LABEL.to_owned() })
             }
-            _ => Some(LoginLocation { word: "file", told: file.place() }),
+            _ => Some(LoginLocation { word: "file", told: file.location() }),
         }
     }
 
-    fn reading(&self) -> &Arc<dyn Vault> {
+    fn read_vault(&self) -> &Arc<dyn Vault> {
         if let Some(Ok(opened)) = self.opened.get() {
             return opened;
         }
-        self.reading.get_or_init(|| match (self.choice(), self.keyring()) {
+        self.reading.get_or_init(|| match (self.token_store(), self.keyring()) {
             (VaultChoice::File, _) | (_, None) => Arc::new(FileVault::new(&self.path)),
             (_, Some(keyring)) => Arc::new(KeyringVault::new(keyring, &self.path)),
         })
     }
 
     /// Returns the `tokenStore` setting. An unreadable configuration means `auto`.
-    fn choice(&self) -> VaultChoice {
+    fn token_store(&self) -> VaultChoice {
         let config = self.configuration.config().ok();
         match config.and_then(|config| config.settings.token_store.as_deref()) {
             Some("file") => VaultChoice::File,
@@ -92,22 +92,22 @@ impl LazyVault {
 
     fn keyring(&self) -> Option<Arc<dyn Keyring>> {
         let around = self.configuration.around.clone();
-        let keyring = wharf_config::Keyring::find(&around)?;
+        let keyring = wharf_config::Keyring::detect(&around)?;
         Some(Arc::new(SystemKeyring { keyring, around }))
     }
 }
 
 impl Vault for LazyVault {
     fn load(&self, key: &AccountKey) -> Result<Option<StoredLogin>, VaultError> {
-        if self.is_there() { self.reading().load(key) } else { Ok(None) }
+        if self.exists() { self.read_vault().load(key) } else { Ok(None) }
     }
 
     fn load_all(&self, key: &AccountKey) -> Result<Vec<StoredLogin>, VaultError> {
-        if self.is_there() { self.reading().load_all(key) } else { Ok(Vec::new()) }
+        if self.exists() { self.read_vault().load_all(key) } else { Ok(Vec::new()) }
     }
 
-    fn load_at(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
-        if self.is_there() { self.reading().load_at(key, issuer) } else { Ok(None) }
+    fn load_for_issuer(&self, key: &AccountKey, issuer: &str) -> Result<Option<StoredLogin>, VaultError> {
+        if self.exists() { self.read_vault().load_for_issuer(key, issuer) } else { Ok(None) }
     }
 
     fn save(&self, key: &AccountKey, kept: &StoredLogin) -> Result<(), VaultError> {
@@ -115,19 +115,19 @@ impl Vault for LazyVault {
     }
 
     fn remove(&self, key: &AccountKey) -> Result<bool, VaultError> {
-        if self.is_there() { self.open()?.remove(key) } else { Ok(false) }
+        if self.exists() { self.open()?.remove(key) } else { Ok(false) }
     }
 
     fn keys(&self) -> Result<Vec<AccountKey>, VaultError> {
-        if self.is_there() { self.reading().keys() } else { Ok(Vec::new()) }
+        if self.exists() { self.read_vault().keys() } else { Ok(Vec::new()) }
     }
 
     fn lock(&self, key: &AccountKey, patience: Duration) -> Result<Box<dyn Send>, VaultError> {
         self.open()?.lock(key, patience)
     }
 
-    fn place(&self) -> String {
-        if self.trouble().is_some() { KEYRING_LABEL.to_owned() } else { self.reading().place() }
+    fn location(&self) -> String {
+        if self.storage_error().is_some() { KEYRING_LABEL.to_owned() } else { self.read_vault().location() }
     }
 }
 
@@ -139,20 +139,20 @@ struct SystemKeyring {
 
 impl Keyring for SystemKeyring {
     fn lookup(&self, name: &str) -> Result<Option<Secret>, KeyringError> {
-        self.keyring.find_value(&filed(name), &self.around).map_err(failed)
+        self.keyring.lookup_optional(&encode_keyring_name(name), &self.around).map_err(keyring_error)
     }
 
     fn set(&self, name: &str, value: &Secret) -> Result<(), KeyringError> {
-        self.keyring.set(&filed(name), value, &self.around).map_err(failed)
+        self.keyring.set(&encode_keyring_name(name), value, &self.around).map_err(keyring_error)
     }
 
     fn remove(&self, name: &str) -> Result<bool, KeyringError> {
-        self.keyring.remove(&filed(name), &self.around).map_err(failed)
+        self.keyring.remove(&encode_keyring_name(name), &self.around).map_err(keyring_error)
     }
 }
 
 /// Percent-encodes a name so that no character is special to any program.
-fn filed(name: &str) -> String {
+fn encode_keyring_name(name: &str) -> String {
     let spell = |byte: u8| match byte {
         b'_' | b'.' | b':' | b'-' => char::from(byte).to_string(),
         _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -161,7 +161,7 @@ fn filed(name: &str) -> String {
     name.bytes().map(spell).collect()
 }
 
-fn failed(error: SecretError) -> KeyringError {
+fn keyring_error(error: SecretError) -> KeyringError {
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
     KeyringError(format!("{error}{cause}"))
 }
@@ -178,7 +178,7 @@ mod tests {
             ("a b\" -x\n%2F", "a%20b%22%20-x%0A%252F"),
             ("\u{fc}", "%C3%BC"),
         ] {
-            assert_eq!(filed(name), expected);
+            assert_eq!(encode_keyring_name(name), expected);
         }
     }
 }

@@ -4,8 +4,8 @@ use wharf_wire::RawJson;
 
 use super::{ArgumentValue, InputSchema, TypedArgument};
 use crate::failure::Failure;
-use crate::suggestions::nearest;
-use crate::table::cut;
+use crate::suggestions::similar_names;
+use crate::table::truncate_columns;
 
 /// Maximum characters of a value in a message.
 const MAX_VALUE_SHOWN: usize = 200;
@@ -29,15 +29,15 @@ impl<'a> ArgumentChecker<'a> {
     }
 
     /// Returns the value to send for an argument, or `None` if it is invalid.
-    pub fn argument(&mut self, given: TypedArgument) -> Option<RawJson> {
+    pub fn check_argument(&mut self, given: TypedArgument) -> Option<RawJson> {
         let TypedArgument { name, value } = given;
-        self.name(&name);
+        self.check_name(&name);
         let value = match value {
             ArgumentValue::Json(json) => Some(json),
-            ArgumentValue::Member(json) => self.judged(&name, json.get(), Ok(json.clone())),
+            ArgumentValue::Member(json) => self.check_value(&name, json.as_str(), Ok(json.clone())),
             ArgumentValue::Text(text) => {
                 let types = self.schema.map(|schema| schema.types_of(&name)).unwrap_or_default();
-                self.judged(&name, &text, types.read(&text))
+                self.check_value(&name, &text, types.parse(&text))
             }
         };
         self.given.push(name);
@@ -45,29 +45,29 @@ impl<'a> ArgumentChecker<'a> {
     }
 
     /// Checks a value against the schema, or records the type that was expected.
-    fn judged(&mut self, name: &str, said: &str, value: Result<RawJson, String>) -> Option<RawJson> {
+    fn check_value(&mut self, name: &str, said: &str, value: Result<RawJson, String>) -> Option<RawJson> {
         let wanted = match value {
-            Ok(json) => match self.schema.and_then(|schema| schema.misfit(name, &json)) {
+            Ok(json) => match self.schema.and_then(|schema| schema.mismatch(name, &json)) {
                 None => return Some(json),
                 Some(wanted) => wanted,
             },
             Err(wanted) => wanted,
         };
-        let said = cut(said, MAX_VALUE_SHOWN);
+        let said = truncate_columns(said, MAX_VALUE_SHOWN);
         self.problems.push(format!("`{name}` must be {wanted}, not `{said}`"));
         self.hints.push(format!("to send a value unchecked, write {name}:=JSON"));
         None
     }
 
-    fn name(&mut self, name: &str) {
+    fn check_name(&mut self, name: &str) {
         let Some(schema) = self.schema.filter(|schema| !schema.has(name)) else { return };
-        let close = nearest(name, schema.names()).first().map(|close| (*close).to_owned());
+        let close = similar_names(name, schema.names()).first().map(|close| (*close).to_owned());
         let meant = close.as_ref().map(|close| format!("did you mean `{close}`?"));
         if schema.is_closed() {
             self.problems.push(format!("the tool `{}` takes no argument `{name}`", self.tool));
             self.hints.push(meant.unwrap_or_else(|| schema.usage()));
             self.meant.extend(close);
-        } else if schema.is_tacit() {
+        } else if schema.leaves_others_open() {
             let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
             self.warnings.push(format!("the tool `{}` does not declare an argument `{name}`{meant}", self.tool));
         }
@@ -92,7 +92,7 @@ impl<'a> ArgumentChecker<'a> {
         let mut failure = Failure::usage(self.problems.join("; "));
         for hint in self.hints {
             if !failure.hints.contains(&hint) {
-                failure = failure.hint(hint);
+                failure = failure.with_hint(hint);
             }
         }
         Err(failure)

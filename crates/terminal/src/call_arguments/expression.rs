@@ -11,20 +11,20 @@ use crate::failure::Failure;
 /// # Errors
 ///
 /// Fails at the first part that has another form.
-pub fn read(inside: &str) -> Result<Vec<TypedArgument>, Failure> {
+pub fn parse_expression(inside: &str) -> Result<Vec<TypedArgument>, Failure> {
     let mut given = Vec::new();
     let mut rest = inside.trim();
     while !rest.is_empty() {
-        let end = rest.find([':', '=']).ok_or_else(|| wrong(rest))?;
+        let end = rest.find([':', '=']).ok_or_else(|| syntax_failure(rest))?;
         let name = rest[..end].trim().trim_matches(['"', '\'']);
         if name.is_empty() || name.contains([',', '(', '{']) {
-            return Err(wrong(rest));
+            return Err(syntax_failure(rest));
         }
         let after = rest[end + 1..].trim_start();
-        let length = value_length(after).ok_or_else(|| wrong(after))?;
+        let length = value_length(after).ok_or_else(|| syntax_failure(after))?;
         given.push(TypedArgument {
             name: name.to_owned(),
-            value: value(after[..length].trim()).ok_or_else(|| wrong(after))?,
+            value: value(after[..length].trim()).ok_or_else(|| syntax_failure(after))?,
         });
         rest = after[length..].strip_prefix(',').unwrap_or_default().trim_start();
     }
@@ -61,10 +61,10 @@ fn value(text: &str) -> Option<ArgumentValue> {
     }
 }
 
-fn wrong(at: &str) -> Failure {
+fn syntax_failure(at: &str) -> Failure {
     let shown: String = at.chars().take(40).collect();
     Failure::usage(format_args!("syntax error in the call at `{shown}`"))
-        .hint("write it as 'tool(name: \"text\", count: 3, list: [1, 2])', quoted for the shell")
+        .with_hint("write it as 'tool(name: \"text\", count: 3, list: [1, 2])', quoted for the shell")
 }
 
 #[cfg(test)]
@@ -75,9 +75,9 @@ mod tests {
     fn check(inside: &str, expected: Option<&[(&str, &str)]>) {
         let shown = |given: TypedArgument| match given.value {
             ArgumentValue::Text(text) => (given.name, format!("text {text}")),
-            ArgumentValue::Json(json) | ArgumentValue::Member(json) => (given.name, json.get().to_owned()),
+            ArgumentValue::Json(json) | ArgumentValue::Member(json) => (given.name, json.as_str().to_owned()),
         };
-        let read = read(inside).ok().map(|given| given.into_iter().map(shown).collect::<Vec<_>>());
+        let read = parse_expression(inside).ok().map(|given| given.into_iter().map(shown).collect::<Vec<_>>());
         let read = read.as_ref().map(|given| given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect());
         assert_eq!(read, expected.map(<[_]>::to_vec), "{inside}");
     }

@@ -15,7 +15,7 @@ pub struct InputSchema(Value);
 
 impl InputSchema {
     /// Decodes a schema. An invalid schema becomes an empty one.
-    pub fn read(raw: &RawJson) -> Self {
+    pub fn decode(raw: &RawJson) -> Self {
         Self(raw.decode(&JsonLimits::default()).unwrap_or_default())
     }
 
@@ -39,7 +39,7 @@ impl InputSchema {
     }
 
     /// Reports whether the schema names arguments without allowing or forbidding others.
-    pub fn is_tacit(&self) -> bool {
+    pub fn leaves_others_open(&self) -> bool {
         let says = |key: &str| self.0.get(key).is_some();
         self.names().next().is_some()
             && !["additionalProperties", "patternProperties", "unevaluatedProperties"].into_iter().any(says)
@@ -47,7 +47,7 @@ impl InputSchema {
     }
 
     /// Maps an option to an argument name: `--max-items` also matches `maxItems` or `max_items` if exactly one exists.
-    pub fn spelt<'a>(&'a self, option: &'a str) -> &'a str {
+    pub fn resolve_spelling<'a>(&'a self, option: &'a str) -> &'a str {
         let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
         let mut alike = self.names().filter(|name| plain(name) == plain(option));
         match (self.has(option), alike.next(), alike.next()) {
@@ -81,7 +81,7 @@ impl InputSchema {
     }
 
     /// Returns a keyword of an argument's own schema, following references.
-    pub(super) fn says(&self, name: &str, key: &str) -> Option<&Value> {
+    pub(super) fn keyword(&self, name: &str, key: &str) -> Option<&Value> {
         let mut schema = self.properties()?.get(name)?;
         for _ in 0..MAX_REFERENCES {
             match (schema.get(key), self.target(schema)) {
@@ -98,20 +98,21 @@ impl InputSchema {
     }
 
     /// Returns a description of the expected value if a value does not match. Checks only simple constraints.
-    pub fn misfit(&self, name: &str, value: &RawJson) -> Option<String> {
+    pub fn mismatch(&self, name: &str, value: &RawJson) -> Option<String> {
         let types = self.types_of(name);
         if !types.0.is_empty() && !types.fits(value) {
-            return Some(types.wanted());
+            return Some(types.expected());
         }
         let known: Value = value.decode(&JsonLimits::default()).ok()?;
-        if let Some(allowed) = self.says(name, "enum").and_then(Value::as_array).filter(|all| !all.contains(&known)) {
-            return Some(format!("one of {}", listed(allowed)));
+        if let Some(allowed) = self.keyword(name, "enum").and_then(Value::as_array).filter(|all| !all.contains(&known))
+        {
+            return Some(format!("one of {}", quote_values(allowed)));
         }
-        if let Some(only) = self.says(name, "const").filter(|only| **only != known) {
-            return Some(listed(std::slice::from_ref(only)));
+        if let Some(only) = self.keyword(name, "const").filter(|only| **only != known) {
+            return Some(quote_values(std::slice::from_ref(only)));
         }
         let number = known.as_f64()?;
-        let bound = |key: &str| self.says(name, key).and_then(Value::as_f64);
+        let bound = |key: &str| self.keyword(name, key).and_then(Value::as_f64);
         let broken = [
             ("at least", bound("minimum").filter(|least| number < *least)),
             ("at most", bound("maximum").filter(|most| number > *most)),
@@ -163,11 +164,11 @@ impl InputSchema {
 }
 
 /// Formats values as typed, in backquotes.
-pub(super) fn listed(values: &[Value]) -> String {
-    values.iter().map(|value| format!("`{}`", typed(value))).collect::<Vec<_>>().join(", ")
+pub(super) fn quote_values(values: &[Value]) -> String {
+    values.iter().map(|value| format!("`{}`", value_as_typed(value))).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats a value as typed: a string without quotes.
-pub(super) fn typed(value: &Value) -> String {
+pub(super) fn value_as_typed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -5,7 +5,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::ToolDefinition;
 
 use super::InputSchema;
-use super::schema::{listed, typed};
+use super::schema::{quote_values, value_as_typed};
 use crate::style::{HEADING, NAME, QUIET, paint};
 
 /// Maximum characters of a description, and of a default or a list of values.
@@ -22,12 +22,12 @@ pub struct ToolHelp<'a> {
 impl ToolHelp<'_> {
     /// Returns the whole help text.
     pub fn text(&self) -> String {
-        let schema = self.tool.input_schema.as_ref().map(InputSchema::read);
-        let title = UntrustedText::new(self.tool.display_name()).shortened(200).to_string();
+        let schema = self.tool.input_schema.as_ref().map(InputSchema::decode);
+        let title = UntrustedText::new(self.tool.display_name()).truncate(200).to_string();
         let mut text = format!("{}\n", paint(HEADING, title));
         if let Some(about) = self.tool.description.as_deref() {
             let about = about.trim().chars().take(MAX_DESCRIPTION_LEN).collect::<String>();
-            text.push_str(&format!("{}\n", UntrustedText::new(about).block()));
+            text.push_str(&format!("{}\n", UntrustedText::new(about).multiline()));
         }
         text.push_str(&format!("\n{} {} [ARGUMENT]...\n", paint(HEADING, "Usage:"), self.line));
         let lines = schema.as_ref().map(InputSchema::lines).unwrap_or_default();
@@ -48,24 +48,24 @@ impl InputSchema {
         let needed: Vec<&str> = self.required().collect();
         let mut names: Vec<&str> = self.names().collect();
         names.sort_by_key(|name| !needed.contains(name));
-        names.into_iter().map(|name| self.line(name, needed.contains(&name))).collect()
+        names.into_iter().map(|name| self.argument_line(name, needed.contains(&name))).collect()
     }
 
-    fn line(&self, name: &str, is_needed: bool) -> String {
+    fn argument_line(&self, name: &str, is_needed: bool) -> String {
         let types = self.types_of(name).0.join("|");
         let mut facts = vec![if types.is_empty() { "any".to_owned() } else { types }];
         if is_needed {
             facts.push("required".to_owned());
         }
-        let shown = |text: String| UntrustedText::new(text).shortened(MAX_VALUES_LEN).to_string();
-        facts.extend(self.says(name, "default").map(|value| shown(format!("default `{}`", typed(value)))));
-        let values = self.says(name, "enum").and_then(Value::as_array);
-        facts.extend(values.map(|values| shown(format!("one of {}", listed(values)))));
+        let shown = |text: String| UntrustedText::new(text).truncate(MAX_VALUES_LEN).to_string();
+        facts.extend(self.keyword(name, "default").map(|value| shown(format!("default `{}`", value_as_typed(value)))));
+        let values = self.keyword(name, "enum").and_then(Value::as_array);
+        facts.extend(values.map(|values| shown(format!("one of {}", quote_values(values)))));
         for (key, word) in [("minimum", "at least"), ("maximum", "at most")] {
-            facts.extend(self.says(name, key).map(|bound| shown(format!("{word} {bound}"))));
+            facts.extend(self.keyword(name, key).map(|bound| shown(format!("{word} {bound}"))));
         }
-        let about = self.says(name, "description").and_then(Value::as_str).unwrap_or_default();
-        let about = UntrustedText::new(about.trim()).shortened(MAX_DESCRIPTION_LEN).to_string();
+        let about = self.keyword(name, "description").and_then(Value::as_str).unwrap_or_default();
+        let about = UntrustedText::new(about.trim()).truncate(MAX_DESCRIPTION_LEN).to_string();
         let label = paint(NAME, UntrustedText::new(name).to_string());
         format!("{label}  {}  {about}", paint(QUIET, format!("({})", facts.join(", ")))).trim_end().to_owned()
     }
@@ -73,7 +73,7 @@ impl InputSchema {
 
 /// Returns an example call with the required arguments.
 pub fn example(line: &str, schema: &InputSchema) -> String {
-    words(line, schema.required().map(|name| format!("{name}={}", sample(schema, name))))
+    append_words(line, schema.required().map(|name| format!("{name}={}", sample_text(schema, name))))
 }
 
 fn examples(line: &str, schema: Option<&InputSchema>) -> Vec<String> {
@@ -83,18 +83,18 @@ fn examples(line: &str, schema: Option<&InputSchema>) -> Vec<String> {
     let mut all = vec![example(line, schema)];
     let optional = schema.names().find(|name| !schema.required().any(|needed| needed == *name));
     if let Some(name) = optional {
-        let more = [format!("--{name}"), sample(schema, name)];
+        let more = [format!("--{name}"), sample_text(schema, name)];
         let more = if schema.is_flag(name) { &more[..1] } else { &more[..] };
-        all.push(words(&all[0], more.iter().cloned()));
+        all.push(append_words(&all[0], more.iter().cloned()));
     }
-    all.push(words(line, ["--args".to_owned(), format!("{{{}}}", object.join(", "))]));
+    all.push(append_words(line, ["--args".to_owned(), format!("{{{}}}", object.join(", "))]));
     all
 }
 
 /// Appends words to a line, with their values escaped and quoted for the shell.
-fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
+fn append_words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     more.into_iter().fold(line.to_owned(), |line, word| {
-        let shown = UntrustedText::new(word).shortened(MAX_VALUES_LEN).to_string();
+        let shown = UntrustedText::new(word).truncate(MAX_VALUES_LEN).to_string();
         let (name, value) = match shown.split_once('=') {
             Some((name, value)) if !name.contains([' ', '{']) => (format!("{name}="), value),
             _ => (String::new(), shown.as_str()),
@@ -103,8 +103,8 @@ fn words(line: &str, more: impl IntoIterator<Item = String>) -> String {
     })
 }
 
-fn sample(schema: &InputSchema, name: &str) -> String {
-    typed(&sample_value(schema, name))
+fn sample_text(schema: &InputSchema, name: &str) -> String {
+    value_as_typed(&sample_value(schema, name))
 }
 
 fn sample_json(schema: &InputSchema, name: &str) -> String {
@@ -113,11 +113,11 @@ fn sample_json(schema: &InputSchema, name: &str) -> String {
 
 /// Returns a sample value: an example of the schema, or a simple value of the type.
 fn sample_value(schema: &InputSchema, name: &str) -> Value {
-    let first = |key: &str| schema.says(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
-    let said = first("examples").or_else(|| schema.says(name, "default").cloned()).or_else(|| first("enum"));
-    said.or_else(|| schema.says(name, "const").cloned()).unwrap_or_else(|| {
+    let first = |key: &str| schema.keyword(name, key).and_then(Value::as_array).and_then(|all| all.first()).cloned();
+    let said = first("examples").or_else(|| schema.keyword(name, "default").cloned()).or_else(|| first("enum"));
+    said.or_else(|| schema.keyword(name, "const").cloned()).unwrap_or_else(|| {
         match schema.types_of(name).0.first().map(String::as_str) {
-            Some("integer" | "number") => schema.says(name, "minimum").cloned().unwrap_or_else(|| 1.into()),
+            Some("integer" | "number") => schema.keyword(name, "minimum").cloned().unwrap_or_else(|| 1.into()),
             Some("boolean") => true.into(),
             Some("array") => Value::Array(Vec::new()),
             Some("object") => Value::Object(serde_json::Map::new()),
@@ -139,7 +139,7 @@ mod tests {
             "all":{"type":"boolean","description":"Of all branches.","default":false},
             "count":{"type":"integer","minimum":2,"maximum":9},
             "order":{"enum":["new first","old"]},"repo":{"type":"string","description":"Which."}}}}"#;
-        let tool = ToolDefinition::view(RawJson::parse(definition).unwrap(), &JsonLimits::default()).unwrap();
+        let tool = ToolDefinition::from_raw(RawJson::parse(definition).unwrap(), &JsonLimits::default()).unwrap();
         let help = ToolHelp { line: "wharf call git log", tool: &tool }.text();
         let expected = "Lo\\u{1b}g\nShows\\u{202e} commits.\nMany.\n\nUsage: wharf call git log [ARGUMENT]...\n
 Arguments:\n  count  (integer, required, at least 2, at most 9)\n  repo  (string, required)  Which.

@@ -23,12 +23,12 @@ impl AllowedTypes {
     /// # Errors
     ///
     /// Returns a description of the expected types.
-    pub fn read(&self, text: &str) -> Result<RawJson, String> {
+    pub fn parse(&self, text: &str) -> Result<RawJson, String> {
         if self.0.is_empty() || self.allows("string") {
-            return RawJson::of(text).map_err(|error| error.to_string());
+            return RawJson::from_value(text).map_err(|error| error.to_string());
         }
         let parsed = RawJson::parse(text.trim().to_owned()).ok();
-        parsed.filter(|json| self.fits(json)).ok_or_else(|| self.wanted())
+        parsed.filter(|json| self.fits(json)).ok_or_else(|| self.expected())
     }
 
     pub(super) fn fits(&self, json: &RawJson) -> bool {
@@ -39,11 +39,11 @@ impl AllowedTypes {
             Some(b'n') => self.allows("null"),
             Some(b'"') => self.allows("string"),
             None => false,
-            Some(_) => self.allows("number") || (self.allows("integer") && is_whole(json.get())),
+            Some(_) => self.allows("number") || (self.allows("integer") && is_whole(json.as_str())),
         }
     }
 
-    pub(super) fn wanted(&self) -> String {
+    pub(super) fn expected(&self) -> String {
         let names = self.0.iter().map(|name| match name.as_str() {
             "integer" => "an integer",
             "number" => "a number",

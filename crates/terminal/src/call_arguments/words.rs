@@ -33,11 +33,11 @@ impl TypedWords {
     ///
     /// Fails on words that are invalid with any schema.
     pub fn read(inside: Option<&str>, words: &[String], cwd: &Path) -> Result<Self, Failure> {
-        let first = inside.map(expression::read).transpose()?.unwrap_or_default();
+        let first = inside.map(expression::parse_expression).transpose()?.unwrap_or_default();
         let mut pieces: Vec<WordPiece> = Vec::new();
         for word in words {
             let may_be_value = matches!(pieces.last(), Some(WordPiece::Option { value: None, .. }));
-            pieces.push(piece(word, may_be_value, cwd)?);
+            pieces.push(parse_piece(word, may_be_value, cwd)?);
         }
         Ok(Self { first, pieces })
     }
@@ -47,7 +47,7 @@ impl TypedWords {
     /// # Errors
     ///
     /// Fails on a word that is not an argument, and on an option without its value.
-    pub fn settle(self, schema: Option<&InputSchema>, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
+    pub fn resolve(self, schema: Option<&InputSchema>, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
         let Self { first: mut given, pieces } = self;
         let mut pieces = pieces.into_iter().peekable();
         while let Some(piece) = pieces.next() {
@@ -55,7 +55,7 @@ impl TypedWords {
                 WordPiece::Given(given) => given,
                 WordPiece::Open(word) => read_open(&word, schema, cwd)?,
                 WordPiece::Option { name, value } => {
-                    let name = schema.map_or(name.clone(), |schema| schema.spelt(&name).to_owned());
+                    let name = schema.map_or(name.clone(), |schema| schema.resolve_spelling(&name).to_owned());
                     let is_flag = schema.is_some_and(|schema| schema.is_flag(&name));
                     let follows = |piece: &WordPiece| piece.may_follow(is_flag);
                     let value = value.or_else(|| pieces.next_if(follows).and_then(WordPiece::into_word));
@@ -78,14 +78,14 @@ impl WordPiece {
     }
 }
 
-fn piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<WordPiece, Failure> {
+fn parse_piece(word: &str, may_be_value: bool, cwd: &Path) -> Result<WordPiece, Failure> {
     if let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty() && !option.starts_with('=')) {
         return Ok(match option.split_once('=') {
             Some((name, value)) => WordPiece::Option { name: name.to_owned(), value: Some(value.to_owned()) },
             None => WordPiece::Option { name: option.to_owned(), value: None },
         });
     }
-    if may_be_value || colon(word).is_some() {
+    if may_be_value || split_at_colon(word).is_some() {
         return Ok(WordPiece::Open(word.to_owned()));
     }
     read_word(word, cwd).map(WordPiece::Given)
@@ -100,7 +100,7 @@ fn read_option(
     let value = match value {
         Some(text) => from_file(&name, text, cwd)?,
         None if schema.is_none_or(|schema| schema.may_be_flag(&name)) => "true".to_owned(),
-        None => return Err(valueless(&name)),
+        None => return Err(missing_value(&name)),
     };
     Ok(TypedArgument { name, value: ArgumentValue::Text(value) })
 }
@@ -109,7 +109,7 @@ fn read_option(
 fn read_open(word: &str, schema: Option<&InputSchema>, cwd: &Path) -> Result<TypedArgument, Failure> {
     let is_known = |name: &str| schema.is_some_and(|schema| schema.has(name));
     let plain = word.split_once('=').is_some_and(|(name, _)| is_known(name.trim_end_matches(':')));
-    match colon(word) {
+    match split_at_colon(word) {
         Some((name, text)) if !plain && (is_known(name) || (is_identifier(name) && !text.starts_with("//"))) => {
             Ok(TypedArgument {
                 name: name.to_owned(),
@@ -121,7 +121,7 @@ fn read_open(word: &str, schema: Option<&InputSchema>, cwd: &Path) -> Result<Typ
 }
 
 /// Splits `name:value`. `None` for `name:=JSON` and for `name=value` with a colon in the value.
-fn colon(word: &str) -> Option<(&str, &str)> {
+fn split_at_colon(word: &str) -> Option<(&str, &str)> {
     let (name, text) = word.split_once(':')?;
     (!name.is_empty() && !name.contains('=') && !text.starts_with('=')).then_some((name, text))
 }
@@ -138,8 +138,9 @@ fn from_file(name: &str, text: String, cwd: &Path) -> Result<String, Failure> {
     }
 }
 
-fn valueless(name: &str) -> Failure {
-    Failure::usage(format_args!("`--{name}` needs a value")).hint(format_args!("write --{name} VALUE or {name}=VALUE"))
+fn missing_value(name: &str) -> Failure {
+    Failure::usage(format_args!("`--{name}` needs a value"))
+        .with_hint(format_args!("write --{name} VALUE or {name}=VALUE"))
 }
 
 #[cfg(test)]
@@ -153,13 +154,13 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: Result<&[(&str, &str)], &str>) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let schema = InputSchema::read(&RawJson::parse(SCHEMA).unwrap());
+        let schema = InputSchema::decode(&RawJson::parse(SCHEMA).unwrap());
         let settled = TypedWords::read(None, &words, Path::new("/"))
-            .and_then(|typed| typed.settle(Some(&schema), Path::new("/")));
+            .and_then(|typed| typed.resolve(Some(&schema), Path::new("/")));
         let shown = |given: &TypedArgument| match &given.value {
             ArgumentValue::Text(text) => (given.name.clone(), text.clone()),
             ArgumentValue::Json(json) | ArgumentValue::Member(json) => {
-                (given.name.clone(), format!("JSON {}", json.get()))
+                (given.name.clone(), format!("JSON {}", json.as_str()))
             }
         };
         let settled =

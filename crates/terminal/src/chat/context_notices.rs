@@ -3,7 +3,7 @@
 use crate::count_text::CountText;
 
 /// Reports that the context was full and lists the content that was shortened or dropped.
-pub fn shortened(results: usize, answers: usize) -> String {
+pub fn context_shortened_notice(results: usize, answers: usize) -> String {
     let pieces = CountText(results, "tool or server output");
     let results = (results > 0).then(|| format!("{pieces} shortened or dropped"));
     let answers = (answers > 0).then(|| format!("{} dropped", CountText(answers, "old response")));
@@ -12,7 +12,7 @@ pub fn shortened(results: usize, answers: usize) -> String {
 }
 
 /// Reports a retry without images because the model rejected the request.
-pub fn pictures_left_out(pictures: usize) -> String {
+pub fn images_dropped_notice(pictures: usize) -> String {
     format!("the model rejected the request, retrying without {}", CountText(pictures, "picture"))
 }
 
@@ -27,7 +27,7 @@ mod tests {
             (0, 2, "the context is full: 2 old responses dropped"),
             (3, 1, "the context is full: 3 tool or server outputs shortened or dropped, 1 old response dropped"),
         ] {
-            assert_eq!(shortened(results, answers), expected);
+            assert_eq!(context_shortened_notice(results, answers), expected);
         }
     }
 }

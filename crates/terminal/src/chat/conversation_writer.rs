@@ -23,12 +23,12 @@ struct TurnRecord {
 }
 
 impl ConversationWriter {
-    pub fn of(saved: SavedConversation, console: Arc<Console>) -> Self {
+    pub fn new(saved: SavedConversation, console: Arc<Console>) -> Self {
         let id = saved.id().to_owned();
         let (lines, kept) = channel();
         let (finished, done) = oneshot::channel();
         std::thread::spawn(move || {
-            write(saved, &kept, &console);
+            write_turns(saved, &kept, &console);
             let _ = finished.send(());
         });
         Self { id, lines, done }
@@ -38,7 +38,7 @@ impl ConversationWriter {
         &self.id
     }
 
-    pub fn turn(&self, turn: ConversationTurn, servers: Vec<String>) {
+    pub fn append(&self, turn: ConversationTurn, servers: Vec<String>) {
         // The thread ends early only after it has reported the error.
         let _ = self.lines.send(TurnRecord { turn, servers });
     }
@@ -51,9 +51,10 @@ impl ConversationWriter {
     }
 }
 
-fn write(mut saved: SavedConversation, kept: &Receiver<TurnRecord>, console: &Console) {
+fn write_turns(mut saved: SavedConversation, kept: &Receiver<TurnRecord>, console: &Console) {
     while let Ok(TurnRecord { turn, servers }) = kept.recv() {
-        let written: Result<(), SavedConversationError> = saved.append(&turn).and_then(|()| saved.servers(&servers));
+        let written: Result<(), SavedConversationError> =
+            saved.append(&turn).and_then(|()| saved.record_servers(&servers));
         if let Err(error) = written {
             return console.warn(format_args!("could not save the conversation, later turns are not saved: {error}"));
         }

@@ -2,10 +2,10 @@
 
 use wharf_agent::{ModelError, RunEnding};
 
-use crate::failure::{self, CommandResult, Failure, FailureKind, chain};
+use crate::failure::{self, CommandResult, Failure, FailureKind, error_chain};
 
 /// Returns the machine-readable code of an ending.
-pub fn word(ending: &RunEnding) -> &'static str {
+pub fn ending_code(ending: &RunEnding) -> &'static str {
     match ending {
         RunEnding::Done => "done",
         RunEnding::Cancelled => "cancelled",
@@ -18,41 +18,41 @@ pub fn word(ending: &RunEnding) -> &'static str {
 }
 
 /// Returns the outcome of the command.
-pub fn ended(ending: &RunEnding) -> CommandResult {
-    match failure(ending) {
+pub fn command_outcome(ending: &RunEnding) -> CommandResult {
+    match ending_failure(ending) {
         None => Ok(failure::CommandEnding::Fine),
         Some(failure) => Err(failure),
     }
 }
 
 /// Returns the failure of an ending, or `None` if the run completed.
-pub fn failure(ending: &RunEnding) -> Option<Failure> {
+pub fn ending_failure(ending: &RunEnding) -> Option<Failure> {
     Some(match ending {
         RunEnding::Done => return None,
-        RunEnding::Cancelled => Failure::of(FailureKind::Interrupted, "the run was cancelled"),
+        RunEnding::Cancelled => Failure::new(FailureKind::Interrupted, "the run was cancelled"),
         RunEnding::Refused => Failure::other("the model refused to answer"),
         RunEnding::TooLong => Failure::other("the response exceeded the token limit (maxTokens)")
-            .hint("continue with `wharf run --resume \"go on\"`, or raise the provider's `maxTokens`"),
+            .with_hint("continue with `wharf run --resume \"go on\"`, or raise the provider's `maxTokens`"),
         RunEnding::Looping => Failure::other("stopped: the model kept repeating the same call"),
         RunEnding::OutOfRequests => Failure::other("stopped: the run reached its request limit")
-            .hint("raise it with --max-requests N, or continue with `wharf run --resume \"go on\"`"),
-        RunEnding::Failed(error) => of_model(error),
+            .with_hint("raise it with --max-requests N, or continue with `wharf run --resume \"go on\"`"),
+        RunEnding::Failed(error) => model_failure(error),
         _ => Failure::other("the run ended for an unknown reason"),
     })
 }
 
-fn of_model(error: &ModelError) -> Failure {
+fn model_failure(error: &ModelError) -> Failure {
     let kind = match error {
         ModelError::Send(_) => FailureKind::Unreachable,
         ModelError::Silent(_) => FailureKind::TimedOut,
         error if error.needs_key() => FailureKind::LoginNeeded,
         _ => FailureKind::Other,
     };
-    let failure = Failure::of(kind, chain(error));
+    let failure = Failure::new(kind, error_chain(error));
     match kind {
-        FailureKind::Unreachable => failure.hint("docs/agent.md explains how models are selected and configured"),
-        FailureKind::Other if error.is_outgrown() => {
-            failure.hint("set the provider's `contextTokens` to the model's context size")
+        FailureKind::Unreachable => failure.with_hint("docs/agent.md explains how models are selected and configured"),
+        FailureKind::Other if error.exceeds_context() => {
+            failure.with_hint("set the provider's `contextTokens` to the model's context size")
         }
         _ => failure,
     }
@@ -76,8 +76,8 @@ mod tests {
             (RunEnding::Failed(ModelError::BadKey), "failed", 4),
             (RunEnding::Failed(ModelError::Silent(Duration::from_secs(1))), "failed", 7),
         ] {
-            assert_eq!(word(&ending), expected);
-            assert_eq!(failure(&ending).map_or(0, |failure| failure.kind.code()), code, "{expected}");
+            assert_eq!(ending_code(&ending), expected);
+            assert_eq!(ending_failure(&ending).map_or(0, |failure| failure.kind.code()), code, "{expected}");
         }
     }
 }

@@ -17,7 +17,7 @@ use wharf_agent::{
 };
 
 use crate::clock::timestamp;
-use crate::display_path::shown_path;
+use crate::display_path::display_path;
 use crate::failure::Failure;
 use crate::session::CommandSession;
 use conversation_writer::ConversationWriter;
@@ -61,7 +61,7 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Selects the model and registers the sub-agent tool for it.
-    pub fn choose(&mut self, chosen: SelectedModel) {
+    pub fn select_model(&mut self, chosen: SelectedModel) {
         let registry = self.host.registry();
         let sub_agent = SubAgent::new(chosen.model.clone(), registry, chosen.limits);
         registry.register(Arc::new(sub_agent.with_effort(chosen.effort)));
@@ -69,7 +69,7 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Returns the selected model.
-    pub fn chosen(&self) -> Option<&SelectedModel> {
+    pub fn selected_model(&self) -> Option<&SelectedModel> {
         self.chosen.as_ref()
     }
 
@@ -92,21 +92,21 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Starts a run with the user's input. The run owns the conversation until [`end`](Self::end).
-    pub fn begin(&mut self, said: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
+    pub fn start_run(&mut self, said: Vec<TurnBlock>) -> Result<AgentRun, Failure> {
         let chosen = self.chosen.clone().ok_or_else(|| Failure::usage("no model is selected"))?;
-        self.keep();
+        self.start_saving();
         let mut conversation = std::mem::take(&mut self.conversation);
-        conversation.system = Some(self.system());
+        conversation.system = Some(self.build_system_prompt());
         let agent = Agent::new(chosen.model, Arc::clone(self.host.registry()), chosen.limits);
-        Ok(agent.with_effort(chosen.effort).start(conversation, said))
+        Ok(agent.with_effort(chosen.effort).start_run(conversation, said))
     }
 
     /// Records an event of the run.
-    pub fn heard(&mut self, event: &RunEvent) {
+    pub fn record_event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Turn(turn) => {
                 self.turns += 1;
-                self.keeper.iter().for_each(|keeper| keeper.turn(turn.clone(), servers(&self.host)));
+                self.keeper.iter().for_each(|keeper| keeper.append(turn.clone(), servers_in_use(&self.host)));
             }
             RunEvent::Usage { input, output, .. } => self.tokens = input + output,
             _ => {}
@@ -121,14 +121,14 @@ impl<'a> ChatSession<'a> {
 
     /// Starts an empty conversation. The old one stays on disk.
     pub async fn clear(&mut self) {
-        self.leave().await;
+        self.finish_saving().await;
         (self.conversation, self.turns, self.tokens) = (Conversation::default(), 0, 0);
     }
 
     /// Resumes a conversation by id, or the most recent one.
     pub async fn resume(&mut self, id: Option<String>) -> Result<ResumedConversation, Failure> {
-        let directory =
-            directory(self.session).ok_or_else(|| Failure::usage("conversations are not saved: no state directory"))?;
+        let directory = conversations_directory(self.session)
+            .ok_or_else(|| Failure::usage("conversations are not saved: no state directory"))?;
         let read = move || SavedConversation::resume(&directory, id.as_deref());
         let resumed = tokio::task::spawn_blocking(read).await.map_err(Failure::other)?;
         let resumed = resumed.map_err(|error| match error {
@@ -138,7 +138,7 @@ impl<'a> ChatSession<'a> {
             error => Failure::usage(error),
         })?;
         // Only now: if the other conversation cannot be read, the current one continues.
-        self.leave().await;
+        self.finish_saving().await;
         let going = ResumedConversation {
             id: resumed.saved.id().to_owned(),
             turns: resumed.conversation.turns.len(),
@@ -146,12 +146,12 @@ impl<'a> ChatSession<'a> {
             problems: resumed.problems,
         };
         (self.conversation, self.turns) = (resumed.conversation, going.turns);
-        self.keeper = Some(ConversationWriter::of(resumed.saved, self.session.console.clone()));
+        self.keeper = Some(ConversationWriter::new(resumed.saved, self.session.console.clone()));
         Ok(going)
     }
 
     /// Waits until the conversation is on disk.
-    pub async fn leave(&mut self) {
+    pub async fn finish_saving(&mut self) {
         if let Some(keeper) = self.keeper.take() {
             keeper.finish().await;
         }
@@ -159,13 +159,13 @@ impl<'a> ChatSession<'a> {
 
     /// Ends without waiting: registers a shutdown task that cancels the run, and shows and saves its remaining events
     /// within the shutdown timeout.
-    pub fn last_word(&mut self, run: Option<AgentRun>, show: impl FnMut(&RunEvent) + Send + 'static) {
-        let farewell = self.farewell(run, show);
-        self.session.last_word(farewell);
+    pub fn end_on_shutdown(&mut self, run: Option<AgentRun>, show: impl FnMut(&RunEvent) + Send + 'static) {
+        let farewell = self.shut_down(run, show);
+        self.session.on_shutdown(farewell);
     }
 
     /// Returns a future that cancels the run, if any, and completes when everything is saved.
-    pub fn farewell<S>(&mut self, run: Option<AgentRun>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
+    pub fn shut_down<S>(&mut self, run: Option<AgentRun>, mut show: S) -> impl Future<Output = ()> + Send + use<S>
     where
         S: FnMut(&RunEvent) + Send + 'static,
     {
@@ -173,9 +173,9 @@ impl<'a> ChatSession<'a> {
         async move {
             if let Some(mut run) = run {
                 run.cancel();
-                while let Some(event) = run.next().await {
+                while let Some(event) = run.next_event().await {
                     if let (RunEvent::Turn(turn), Some(keeper)) = (&event, &keeper) {
-                        keeper.turn(turn.clone(), servers(&host));
+                        keeper.append(turn.clone(), servers_in_use(&host));
                     }
                     show(&event);
                 }
@@ -187,21 +187,21 @@ impl<'a> ChatSession<'a> {
     }
 
     /// Starts saving if a state directory is available.
-    fn keep(&mut self) {
+    fn start_saving(&mut self) {
         if self.keeper.is_some() {
             return;
         }
-        let Some(directory) = directory(self.session) else { return };
-        match SavedConversation::begin(&directory) {
-            Ok(saved) => self.keeper = Some(ConversationWriter::of(saved, self.session.console.clone())),
+        let Some(directory) = conversations_directory(self.session) else { return };
+        match SavedConversation::create(&directory) {
+            Ok(saved) => self.keeper = Some(ConversationWriter::new(saved, self.session.console.clone())),
             Err(error) => self.session.console.warn(format_args!("the conversation will not be saved: {error}")),
         }
     }
 
-    fn system(&self) -> String {
+    fn build_system_prompt(&self) -> String {
         let around = &self.session.surroundings;
         let day = timestamp(SystemTime::now()).chars().take(10).collect();
-        let surrounding = AgentEnvironment { directory: shown_path(&around.cwd, around), day };
+        let surrounding = AgentEnvironment { directory: display_path(&around.cwd, around), day };
         system_prompt(&surrounding, &self.instructions())
     }
 
@@ -216,7 +216,7 @@ impl<'a> ChatSession<'a> {
 }
 
 /// Returns the servers in use. A lazy server that has never connected is not in use.
-fn servers(host: &Host) -> Vec<String> {
+fn servers_in_use(host: &Host) -> Vec<String> {
     let is_used = |status: &ServerStatus| match status.state {
         ServerState::Ready => true,
         ServerState::Idle => status.last_connected_at.is_some(),
@@ -226,6 +226,6 @@ fn servers(host: &Host) -> Vec<String> {
 }
 
 /// Returns the directory of saved conversations.
-pub fn directory(session: &CommandSession) -> Option<PathBuf> {
+pub fn conversations_directory(session: &CommandSession) -> Option<PathBuf> {
     session.configuration.state.as_ref().map(|state| state.join("conversations"))
 }

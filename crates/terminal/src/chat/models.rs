@@ -19,7 +19,7 @@ use wharf_config::{
 use wharf_net::{Net, NetOptions};
 use wharf_spec::Secret;
 
-use crate::config_context::{ConfigContext, broken};
+use crate::config_context::{ConfigContext, problem_failure};
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
@@ -61,7 +61,7 @@ struct RequestedModel<'a> {
 
 impl ModelCatalog {
     /// Creates the catalog for a configuration. Makes no connection and needs no key.
-    pub fn of(session: &CommandSession, config: &Arc<Config>) -> Self {
+    pub fn new(session: &CommandSession, config: &Arc<Config>) -> Self {
         Self { configuration: Arc::clone(&session.configuration), config: Arc::clone(config) }
     }
 
@@ -70,36 +70,36 @@ impl ModelCatalog {
     /// # Errors
     ///
     /// Returns a failure with hints on configuring a model if there is none or its key is missing.
-    pub async fn choose(&self, name: Option<&str>) -> Result<SelectedModel, Failure> {
-        let name = self.named(name);
-        let RequestedModel { source, model } = self.wanted(name.as_deref())?;
+    pub async fn open_model(&self, name: Option<&str>) -> Result<SelectedModel, Failure> {
+        let name = self.requested_name(name);
+        let RequestedModel { source, model } = self.parse_request(name.as_deref())?;
         let settings = source.settings()?;
         let resolved = match settings {
             Some(settings) => Some(self.resolve(settings.clone()).await?),
             None => None,
         };
-        let provider = self.provider(source, settings, resolved.as_ref(), model)?;
+        let provider = self.build_provider(source, settings, resolved.as_ref(), model)?;
         let name = format!("{}/{}", source.name, provider.model);
-        let net = Net::open(&options(resolved.as_ref())).await.map_err(Failure::usage)?;
-        let model = Model::open(provider, net).map_err(Failure::usage)?;
-        let limits = AgentLimits { context: context(source, settings), ..AgentLimits::default() };
+        let net = Net::open(&net_options(resolved.as_ref())).await.map_err(Failure::usage)?;
+        let model = Model::new(provider, net).map_err(Failure::usage)?;
+        let limits = AgentLimits { context: context_size(source, settings), ..AgentLimits::default() };
         Ok(SelectedModel { name, model, limits, effort: settings.and_then(|settings| settings.effort).map(effort) })
     }
 
     /// Returns the `provider/model` name of the named or default model without looking up its key, or `None` if the
     /// model is evidently unavailable.
-    pub fn called(&self, name: Option<&str>) -> Option<String> {
-        let name = self.named(name);
-        let RequestedModel { source, model } = self.wanted(name.as_deref()).ok()?;
-        let model = model.or_else(|| source.own_model())?;
+    pub fn display_name(&self, name: Option<&str>) -> Option<String> {
+        let name = self.requested_name(name);
+        let RequestedModel { source, model } = self.parse_request(name.as_deref()).ok()?;
+        let model = model.or_else(|| source.default_model())?;
         (!self.lacks_key(&source)).then(|| format!("{}/{model}", source.name))
     }
 
     /// Returns the context size in tokens of the named or default model.
-    pub fn context(&self, name: Option<&str>) -> Option<u64> {
-        let name = self.named(name);
-        let source = self.wanted(name.as_deref()).ok()?.source;
-        Some(context(source, source.settings().ok()?))
+    pub fn context_size(&self, name: Option<&str>) -> Option<u64> {
+        let name = self.requested_name(name);
+        let source = self.parse_request(name.as_deref()).ok()?.source;
+        Some(context_size(source, source.settings().ok()?))
     }
 
     /// Lists the selectable models: configured providers, providers with a key in the environment, and local ones.
@@ -109,12 +109,12 @@ impl ModelCatalog {
             (None, Some(known)) => known.key_variable.is_none_or(|variable| self.variable(variable).is_some()),
             (None, None) => false,
         };
-        let name = |source: ProviderSource<'_>| Some(format!("{}/{}", source.name, source.own_model()?));
+        let name = |source: ProviderSource<'_>| Some(format!("{}/{}", source.name, source.default_model()?));
         self.sources().filter(can_be_had).filter_map(name).collect()
     }
 
     /// Returns the requested model name: the argument, then the environment, then the settings.
-    fn named(&self, name: Option<&str>) -> Option<String> {
+    fn requested_name(&self, name: Option<&str>) -> Option<String> {
         let settled = || self.config.settings.model.clone();
         name.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE)).or_else(settled)
     }
@@ -133,7 +133,7 @@ impl ModelCatalog {
         let written = &self.config.settings.providers;
         let configured = written.iter().map(|(name, provider)| ProviderSource {
             name,
-            known: KnownProvider::named(name),
+            known: KnownProvider::from_name(name),
             written: Some(provider),
         });
         let is_written = |known: &KnownProvider| written.iter().any(|(name, _)| name == known.name);
@@ -146,22 +146,24 @@ impl ModelCatalog {
     }
 
     /// Parses `provider/model`, a provider alone, or a model of the default provider. Model names may contain slashes.
-    fn wanted<'a>(&'a self, name: Option<&'a str>) -> Result<RequestedModel<'a>, Failure> {
+    fn parse_request<'a>(&'a self, name: Option<&'a str>) -> Result<RequestedModel<'a>, Failure> {
         let Some(name) = name.filter(|name| !name.trim().is_empty()) else {
-            return self.usual().map(|source| RequestedModel { source, model: None });
+            return self.default_provider().map(|source| RequestedModel { source, model: None });
         };
         let (before, after) = name.split_once('/').map_or((name, None), |(before, after)| (before, Some(after)));
         match self.source(before) {
             Some(source) => Ok(RequestedModel { source, model: after.filter(|model| !model.is_empty()) }),
             None => {
-                let usual = self.usual().map_err(|failure| missing_model::unknown(failure, before, self.sources()))?;
+                let usual = self
+                    .default_provider()
+                    .map_err(|failure| missing_model::with_provider_suggestion(failure, before, self.sources()))?;
                 Ok(RequestedModel { source: usual, model: Some(name) })
             }
         }
     }
 
     /// Returns the default provider: that of the `model` setting, else the first usable one.
-    fn usual(&self) -> Result<ProviderSource<'_>, Failure> {
+    fn default_provider(&self) -> Result<ProviderSource<'_>, Failure> {
         let settled = self.config.settings.model.as_deref().and_then(|model| model.split('/').next());
         let found = settled.and_then(|name| self.source(name));
         found
@@ -184,7 +186,7 @@ impl ModelCatalog {
         let (configuration, config) = (Arc::clone(&self.configuration), Arc::clone(&self.config));
         let (done, resolved) = oneshot::channel();
         std::thread::spawn(move || {
-            let store = configuration.secrets(&config.settings);
+            let store = configuration.secret_store(&config.settings);
             let secrets = |name: &str| {
                 let found = store.lookup(name).map_err(|error| error.to_string())?;
                 Ok(found.value.reveal().to_owned())
@@ -195,10 +197,10 @@ impl ModelCatalog {
             let _ = done.send(settings.resolve(&with));
         });
         let resolved = resolved.await.map_err(|_| Failure::other("internal error: the resolver task was cancelled"))?;
-        resolved.map_err(|problem| broken(&problem))
+        resolved.map_err(|problem| problem_failure(&problem))
     }
 
-    fn provider(
+    fn build_provider(
         &self,
         source: ProviderSource<'_>,
         settings: Option<&ProviderSettings>,
@@ -207,10 +209,11 @@ impl ModelCatalog {
     ) -> Result<ModelProvider, Failure> {
         let known = source.known;
         let written_format = settings.and_then(|settings| settings.format).or(known.map(|known| known.format));
-        let model = model.or_else(|| source.own_model()).ok_or_else(|| missing_model::unnamed(source.name))?;
+        let model =
+            model.or_else(|| source.default_model()).ok_or_else(|| missing_model::no_model_named(source.name))?;
         let max_tokens = settings.and_then(|settings| settings.max_tokens).or(known.map(|known| known.max_tokens));
-        let (base_url, is_own) = self.address(source, resolved)?;
-        let key = resolved.and_then(|resolved| resolved.api_key.clone()).or_else(|| self.key(known));
+        let (base_url, is_own) = self.base_url(source, resolved)?;
+        let key = resolved.and_then(|resolved| resolved.api_key.clone()).or_else(|| self.key_from_env(known));
         if let (Some(known), None, true) = (known, &key, is_own)
             && let Some(variable) = known.key_variable
         {
@@ -227,7 +230,11 @@ impl ModelCatalog {
     }
 
     /// Returns the base URL and whether it is the built-in one. A substitute endpoint may not need a key.
-    fn address(&self, source: ProviderSource<'_>, resolved: Option<&ResolvedProvider>) -> Result<(Url, bool), Failure> {
+    fn base_url(
+        &self,
+        source: ProviderSource<'_>,
+        resolved: Option<&ResolvedProvider>,
+    ) -> Result<(Url, bool), Failure> {
         if let Some(url) = resolved.and_then(|resolved| resolved.base_url.clone()) {
             return Ok((url, false));
         }
@@ -241,7 +248,7 @@ impl ModelCatalog {
         own.map(|url| (url, true)).ok_or_else(|| Failure::usage("the provider has no `baseUrl`"))
     }
 
-    fn key(&self, known: Option<&KnownProvider>) -> Option<Secret> {
+    fn key_from_env(&self, known: Option<&KnownProvider>) -> Option<Secret> {
         known.and_then(|known| known.key_variable).and_then(|variable| self.variable(variable)).map(Secret::new)
     }
 
@@ -266,20 +273,21 @@ impl<'a> ProviderSource<'a> {
         match self.written {
             None => Ok(None),
             Some(Ok(settings)) => Ok(Some(settings)),
-            Some(Err(problems)) => Err(problems
-                .first()
-                .map_or_else(|| Failure::usage(format_args!("invalid settings for provider `{}`", self.name)), broken)),
+            Some(Err(problems)) => Err(problems.first().map_or_else(
+                || Failure::usage(format_args!("invalid settings for provider `{}`", self.name)),
+                problem_failure,
+            )),
         }
     }
 
     /// Returns the default model of the provider.
-    fn own_model(self) -> Option<&'a str> {
+    fn default_model(self) -> Option<&'a str> {
         let written = self.written.and_then(|written| written.as_ref().ok());
         written.and_then(|settings| settings.model.as_deref()).or(self.known.map(|known| known.model))
     }
 }
 
-fn options(resolved: Option<&ResolvedProvider>) -> NetOptions {
+fn net_options(resolved: Option<&ResolvedProvider>) -> NetOptions {
     let mut options = NetOptions::default();
     if let Some(resolved) = resolved {
         options.proxy.clone_from(&resolved.proxy);
@@ -297,7 +305,7 @@ fn format(format: ProviderFormat) -> ApiFormat {
 }
 
 /// Returns the context size in tokens of a provider's model.
-fn context(source: ProviderSource<'_>, settings: Option<&ProviderSettings>) -> u64 {
+fn context_size(source: ProviderSource<'_>, settings: Option<&ProviderSettings>) -> u64 {
     let written = settings.and_then(|settings| settings.context_tokens);
     let known = || source.known.map(|known| known.context_tokens);
     written.or_else(known).unwrap_or(AgentLimits::default().context)

@@ -18,7 +18,7 @@ pub struct ToolDisplayName<'a> {
 
 impl<'a> ToolDisplayName<'a> {
     /// Looks up a tool in a registry by its alias.
-    pub fn of(registry: &Registry, alias: &'a str) -> Self {
+    pub fn from_registry(registry: &Registry, alias: &'a str) -> Self {
         let snapshot = registry.snapshot();
         let origin = match snapshot.find(alias) {
             NameLookup::One(tool) => tool.description().origin.clone(),
@@ -33,9 +33,9 @@ impl fmt::Display for ToolDisplayName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.server, &self.name) {
             (Some(server), Some(name)) => {
-                write!(f, "{}.{}", EscapedText::line(server, 64), EscapedText::line(name, 100))
+                write!(f, "{}.{}", EscapedText::single_line(server, 64), EscapedText::single_line(name, 100))
             }
-            _ => write!(f, "{}", EscapedText::line(self.alias, 100)),
+            _ => write!(f, "{}", EscapedText::single_line(self.alias, 100)),
         }
     }
 }

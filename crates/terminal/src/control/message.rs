@@ -36,7 +36,7 @@ impl ControlError {
         Self { code, message: message.to_owned(), data: None }
     }
 
-    pub fn of_failure(failure: &Failure, data: Value) -> Self {
+    pub fn from_failure(failure: &Failure, data: Value) -> Self {
         Self { code: FAILED, message: failure.error.message.clone(), data: Some(data) }
     }
 
@@ -44,32 +44,32 @@ impl ControlError {
         Self::new(INVALID_REQUEST, "the line exceeds the size limit")
     }
 
-    pub fn unanswered() -> Self {
+    pub fn no_response() -> Self {
         Self::new(FAILED, "the request timed out or the host is shutting down")
     }
 }
 
 /// Encodes a request.
-pub fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
+pub fn encode_request(id: u64, method: &str, params: &Value) -> Vec<u8> {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string().into_bytes()
 }
 
 /// Parses a request line. Returns the id for the response, and the call.
-pub fn called(line: &[u8]) -> (Value, Result<ControlCall, ControlError>) {
+pub fn parse_call(line: &[u8]) -> (Value, Result<ControlCall, ControlError>) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
         return (Value::Null, Err(ControlError::new(PARSE_ERROR, "the line is not valid JSON")));
     };
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let method = message.get("method").and_then(Value::as_str);
     match (id, method) {
-        (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, named(method, &message["params"])),
+        (Some(id), Some(method)) if message["jsonrpc"] == "2.0" => (id, parse_method(method, &message["params"])),
         (id, _) => {
             (id.unwrap_or_default(), Err(ControlError::new(INVALID_REQUEST, "the line is not a JSON-RPC 2.0 request")))
         }
     }
 }
 
-fn named(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
+fn parse_method(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
     Ok(match method {
         "hello" => ControlCall::Hello,
         "mcp.list" => ControlCall::Asked(ControlRequest::List),
@@ -84,7 +84,7 @@ fn named(method: &str, params: &Value) -> Result<ControlCall, ControlError> {
 }
 
 /// Encodes a response. A response over the line limit becomes an error.
-pub fn answer(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
+pub fn encode_response(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
     let line =
         |(key, value): (&str, Value)| json!({ "jsonrpc": "2.0", "id": id, (key): value }).to_string().into_bytes();
     let told = |fault: &ControlError| ("error", serde_json::to_value(fault).unwrap_or_default());
@@ -100,7 +100,7 @@ pub fn answer(id: &Value, outcome: Result<Value, ControlError>) -> Vec<u8> {
 }
 
 /// Decodes a response line.
-pub fn outcome(line: &[u8]) -> Option<Result<Value, ControlError>> {
+pub fn decode_response(line: &[u8]) -> Option<Result<Value, ControlError>> {
     let mut answer: Value = serde_json::from_slice(line).ok()?;
     match answer.get_mut("error") {
         Some(error) => serde_json::from_value(error.take()).ok().map(Err),

@@ -67,11 +67,11 @@ struct ProcessIdentity {
 impl ControlSocket {
     /// Opens the control socket, or returns `None` if no directory is available for it. Requires a Tokio runtime.
     pub fn open(session: &CommandSession) -> Option<Self> {
-        let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
-        let opened = Self::open_in(&directory, ProcessIdentity::of(session));
+        let directory = sockets::socket_directory(&session.surroundings, session.configuration.state.as_deref())?;
+        let opened = Self::open_in(&directory, ProcessIdentity::for_session(session));
         let (control, serving) =
             opened.inspect_err(|error| tracing::debug!(%error, "control socket not available")).ok()?;
-        session.last_word(serving);
+        session.on_shutdown(serving);
         Some(control)
     }
 
@@ -80,7 +80,7 @@ impl ControlSocket {
     fn open_in(directory: &Path, hello: ProcessIdentity) -> std::io::Result<(Self, impl Future<Output = ()> + use<>)> {
         let (socket, listener) = SocketFile::bind(directory, hello.pid)?;
         let (sender, orders) = mpsc::channel(MAX_QUEUED_REQUESTS);
-        Ok((Self { orders, _socket: socket }, socket_server::attend(listener, Arc::new(hello), sender)))
+        Ok((Self { orders, _socket: socket }, socket_server::accept_connections(listener, Arc::new(hello), sender)))
     }
 
     /// Waits for the next request. Cancel-safe.
@@ -94,7 +94,7 @@ impl ControlSocket {
 }
 
 impl PendingControlRequest {
-    pub fn answer(self, result: Value) {
+    pub fn succeed(self, result: Value) {
         // The caller may have disconnected.
         let _ = self.answer.send(Ok(result));
     }
@@ -102,19 +102,19 @@ impl PendingControlRequest {
     /// Replies with the outcome.
     pub fn reply(self, outcome: Result<Value, Failure>) {
         match outcome {
-            Ok(result) => self.answer(result),
-            Err(failure) => self.refuse(&failure),
+            Ok(result) => self.succeed(result),
+            Err(failure) => self.fail(&failure),
         }
     }
 
-    pub fn refuse(self, failure: &Failure) {
-        let data = serde_json::to_value(failure.told()).unwrap_or_else(|_| json!({}));
-        let _ = self.answer.send(Err(ControlError::of_failure(failure, data)));
+    pub fn fail(self, failure: &Failure) {
+        let data = serde_json::to_value(failure.error_document()).unwrap_or_else(|_| json!({}));
+        let _ = self.answer.send(Err(ControlError::from_failure(failure, data)));
     }
 }
 
 impl ProcessIdentity {
-    fn of(session: &CommandSession) -> Self {
+    fn for_session(session: &CommandSession) -> Self {
         let places = &session.configuration.places;
         let mut hasher = DefaultHasher::new();
         (&places.user, &places.flags, places.only_flags, &places.variable, &places.approvals).hash(&mut hasher);
@@ -127,7 +127,7 @@ impl ProcessIdentity {
     }
 
     /// Reports whether both processes manage the same servers.
-    fn is_alike(&self, other: &Self) -> bool {
+    fn manages_same_servers(&self, other: &Self) -> bool {
         (&self.directory, &self.configuration) == (&other.directory, &other.configuration)
     }
 }

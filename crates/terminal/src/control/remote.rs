@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use wharf_spec::UntrustedText;
 
 use super::lines::SocketLines;
-use super::message::{outcome, request};
-use super::sockets::{self, own_user};
+use super::message::{decode_response, encode_request};
+use super::sockets::{self, effective_uid};
 use super::{ProcessIdentity, rows};
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
@@ -44,8 +44,8 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
     /// # Errors
     ///
     /// Fails if no process is running.
-    pub async fn by(session: &CommandSession, method: &str) -> Result<Self, Failure> {
-        let mut remote = RunningWharf::required(session).await?;
+    pub async fn request(session: &CommandSession, method: &str) -> Result<Self, Failure> {
+        let mut remote = RunningWharf::find_or_fail(session).await?;
         let said = serde_json::from_value(remote.call(method, json!({})).await?).map_err(Failure::other)?;
         Ok(Self { schema: 1, process: remote.pid, said })
     }
@@ -53,7 +53,7 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
     /// Prints the response as text, or as JSON with `--json`.
     pub fn show(&self, session: &CommandSession, words: impl FnOnce(&Self) -> String) -> Result<(), Failure> {
         match session.console.manner.json {
-            true => session.console.document(self),
+            true => session.console.print_json(self),
             false => session.console.print(format_args!("{}\n", UntrustedText::new(words(self)))),
         }
     }
@@ -62,8 +62,8 @@ impl<T: Serialize + DeserializeOwned> ControlResponse<T> {
 impl RunningWharf {
     /// Connects to the newest running process, or returns `None`.
     pub async fn find(session: &CommandSession) -> Option<Self> {
-        let directory = sockets::directory(&session.surroundings, session.configuration.state.as_deref())?;
-        Self::find_in(&directory, &ProcessIdentity::of(session)).await
+        let directory = sockets::socket_directory(&session.surroundings, session.configuration.state.as_deref())?;
+        Self::find_in(&directory, &ProcessIdentity::for_session(session)).await
     }
 
     /// Connects to the newest running process.
@@ -71,28 +71,30 @@ impl RunningWharf {
     /// # Errors
     ///
     /// Fails if no process is running.
-    async fn required(session: &CommandSession) -> Result<Self, Failure> {
+    async fn find_or_fail(session: &CommandSession) -> Result<Self, Failure> {
         Self::find(session).await.ok_or_else(|| {
-            Failure::of(FailureKind::Unreachable, "no wharf is running with this directory's configuration")
-                .hint("start `wharf` or `wharf run` in the same directory with the same --config")
+            Failure::new(FailureKind::Unreachable, "no wharf is running with this directory's configuration")
+                .with_hint("start `wharf` or `wharf run` in the same directory with the same --config")
         })
     }
 
     pub(super) async fn find_in(directory: &Path, own: &ProcessIdentity) -> Option<Self> {
         let directory = directory.to_owned();
-        let sockets = tokio::task::spawn_blocking(move || sockets::live(&directory)).await.unwrap_or_default();
+        let sockets = tokio::task::spawn_blocking(move || sockets::live_sockets(&directory)).await.unwrap_or_default();
         for socket in sockets {
-            match timeout(HELLO_TIMEOUT, Self::meet(socket)).await {
-                Ok(Some((remote, hello))) if hello.is_alike(own) && hello.pid != own.pid => return Some(remote),
+            match timeout(HELLO_TIMEOUT, Self::connect(socket)).await {
+                Ok(Some((remote, hello))) if hello.manages_same_servers(own) && hello.pid != own.pid => {
+                    return Some(remote);
+                }
                 _ => {}
             }
         }
         None
     }
 
-    async fn meet(socket: PathBuf) -> Option<(Self, ProcessIdentity)> {
+    async fn connect(socket: PathBuf) -> Option<(Self, ProcessIdentity)> {
         let stream = UnixStream::connect(socket).await.ok()?;
-        stream.peer_cred().ok().filter(|peer| peer.uid() == own_user())?;
+        stream.peer_cred().ok().filter(|peer| peer.uid() == effective_uid())?;
         let mut remote = Self { pid: 0, lines: SocketLines::new(stream), asked: 0 };
         let hello: ProcessIdentity = serde_json::from_value(remote.call("hello", json!({})).await.ok()?).ok()?;
         remote.pid = hello.pid;
@@ -102,7 +104,7 @@ impl RunningWharf {
     /// Sends a request and waits for the response.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         self.asked += 1;
-        let line = request(self.asked, method, &params);
+        let line = encode_request(self.asked, method, &params);
         let exchange = async {
             self.lines.send(line).await?;
             self.lines.next().await
@@ -110,16 +112,16 @@ impl RunningWharf {
         let pid = self.pid;
         let answered = timeout(RESPONSE_TIMEOUT, exchange).await;
         let answered = answered.map_err(|_| {
-            Failure::of(FailureKind::TimedOut, format_args!("the running wharf (pid {pid}) does not respond"))
+            Failure::new(FailureKind::TimedOut, format_args!("the running wharf (pid {pid}) does not respond"))
         })?;
         let gone = || {
-            Failure::of(FailureKind::Unreachable, format_args!("the running wharf (pid {pid}) closed the connection"))
+            Failure::new(FailureKind::Unreachable, format_args!("the running wharf (pid {pid}) closed the connection"))
         };
         let line = answered.ok().flatten().ok_or_else(gone)?;
-        match outcome(&line).ok_or_else(gone)? {
+        match decode_response(&line).ok_or_else(gone)? {
             Ok(result) => Ok(result),
             Err(fault) => {
-                Err(fault.data.as_ref().and_then(rows::failure).unwrap_or_else(|| Failure::other(fault.message)))
+                Err(fault.data.as_ref().and_then(rows::parse_failure).unwrap_or_else(|| Failure::other(fault.message)))
             }
         }
     }

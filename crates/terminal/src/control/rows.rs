@@ -8,7 +8,7 @@ use wharf::ServerState;
 use wharf_client::ProcessExit;
 use wharf_wire::Implementation;
 
-use crate::clock::time_of;
+use crate::clock::parse_timestamp;
 use crate::failure::{Failure, FailureKind, FailureReport};
 use crate::managed_host::ManagedHost;
 use crate::status::show::{document, item};
@@ -43,12 +43,12 @@ const KINDS: [FailureKind; 12] = [
 ];
 
 /// Result of `mcp.list`: the document of `wharf status --json`.
-pub fn list(fleet: &ManagedHost<'_>) -> Result<Value, Failure> {
+pub fn list_result(fleet: &ManagedHost<'_>) -> Result<Value, Failure> {
     serde_json::to_value(document(&fleet.rows())).map_err(Failure::other)
 }
 
 /// Result of `mcp.get`: the item of `wharf status --json` plus further details of the server.
-pub fn one(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
+pub fn get_result(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
     let rows = fleet.rows();
     let row = rows.iter().find(|row| row.id == id);
     let row = row.ok_or_else(|| Failure::usage(format_args!("no server is named `{id}`")))?;
@@ -64,13 +64,13 @@ pub fn one(fleet: &ManagedHost<'_>, id: &str) -> Result<Value, Failure> {
 }
 
 /// Parses the rows of an `mcp.list` result, or returns `None` if it is malformed.
-pub fn rows(listed: &Value) -> Option<Vec<StatusRow>> {
-    listed.get("items")?.as_array()?.iter().map(row).collect()
+pub fn parse_rows(listed: &Value) -> Option<Vec<StatusRow>> {
+    listed.get("items")?.as_array()?.iter().map(parse_row).collect()
 }
 
-fn row(item: &Value) -> Option<StatusRow> {
+fn parse_row(item: &Value) -> Option<StatusRow> {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
-    let time = |key: &str| text(key).and_then(time_of);
+    let time = |key: &str| text(key).and_then(parse_timestamp);
     let word =
         |key: &str, known: &[&'static str]| known.iter().find(|word| text(key) == Some(word)).copied().unwrap_or("?");
     Some(StatusRow {
@@ -81,23 +81,23 @@ fn row(item: &Value) -> Option<StatusRow> {
         enabled: item.get("enabled")?.as_bool()?,
         state: STATES.into_iter().find(|state| text("state") == Some(state.as_str()))?,
         since: time("since"),
-        counts: counts(item),
+        counts: parse_counts(item),
         revision: text("revision").map(str::to_owned),
         server_info: item.get("server_info").and_then(|info| Implementation::deserialize(info).ok()),
-        failure: item.get("last_error").and_then(failure).map(Arc::new),
+        failure: item.get("last_error").and_then(parse_failure).map(Arc::new),
         last_connected_at: time("last_connected_at"),
         restarts: item.get("restarts").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
-        notes: texts(item.get("notes")),
+        notes: parse_strings(item.get("notes")),
     })
 }
 
-fn counts(item: &Value) -> Option<OfferCounts> {
+fn parse_counts(item: &Value) -> Option<OfferCounts> {
     let count = |key: &str| item.get(key)?.as_u64().and_then(|count| usize::try_from(count).ok());
     Some(OfferCounts { tools: count("tools")?, resources: count("resources")?, prompts: count("prompts")? })
 }
 
 /// Parses a serialized failure.
-pub fn failure(told: &Value) -> Option<Failure> {
+pub fn parse_failure(told: &Value) -> Option<Failure> {
     let text = |key: &str| told.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = KINDS.into_iter().find(|kind| serde_json::to_value(kind).ok().as_ref() == told.get("kind"))?;
     let exit = |key: &str| told.get("exit")?.get(key)?.as_i64().and_then(|code| i32::try_from(code).ok());
@@ -106,12 +106,12 @@ pub fn failure(told: &Value) -> Option<Failure> {
         server: text("server"),
         step: None,
         exit: exit("code").map(ProcessExit::Code).or_else(|| exit("signal").map(ProcessExit::Signal)),
-        stderr: texts(told.get("stderr")),
+        stderr: parse_strings(told.get("stderr")),
     };
-    Some(Failure { kind, error: Box::new(error), hints: texts(told.get("hints")) })
+    Some(Failure { kind, error: Box::new(error), hints: parse_strings(told.get("hints")) })
 }
 
-fn texts(list: Option<&Value>) -> Vec<String> {
+fn parse_strings(list: Option<&Value>) -> Vec<String> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -123,7 +123,8 @@ mod tests {
     use crate::clock::unix_time;
 
     fn sample(state: ServerState) -> StatusRow {
-        let mut failure = Failure::of(FailureKind::TimedOut, "it took too long").about("git").hint("--timeout SECONDS");
+        let mut failure =
+            Failure::new(FailureKind::TimedOut, "it took too long").about_server("git").with_hint("--timeout SECONDS");
         failure.error.exit = Some(ProcessExit::Signal(9));
         failure.error.stderr.push("boom".to_owned());
         let (name, version) = ("Git".to_owned(), "1".to_owned());
@@ -154,7 +155,7 @@ mod tests {
         for state in STATES {
             for row in [sample(state), bare(sample(state))] {
                 let went = serde_json::to_value(document(&[row])).unwrap();
-                let back = rows(&went).unwrap();
+                let back = parse_rows(&went).unwrap();
                 assert_eq!(serde_json::to_value(document(&back)).unwrap(), went);
             }
         }
@@ -163,8 +164,8 @@ mod tests {
     #[test]
     fn malformed_rows_are_rejected() {
         for listed in [json!({}), json!({"items": 1}), json!({"items": [{"id": "x"}]}), json!({"items": [null]})] {
-            assert!(rows(&listed).is_none(), "{listed}");
+            assert!(parse_rows(&listed).is_none(), "{listed}");
         }
-        assert!(failure(&json!({"kind": "unheard_of", "message": "x"})).is_none());
+        assert!(parse_failure(&json!({"kind": "unheard_of", "message": "x"})).is_none());
     }
 }

@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::lines::SocketLines;
-use super::message::{ControlCall, ControlError, answer, called};
-use super::sockets::own_user;
+use super::message::{ControlCall, ControlError, encode_response, parse_call};
+use super::sockets::effective_uid;
 use super::{ControlRequest, PendingControlRequest, ProcessIdentity};
 
 /// Maximum concurrent connections. Further ones wait to be accepted.
@@ -33,12 +33,16 @@ enum AcceptEvent {
 }
 
 /// Accepts connections until the request receiver is dropped, then waits for pending replies.
-pub async fn attend(listener: StdListener, hello: Arc<ProcessIdentity>, orders: mpsc::Sender<PendingControlRequest>) {
+pub async fn accept_connections(
+    listener: StdListener,
+    hello: Arc<ProcessIdentity>,
+    orders: mpsc::Sender<PendingControlRequest>,
+) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let mut callers = JoinSet::new();
     loop {
-        match next(&listener, &mut callers, &orders).await {
-            AcceptEvent::Came(Ok(stream)) => admit(stream, &mut callers, &hello, &orders),
+        match next_event(&listener, &mut callers, &orders).await {
+            AcceptEvent::Came(Ok(stream)) => accept_same_user(stream, &mut callers, &hello, &orders),
             AcceptEvent::Came(Err(_)) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             AcceptEvent::Left => {}
             AcceptEvent::Over => break,
@@ -47,7 +51,7 @@ pub async fn attend(listener: StdListener, hello: Arc<ProcessIdentity>, orders: 
     while callers.join_next().await.is_some() {}
 }
 
-async fn next(
+async fn next_event(
     listener: &UnixListener,
     callers: &mut JoinSet<()>,
     orders: &mpsc::Sender<PendingControlRequest>,
@@ -61,19 +65,23 @@ async fn next(
 
 /// Serves a connection of the same user. The directory permissions already exclude other users; this check covers a
 /// socket obtained in another way.
-fn admit(
+fn accept_same_user(
     stream: UnixStream,
     callers: &mut JoinSet<()>,
     hello: &Arc<ProcessIdentity>,
     orders: &mpsc::Sender<PendingControlRequest>,
 ) {
-    if stream.peer_cred().is_ok_and(|peer| peer.uid() == own_user()) {
-        callers.spawn(serve(SocketLines::new(stream), Arc::clone(hello), orders.clone()));
+    if stream.peer_cred().is_ok_and(|peer| peer.uid() == effective_uid()) {
+        callers.spawn(serve_connection(SocketLines::new(stream), Arc::clone(hello), orders.clone()));
     }
 }
 
 /// Serves one connection until it closes or a timeout expires.
-async fn serve(mut lines: SocketLines, hello: Arc<ProcessIdentity>, orders: mpsc::Sender<PendingControlRequest>) {
+async fn serve_connection(
+    mut lines: SocketLines,
+    hello: Arc<ProcessIdentity>,
+    orders: mpsc::Sender<PendingControlRequest>,
+) {
     loop {
         let line = tokio::select! {
             line = timeout(IO_TIMEOUT, lines.next()) => line,
@@ -83,7 +91,8 @@ async fn serve(mut lines: SocketLines, hello: Arc<ProcessIdentity>, orders: mpsc
             Ok(Ok(Some(line))) => reply(&line, &hello, &orders).await,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
                 // The rest of that line cannot be distinguished from the next one.
-                let _ = timeout(IO_TIMEOUT, lines.send(answer(&Value::Null, Err(ControlError::too_long())))).await;
+                let _ =
+                    timeout(IO_TIMEOUT, lines.send(encode_response(&Value::Null, Err(ControlError::too_long())))).await;
                 return;
             }
             _ => return,
@@ -95,16 +104,19 @@ async fn serve(mut lines: SocketLines, hello: Arc<ProcessIdentity>, orders: mpsc
 }
 
 async fn reply(line: &[u8], hello: &ProcessIdentity, orders: &mpsc::Sender<PendingControlRequest>) -> Vec<u8> {
-    let (id, called) = called(line);
+    let (id, called) = parse_call(line);
     let outcome = match called {
         Ok(ControlCall::Hello) => Ok(serde_json::to_value(hello).unwrap_or_default()),
-        Ok(ControlCall::Asked(request)) => ask(request, orders).await,
+        Ok(ControlCall::Asked(request)) => forward_request(request, orders).await,
         Err(fault) => Err(fault),
     };
-    answer(&id, outcome)
+    encode_response(&id, outcome)
 }
 
-async fn ask(request: ControlRequest, orders: &mpsc::Sender<PendingControlRequest>) -> Result<Value, ControlError> {
+async fn forward_request(
+    request: ControlRequest,
+    orders: &mpsc::Sender<PendingControlRequest>,
+) -> Result<Value, ControlError> {
     let (answer, answered) = oneshot::channel();
     let asked = async {
         orders.send(PendingControlRequest { request, answer }).await.ok()?;
@@ -112,6 +124,6 @@ async fn ask(request: ControlRequest, orders: &mpsc::Sender<PendingControlReques
     };
     match timeout(REQUEST_TIMEOUT, asked).await {
         Ok(Some(outcome)) => outcome,
-        Ok(None) | Err(_) => Err(ControlError::unanswered()),
+        Ok(None) | Err(_) => Err(ControlError::no_response()),
     }
 }

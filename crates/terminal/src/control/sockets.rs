@@ -19,19 +19,20 @@ pub struct SocketFile(PathBuf);
 
 /// Returns the directory for sockets: `XDG_RUNTIME_DIR/wharf` if the runtime directory is owned by the user and not
 /// writable by others, else `run` in the state directory.
-pub fn directory(around: &Environment, state: Option<&Path>) -> Option<PathBuf> {
+pub fn socket_directory(around: &Environment, state: Option<&Path>) -> Option<PathBuf> {
     let runtime = around.var("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime =
-        runtime.filter(|path| path.is_absolute() && std::fs::metadata(path).is_ok_and(|found| is_own(&found, 0o022)));
+    let runtime = runtime.filter(|path| {
+        path.is_absolute() && std::fs::metadata(path).is_ok_and(|found| is_private_directory(&found, 0o022))
+    });
     runtime.map(|path| path.join("wharf")).or_else(|| Some(state?.join("run")))
 }
 
 /// Reports whether the metadata is of a directory owned by this user without any of these permission bits.
-fn is_own(found: &std::fs::Metadata, permissions: u32) -> bool {
-    found.is_dir() && found.uid() == own_user() && found.mode() & permissions == 0
+fn is_private_directory(found: &std::fs::Metadata, permissions: u32) -> bool {
+    found.is_dir() && found.uid() == effective_uid() && found.mode() & permissions == 0
 }
 
-pub fn own_user() -> u32 {
+pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -40,7 +41,7 @@ impl SocketFile {
     pub fn bind(directory: &Path, pid: u32) -> io::Result<(Self, UnixListener)> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_private(directory)?;
-        live(directory);
+        live_sockets(directory);
         let path = directory.join(format!("{pid}.{SOCKET_EXTENSION}"));
         if path.exists() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "a socket with this process id is already in use"));
@@ -63,7 +64,7 @@ impl Drop for SocketFile {
 }
 
 /// Returns the sockets with a listener, newest first, and removes stale ones. Blocks on the file system only.
-pub fn live(directory: &Path) -> Vec<PathBuf> {
+pub fn live_sockets(directory: &Path) -> Vec<PathBuf> {
     if check_private(directory).is_err() {
         return Vec::new();
     }
@@ -79,7 +80,7 @@ pub fn live(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn is_live(path: &Path) -> bool {
-    match dialled(path) {
+    match try_connect(path) {
         // The listener's backlog is full.
         Ok(()) | Err(Errno::AGAIN) => true,
         Err(Errno::CONNREFUSED) => {
@@ -91,14 +92,14 @@ fn is_live(path: &Path) -> bool {
 }
 
 /// Connects without blocking.
-fn dialled(path: &Path) -> Result<(), Errno> {
+fn try_connect(path: &Path) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 fn check_private(directory: &Path) -> io::Result<()> {
-    match is_own(&std::fs::symlink_metadata(directory)?, 0o077) {
+    match is_private_directory(&std::fs::symlink_metadata(directory)?, 0o077) {
         true => Ok(()),
         false => {
             Err(io::Error::new(io::ErrorKind::PermissionDenied, "the socket directory is accessible to other users"))

@@ -62,9 +62,9 @@ async fn request_reaches_the_host_owner_and_reply_returns() {
         for expected in [ControlRequest::List, ControlRequest::One("git".to_owned()), ControlRequest::Reload] {
             let order = control.next().await;
             assert_eq!(order.request, expected);
-            order.answer(json!({"items": [1]}));
+            order.succeed(json!({"items": [1]}));
         }
-        control.next().await.refuse(&Failure::usage("there is no run").hint("begin one"));
+        control.next().await.fail(&Failure::usage("there is no run").with_hint("begin one"));
         drop(control.next().await);
     };
     let asking = async {
@@ -89,7 +89,7 @@ async fn pending_replies_are_flushed_after_close() {
     let serving = tokio::spawn(serving);
     let mut remote = quay.find("/here").await.unwrap();
     let answering = async {
-        control.next().await.answer(json!({"cancelled": true}));
+        control.next().await.succeed(json!({"cancelled": true}));
         drop(control);
         serving.await.unwrap();
     };
@@ -144,12 +144,12 @@ async fn stale_sockets_are_removed() {
 }
 
 /// Sends bytes and returns the error code of the response, or `None` without a response.
-async fn refused(quay: &SocketFixture, bytes: Vec<u8>) -> Option<i64> {
+async fn error_code_for(quay: &SocketFixture, bytes: Vec<u8>) -> Option<i64> {
     let mut lines = SocketLines::new(UnixStream::connect(quay.path().join("7.sock")).await.unwrap());
     // The server may stop reading early.
     let _ = lines.send(bytes).await;
     let line = lines.next().await.ok()??;
-    message::outcome(&line).unwrap().err().map(|fault| fault.code)
+    message::decode_response(&line).unwrap().err().map(|fault| fault.code)
 }
 
 #[tokio::test]
@@ -164,11 +164,11 @@ async fn invalid_requests_are_rejected() {
         (r#"{"jsonrpc": "2.0", "id": 1, "method": "mcp.rm"}"#, -32601),
         (r#"{"jsonrpc": "2.0", "id": 1, "method": "mcp.get", "params": [1]}"#, -32602),
     ] {
-        assert_eq!(refused(&quay, text.as_bytes().to_vec()).await, Some(expected), "{text}");
+        assert_eq!(error_code_for(&quay, text.as_bytes().to_vec()).await, Some(expected), "{text}");
     }
-    assert_eq!(refused(&quay, vec![0xff, 0x00]).await, Some(-32700));
+    assert_eq!(error_code_for(&quay, vec![0xff, 0x00]).await, Some(-32700));
     // Rejected while reading; unread bytes may prevent the response from arriving.
-    let oversized = refused(&quay, vec![b' '; LONGEST + (64 << 10)]).await;
+    let oversized = error_code_for(&quay, vec![b' '; LONGEST + (64 << 10)]).await;
     assert!(matches!(oversized, Some(-32600) | None), "{oversized:?}");
     assert!(quay.find("/here").await.is_some());
 }
@@ -187,7 +187,7 @@ async fn concurrent_clients_are_served() {
     }
     let answering = async {
         for count in 0..20 {
-            control.next().await.answer(json!(count));
+            control.next().await.succeed(json!(count));
         }
     };
     let asking = async {
@@ -208,7 +208,7 @@ fn socket_directory_is_runtime_or_state_directory() {
     let state = PathBuf::from("/state/wharf");
     let found = |runtime: &str| {
         let env = vec![("XDG_RUNTIME_DIR".into(), runtime.into())];
-        sockets::directory(&Environment { env, ..Environment::default() }, Some(&state)).unwrap()
+        sockets::socket_directory(&Environment { env, ..Environment::default() }, Some(&state)).unwrap()
     };
     let own = login.path().to_str().unwrap();
     assert_eq!(found(own), login.path().join("wharf"));
@@ -217,5 +217,5 @@ fn socket_directory_is_runtime_or_state_directory() {
     }
     std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(found(own), state.join("run"));
-    assert_eq!(sockets::directory(&Environment::default(), None), None);
+    assert_eq!(sockets::socket_directory(&Environment::default(), None), None);
 }

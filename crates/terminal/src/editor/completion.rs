@@ -2,7 +2,7 @@
 
 use wharf_spec::UntrustedText;
 
-use crate::table::cut;
+use crate::table::truncate_columns;
 
 /// Maximum width of a candidate in the list.
 const MAX_WIDTH: usize = 60;
@@ -24,7 +24,7 @@ pub struct Candidate {
 impl Candidate {
     /// Returns a text as it is.
     pub fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), shown: cut(&UntrustedText::new(text).to_string(), MAX_WIDTH) }
+        Self { text: text.to_owned(), shown: truncate_columns(&UntrustedText::new(text).to_string(), MAX_WIDTH) }
     }
 
     /// Returns a text that is followed by the next word.

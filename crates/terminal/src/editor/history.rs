@@ -27,7 +27,7 @@ impl HistoryFile {
     pub fn load(&self) -> Vec<String> {
         let mut older = self.path.clone().into_os_string();
         older.push(".1");
-        [Path::new(&older), &self.path].into_iter().flat_map(lines).collect()
+        [Path::new(&older), &self.path].into_iter().flat_map(read_lines).collect()
     }
 
     /// Appends a line. Overlong lines are not recorded.
@@ -40,7 +40,7 @@ impl HistoryFile {
 }
 
 /// Reads the lines of a file and skips incomplete ones.
-fn lines(path: &Path) -> Vec<String> {
+fn read_lines(path: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
     // A read error means fewer lines; it is not reported.
     let _ = File::open(path).and_then(|file| file.take(2 * MAX_FILE_BYTES).read_to_end(&mut bytes));

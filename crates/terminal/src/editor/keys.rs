@@ -39,7 +39,7 @@ impl PressedEnding {
 }
 
 /// Installs the key bindings.
-pub fn bind<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &PromptState, pressed: &PressedEnding) {
+pub fn bind_keys<H: Helper>(editor: &mut Editor<H, MemHistory>, asked: &PromptState, pressed: &PressedEnding) {
     let ends = |on: KeyEvent, ending| (on, Box::new(EndKeyHandler { pressed: pressed.clone(), ending }));
     for (key, handler) in [ends(KeyEvent::ctrl('C'), LineEnding::Interrupt), ends(KeyEvent::ctrl('D'), LineEnding::End)]
     {
@@ -87,7 +87,7 @@ struct TypeAheadHandler(PromptState);
 
 impl ConditionalEventHandler for TypeAheadHandler {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
-        self.0.passes_over().then_some(Cmd::Noop)
+        self.0.ignores_keys().then_some(Cmd::Noop)
     }
 }
 

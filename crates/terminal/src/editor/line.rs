@@ -49,8 +49,8 @@ impl Helper for LineHelper {}
 impl Highlighter for LineHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         match self.asked.echo() {
-            EchoMode::Hidden => dots(line).into(),
-            EchoMode::Shown => harmless(line),
+            EchoMode::Hidden => mask(line).into(),
+            EchoMode::Shown => strip_controls(line),
         }
     }
 
@@ -61,7 +61,7 @@ impl Highlighter for LineHelper {
             std::panic::resume_unwind(Box::new(EditorClosed));
         }
         let above = self.screen.before_prompt(self.updating.get());
-        let seen = self.asked.see();
+        let seen = self.asked.on_prompt_drawn();
         if seen == QuestionVisibility::NotYet {
             self.screen.redraw();
         }
@@ -75,11 +75,11 @@ impl Highlighter for LineHelper {
             Some(_) => paint(WARNING, QUESTION_PROMPT).to_string(),
             None => paint(NAME, PROMPT).to_string(),
         };
-        format!("{above}{}", self.console.colored(own)).into()
+        format!("{above}{}", self.console.apply_color_choice(own)).into()
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        self.console.colored(paint(if self.pressed.peek().is_some() { QUIET } else { BAD }, hint)).into()
+        self.console.apply_color_choice(paint(if self.pressed.peek().is_some() { QUIET } else { BAD }, hint)).into()
     }
 
     fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
@@ -106,10 +106,10 @@ impl Hinter for LineHelper {
 
     /// Called on every change of the line.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<ValidationHint> {
-        self.asked.change(line);
+        self.asked.on_line_changed(line);
         let field = self.asked.field().filter(|_| !line.is_empty())?;
         let wrong = field.check.as_ref()?(line).err()?;
-        Some(ValidationHint(format!("  {}", harmless(&wrong).replace('\n', " "))))
+        Some(ValidationHint(format!("  {}", strip_controls(&wrong).replace('\n', " "))))
     }
 }
 
@@ -119,7 +119,7 @@ impl Validator for LineHelper {
         let is_answer = self.asked.field().is_some();
         Ok(match self.pressed.peek() {
             Some(LineEnding::Interrupt) => ValidationResult::Valid(Some("^C".to_owned())),
-            None if !is_answer && multiline::goes_on(line.input()) => ValidationResult::Incomplete,
+            None if !is_answer && multiline::is_incomplete(line.input()) => ValidationResult::Incomplete,
             _ => ValidationResult::Valid(Some(String::new())),
         })
     }
@@ -135,10 +135,10 @@ impl Completer for LineHelper {
             Some(field) => (0, choices(&field, typed)),
             None => self.completions.candidates(typed),
         };
-        let extended = extended(&candidates, &typed[start..]);
+        let extended = common_extension(&candidates, &typed[start..]);
         if extended.is_none() && !candidates.is_empty() {
-            let width = self.console.width().unwrap_or(80);
-            self.screen.print(self.console.colored(paint(QUIET, in_columns(&candidates, width))));
+            let width = self.console.stdout_width().unwrap_or(80);
+            self.screen.print(self.console.apply_color_choice(paint(QUIET, format_candidates(&candidates, width))));
         }
         let pair = |text: String| Pair { display: text.clone(), replacement: text };
         Ok((start, extended.map(pair).into_iter().collect()))
@@ -150,19 +150,19 @@ fn choices(field: &InputField, typed: &str) -> Vec<Candidate> {
 }
 
 /// Returns the replacement for the typed text: the only candidate, or the common prefix if it is longer.
-fn extended(candidates: &[Candidate], typed: &str) -> Option<String> {
+fn common_extension(candidates: &[Candidate], typed: &str) -> Option<String> {
     let (first, rest) = candidates.split_first()?;
-    let shared = rest.iter().fold(first.text.as_str(), |shared, other| common(shared, &other.text));
+    let shared = rest.iter().fold(first.text.as_str(), |shared, other| common_prefix(shared, &other.text));
     (rest.is_empty() || shared.len() > typed.len()).then(|| shared.to_owned())
 }
 
-fn common<'a>(one: &'a str, other: &str) -> &'a str {
+fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
     let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
     &one[..same.map(|(letter, _)| letter.len_utf8()).sum()]
 }
 
 /// Formats the candidates in columns.
-fn in_columns(candidates: &[Candidate], width: usize) -> String {
+fn format_candidates(candidates: &[Candidate], width: usize) -> String {
     let widest = candidates.iter().map(|candidate| candidate.shown.width()).max().unwrap_or(0) + 2;
     let columns = (width / widest).max(1);
     let mut text = String::new();
@@ -175,12 +175,12 @@ fn in_columns(candidates: &[Candidate], width: usize) -> String {
 }
 
 /// Returns one dot per column of the line.
-fn dots(line: &str) -> String {
+fn mask(line: &str) -> String {
     line.chars().map(|letter| "\u{2022}".repeat(letter.width().unwrap_or(0))).collect()
 }
 
 /// Removes control characters, for example from a paste, except newlines and tabs.
-fn harmless(line: &str) -> Cow<'_, str> {
+fn strip_controls(line: &str) -> Cow<'_, str> {
     let acts = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     if line.contains(acts) { line.replace(acts, "").into() } else { line.into() }
 }
@@ -200,7 +200,7 @@ mod tests {
             (&[], "x", None),
         ] {
             let candidates: Vec<Candidate> = candidates.iter().map(|text| Candidate::plain(text)).collect();
-            assert_eq!(extended(&candidates, typed).as_deref(), expected, "{typed}");
+            assert_eq!(common_extension(&candidates, typed).as_deref(), expected, "{typed}");
         }
     }
 
@@ -210,13 +210,13 @@ mod tests {
         for (width, expected) in
             [(80, "one    three  \u{6f22}\n"), (14, "one    three\n\u{6f22}\n"), (3, "one\nthree\n\u{6f22}\n")]
         {
-            assert_eq!(in_columns(&candidates, width), expected);
+            assert_eq!(format_candidates(&candidates, width), expected);
         }
     }
 
     #[test]
     fn secrets_are_masked_and_controls_are_stripped() {
-        assert_eq!(dots("a\u{6f22}\u{301}"), "\u{2022}\u{2022}\u{2022}");
-        assert_eq!(harmless("a\u{1b}[2Jb\u{9b}c\td\n"), "a[2Jbc\td\n");
+        assert_eq!(mask("a\u{6f22}\u{301}"), "\u{2022}\u{2022}\u{2022}");
+        assert_eq!(strip_controls("a\u{1b}[2Jb\u{9b}c\td\n"), "a[2Jbc\td\n");
     }
 }

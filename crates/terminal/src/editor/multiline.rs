@@ -1,12 +1,12 @@
 //! Continuation lines: after a trailing `\\`, or while a code fence is open.
 
 /// Reports whether the text is incomplete.
-pub fn goes_on(text: &str) -> bool {
+pub fn is_incomplete(text: &str) -> bool {
     text.ends_with('\\') || text.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1
 }
 
 /// Replaces each escaped line break with a plain one.
-pub fn joined(text: &str) -> String {
+pub fn join_lines(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
@@ -26,8 +26,8 @@ mod tests {
             ("```\ncode\n```\nand ```", false),
             ("", false),
         ] {
-            assert_eq!(goes_on(text), expected, "{text}");
+            assert_eq!(is_incomplete(text), expected, "{text}");
         }
-        assert_eq!(joined("one\\\ntwo\nthree \\ four"), "one\ntwo\nthree \\ four");
+        assert_eq!(join_lines("one\\\ntwo\nthree \\ four"), "one\ntwo\nthree \\ four");
     }
 }

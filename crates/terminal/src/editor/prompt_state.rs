@@ -66,7 +66,7 @@ pub enum LineDisposition {
 
 impl PromptState {
     /// Sets or clears the question.
-    pub fn ask(&self, field: Option<InputField>) {
+    pub fn set_field(&self, field: Option<InputField>) {
         let mut table = self.lock();
         if field.is_some() || table.field.is_some() {
             table.field = field.map(Arc::new);
@@ -80,7 +80,7 @@ impl PromptState {
     }
 
     /// Starts a line. Keys typed ahead do not answer a question that has not been drawn.
-    pub fn begin(&self) {
+    pub fn begin_line(&self) {
         let mut table = self.lock();
         let is_unseen = table.field.is_some() && table.seen != table.number;
         table.ahead = if is_unseen { TypeAhead::PassedOver } else { TypeAhead::Taken };
@@ -88,7 +88,7 @@ impl PromptState {
 
     /// Records that the prompt is drawn below all printed output. Returns [`Seen::NotYet`] if it must be drawn again
     /// before the user can answer.
-    pub fn see(&self) -> QuestionVisibility {
+    pub fn on_prompt_drawn(&self) -> QuestionVisibility {
         let mut table = self.lock();
         if table.ahead == TypeAhead::PassedOver {
             table.ahead = TypeAhead::Drained;
@@ -99,14 +99,14 @@ impl PromptState {
     }
 
     /// Reports whether a key pressed now is ignored.
-    pub fn passes_over(&self) -> bool {
+    pub fn ignores_keys(&self) -> bool {
         self.lock().ahead != TypeAhead::Taken
     }
 
     /// Records the current text of the line.
-    pub fn change(&self, line: &str) {
+    pub fn on_line_changed(&self, line: &str) {
         let mut table = self.lock();
-        let now = table.begin();
+        let now = table.line_origin();
         table.begun = if line.is_empty() { None } else { table.begun.or(Some(now)) };
     }
 
@@ -117,9 +117,9 @@ impl PromptState {
     }
 
     /// Ends the current line and starts the next one.
-    pub fn enter(&self) -> EnteredLine {
+    pub fn end_line(&self) -> EnteredLine {
         let mut table = self.lock();
-        let now = table.begin();
+        let now = table.line_origin();
         let begun = table.begun.take().unwrap_or(now);
         let began = if begun.number == table.number { LineStart::After } else { LineStart::Before };
         let fate = match (began, begun.is_answer, &table.field) {
@@ -138,7 +138,7 @@ impl PromptState {
 
 impl PromptInner {
     /// Returns the start of a line begun now.
-    fn begin(&self) -> LineOrigin {
+    fn line_origin(&self) -> LineOrigin {
         let is_answer = self.field.is_some() && self.seen == self.number;
         LineOrigin { number: self.seen, echo: self.echo(), is_answer }
     }
@@ -166,13 +166,13 @@ mod tests {
         let asked = PromptState::default();
         for step in steps {
             match step {
-                Ask(echo) => asked.ask(Some(InputField { echo: *echo, check: None, choices: Vec::new() })),
-                Withdraw => asked.ask(None),
-                See => assert_eq!(asked.see(), QuestionVisibility::Yes),
-                Type(line) => asked.change(line),
+                Ask(echo) => asked.set_field(Some(InputField { echo: *echo, check: None, choices: Vec::new() })),
+                Withdraw => asked.set_field(None),
+                See => assert_eq!(asked.on_prompt_drawn(), QuestionVisibility::Yes),
+                Type(line) => asked.on_line_changed(line),
             }
         }
-        assert_eq!(asked.enter(), EnteredLine { began, fate });
+        assert_eq!(asked.end_line(), EnteredLine { began, fate });
     }
 
     #[test]
@@ -199,26 +199,26 @@ mod tests {
     #[test]
     fn line_begun_as_a_secret_stays_hidden() {
         let asked = PromptState::default();
-        asked.ask(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
-        asked.see();
-        asked.change("s");
-        asked.ask(None);
+        asked.set_field(Some(InputField { echo: EchoMode::Hidden, check: None, choices: Vec::new() }));
+        asked.on_prompt_drawn();
+        asked.on_line_changed("s");
+        asked.set_field(None);
         assert_eq!(asked.echo(), EchoMode::Hidden);
-        asked.enter();
+        asked.end_line();
         assert_eq!(asked.echo(), EchoMode::Shown);
     }
 
     #[test]
     fn type_ahead_is_not_an_answer() {
         let asked = PromptState::default();
-        asked.begin();
-        assert_eq!((asked.passes_over(), asked.see()), (false, QuestionVisibility::Yes));
-        asked.ask(Some(InputField { echo: EchoMode::Shown, check: None, choices: Vec::new() }));
-        asked.begin();
-        assert_eq!((asked.passes_over(), asked.see()), (true, QuestionVisibility::NotYet));
-        assert_eq!((asked.passes_over(), asked.see()), (true, QuestionVisibility::Yes));
-        assert!(!asked.passes_over());
-        asked.begin();
-        assert!(!asked.passes_over());
+        asked.begin_line();
+        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (false, QuestionVisibility::Yes));
+        asked.set_field(Some(InputField { echo: EchoMode::Shown, check: None, choices: Vec::new() }));
+        asked.begin_line();
+        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (true, QuestionVisibility::NotYet));
+        assert_eq!((asked.ignores_keys(), asked.on_prompt_drawn()), (true, QuestionVisibility::Yes));
+        assert!(!asked.ignores_keys());
+        asked.begin_line();
+        assert!(!asked.ignores_keys());
     }
 }

@@ -15,7 +15,7 @@ use rustyline::history::MemHistory;
 use rustyline::{ColorMode, CompletionType, Config, ExternalPrinter};
 
 use super::history::HistoryFile;
-use super::keys::{LineEnding, PressedEnding, bind};
+use super::keys::{LineEnding, PressedEnding, bind_keys};
 use super::line::{LineHelper, PROMPT};
 use super::prompt_state::{EnteredLine, LineDisposition, PromptState};
 use super::{EditorInput, EditorOptions, ReaderChannels, multiline, terminal_mode};
@@ -49,8 +49,8 @@ pub struct UnstartedEditor<P> {
 /// Checks whether the terminal supports editing.
 pub fn prepare(console: &Console) -> Option<UnstartedEditor<impl ExternalPrinter + Send + use<>>> {
     // Input is echoed on stdout and questions go to stderr: both must be terminals.
-    console.width()?;
-    console.talk_width()?;
+    console.stdout_width()?;
+    console.stderr_width()?;
     let config = Config::builder().max_history_size(MAX_HISTORY_LINES).ok()?.history_ignore_dups(true).ok()?;
     let config = config
         .history_ignore_space(true)
@@ -73,7 +73,7 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
         let (screen, leaving, pressed) =
             (EditorScreen::default(), Arc::<AtomicBool>::default(), PressedEnding::default());
         let (ready, is_ready) = sync_channel(1);
-        bind(&mut editor, &asked, &pressed);
+        bind_keys(&mut editor, &asked, &pressed);
         editor.set_helper(Some(LineHelper {
             asked: asked.clone(),
             pressed: pressed.clone(),
@@ -84,15 +84,15 @@ impl<P: ExternalPrinter + Send + 'static> UnstartedEditor<P> {
             ready: RefCell::new(Some(ready)),
             updating: Cell::new(StatusLineMode::Shown),
         }));
-        terminal_mode::take()?;
+        terminal_mode::enter_raw_mode()?;
         let (leave, left) = sync_channel::<()>(0);
         let mut lines = LineReader { editor, asked, pressed, screen: screen.clone(), history: None };
         // From here on, dropping `terminal` undoes every change.
         let terminal = EditorTerminal { console: console.clone(), screen, leaving, left };
-        console.attach(Arc::new(terminal.screen.clone()));
+        console.attach_overlay(Arc::new(terminal.screen.clone()));
         terminal.screen.start(printer)?;
         std::thread::Builder::new().name("editor".to_owned()).spawn(move || {
-            lines.recall(history.as_deref(), &console);
+            lines.load_history(history.as_deref(), &console);
             lines.run(&ends);
             drop((lines, leave));
         })?;
@@ -114,9 +114,9 @@ impl Drop for EditorTerminal {
         self.screen.redraw();
         // Wait for the thread: it restores its own terminal settings before it ends.
         let _ = self.left.recv_timeout(THREAD_TIMEOUT);
-        self.console.detach();
+        self.console.detach_overlay();
         self.screen.close();
-        terminal_mode::give_back();
+        terminal_mode::restore();
     }
 }
 
@@ -140,7 +140,7 @@ struct LineReader {
 
 impl LineReader {
     /// Loads the history. Editing works without it.
-    fn recall(&mut self, path: Option<&Path>, console: &Console) {
+    fn load_history(&mut self, path: Option<&Path>, console: &Console) {
         let Some(path) = path else { return };
         match HistoryFile::open(path) {
             Ok(history) => {
@@ -158,7 +158,7 @@ impl LineReader {
         loop {
             match self.read() {
                 LineReadOutcome::Typed(typed) => {
-                    if !ends.hand_over(typed) {
+                    if !ends.send_and_wait(typed) {
                         return;
                     }
                 }
@@ -169,20 +169,20 @@ impl LineReader {
     }
 
     fn read(&mut self) -> LineReadOutcome {
-        self.asked.begin();
+        self.asked.begin_line();
         self.screen.begin_line();
         let read = catch_unwind(AssertUnwindSafe(|| self.editor.readline(PROMPT)));
-        let entered = self.asked.enter();
+        let entered = self.asked.end_line();
         let Ok(read) = read else { return LineReadOutcome::Left };
         self.screen.end_line();
-        self.judge(read, entered).map_or(LineReadOutcome::Nothing, LineReadOutcome::Typed)
+        self.classify(read, entered).map_or(LineReadOutcome::Nothing, LineReadOutcome::Typed)
     }
 
-    fn judge(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<EditorInput> {
+    fn classify(&mut self, read: rustyline::Result<String>, entered: EnteredLine) -> Option<EditorInput> {
         match (self.pressed.take(), read) {
             (Some(LineEnding::Interrupt), _) | (None, Err(ReadlineError::Interrupted)) => Some(EditorInput::Interrupt),
             (Some(LineEnding::End), _) => Some(EditorInput::End),
-            (None, Ok(line)) => self.take(line, entered),
+            (None, Ok(line)) => self.accept_line(line, entered),
             // Input that is not valid UTF-8, or a window resize during the read.
             (None, Err(ReadlineError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => None,
             (None, Err(ReadlineError::Signal(_))) => None,
@@ -190,7 +190,7 @@ impl LineReader {
         }
     }
 
-    fn take(&mut self, line: String, entered: EnteredLine) -> Option<EditorInput> {
+    fn accept_line(&mut self, line: String, entered: EnteredLine) -> Option<EditorInput> {
         match entered.fate {
             LineDisposition::Remembered => self.remember(&line),
             LineDisposition::Forgotten => {}
@@ -199,7 +199,7 @@ impl LineReader {
                 return None;
             }
         }
-        Some(EditorInput::Line { text: multiline::joined(&line), began: entered.began })
+        Some(EditorInput::Line { text: multiline::join_lines(&line), began: entered.began })
     }
 
     fn remember(&mut self, line: &str) {

@@ -18,7 +18,7 @@ const ENABLE_PASTE: &str = "\x1b[?2004h";
 const RESET_MODES: &str = "\x1b[?2004l\x1b[?2026l";
 
 /// Puts the terminal in raw mode, except for output processing: a newline still returns the carriage.
-pub fn take() -> io::Result<()> {
+pub fn enter_raw_mode() -> io::Result<()> {
     let before = tcgetattr(stdin())?;
     let mut raw = before.clone();
     raw.input_modes -=
@@ -32,9 +32,9 @@ pub fn take() -> io::Result<()> {
 }
 
 /// Restores the terminal. To be called before the program ends. Does nothing if the terminal is not in raw mode.
-pub fn give_back() {
+pub fn restore() {
     if let Some(before) = SAVED_MODE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        say(RESET_MODES);
+        write_escape(RESET_MODES);
         // A failure cannot be handled: the terminal may be gone.
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }
@@ -42,14 +42,14 @@ pub fn give_back() {
 
 /// Suspends the process group, as Ctrl-Z does in cooked mode, until SIGCONT.
 pub fn suspend() {
-    give_back();
+    restore();
     let _ = kill_current_process_group(Signal::TSTP);
-    if take().is_ok() {
-        say(ENABLE_PASTE);
+    if enter_raw_mode().is_ok() {
+        write_escape(ENABLE_PASTE);
     }
 }
 
-fn say(text: &str) {
+fn write_escape(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

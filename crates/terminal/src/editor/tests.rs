@@ -34,36 +34,36 @@ async fn child() {
         let typed = editor.next().await;
         console.print(format_args!("heard {typed:?}")).unwrap();
         let EditorInput::Line { text, .. } = typed else {
-            editor.again();
+            editor.resume();
             continue;
         };
         let field = |echo| InputField { echo, check: None, choices: vec!["maybe".to_owned(), "maybe not".to_owned()] };
         match text.as_str() {
-            "ask" => editor.asks(Some(field(EchoMode::Shown))),
-            "secret" => editor.asks(Some(field(EchoMode::Hidden))),
+            "ask" => editor.set_question(Some(field(EchoMode::Shown))),
+            "secret" => editor.set_question(Some(field(EchoMode::Hidden))),
             "number" => {
                 let check: InputCheck =
                     Arc::new(|text| text.parse::<u8>().map(drop).map_err(|_| "no number".to_owned()));
-                editor.asks(Some(InputField { check: Some(check), ..field(EchoMode::Shown) }));
+                editor.set_question(Some(InputField { check: Some(check), ..field(EchoMode::Shown) }));
             }
             "later" => {
                 console.print("typed ahead?").unwrap();
-                editor.again();
+                editor.resume();
                 let mut line = String::new();
                 std::fs::File::open(std::env::var_os("CUE").unwrap()).unwrap().read_to_string(&mut line).unwrap();
                 console.print("asked in the middle").unwrap();
-                editor.asks(Some(field(EchoMode::Shown)));
+                editor.set_question(Some(field(EchoMode::Shown)));
                 continue;
             }
             "busy" => {
                 status += 1;
-                console.status(&format!("busy {status}"));
+                console.show_status(&format!("busy {status}"));
             }
-            "flood" => (0..2_000).for_each(|number| console.aside(format_args!("aside {number}"))),
+            "flood" => (0..2_000).for_each(|number| console.log_line(format_args!("aside {number}"))),
             "quit" => break,
-            _ => editor.asks(None),
+            _ => editor.set_question(None),
         }
-        editor.again();
+        editor.resume();
     }
     drop(editor);
     let after = rustix::termios::tcgetattr(std::io::stdin()).unwrap();
@@ -162,7 +162,7 @@ fn questions_have_their_own_prompt() {
     terminal.key(Key::Up);
     terminal.line("h");
     terminal.expect(r#"heard Line { text: "hushh", began: After }"#);
-    assert!(!terminal.shown().split("heard").nth(1).unwrap().contains("hush"));
+    assert!(!terminal.shown_text().split("heard").nth(1).unwrap().contains("hush"));
     terminal.expect("\u{203a} ");
     terminal.line("number");
     terminal.expect("? ");
@@ -217,7 +217,7 @@ fn history_excludes_answers() {
     quit(terminal);
     assert_eq!(std::fs::read_to_string(&history).unwrap(), "\"one\"\n\"secret\"\n\"quit\"\n");
     let mut terminal = start(&[("HISTORY", &history)]);
-    terminal.keys(&Key::Up.sent().repeat(3));
+    terminal.keys(&Key::Up.sequence().repeat(3));
     ends_with(&mut terminal, &["\u{203a} one"]);
     terminal.control('c');
     terminal.expect("heard Interrupt");
@@ -239,6 +239,6 @@ fn type_ahead_is_not_an_answer_on_a_terminal() {
     terminal.expect("? ");
     terminal.line("real");
     terminal.expect(r#"heard Line { text: "real", began: After }"#);
-    assert_eq!(terminal.shown().matches("heard").count(), 2, "{}", terminal.shown());
+    assert_eq!(terminal.shown_text().matches("heard").count(), 2, "{}", terminal.shown_text());
     quit(terminal);
 }

@@ -11,8 +11,8 @@ use wharf_client::{
 use wharf_spec::{Environment, HttpSpec, ServerSpec, StdioSpec, UntrustedText};
 
 use super::{Failure, FailureKind, FailureReport};
-use crate::accounts::has_own;
-use crate::config_context::of_project;
+use crate::accounts::has_own_credentials;
+use crate::config_context::split_project_key;
 use crate::servers::is_address;
 
 /// Maximum number of stderr lines of a failed call.
@@ -32,7 +32,7 @@ const LOGIN_WILL_NOT_HELP: &str =
 
 impl Failure {
     /// Creates the failure of a connection attempt.
-    pub fn connecting(
+    pub fn from_connect_error(
         server: &str,
         spec: &ServerSpec,
         around: &Environment,
@@ -43,9 +43,9 @@ impl Failure {
             ConnectCause::Gone(gone) => Some(gone.as_ref()),
             _ => None,
         };
-        let step = trace.failed();
+        let step = trace.failed_step();
         let error = FailureReport {
-            message: chain(cause),
+            message: error_chain(cause),
             server: Some(server.to_owned()),
             step: step.map(|step| step.name),
             exit: gone.and_then(|gone| gone.exit),
@@ -60,9 +60,9 @@ impl Failure {
     }
 
     /// Creates the failure of a call.
-    pub fn calling(connection: &Connection, failed: CallError) -> Self {
-        let (kind, hint) = judge(&failed, &connection.facts().name);
-        let gone = failed.gone();
+    pub fn from_call_error(connection: &Connection, failed: CallError) -> Self {
+        let (kind, hint) = classify_call_error(&failed, &connection.facts().name);
+        let gone = failed.disconnect_report();
         let wants_stderr = matches!(failed, CallError::TimedOut { .. } | CallError::Protocol(_));
         let stderr = match gone {
             Some(gone) => gone.stderr.clone(),
@@ -70,7 +70,7 @@ impl Failure {
             None => Vec::new(),
         };
         let error = FailureReport {
-            message: connection.redactor().redact_cut(&failed.to_string()).into_owned(),
+            message: connection.redactor().redact_truncated(&failed.to_string()).into_owned(),
             server: Some(connection.facts().name.clone()),
             step: None,
             exit: gone.and_then(|gone| gone.exit),
@@ -81,7 +81,7 @@ impl Failure {
 }
 
 /// Joins an error and its sources.
-pub fn chain(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -94,12 +94,12 @@ pub fn chain(error: &dyn Error) -> String {
 fn connect_kind(cause: &ConnectCause) -> FailureKind {
     match cause {
         ConnectCause::TimedOut { .. } => FailureKind::TimedOut,
-        ConnectCause::Gone(gone) if is_foreign(gone) => FailureKind::OffProtocol,
+        ConnectCause::Gone(gone) if is_not_mcp(gone) => FailureKind::OffProtocol,
         ConnectCause::Refused(_) | ConnectCause::NoCommonRevision(_) | ConnectCause::Protocol(_) => {
             FailureKind::OffProtocol
         }
         cause if cause.needs_login() => FailureKind::LoginNeeded,
-        cause if is_waiting(cause) => FailureKind::Unreachable,
+        cause if is_auth_server_down(cause) => FailureKind::Unreachable,
         ConnectCause::Unauthorized { .. } => FailureKind::Denied,
         ConnectCause::BadEndpoint { .. } => FailureKind::OffProtocol,
         ConnectCause::NotApproved(_) => FailureKind::Denied,
@@ -110,17 +110,17 @@ fn connect_kind(cause: &ConnectCause) -> FailureKind {
 
 /// Returns the hint to log in, or to replace the given token.
 fn login_hint(server: &str, spec: &HttpSpec) -> String {
-    match has_own(spec) {
+    match has_own_credentials(spec) {
         true => "the configured `Authorization` was rejected; set another token".to_owned(),
-        false => format!("{LOGIN_COMMAND} {} logs you in", login_words(server, spec)),
+        false => format!("{LOGIN_COMMAND} {} logs you in", login_arguments(server, spec)),
     }
 }
 
 /// Returns the arguments of `wharf auth` that log in to a server with the configured account.
-pub fn login_words(server: &str, spec: &HttpSpec) -> String {
+pub fn login_arguments(server: &str, spec: &HttpSpec) -> String {
     let word = match &spec.login_key {
-        Some(key) if is_address(key) => shell_word(&spec.shown_url()),
-        Some(key) if of_project(key).is_some() => server.to_owned(),
+        Some(key) if is_address(key) => shell_word(&spec.masked_url()),
+        Some(key) if split_project_key(key).is_some() => server.to_owned(),
         Some(key) => shell_word(key),
         None => server.to_owned(),
     };
@@ -136,14 +136,14 @@ fn shell_word(text: &str) -> String {
     shlex::try_quote(&shown).map(|quoted| quoted.into_owned()).unwrap_or_default()
 }
 
-fn is_waiting(cause: &ConnectCause) -> bool {
+fn is_auth_server_down(cause: &ConnectCause) -> bool {
     cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Waiting)
 }
 
 fn dial_hints(server: &str, cause: &ConnectCause, spec: &HttpSpec) -> Vec<String> {
-    let url = spec.shown_url();
+    let url = spec.masked_url();
     vec![match cause {
-        cause if is_waiting(cause) => AUTH_SERVER_UNREACHABLE.to_owned(),
+        cause if is_auth_server_down(cause) => AUTH_SERVER_UNREACHABLE.to_owned(),
         cause if cause.not_authorized().is_some_and(|why| why.remedy == AuthRecovery::Reading) => {
             LOGIN_WILL_NOT_HELP.to_owned()
         }
@@ -200,10 +200,10 @@ fn start_hints(cause: &ConnectCause, spec: &StdioSpec, around: &Environment) -> 
         ConnectCause::NoSuchDirectory { .. } => {
             vec!["create the directory, or set another with `cwd` in the entry or --cwd".to_owned()]
         }
-        ConnectCause::Gone(gone) if is_foreign(gone) => {
+        ConnectCause::Gone(gone) if is_not_mcp(gone) => {
             vec![NOT_MCP_HINT.to_owned()]
         }
-        ConnectCause::Gone(gone) => vec![ended_hint(gone, spec)],
+        ConnectCause::Gone(gone) => vec![exit_hint(gone, spec)],
         ConnectCause::TimedOut { .. } => vec![
             "--timeout SECONDS allows more time for startup".to_owned(),
             "check that this is an MCP server over stdio; --debug shows its output".to_owned(),
@@ -235,7 +235,7 @@ fn not_found_hints(program: &Path, searched: &[PathBuf], around: &Environment) -
     vec!["check the spelling or give a full path".to_owned(), format!("searched in {looked}")]
 }
 
-fn ended_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
+fn exit_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     match gone.exit {
         Some(ProcessExit::Code(0)) => NOT_MCP_HINT.to_owned(),
         Some(ProcessExit::Signal(_)) => "the process was killed; run its command manually to see why".to_owned(),
@@ -246,19 +246,19 @@ fn ended_hint(gone: &DisconnectReport, spec: &StdioSpec) -> String {
     }
 }
 
-fn is_foreign(gone: &DisconnectReport) -> bool {
+fn is_not_mcp(gone: &DisconnectReport) -> bool {
     matches!(gone.cause, DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine)
 }
 
-fn judge(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
+fn classify_call_error(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     if let CallError::Unauthorized { .. } = failed {
-        return judge_authorization(failed, server);
+        return classify_unauthorized(failed, server);
     }
-    let (kind, hint) = judge_answer(failed);
+    let (kind, hint) = classify_other_error(failed);
     (kind, hint.map(str::to_owned))
 }
 
-fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
+fn classify_unauthorized(failed: &CallError, server: &str) -> (FailureKind, Option<String>) {
     let hint = match failed.not_authorized().map(|why| &why.remedy) {
         Some(AuthRecovery::Scope(scope)) => {
             format!("{LOGIN_COMMAND} {server} --scope {} requests the missing scope", shell_word(scope))
@@ -271,7 +271,7 @@ fn judge_authorization(failed: &CallError, server: &str) -> (FailureKind, Option
     (FailureKind::LoginNeeded, Some(hint))
 }
 
-fn judge_answer(failed: &CallError) -> (FailureKind, Option<&'static str>) {
+fn classify_other_error(failed: &CallError) -> (FailureKind, Option<&'static str>) {
     match failed {
         CallError::Refused(_) | CallError::Task(_) => (FailureKind::Refused, None),
         CallError::Status { status: 429, .. } => (FailureKind::Refused, Some("retry later")),
@@ -319,6 +319,6 @@ mod tests {
             assert_eq!((connect_kind(&cause), dial_hints("docs", &cause, &spec)), (kind, vec![part.to_owned()]));
         }
         spec.account = Some("my work\u{1b}".to_owned());
-        assert_eq!(login_words("docs", &spec), "docs --account \"my work\\\\u{1b}\"");
+        assert_eq!(login_arguments("docs", &spec), "docs --account \"my work\\\\u{1b}\"");
     }
 }

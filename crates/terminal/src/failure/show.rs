@@ -13,7 +13,7 @@ use crate::style::{BAD, QUIET, paint};
 const MAX_STDERR_LINE: usize = 400;
 
 /// Formats a failure as text, without the last line break: message, step, stderr, hints.
-pub fn render(failure: &Failure) -> String {
+pub fn render_failure(failure: &Failure) -> String {
     let Failure { error, hints, .. } = failure;
     let server = error.server.as_ref().map(|server| format!("{}: ", UntrustedText::new(server.as_str())));
     let message = UntrustedText::new(error.message.as_str());
@@ -35,7 +35,7 @@ pub fn render(failure: &Failure) -> String {
 
 /// Formats a line of a server's output, escaped and indented behind a bar.
 pub fn gutter(line: &str) -> String {
-    format!("  {} {}", paint(QUIET, "│"), UntrustedText::new(line).shortened(MAX_STDERR_LINE))
+    format!("  {} {}", paint(QUIET, "│"), UntrustedText::new(line).truncate(MAX_STDERR_LINE))
 }
 
 /// JSON document of a failure. Texts are raw; JSON escapes them.
@@ -67,7 +67,7 @@ struct FailureDocument<'a> {
 
 impl Failure {
     /// Returns the `error` member.
-    pub fn told(&self) -> ErrorDocument<'_> {
+    pub fn error_document(&self) -> ErrorDocument<'_> {
         let error = &self.error;
         let exit = match error.exit {
             Some(ProcessExit::Code(code)) => Some(ExitDocument::Code(code)),
@@ -87,6 +87,6 @@ impl Failure {
 
     /// Returns the whole document.
     pub fn document(&self) -> impl Serialize + '_ {
-        FailureDocument { schema: 1, success: false, error: self.told() }
+        FailureDocument { schema: 1, success: false, error: self.error_document() }
     }
 }

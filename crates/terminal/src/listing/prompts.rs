@@ -40,7 +40,7 @@ impl ListItem for PromptDefinition {
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
-        let AsItCame { arguments } = serde_json::from_str(self.raw.get()).unwrap_or_default();
+        let AsItCame { arguments } = serde_json::from_str(self.raw.as_str()).unwrap_or_default();
         Item {
             server,
             name: &self.name,

@@ -37,7 +37,7 @@ impl ListItem for ResourceTemplate {
     }
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
-        let AsItCame { annotations } = serde_json::from_str(self.raw.get()).unwrap_or_default();
+        let AsItCame { annotations } = serde_json::from_str(self.raw.as_str()).unwrap_or_default();
         Item {
             server,
             uri_template: &self.uri_template,

@@ -43,7 +43,7 @@ impl ListItem for Arc<CatalogTool> {
 
     fn item<'a>(&'a self, server: &'a str) -> impl Serialize + 'a {
         let tool = &self.definition;
-        let AsItCame { annotations } = serde_json::from_str(tool.raw.get()).unwrap_or_default();
+        let AsItCame { annotations } = serde_json::from_str(tool.raw.as_str()).unwrap_or_default();
         Item {
             server,
             name: &tool.name,

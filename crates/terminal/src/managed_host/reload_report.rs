@@ -6,8 +6,8 @@ use wharf_config::{ConfiguredServer, ProblemSeverity};
 use wharf_policy::RuleProblem;
 use wharf_spec::ServerName;
 
-use super::{LoadedConfig, is_written_alike};
-use crate::config_context::{told, unreadable_rules};
+use super::{LoadedConfig, is_same_definition};
+use crate::config_context::{problem_line, unreadable_rules};
 
 /// Result of a configuration reload. The texts are not escaped; the caller escapes them for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,21 +31,22 @@ impl ReloadReport {
     /// Compares two loaded configurations.
     pub(super) fn new(before: &LoadedConfig, known: &LoadedConfig, changes: &ServerSetChanges) -> Self {
         let not_taken = changes.errors.iter().map(|(name, why)| format!("{name}: {why}"));
-        let (unapproved, success) = (unapproved(before, known), is_sound(known) && changes.errors.is_empty());
-        let mut reloaded = Self { unapproved, success, ..Self::wrong(before, known, not_taken) };
+        let (unapproved, success) =
+            (newly_unapproved(before, known), has_no_errors(known) && changes.errors.is_empty());
+        let mut reloaded = Self { unapproved, success, ..Self::with_problems(before, known, not_taken) };
         let ServerSetChanges { added, removed, changed, .. } = changes;
         (reloaded.added, reloaded.removed, reloaded.changed) = (names(added), names(removed), names(changed));
         reloaded
     }
 
     /// Reports a reload that was rejected because of an invalid rule.
-    pub(super) fn refused(before: &LoadedConfig, known: &LoadedConfig, rule: &RuleProblem) -> Self {
-        Self::wrong(before, known, [format!("configuration not applied: {rule}")])
+    pub(super) fn rejected(before: &LoadedConfig, known: &LoadedConfig, rule: &RuleProblem) -> Self {
+        Self::with_problems(before, known, [format!("configuration not applied: {rule}")])
     }
 
     /// Collects the current problems and adds `beside`.
-    fn wrong(before: &LoadedConfig, known: &LoadedConfig, beside: impl IntoIterator<Item = String>) -> Self {
-        let (mut problems, known_before) = (wrong_with(known), wrong_with(before));
+    fn with_problems(before: &LoadedConfig, known: &LoadedConfig, beside: impl IntoIterator<Item = String>) -> Self {
+        let (mut problems, known_before) = (list_problems(known), list_problems(before));
         let mut news: Vec<String> = problems.iter().filter(|line| !known_before.contains(line)).cloned().collect();
         for line in beside {
             news.push(line.clone());
@@ -55,13 +56,13 @@ impl ReloadReport {
     }
 
     /// Reports whether an automatic reload has anything to announce.
-    pub fn is_any(&self) -> bool {
+    pub fn has_news(&self) -> bool {
         let Self { added, removed, changed, unapproved, news, .. } = self;
         [added, removed, changed, unapproved, news].iter().any(|list| !list.is_empty())
     }
 
     /// Describes the changes.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let lists = [("added", &self.added), ("removed", &self.removed), ("changed", &self.changed)];
         let some = lists.into_iter().filter(|(_, names)| !names.is_empty());
         let changes = some.map(|(word, names)| format!("{word} {}", names.join(", ")));
@@ -75,24 +76,24 @@ fn names(names: &[ServerName]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-fn is_sound(known: &LoadedConfig) -> bool {
+fn has_no_errors(known: &LoadedConfig) -> bool {
     let is_error = |problem: &wharf_config::ConfigProblem| problem.severity == ProblemSeverity::Error;
     known.failures.is_empty() && !known.config.problems.iter().any(is_error)
 }
 
 /// Lists problems of the files, and of servers with a valid definition that cannot be resolved.
-fn wrong_with(known: &LoadedConfig) -> Vec<String> {
+fn list_problems(known: &LoadedConfig) -> Vec<String> {
     let is_readable = |name: &str| known.config.server(name).is_some_and(|server| server.described.is_ok());
     let failures = known.failures.iter().filter(|(name, _)| is_readable(name)).map(|(name, why)| {
         let is_kept = known.entries.iter().any(|entry| entry.name.as_str() == name);
         format!("{name}: {}{}", why.error.message, if is_kept { " (previous configuration stays active)" } else { "" })
     });
     let rules = unreadable_rules(&known.config.settings);
-    known.config.problems.iter().map(told).chain(rules).chain(failures).collect()
+    known.config.problems.iter().map(problem_line).chain(rules).chain(failures).collect()
 }
 
-fn unapproved(before: &LoadedConfig, known: &LoadedConfig) -> Vec<String> {
-    let waited = |server: &ConfiguredServer| before.unapproved().any(|other| is_written_alike(other, server));
+fn newly_unapproved(before: &LoadedConfig, known: &LoadedConfig) -> Vec<String> {
+    let waited = |server: &ConfiguredServer| before.unapproved().any(|other| is_same_definition(other, server));
     known.unapproved().filter(|server| !waited(server)).map(|server| server.name.to_string()).collect()
 }
 
@@ -111,7 +112,7 @@ mod tests {
             (ReloadReport { added, removed, ..quiet.clone() }, true, "added a, b; removed c"),
             (ReloadReport { unapproved, ..quiet }, true, "d needs approval: wharf approve d"),
         ] {
-            assert_eq!((reloaded.is_any(), reloaded.words().as_str()), (is_any, words));
+            assert_eq!((reloaded.has_news(), reloaded.describe().as_str()), (is_any, words));
         }
     }
 }

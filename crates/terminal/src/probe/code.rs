@@ -84,7 +84,7 @@ impl ProbeCode {
     }
 
     /// Returns the code of a connection failure.
-    pub fn of_cause(cause: &ConnectCause) -> Self {
+    pub fn from_cause(cause: &ConnectCause) -> Self {
         match cause {
             ConnectCause::CommandNotFound { .. } => Self::PathNotFound,
             ConnectCause::NotExecutable { .. } => Self::PathNotExecutable,
@@ -96,11 +96,11 @@ impl ProbeCode {
             ConnectCause::Spawn(_) => Self::SpawnRefused,
             ConnectCause::BadAddress(_) | ConnectCause::BadHeader(_) | ConnectCause::Net(_) => Self::HttpSetup,
             cause if cause.needs_login() => Self::LoginNeeded,
-            cause if cause.not_authorized().is_some_and(NotAuthorized::may_pass) => Self::LoginUnavailable,
+            cause if cause.not_authorized().is_some_and(NotAuthorized::is_transient) => Self::LoginUnavailable,
             ConnectCause::Unauthorized { .. } => Self::LoginDenied,
             ConnectCause::Status { .. } => Self::HttpStatus,
             ConnectCause::BadEndpoint { .. } => Self::HttpEndpoint,
-            ConnectCause::Gone(gone) => Self::of_gone(gone),
+            ConnectCause::Gone(gone) => Self::from_gone(gone),
             ConnectCause::TimedOut { .. } => Self::HandshakeTimeout,
             ConnectCause::Refused(_) => Self::HandshakeRefused,
             ConnectCause::NoCommonRevision(_) => Self::HandshakeRevision,
@@ -108,7 +108,7 @@ impl ProbeCode {
         }
     }
 
-    fn of_gone(gone: &DisconnectReport) -> Self {
+    fn from_gone(gone: &DisconnectReport) -> Self {
         match (&gone.cause, gone.exit) {
             (DisconnectCause::NotMcp(_) | DisconnectCause::EndlessLine, _) => Self::HandshakeNotMcp,
             (DisconnectCause::NotAuthorized(_), _) => Self::LoginDenied,

@@ -11,7 +11,7 @@ use wharf_client::{
 use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
 use super::{ProbeCode, ProbeFailure, ProbeStep, StepState};
-use crate::accounts::{has_own, now};
+use crate::accounts::{has_own_credentials, unix_millis_now};
 use crate::age::{AgeText, ExpiryText};
 use crate::clock::unix_time;
 use crate::failure::Failure;
@@ -32,15 +32,15 @@ pub struct ProbePlan {
 
 /// Connects to a server. The session closes the connection.
 pub async fn connect(session: &CommandSession, entry: &ServerEntry) -> (Vec<ProbeStep>, ProbeConnection) {
-    let (steps, connected) = connect_with(plan(session, entry), entry).await;
+    let (steps, connected) = connect_with(probe_plan(session, entry), entry).await;
     if let Ok(connection) = &connected {
-        session.keep(connection);
+        session.track_connection(connection);
     }
     (steps, connected)
 }
 
 /// Returns the connection options of an entry, with its own timeouts unless `--timeout` is given.
-pub fn plan(session: &CommandSession, entry: &ServerEntry) -> ProbePlan {
+pub fn probe_plan(session: &CommandSession, entry: &ServerEntry) -> ProbePlan {
     let mut options = session.connect_options(entry.name.as_str());
     let account = session.account(entry);
     options.authorizer = account.clone().map(|account| Arc::new(account) as Arc<dyn Authorizer>);
@@ -56,14 +56,14 @@ pub async fn connect_with(plan: ProbePlan, entry: &ServerEntry) -> (Vec<ProbeSte
     let ProbePlan { options, account } = plan;
     let around = options.surroundings.clone();
     let connected = connect_to(&entry.spec, options).await;
-    let login = login(&entry.spec, account.as_ref()).await;
+    let login = login_text(&entry.spec, account.as_ref()).await;
     match connected {
         Ok(connection) => (steps(connection.trace(), entry, login, None), Ok(connection)),
         Err(error) => {
-            let code = ProbeCode::of_cause(&error.cause);
+            let code = ProbeCode::from_cause(&error.cause);
             let mut steps = steps(&error.trace, entry, login, Some(code));
-            let failure = Failure::connecting(entry.name.as_str(), &entry.spec, &around, &error);
-            steps.push(broken_step(&error.trace, code, &failure, (entry, &around)));
+            let failure = Failure::from_connect_error(entry.name.as_str(), &entry.spec, &around, &error);
+            steps.push(failed_step(&error.trace, code, &failure, (entry, &around)));
             (steps, Err(Box::new(ProbeFailure { code, failure })))
         }
     }
@@ -78,10 +78,10 @@ fn steps(trace: &ConnectTrace, entry: &ServerEntry, login: String, code: Option<
             ("path", _) | ("spawn", "spawn") | ("dial", "open") => step.detail.clone(),
             (_, own) => format!("{own}: {}", step.detail),
         };
-        steps.push(ProbeStep::new(name, step.outcome.into(), UntrustedText::new(detail)).took(step.duration));
+        steps.push(ProbeStep::new(name, step.outcome.into(), UntrustedText::new(detail)).with_duration(step.duration));
     }
     if let ServerSpec::Http(spec) = &entry.spec {
-        on_the_way(&mut steps, spec, login, code);
+        insert_http_steps(&mut steps, spec, login, code);
     }
     steps
 }
@@ -98,7 +98,7 @@ fn stage(step: &str) -> &'static str {
 
 /// Inserts the steps of an HTTP server that the trace does not contain, as far as they succeeded: the connection opens
 /// only with the handshake.
-fn on_the_way(steps: &mut Vec<ProbeStep>, spec: &HttpSpec, login: String, code: Option<ProbeCode>) {
+fn insert_http_steps(steps: &mut Vec<ProbeStep>, spec: &HttpSpec, login: String, code: Option<ProbeCode>) {
     let broke = code.map(ProbeCode::stage);
     if broke == Some("dial") {
         // At this point only the local HTTP client was set up.
@@ -129,16 +129,18 @@ fn encryption(spec: &HttpSpec) -> String {
 }
 
 /// Describes the authentication in use.
-async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
-    if matches!(spec, ServerSpec::Http(spec) if has_own(spec)) {
+async fn login_text(spec: &ServerSpec, account: Option<&Account>) -> String {
+    if matches!(spec, ServerSpec::Http(spec) if has_own_credentials(spec)) {
         return "the configured authorization was accepted".to_owned();
     }
     let kept = match account {
-        Some(account) => account.standing().await.ok().and_then(|standing| standing.kept),
+        Some(account) => account.status().await.ok().and_then(|standing| standing.kept),
         None => None,
     };
     match kept.and_then(|kept| kept.tokens) {
-        Some(TokenSet { expires_at: Some(at), .. }) if at <= now() => format!("expired {}", AgeText(unix_time(at))),
+        Some(TokenSet { expires_at: Some(at), .. }) if at <= unix_millis_now() => {
+            format!("expired {}", AgeText(unix_time(at)))
+        }
         Some(TokenSet { expires_at: Some(at), .. }) => format!("logged in, ends {}", ExpiryText(unix_time(at))),
         Some(_) => "logged in".to_owned(),
         None => "not required".to_owned(),
@@ -146,33 +148,33 @@ async fn login(spec: &ServerSpec, account: Option<&Account>) -> String {
 }
 
 /// Creates the failed step with all its evidence.
-fn broken_step(
+fn failed_step(
     trace: &ConnectTrace,
     code: ProbeCode,
     failure: &Failure,
     (entry, around): (&ServerEntry, &Environment),
 ) -> ProbeStep {
-    let took = trace.failed().map(|step| step.duration).unwrap_or_default();
-    let mut step =
-        ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str())).took(took);
-    step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line))));
+    let took = trace.failed_step().map(|step| step.duration).unwrap_or_default();
+    let mut step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()))
+        .with_duration(took);
+    step.evidence.extend(failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line))));
     match (&entry.spec, code) {
-        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(searched(failure, around)),
-        (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.shown_url())),
+        (ServerSpec::Stdio(_), ProbeCode::PathNotFound) => step.evidence.extend(search_evidence(failure, around)),
+        (ServerSpec::Http(spec), _) => step.evidence.push(format!("URL: {}", spec.masked_url())),
         _ => {}
     }
     step
 }
 
 /// Lists the searched places for the program.
-fn searched(failure: &Failure, around: &Environment) -> Vec<String> {
+fn search_evidence(failure: &Failure, around: &Environment) -> Vec<String> {
     let path = around.var("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    let hints = failure.hints.iter().skip(1).map(|hint| shown(hint));
-    hints.chain([format!("PATH: {}", shown(&path))]).collect()
+    let hints = failure.hints.iter().skip(1).map(|hint| escape_shortened(hint));
+    hints.chain([format!("PATH: {}", escape_shortened(&path))]).collect()
 }
 
-fn shown(text: &str) -> String {
-    UntrustedText::new(text).shortened(MAX_EVIDENCE_LEN).to_string()
+fn escape_shortened(text: &str) -> String {
+    UntrustedText::new(text).truncate(MAX_EVIDENCE_LEN).to_string()
 }
 
 /// Pings the server. A server that rejects the ping is still alive.
@@ -185,25 +187,27 @@ pub async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result
     let answered = connection.ping(CallOptions::default()).await;
     let took = began.elapsed();
     match answered {
-        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").took(took)),
+        Ok(()) => steps.push(ProbeStep::new("ping", StepState::Ok, "responded").with_duration(took)),
         Err(error) if error.is_refusal() => {
-            steps.push(ProbeStep::new("ping", StepState::Detour, shown(&error.to_string())).took(took));
+            steps.push(
+                ProbeStep::new("ping", StepState::Detour, escape_shortened(&error.to_string())).with_duration(took),
+            );
         }
-        Err(error) => return Err(failed(steps, connection, (ProbeCode::PingFailed, error), began)),
+        Err(error) => return Err(fail_step(steps, connection, (ProbeCode::PingFailed, error), began)),
     }
     Ok(())
 }
 
-fn failed(
+fn fail_step(
     steps: &mut Vec<ProbeStep>,
     connection: &Connection,
     (code, error): (ProbeCode, CallError),
     began: Instant,
 ) -> Box<ProbeFailure> {
-    let failure = Failure::calling(connection, error);
+    let failure = Failure::from_call_error(connection, error);
     let step = ProbeStep::new(code.stage(), StepState::Failed, UntrustedText::new(failure.error.message.as_str()));
-    let stderr = failure.error.stderr.iter().map(|line| format!("stderr: {}", shown(line)));
-    steps.push(step.took(began.elapsed()).evidence(stderr));
+    let stderr = failure.error.stderr.iter().map(|line| format!("stderr: {}", escape_shortened(line)));
+    steps.push(step.with_duration(began.elapsed()).with_evidence(stderr));
     Box::new(ProbeFailure { code, failure })
 }
 
@@ -223,21 +227,21 @@ pub async fn list(
     if offered.tools {
         match connection.list_tools().await {
             Ok(listing) => listed.tools = take(&mut listed.withheld, ListName::Tools, listing),
-            Err(error) => return Err(failed(steps, connection, (ProbeCode::ListFailed, error), began)),
+            Err(error) => return Err(fail_step(steps, connection, (ProbeCode::ListFailed, error), began)),
         }
     }
     if offered.resources {
         let resources = connection.list_resources().await;
-        listed.resources = perhaps(&mut listed, ListName::Resources, resources);
+        listed.resources = take_or_record(&mut listed, ListName::Resources, resources);
         let templates = connection.list_templates().await;
-        listed.templates = perhaps(&mut listed, ListName::Templates, templates);
+        listed.templates = take_or_record(&mut listed, ListName::Templates, templates);
     }
     if offered.prompts {
         let prompts = connection.list_prompts().await;
-        listed.prompts = perhaps(&mut listed, ListName::Prompts, prompts);
+        listed.prompts = take_or_record(&mut listed, ListName::Prompts, prompts);
     }
     let section = section(entry, listed);
-    steps.push(list_step(&section).took(began.elapsed()));
+    steps.push(list_step(&section).with_duration(began.elapsed()));
     Ok(section)
 }
 
@@ -246,18 +250,18 @@ fn take<T>(withheld: &mut Vec<(ListName, WithheldEntry)>, name: ListName, listin
     listing.items
 }
 
-fn perhaps<T>(listed: &mut ServerLists, name: ListName, listing: Result<Listing<T>, CallError>) -> Vec<T> {
+fn take_or_record<T>(listed: &mut ServerLists, name: ListName, listing: Result<Listing<T>, CallError>) -> Vec<T> {
     match listing {
         Ok(listing) => take(&mut listed.withheld, name, listing),
         Err(error) => {
-            listed.failures.push((name, shown(&error.to_string())));
+            listed.failures.push((name, escape_shortened(&error.to_string())));
             Vec::new()
         }
     }
 }
 
 fn section(entry: &ServerEntry, listed: ServerLists) -> Section {
-    let filter = &ToolFilter::of(&entry.settings);
+    let filter = &ToolFilter::from_settings(&entry.settings);
     let (server, trust) = (&entry.name, entry.settings.trust);
     Section::build(SectionInput { server, style: NameStyle::default(), filter, trust, inspector: None, listed })
 }
@@ -272,7 +276,8 @@ fn list_step(section: &Section) -> ProbeStep {
     let told = |(count, one, many)| format!("{count} {}", if count == 1 { one } else { many });
     let some = counts.into_iter().filter(|(count, one, _)| *count > 0 || *one == "tool");
     let filtered = (section.filtered > 0).then(|| format!("{} tools filtered out", section.filtered));
-    let unmatched = section.unmatched.iter().map(|glob| format!("`{}` matches no tool", shown(glob.as_str())));
+    let unmatched =
+        section.unmatched.iter().map(|glob| format!("`{}` matches no tool", escape_shortened(glob.as_str())));
     let withheld = section.withheld.iter().map(|(list, item)| {
         let name = item.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
         format!("{list}:{name} at position {} is withheld: {}", item.position + 1, item.reason)
@@ -281,14 +286,14 @@ fn list_step(section: &Section) -> ProbeStep {
     let evidence: Vec<String> = filtered.into_iter().chain(unmatched).chain(withheld).chain(failures).collect();
     let spoilt = !section.withheld.is_empty() || !section.failures.is_empty() || !section.unmatched.is_empty();
     let state = if spoilt { StepState::Detour } else { StepState::Ok };
-    ProbeStep::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).evidence(bounded(evidence))
+    ProbeStep::new("list", state, some.map(told).collect::<Vec<_>>().join(", ")).with_evidence(limit_lines(evidence))
 }
 
 /// Records the tools with names or schemas that had to be adapted for models.
 pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
     let mut odd: Vec<String> = Vec::new();
     for tool in &section.tools {
-        let name = shown(&tool.id.tool);
+        let name = escape_shortened(&tool.id.tool);
         if !tool.description.name.ends_with(&*tool.id.tool) {
             odd.push(format!("{name}: offered to models as {}", tool.description.name));
         }
@@ -299,10 +304,10 @@ pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
         0 => ProbeStep::new("schema", StepState::Ok, "no adaptation needed for models"),
         count => ProbeStep::new("schema", StepState::Detour, format_args!("{count} adaptations for models")),
     };
-    steps.push(step.evidence(bounded(odd)));
+    steps.push(step.with_evidence(limit_lines(odd)));
 }
 
-fn bounded(mut lines: Vec<String>) -> Vec<String> {
+fn limit_lines(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(MAX_EVIDENCE_LINES);
     lines.truncate(MAX_EVIDENCE_LINES);
     lines.extend((more > 0).then(|| format!("and {more} more")));

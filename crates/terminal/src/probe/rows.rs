@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::{ProbeStep, StepState};
 use crate::clock::{DurationText, millis};
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
-use crate::table::cut;
+use crate::table::truncate_columns;
 
 /// Minimum width of the detail column.
 const MIN_DETAIL_WIDTH: usize = 20;
 
 impl StepState {
     /// Returns the symbol, the word and the style.
-    fn told(self) -> (&'static str, &'static str, anstyle::Style) {
+    fn label(self) -> (&'static str, &'static str, anstyle::Style) {
         match self {
             Self::Ok => ("✓", "ok", GOOD),
             Self::Detour => ("~", "detour", WARNING),
@@ -25,14 +25,15 @@ impl StepState {
 }
 
 /// Formats a line per step, and one per piece of evidence. Without a width, details are not shortened.
-pub fn render_rows(steps: &[ProbeStep], width: Option<usize>) -> String {
+pub fn render_steps(steps: &[ProbeStep], width: Option<usize>) -> String {
     let mut text = String::new();
-    let word_width = steps.iter().map(|step| step.state.told().1.len()).max().unwrap_or(0);
+    let word_width = steps.iter().map(|step| step.state.label().1.len()).max().unwrap_or(0);
     for step in steps {
-        let (mark, word, style) = step.state.told();
+        let (mark, word, style) = step.state.label();
         let took = step.took.map(|took| DurationText(took).to_string()).unwrap_or_default();
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(26 + word_width).max(MIN_DETAIL_WIDTH));
-        let detail = if step.state == StepState::Failed { step.detail.clone() } else { cut(&step.detail, room) };
+        let detail =
+            if step.state == StepState::Failed { step.detail.clone() } else { truncate_columns(&step.detail, room) };
         let head = format!(
             "  {} {}{:gap$}{word:word_width$} {took:>8}  ",
             paint(style, mark),
@@ -60,7 +61,7 @@ pub struct ProbeStepDocument<'a> {
     evidence: &'a [String],
 }
 
-pub fn row_document(step: &ProbeStep) -> ProbeStepDocument<'_> {
+pub fn step_document(step: &ProbeStep) -> ProbeStepDocument<'_> {
     ProbeStepDocument {
         name: step.name,
         ok: (step.state != StepState::NotReached).then_some(step.state != StepState::Failed),

@@ -2,7 +2,7 @@
 
 use wharf::ConsentAnswer;
 
-use super::{Dialog, DialogInput, DialogStep, one_of, yes_or_no};
+use super::{Dialog, DialogInput, DialogStep, choice_field, consent_step};
 use crate::editor::InputField;
 use crate::style::{NAME, paint};
 
@@ -31,14 +31,14 @@ impl Dialog for ApprovalDialog {
         DialogStep::ask(self.say.clone(), &self.prompt)
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
         match heard {
             DialogInput::Line(line) if matches!(line.trim(), "l" | "later") => DialogStep::Done(ConsentAnswer::Refused),
-            heard => yes_or_no(heard, &self.prompt),
+            heard => consent_step(heard, &self.prompt),
         }
     }
 
     fn field(&self) -> InputField {
-        one_of(&["yes", "no", "later"])
+        choice_field(&["yes", "no", "later"])
     }
 }

@@ -7,33 +7,34 @@ use wharf_wire::{Choice, FieldErrorKind, FieldKind, FormField, RawJson};
 /// # Errors
 ///
 /// Returns the reason if the text is not a valid value.
-pub fn read(field: &FormField, text: &str) -> Result<RawJson, FieldErrorKind> {
+pub fn parse_value(field: &FormField, text: &str) -> Result<RawJson, FieldErrorKind> {
     let value = match &field.kind {
-        FieldKind::Text { .. } => json(text),
+        FieldKind::Text { .. } => to_raw_json(text),
         FieldKind::Number { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotNumber)?,
         FieldKind::Integer { .. } => RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotInteger)?,
-        FieldKind::Boolean => json(&read_boolean(text).ok_or(FieldErrorKind::NotBoolean)?),
-        FieldKind::Choice { options } => json(pick(options, text)?),
+        FieldKind::Boolean => to_raw_json(&parse_boolean(text).ok_or(FieldErrorKind::NotBoolean)?),
+        FieldKind::Choice { options } => to_raw_json(choose_option(options, text)?),
         FieldKind::Choices { .. } if text.trim_start().starts_with('[') => {
             RawJson::parse(text.trim().to_owned()).map_err(|_| FieldErrorKind::NotList)?
         }
         FieldKind::Choices { options, .. } => {
-            let picked: Result<Vec<&str>, FieldErrorKind> = text.split(',').map(|part| pick(options, part)).collect();
-            json(&picked?)
+            let picked: Result<Vec<&str>, FieldErrorKind> =
+                text.split(',').map(|part| choose_option(options, part)).collect();
+            to_raw_json(&picked?)
         }
     };
     field.check(&value).map(|()| value)
 }
 
 /// Reports whether options can be chosen by number: only if no option's value is itself a number.
-pub fn has_numbers(options: &[Choice]) -> bool {
+pub fn can_choose_by_number(options: &[Choice]) -> bool {
     options.iter().all(|option| option.value.parse::<usize>().is_err())
 }
 
-fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, FieldErrorKind> {
+fn choose_option<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, FieldErrorKind> {
     let text = text.trim();
     let by_number = || {
-        let number: usize = text.parse().ok().filter(|_| has_numbers(options))?;
+        let number: usize = text.parse().ok().filter(|_| can_choose_by_number(options))?;
         options.get(number.checked_sub(1)?)
     };
     let wanted = text.to_lowercase();
@@ -46,7 +47,7 @@ fn pick<'a>(options: &'a [Choice], text: &str) -> Result<&'a str, FieldErrorKind
     option.map(|option| option.value.as_str()).ok_or_else(|| FieldErrorKind::NotOffered(text.to_owned()))
 }
 
-fn read_boolean(text: &str) -> Option<bool> {
+fn parse_boolean(text: &str) -> Option<bool> {
     match text.trim().to_lowercase().as_str() {
         "y" | "yes" | "true" => Some(true),
         "n" | "no" | "false" => Some(false),
@@ -54,8 +55,8 @@ fn read_boolean(text: &str) -> Option<bool> {
     }
 }
 
-fn json<T: serde::Serialize + ?Sized>(value: &T) -> RawJson {
-    RawJson::of(value).expect("strings, booleans and string lists serialize to JSON")
+fn to_raw_json<T: serde::Serialize + ?Sized>(value: &T) -> RawJson {
+    RawJson::from_value(value).expect("strings, booleans and string lists serialize to JSON")
 }
 
 #[cfg(test)]
@@ -65,14 +66,15 @@ mod tests {
 
     fn field(property: &str) -> FormField {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"x":{property}}}}}}}"#);
-        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
+        FormRequest::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }
 
     #[track_caller]
     fn check(property: &str, table: &[(&str, Result<&str, &str>)]) {
         let field = field(property);
         for (text, expected) in table {
-            let value = read(&field, text).map(|raw| raw.get().to_owned()).map_err(|reason| reason.to_string());
+            let value =
+                parse_value(&field, text).map(|raw| raw.as_str().to_owned()).map_err(|reason| reason.to_string());
             assert_eq!(value.as_deref().map_err(String::as_str), *expected, "{text}");
         }
     }

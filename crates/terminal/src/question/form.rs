@@ -9,10 +9,10 @@ mod render;
 use wharf_spec::UntrustedText;
 use wharf_wire::{ElicitationResponse, FieldKind, FormField, FormRequest, RawJson};
 
-use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, field_value, one_of, opening};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, choice_field, field_value, question_header};
 use crate::editor;
-use entry::entry;
-use render::{question, review, shown_value};
+use entry::input_field;
+use render::{format_value, render_field, render_review};
 
 const REQUIRED_MESSAGE: &str = "this field is required. Use :decline or :cancel to answer without it";
 const COMMANDS_MESSAGE: &str =
@@ -62,15 +62,15 @@ impl FormDialog {
     }
 
     /// Returns the question at the current position, preceded by `words`.
-    fn turn(&self, words: &str) -> DialogStep<ElicitationResponse> {
+    fn current_step(&self, words: &str) -> DialogStep<ElicitationResponse> {
         let (text, prompt) = match self.place {
             FormPosition::Field(at) | FormPosition::Correction(at) => {
                 let (field, value) = (&self.form.fields[at], self.values[at].as_ref());
-                let head = question(field, at + 1, self.form.fields.len());
+                let head = render_field(field, at + 1, self.form.fields.len());
                 (head, prompt(field, value))
             }
             FormPosition::Review => {
-                (review(&self.server, &self.form.fields, &self.values), self.review_prompt().to_owned())
+                (render_review(&self.server, &self.form.fields, &self.values), self.review_prompt().to_owned())
             }
         };
         let gap = if words.is_empty() { "" } else { "\n" };
@@ -78,7 +78,7 @@ impl FormDialog {
     }
 
     /// Repeats the prompt after an error.
-    fn again(&self, wrong: &str) -> DialogStep<ElicitationResponse> {
+    fn retry_step(&self, wrong: &str) -> DialogStep<ElicitationResponse> {
         let prompt = match self.place {
             FormPosition::Field(at) | FormPosition::Correction(at) => {
                 prompt(&self.form.fields[at], self.values[at].as_ref())
@@ -89,19 +89,19 @@ impl FormDialog {
     }
 
     /// Reports whether the form has no fields. Such a form needs an explicit yes; an empty line does not confirm it.
-    fn is_bare(&self) -> bool {
+    fn has_no_fields(&self) -> bool {
         self.form.fields.is_empty()
     }
 
     fn review_prompt(&self) -> &'static str {
-        if self.is_bare() { CONSENT_PROMPT } else { REVIEW_PROMPT }
+        if self.has_no_fields() { CONSENT_PROMPT } else { REVIEW_PROMPT }
     }
 
-    fn hear_value(&mut self, at: usize, line: &str) -> DialogStep<ElicitationResponse> {
-        match said(&self.form.fields[at], self.values[at].as_ref(), line) {
+    fn on_value(&mut self, at: usize, line: &str) -> DialogStep<ElicitationResponse> {
+        match parse_input(&self.form.fields[at], self.values[at].as_ref(), line) {
             FieldInput::Decline => return DialogStep::Done(ElicitationResponse::Decline),
             FieldInput::Cancel => return DialogStep::Done(ElicitationResponse::Cancel),
-            FieldInput::Wrong(why) => return self.again(&why),
+            FieldInput::Wrong(why) => return self.retry_step(&why),
             FieldInput::Keep => {}
             FieldInput::Skip => self.values[at] = None,
             FieldInput::Value(value) => self.values[at] = Some(value),
@@ -110,20 +110,20 @@ impl FormDialog {
             FormPosition::Field(at) if at + 1 < self.form.fields.len() => FormPosition::Field(at + 1),
             _ => FormPosition::Review,
         };
-        self.turn("")
+        self.current_step("")
     }
 
-    fn hear_verdict(&mut self, line: &str) -> DialogStep<ElicitationResponse> {
+    fn on_review(&mut self, line: &str) -> DialogStep<ElicitationResponse> {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
-            ("", "") if !self.is_bare() => self.send(),
+            ("", "") if !self.has_no_fields() => self.send(),
             ("y" | "yes", "") => self.send(),
             ("d" | "decline" | ":decline" | "n" | "no", "") => DialogStep::Done(ElicitationResponse::Decline),
             ("c" | "cancel" | ":cancel", "") => DialogStep::Done(ElicitationResponse::Cancel),
-            ("e" | "edit", which) if !self.is_bare() => self.edit(which),
-            _ if self.is_bare() => self.again("answer y, d or c. Nothing has been sent yet"),
-            _ => self.again("answer y, e, d or c. `e 2` edits the second field"),
+            ("e" | "edit", which) if !self.has_no_fields() => self.edit(which),
+            _ if self.has_no_fields() => self.retry_step("answer y, d or c. Nothing has been sent yet"),
+            _ => self.retry_step("answer y, e, d or c. `e 2` edits the second field"),
         }
     }
 
@@ -135,22 +135,22 @@ impl FormDialog {
         match by_number().or_else(by_name) {
             Some(at) => self.place = FormPosition::Correction(at),
             None if which.is_empty() => self.place = FormPosition::Field(0),
-            None => return self.again("unknown field. Use its number, for example `e 2`"),
+            None => return self.retry_step("unknown field. Use its number, for example `e 2`"),
         }
-        self.turn("")
+        self.current_step("")
     }
 
     fn send(&self) -> DialogStep<ElicitationResponse> {
-        let members: Vec<String> = self.form.fields.iter().zip(&self.values).filter_map(member).collect();
+        let members: Vec<String> = self.form.fields.iter().zip(&self.values).filter_map(json_member).collect();
         let completed =
             RawJson::parse(format!("{{{}}}", members.join(","))).map(|content| self.form.complete(&content));
         match completed {
             Ok(Ok(content)) => DialogStep::Done(ElicitationResponse::Accept(Some(content))),
             Ok(Err(problems)) => {
                 let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                self.again(&told.join("; "))
+                self.retry_step(&told.join("; "))
             }
-            Err(error) => self.again(&error.to_string()),
+            Err(error) => self.retry_step(&error.to_string()),
         }
     }
 }
@@ -159,53 +159,53 @@ impl Dialog for FormDialog {
     type Answer = ElicitationResponse;
 
     fn begin(&self) -> DialogStep<ElicitationResponse> {
-        let head = opening(&self.server, "asks you:", &self.form.message);
-        let how = if self.is_bare() { "" } else { USAGE_MESSAGE };
-        self.turn(format!("{head}\n{how}").trim_end())
+        let head = question_header(&self.server, "asks you:", &self.form.message);
+        let how = if self.has_no_fields() { "" } else { USAGE_MESSAGE };
+        self.current_step(format!("{head}\n{how}").trim_end())
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
-            DialogInput::Garbled => return self.again(NOT_UTF8_MESSAGE.trim_start()),
+            DialogInput::Garbled => return self.retry_step(NOT_UTF8_MESSAGE.trim_start()),
             DialogInput::Line(line) => line,
         };
         match self.place {
-            FormPosition::Field(at) | FormPosition::Correction(at) => self.hear_value(at, &line),
-            FormPosition::Review => self.hear_verdict(&line),
+            FormPosition::Field(at) | FormPosition::Correction(at) => self.on_value(at, &line),
+            FormPosition::Review => self.on_review(&line),
         }
     }
 
     fn field(&self) -> editor::InputField {
         match self.place {
             FormPosition::Field(at) | FormPosition::Correction(at) => {
-                entry(&self.form.fields[at], self.values[at].as_ref())
+                input_field(&self.form.fields[at], self.values[at].as_ref())
             }
-            FormPosition::Review if self.is_bare() => one_of(&["yes", "decline", "cancel"]),
-            FormPosition::Review => one_of(&["yes", "edit", "decline", "cancel"]),
+            FormPosition::Review if self.has_no_fields() => choice_field(&["yes", "decline", "cancel"]),
+            FormPosition::Review => choice_field(&["yes", "edit", "decline", "cancel"]),
         }
     }
 }
 
-fn member((field, value): (&FormField, &Option<RawJson>)) -> Option<String> {
+fn json_member((field, value): (&FormField, &Option<RawJson>)) -> Option<String> {
     let value = value.as_ref()?;
-    Some(format!("{}:{}", serde_json::Value::from(field.name.as_str()), value.get()))
+    Some(format!("{}:{}", serde_json::Value::from(field.name.as_str()), value.as_str()))
 }
 
 /// Formats the prompt with the value that Enter accepts in brackets.
 fn prompt(field: &FormField, value: Option<&RawJson>) -> String {
     let name = UntrustedText::new(field.display_name());
-    let name = name.shortened(80);
+    let name = name.truncate(80);
     match value {
-        Some(value) => format!("{name} [{}]: ", shown_value(field, value)),
+        Some(value) => format!("{name} [{}]: ", format_value(field, value)),
         None if field.required => format!("{name}: "),
         None => format!("{name} [skip]: "),
     }
 }
 
-fn said(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
+fn parse_input(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
     let line = line.strip_suffix('\r').unwrap_or(line);
-    let Some(order) = line.strip_prefix(':') else { return said_value(field, value, line) };
+    let Some(order) = line.strip_prefix(':') else { return parse_value(field, value, line) };
     match (order.trim_end(), &field.kind) {
         ("decline", _) => FieldInput::Decline,
         ("cancel", _) => FieldInput::Cancel,
@@ -214,14 +214,14 @@ fn said(field: &FormField, value: Option<&RawJson>, line: &str) -> FieldInput {
             FieldInput::Wrong("this field cannot be skipped: its default value would be sent".to_owned())
         }
         ("skip", _) => FieldInput::Skip,
-        ("empty", FieldKind::Text { .. }) => checked(field, "\"\""),
-        ("empty", FieldKind::Choices { .. }) => checked(field, "[]"),
-        (text, _) if text.starts_with(':') => said_value(field, value, order),
+        ("empty", FieldKind::Text { .. }) => check_json(field, "\"\""),
+        ("empty", FieldKind::Choices { .. }) => check_json(field, "[]"),
+        (text, _) if text.starts_with(':') => parse_value(field, value, order),
         _ => FieldInput::Wrong(COMMANDS_MESSAGE.to_owned()),
     }
 }
 
-fn said_value(field: &FormField, value: Option<&RawJson>, text: &str) -> FieldInput {
+fn parse_value(field: &FormField, value: Option<&RawJson>, text: &str) -> FieldInput {
     if text.trim().is_empty() {
         return match value {
             Some(_) => FieldInput::Keep,
@@ -229,13 +229,13 @@ fn said_value(field: &FormField, value: Option<&RawJson>, text: &str) -> FieldIn
             None => FieldInput::Skip,
         };
     }
-    match field_value::read(field, text) {
+    match field_value::parse_value(field, text) {
         Ok(value) => FieldInput::Value(value),
         Err(reason) => FieldInput::Wrong(reason.to_string()),
     }
 }
 
-fn checked(field: &FormField, json: &'static str) -> FieldInput {
+fn check_json(field: &FormField, json: &'static str) -> FieldInput {
     match RawJson::parse(json) {
         Ok(value) => field
             .check(&value)

@@ -6,16 +6,16 @@ const MAX_INDENT_DEPTH: usize = 24;
 /// Puts each member of a JSON text on its own line. Nothing is decoded, so numbers, escapes, order and duplicate
 /// members stay visible. A string continues on a new line after each `\
 /// ` escape.
-pub fn indented(json: &str) -> String {
+pub fn indent_json(json: &str) -> String {
     let mut setting = JsonIndenter { text: String::with_capacity(json.len() * 2), depth: 0 };
     let (mut in_string, mut is_escaped) = (false, false);
     for letter in json.chars() {
         if in_string {
-            setting.inside(letter, is_escaped);
+            setting.push_in_string(letter, is_escaped);
             in_string = is_escaped || letter != '"';
             is_escaped = !is_escaped && letter == '\\';
         } else {
-            setting.outside(letter);
+            setting.push_outside_string(letter);
             in_string = letter == '"';
         }
     }
@@ -28,24 +28,24 @@ struct JsonIndenter {
 }
 
 impl JsonIndenter {
-    fn inside(&mut self, letter: char, is_escaped: bool) {
+    fn push_in_string(&mut self, letter: char, is_escaped: bool) {
         self.text.push(letter);
         if is_escaped && letter == 'n' {
-            self.line(1);
+            self.new_line(1);
         }
     }
 
-    fn outside(&mut self, letter: char) {
+    fn push_outside_string(&mut self, letter: char) {
         match letter {
             '{' | '[' => {
                 self.text.push(letter);
                 self.depth += 1;
-                self.line(0);
+                self.new_line(0);
             }
             '}' | ']' => self.close(letter),
             ',' => {
                 self.text.push(letter);
-                self.line(0);
+                self.new_line(0);
             }
             ':' => self.text.push_str(": "),
             ' ' | '\t' | '\n' | '\r' => {}
@@ -58,12 +58,12 @@ impl JsonIndenter {
         self.depth = self.depth.saturating_sub(1);
         self.text.truncate(self.text.trim_end().len());
         if !self.text.ends_with(['{', '[']) {
-            self.line(0);
+            self.new_line(0);
         }
         self.text.push(letter);
     }
 
-    fn line(&mut self, deeper: usize) {
+    fn new_line(&mut self, deeper: usize) {
         self.text.push('\n');
         self.text.extend(std::iter::repeat_n("  ", self.depth.min(MAX_INDENT_DEPTH) + deeper));
     }
@@ -86,13 +86,13 @@ mod tests {
             ),
             (r#"{"a":"one\ntwo \"q\" \\n\u0022"}"#, "{\n  \"a\": \"one\\n\n    two \\\"q\\\" \\\\n\\u0022\"\n}"),
         ] {
-            assert_eq!(indented(json), expected);
+            assert_eq!(indent_json(json), expected);
         }
     }
 
     #[test]
     fn indent_depth_is_bounded() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-        assert!(indented(&deep).len() < 20_000 * 60);
+        assert!(indent_json(&deep).len() < 20_000 * 60);
     }
 }

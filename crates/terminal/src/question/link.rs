@@ -7,7 +7,7 @@ use wharf_auth::{VisitError, browser_argument};
 use wharf_spec::UntrustedText;
 use wharf_wire::ElicitationResponse;
 
-use super::{Dialog, DialogInput, DialogStep, one_of, opening};
+use super::{Dialog, DialogInput, DialogStep, choice_field, question_header};
 use crate::editor::InputField;
 use crate::style::{HEADING, WARNING, paint};
 
@@ -32,7 +32,7 @@ impl BrowserLink {
     /// # Errors
     ///
     /// Returns the reason why the URL is refused without asking the user.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MAX_URL_BYTES {
             return Err(format!("the URL is longer than {MAX_URL_BYTES} bytes"));
         }
@@ -107,7 +107,7 @@ impl Dialog for LinkDialog {
 
     fn begin(&self) -> DialogStep<ElicitationResponse> {
         let BrowserLink { argument: url, host, warnings } = &self.link;
-        let mut say = opening(&self.server, "asks you to open a URL in your browser:", &self.message);
+        let mut say = question_header(&self.server, "asks you to open a URL in your browser:", &self.message);
         say.push_str(&format!("\n  URL:     {url}\n  host:    {}", paint(HEADING, host)));
         for warning in warnings {
             say.push_str(&format!("\n  {} {warning}", paint(WARNING, "warning:")));
@@ -115,7 +115,7 @@ impl Dialog for LinkDialog {
         DialogStep::ask(say, PROMPT)
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ElicitationResponse> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(ElicitationResponse::Cancel),
             DialogInput::Garbled => "?".to_owned(),
@@ -130,7 +130,7 @@ impl Dialog for LinkDialog {
     }
 
     fn field(&self) -> InputField {
-        one_of(&["yes", "no", "cancel"])
+        choice_field(&["yes", "no", "cancel"])
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let link = BrowserLink::read(text).unwrap();
+        let link = BrowserLink::parse(text).unwrap();
         let DialogStep::Ask { say, .. } = LinkDialog::new("demo", "sign in", &link).begin() else {
             panic!("no question")
         };
@@ -199,9 +199,9 @@ mod tests {
             "https://good.com\u{2044}@evil.com/",
             " https://a.example/",
         ] {
-            assert!(BrowserLink::read(text).is_err(), "{text:?}");
+            assert!(BrowserLink::parse(text).is_err(), "{text:?}");
         }
-        assert!(BrowserLink::read(&format!("https://a.example/{}", "x".repeat(MAX_URL_BYTES))).is_err());
+        assert!(BrowserLink::parse(&format!("https://a.example/{}", "x".repeat(MAX_URL_BYTES))).is_err());
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             "https://a.example/#$(x)",
             "https://a.example/\u{fc}?\u{fc}",
         ] {
-            let link = BrowserLink::read(text).unwrap();
+            let link = BrowserLink::parse(text).unwrap();
             assert!(link.url().chars().all(harmless), "{}", link.url());
             assert!(shown(text).contains(&format!("URL:     {}\n", link.url())), "what is shown is what is opened");
         }
@@ -223,13 +223,13 @@ mod tests {
     #[test]
     fn server_and_login_urls_use_the_same_argument() {
         for text in ["https://a.example/$(x)?a='b'&c=%20", "http://127.0.0.1:7/x;y", "https://A.example:443/(z)"] {
-            assert_eq!(Some(BrowserLink::read(text).unwrap().url()), browser_argument(text).ok().as_deref());
+            assert_eq!(Some(BrowserLink::parse(text).unwrap().url()), browser_argument(text).ok().as_deref());
         }
     }
 
     #[test]
     fn only_a_yes_opens() {
-        let link = BrowserLink::read("https://a.example/").unwrap();
+        let link = BrowserLink::parse("https://a.example/").unwrap();
         let mut talk = LinkDialog::new("demo", "m", &link);
         for (line, answer) in [
             ("y", ElicitationResponse::Accept(None)),
@@ -239,11 +239,11 @@ mod tests {
             (":decline", ElicitationResponse::Decline),
             ("c", ElicitationResponse::Cancel),
         ] {
-            assert_eq!(talk.hear(DialogInput::Line(line.to_owned())), DialogStep::Done(answer), "{line}");
+            assert_eq!(talk.on_input(DialogInput::Line(line.to_owned())), DialogStep::Done(answer), "{line}");
         }
-        assert_eq!(talk.hear(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
+        assert_eq!(talk.on_input(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
         for heard in [DialogInput::Garbled, DialogInput::Line("yy".to_owned()), DialogInput::Line("1".to_owned())] {
-            assert!(matches!(talk.hear(heard), DialogStep::Ask { .. }));
+            assert!(matches!(talk.on_input(heard), DialogStep::Ask { .. }));
         }
     }
 }

@@ -6,11 +6,11 @@ use wharf::{ConsentAnswer, LoginAsk};
 use wharf_auth::{VisitError, browser_argument};
 use wharf_spec::UntrustedText;
 
-use super::{Dialog, DialogInput, DialogStep, MESSAGE_WIDTH, one_of, yes_or_no};
+use super::{Dialog, DialogInput, DialogStep, MESSAGE_WIDTH, choice_field, consent_step};
 use crate::editor::InputField;
 use crate::failure::gutter;
 use crate::style::{HEADING, NAME, WARNING, paint};
-use crate::table::{broken, wrap};
+use crate::table::{split_columns, wrap};
 
 /// Prompt of the question.
 pub const OPEN: &str = "Open the login page in your browser? [y/N]: ";
@@ -33,15 +33,15 @@ pub struct LoginPrompt<'a> {
 
 impl LoginPrompt<'_> {
     /// Describes the login: the server, the host, the issuer and the scopes.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let host = host_of(self.url).unwrap_or_default();
         let mut say = format!("{} requires a login at {}", paint(NAME, self.server), paint(HEADING, &host));
         if host_of(self.issuer).is_none_or(|issuer| issuer != host) {
             let issuer = UntrustedText::new(self.issuer);
-            say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.shortened(200)));
+            say.push_str(&format!("\n  {} on behalf of {}", paint(WARNING, "note:"), issuer.truncate(200)));
         }
         if let Some(scope) = self.scope {
-            say.push_str(&covered(&UntrustedText::new(scope).to_string()));
+            say.push_str(&format_scope(&UntrustedText::new(scope).to_string()));
         }
         say.push_str(&format!("\n  URL:     {}", self.url));
         say
@@ -50,12 +50,12 @@ impl LoginPrompt<'_> {
 
 /// Formats the full scope list. A long one is set apart in the gutter, so that it cannot imitate other lines of the
 /// question.
-fn covered(scope: &str) -> String {
+fn format_scope(scope: &str) -> String {
     if scope.width() <= MAX_INLINE_SCOPE_WIDTH {
         return format!("\n  scopes:  {scope}");
     }
     let rows = wrap(scope, Some(MESSAGE_WIDTH));
-    let rows = rows.lines().flat_map(|row| broken(row, MESSAGE_WIDTH)).map(|row| format!("\n{}", gutter(&row)));
+    let rows = rows.lines().flat_map(|row| split_columns(row, MESSAGE_WIDTH)).map(|row| format!("\n{}", gutter(&row)));
     format!("\n  scopes:{}", rows.collect::<String>())
 }
 
@@ -77,7 +77,7 @@ impl LoginDialog {
     pub fn new(ask: &LoginAsk) -> Result<Self, VisitError> {
         let (server, url) = (UntrustedText::new(ask.server.as_str()).to_string(), browser_argument(&ask.url)?);
         let login = LoginPrompt { server: &server, url: &url, issuer: &ask.issuer, scope: ask.scope.as_deref() };
-        Ok(Self { say: format!("\n{}", login.told()) })
+        Ok(Self { say: format!("\n{}", login.describe()) })
     }
 }
 
@@ -88,12 +88,12 @@ impl Dialog for LoginDialog {
         DialogStep::ask(self.say.clone(), OPEN)
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
-        yes_or_no(heard, OPEN)
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
+        consent_step(heard, OPEN)
     }
 
     fn field(&self) -> InputField {
-        one_of(&["yes", "no"])
+        choice_field(&["yes", "no"])
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
             (DialogInput::Garbled, None),
             (DialogInput::End, Some(ConsentAnswer::Refused)),
         ] {
-            let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().hear(heard.clone()) {
+            let answer = match LoginDialog::new(&ask("https://a.example/", "")).unwrap().on_input(heard.clone()) {
                 DialogStep::Done(answer) => Some(answer),
                 DialogStep::Ask { .. } => None,
             };

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
-use wharf_config::on_path;
+use wharf_config::find_on_path;
 use wharf_spec::Environment;
 
 /// Placeholder for the URL in a `BROWSER` command.
@@ -21,7 +21,7 @@ pub struct UrlOpener {
 
 impl UrlOpener {
     /// Reads the colon-separated commands in `BROWSER`, followed by the desktop's opener.
-    pub fn of(surroundings: &Environment) -> Self {
+    pub fn from_environment(surroundings: &Environment) -> Self {
         let named = surroundings.var("BROWSER").and_then(|value| value.to_str()).unwrap_or_default();
         let named = named.split(':').filter_map(shlex::split).filter(|words| !words.is_empty());
         let desktop = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
@@ -33,8 +33,8 @@ impl UrlOpener {
     pub fn open(&self, url: &str, failed: impl FnOnce(ExitStatus) + Send + 'static) -> io::Result<()> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for words in &self.commands {
-            let (program, arguments) = with_address(words, url);
-            let Some(program) = self.found(program) else { continue };
+            let (program, arguments) = with_url(words, url);
+            let Some(program) = self.resolve_program(program) else { continue };
             let mut command = Command::new(program);
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             match command.process_group(0).spawn() {
@@ -50,16 +50,16 @@ impl UrlOpener {
 
     /// Resolves a program name. `PATH` entries inside the project are ignored, so that a project cannot supply the
     /// program. A path must be absolute.
-    fn found(&self, program: &str) -> Option<PathBuf> {
+    fn resolve_program(&self, program: &str) -> Option<PathBuf> {
         match program.contains('/') {
             true => Some(PathBuf::from(program)).filter(|path| path.is_absolute()),
-            false => on_path(program, self.around.var("PATH").map_or(OsStr::new(""), |path| path), &self.around),
+            false => find_on_path(program, self.around.var("PATH").map_or(OsStr::new(""), |path| path), &self.around),
         }
     }
 }
 
 /// Builds the command line. The URL replaces the placeholder or is appended, always within one argument.
-fn with_address<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
+fn with_url<'a>(words: &'a [String], url: &str) -> (&'a str, Vec<String>) {
     let (program, rest) = words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
     let mut arguments: Vec<String> = rest.iter().map(|word| word.replace(URL_PLACEHOLDER, url)).collect();
     if !rest.iter().any(|word| word.contains(URL_PLACEHOLDER)) {
@@ -74,7 +74,7 @@ mod tests {
 
     fn opener(browser: Option<&str>) -> UrlOpener {
         let env = browser.map(|value| ("BROWSER".into(), value.into()));
-        UrlOpener::of(&Environment { env: env.into_iter().collect(), cwd: "/".into() })
+        UrlOpener::from_environment(&Environment { env: env.into_iter().collect(), cwd: "/".into() })
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
                 .commands
                 .iter()
                 .map(|words| {
-                    let (program, arguments) = with_address(words, url);
+                    let (program, arguments) = with_url(words, url);
                     std::iter::once(program.to_owned()).chain(arguments).collect()
                 })
                 .collect();

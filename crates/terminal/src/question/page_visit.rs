@@ -2,7 +2,7 @@
 
 use wharf_spec::UntrustedText;
 
-use super::{Dialog, DialogInput, DialogStep, one_of};
+use super::{Dialog, DialogInput, DialogStep, choice_field};
 use crate::editor::InputField;
 
 /// Returns the prompt for a server's configured name.
@@ -28,7 +28,7 @@ impl Dialog for PageVisitDialog {
         DialogStep::ask("", &self.0)
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<()> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<()> {
         match heard {
             DialogInput::End => DialogStep::Done(()),
             DialogInput::Line(line) if matches!(line.trim(), "" | "done") => DialogStep::Done(()),
@@ -37,7 +37,7 @@ impl Dialog for PageVisitDialog {
     }
 
     fn field(&self) -> InputField {
-        one_of(&["done"])
+        choice_field(&["done"])
     }
 }
 
@@ -56,7 +56,11 @@ mod tests {
             (line("/mcp"), false),
             (DialogInput::Garbled, false),
         ] {
-            assert_eq!(PageVisitDialog::new("demo").hear(heard.clone()) == DialogStep::Done(()), is_done, "{heard:?}");
+            assert_eq!(
+                PageVisitDialog::new("demo").on_input(heard.clone()) == DialogStep::Done(()),
+                is_done,
+                "{heard:?}"
+            );
         }
         // Commands are not accepted where a fixed answer is expected.
         assert_eq!(PageVisitDialog::new("demo").field().choices, ["done"]);

@@ -4,7 +4,7 @@ use wharf_spec::UntrustedText;
 
 use crate::failure::gutter;
 use crate::style::{QUIET, paint};
-use crate::table::broken;
+use crate::table::split_columns;
 
 /// Width of the gutter mark.
 const GUTTER_WIDTH: usize = 4;
@@ -33,7 +33,7 @@ pub struct TextPager {
 
 impl ScreenSize {
     /// Uses this size, or 80×24 if unknown.
-    pub fn of(size: Option<(usize, usize)>) -> Self {
+    pub fn from_size(size: Option<(usize, usize)>) -> Self {
         let (width, rows) = size.unwrap_or((80, 24));
         Self { width, rows }
     }
@@ -45,18 +45,18 @@ impl TextPager {
         let width = room.width.clamp(*WIDTHS.start(), *WIDTHS.end()) - GUTTER_WIDTH;
         let height = room.rows.saturating_sub(RESERVED_ROWS).clamp(*ROWS.start(), *ROWS.end());
         let escaped = text.split('\n').map(|line| UntrustedText::new(line).to_string());
-        Self { rows: escaped.flat_map(|line| broken(&line, width)).collect(), height, from: 0 }
+        Self { rows: escaped.flat_map(|line| split_columns(&line, width)).collect(), height, from: 0 }
     }
 
     /// Renders the current page in the gutter, followed by its position unless the text fits on one page.
-    pub fn shown(&self) -> String {
+    pub fn render_page(&self) -> String {
         let rows: Vec<String> = self.rows[self.from..self.end()].iter().map(|row| gutter(row)).collect();
-        let place = self.place().map(|place| format!("\n  {}", paint(QUIET, place)));
+        let place = self.position_label().map(|place| format!("\n  {}", paint(QUIET, place)));
         format!("{}{}", rows.join("\n"), place.unwrap_or_default())
     }
 
     /// Moves to the next page. Returns `false` at the end.
-    pub fn turn(&mut self) -> bool {
+    pub fn next_page(&mut self) -> bool {
         let is_more = self.end() < self.rows.len();
         if is_more {
             self.from = self.end();
@@ -65,13 +65,13 @@ impl TextPager {
     }
 
     /// Returns the number of rows after the current page.
-    pub fn unseen(&self) -> usize {
+    pub fn rows_left(&self) -> usize {
         self.rows.len() - self.end()
     }
 
-    fn place(&self) -> Option<String> {
+    fn position_label(&self) -> Option<String> {
         let (from, end, all) = (self.from + 1, self.end(), self.rows.len());
-        match self.unseen() {
+        match self.rows_left() {
             0 if self.from == 0 => None,
             0 => Some(format!("lines {from}–{end} of {all} (end)")),
             unseen => Some(format!("lines {from}–{end} of {all}, {unseen} more · Enter: next page")),
@@ -88,21 +88,21 @@ mod tests {
     use super::*;
 
     fn plain(pages: &TextPager) -> String {
-        anstream::adapter::strip_str(&pages.shown()).to_string()
+        anstream::adapter::strip_str(&pages.render_page()).to_string()
     }
 
     #[test]
     fn a_text_is_read_to_its_end() {
         let text: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
         let mut pages = TextPager::new(&text.join("\n"), ScreenSize { width: 80, rows: 18 });
-        let mut read = vec![(plain(&pages).lines().count(), pages.unseen())];
-        while pages.turn() {
-            read.push((plain(&pages).lines().count(), pages.unseen()));
+        let mut read = vec![(plain(&pages).lines().count(), pages.rows_left())];
+        while pages.next_page() {
+            read.push((plain(&pages).lines().count(), pages.rows_left()));
         }
         assert_eq!(read, [(9, 12), (9, 4), (5, 0)]);
         assert!(plain(&pages).ends_with("lines 17–20 of 20 (end)"), "{}", plain(&pages));
-        assert!(!pages.turn());
-        assert_eq!(plain(&TextPager::new("a\nb", ScreenSize::of(None))), "  │ a\n  │ b");
+        assert!(!pages.next_page());
+        assert_eq!(plain(&TextPager::new("a\nb", ScreenSize::from_size(None))), "  │ a\n  │ b");
     }
 
     #[test]

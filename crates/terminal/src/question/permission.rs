@@ -6,9 +6,9 @@ use wharf::tools::ToolHints;
 use wharf::{PermissionAnswer, PermissionAsk};
 use wharf_spec::UntrustedText;
 
-use super::json_indent::indented;
+use super::json_indent::indent_json;
 use super::pages::{ScreenSize, TextPager};
-use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, one_of};
+use super::{Dialog, DialogInput, DialogStep, NOT_UTF8_MESSAGE, choice_field};
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, QUIET, WARNING, paint};
 
@@ -36,13 +36,17 @@ enum PermissionStage {
 impl PermissionDialog {
     /// Creates the dialog. `rule_file` is the display path of the file that "always" writes to, if any.
     pub fn new(ask: &PermissionAsk, rule_file: Option<&str>, room: ScreenSize) -> Self {
-        Self { head: head(ask, rule_file), call: TextPager::new(&call(ask), room), place: PermissionStage::Verdict }
+        Self {
+            head: permission_header(ask, rule_file),
+            call: TextPager::new(&format_call(ask), room),
+            place: PermissionStage::Verdict,
+        }
     }
 
-    fn hear_verdict(&mut self, line: &str) -> DialogStep<PermissionAnswer> {
+    fn on_decision(&mut self, line: &str) -> DialogStep<PermissionAnswer> {
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         match (word.to_lowercase().as_str(), rest.trim()) {
-            ("", _) if self.call.turn() => DialogStep::ask(self.call.shown(), PROMPT),
+            ("", _) if self.call.next_page() => DialogStep::ask(self.call.render_page(), PROMPT),
             ("y" | "yes" | "once", "") => DialogStep::Done(PermissionAnswer::Once),
             ("s" | "session", "") => DialogStep::Done(PermissionAnswer::Session),
             ("a" | "always", "") => DialogStep::Done(PermissionAnswer::Always),
@@ -63,10 +67,10 @@ impl Dialog for PermissionDialog {
     type Answer = PermissionAnswer;
 
     fn begin(&self) -> DialogStep<PermissionAnswer> {
-        DialogStep::ask(format!("{}\n{}", self.head, self.call.shown()), PROMPT)
+        DialogStep::ask(format!("{}\n{}", self.head, self.call.render_page()), PROMPT)
     }
 
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<PermissionAnswer> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<PermissionAnswer> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(PermissionAnswer::No),
             DialogInput::Garbled if self.place == PermissionStage::Reason => {
@@ -76,7 +80,7 @@ impl Dialog for PermissionDialog {
             DialogInput::Line(line) => line,
         };
         match self.place {
-            PermissionStage::Verdict => self.hear_verdict(&line),
+            PermissionStage::Verdict => self.on_decision(&line),
             PermissionStage::Reason if line.trim().is_empty() => DialogStep::Done(PermissionAnswer::No),
             PermissionStage::Reason => DialogStep::Done(PermissionAnswer::NoBecause(line.trim().to_owned())),
         }
@@ -84,17 +88,17 @@ impl Dialog for PermissionDialog {
 
     fn field(&self) -> InputField {
         match self.place {
-            PermissionStage::Verdict => one_of(&["yes", "session", "always", "no", "reason"]),
-            PermissionStage::Reason => one_of(&[]),
+            PermissionStage::Verdict => choice_field(&["yes", "session", "always", "no", "reason"]),
+            PermissionStage::Reason => choice_field(&[]),
         }
     }
 }
 
-fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
+fn permission_header(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     let tool = UntrustedText::new(&*ask.id.tool);
     let title = ask.tool.title.as_deref().filter(|title| **title != *ask.id.tool);
     let title =
-        title.map(|title| format!(" ({})", UntrustedText::new(title).shortened(MAX_SHOWN_CHARS))).unwrap_or_default();
+        title.map(|title| format!(" ({})", UntrustedText::new(title).truncate(MAX_SHOWN_CHARS))).unwrap_or_default();
     let of = match (&ask.tool.origin, &ask.tool.about) {
         (Some(_), _) => format!(" of {}", paint(NAME, UntrustedText::new(ask.id.server.as_str()))),
         (None, Some(about)) => format!(" on {}", paint(NAME, UntrustedText::new(&*about.provider))),
@@ -103,25 +107,25 @@ fn head(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     let caller = UntrustedText::new(&*ask.caller);
     let mut text = format!(
         "\n{} wants to call {}{title}{of}",
-        caller.shortened(MAX_SHOWN_CHARS),
-        paint(HEADING, tool.shortened(MAX_SHOWN_CHARS))
+        caller.truncate(MAX_SHOWN_CHARS),
+        paint(HEADING, tool.truncate(MAX_SHOWN_CHARS))
     );
     if !ask.reason.is_empty() {
         let reason = UntrustedText::new(ask.reason.as_str());
-        let _ = write!(text, "\n  {} {}", paint(QUIET, "reason:"), reason.shortened(MAX_SHOWN_CHARS));
+        let _ = write!(text, "\n  {} {}", paint(QUIET, "reason:"), reason.truncate(MAX_SHOWN_CHARS));
     }
-    if let Some(claims) = claims(&ask.tool.hints) {
+    if let Some(claims) = format_hints(&ask.tool.hints) {
         let _ = write!(text, "\n  {} {claims}", paint(QUIET, "server-declared hints (unverified):"));
     }
     if ask.changed.is_some() {
         let _ = write!(text, "\n  {} the tool definition changed since it was approved", paint(WARNING, "changed:"));
     }
-    let _ = write!(text, "\n  {} {}", paint(QUIET, "always:"), always(ask, rule_file));
+    let _ = write!(text, "\n  {} {}", paint(QUIET, "always:"), describe_always(ask, rule_file));
     text
 }
 
 /// Formats the tool hints declared by the server. They grant nothing.
-fn claims(hints: &ToolHints) -> Option<String> {
+fn format_hints(hints: &ToolHints) -> Option<String> {
     let claim = |hint: Option<bool>, yes: &'static str, no: &'static str| hint.map(|hint| if hint { yes } else { no });
     let claims: Vec<&str> = [
         claim(hints.read_only, "read-only", "writes"),
@@ -136,7 +140,7 @@ fn claims(hints: &ToolHints) -> Option<String> {
 }
 
 /// Describes the effect of "always".
-fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
+fn describe_always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
     match (&ask.always, rule_file) {
         (Ok(rule), Some(file)) => {
             let rule = serde_json::to_string(rule).unwrap_or_default();
@@ -144,14 +148,14 @@ fn always(ask: &PermissionAsk, rule_file: Option<&str>) -> String {
         }
         (Ok(_), None) => "allow for this session only (no file to write a rule to)".to_owned(),
         (Err(why), _) => {
-            format!("allow for this session only: {}", UntrustedText::new(why.to_string()).shortened(MAX_SHOWN_CHARS))
+            format!("allow for this session only: {}", UntrustedText::new(why.to_string()).truncate(MAX_SHOWN_CHARS))
         }
     }
 }
 
 /// Formats the call, preceded by changes of the tool definition.
-fn call(ask: &PermissionAsk) -> String {
-    let arguments = indented(ask.arguments.get());
+fn format_call(ask: &PermissionAsk) -> String {
+    let arguments = indent_json(ask.arguments.as_str());
     match &ask.changed {
         Some(changed) => format!("changes to the tool definition:\n{}\n\narguments:\n{arguments}", changed.trim_end()),
         None => arguments,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, JsonLimits, RawJson, members};
+use wharf_wire::{Elicitation, ElicitationResponse, FormRequest, JsonLimits, RawJson, object_members};
 
 use super::field_value;
 use crate::call_arguments::{ArgumentValue, TypedArgument, read_words};
@@ -19,39 +19,39 @@ pub fn from_answers(request: &Elicitation, answers: &[String], cwd: &Path) -> Re
         ([word], _) if word == "decline" => Ok(ElicitationResponse::Decline),
         ([word], _) if word == "cancel" => Ok(ElicitationResponse::Cancel),
         (_, Elicitation::Form(form)) => {
-            fill(form, answers, cwd).map(|content| ElicitationResponse::Accept(Some(content)))
+            fill_form(form, answers, cwd).map(|content| ElicitationResponse::Accept(Some(content)))
         }
         (_, Elicitation::Url(_)) => Err(Failure::usage("the server asks to open a URL, which --answer cannot accept")
-            .hint("run the command in a terminal, or use --answer decline")),
+            .with_hint("run the command in a terminal, or use --answer decline")),
     }
 }
 
-fn fill(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, Failure> {
+fn fill_form(form: &FormRequest, answers: &[String], cwd: &Path) -> Result<RawJson, Failure> {
     let mut values: Vec<(String, RawJson)> = Vec::new();
     for answer in answers {
-        for TypedArgument { name, value } in read(answer, cwd)? {
+        for TypedArgument { name, value } in parse_answer(answer, cwd)? {
             let value = typed_value(form, &name, value)?;
             values.retain(|(other, _)| *other != name);
             values.push((name, value));
         }
     }
     let member =
-        |(name, value): &(String, RawJson)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.get());
+        |(name, value): &(String, RawJson)| format!("{}:{}", serde_json::Value::from(name.as_str()), value.as_str());
     let content = format!("{{{}}}", values.iter().map(member).collect::<Vec<_>>().join(","));
     form.complete(&RawJson::parse(content).map_err(Failure::other)?).map_err(|problems| {
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(format_args!("the answer does not match the requested form: {}", told.join("; ")))
-            .hint("set each field with --answer name=value, or run the command in a terminal")
+            .with_hint("set each field with --answer name=value, or run the command in a terminal")
     })
 }
 
-fn read(answer: &str, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
+fn parse_answer(answer: &str, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
     if !answer.trim_start().starts_with('{') {
         return read_words(&[answer.to_owned()], cwd);
     }
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format_args!("--answer is not a JSON object: {error}"));
     let object = RawJson::parse(answer.trim().to_owned()).map_err(|error| wrong(&error))?;
-    let members = members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
+    let members = object_members(&object, &JsonLimits::default()).map_err(|error| wrong(&error))?;
     Ok(members
         .into_iter()
         .map(|(name, value)| TypedArgument { name: name.into_owned(), value: ArgumentValue::Json(value) })
@@ -61,11 +61,11 @@ fn read(answer: &str, cwd: &Path) -> Result<Vec<TypedArgument>, Failure> {
 fn typed_value(form: &FormRequest, name: &str, value: ArgumentValue) -> Result<RawJson, Failure> {
     let Some(field) = form.field(name) else {
         let names = form.fields.iter().map(|field| field.name.as_str());
-        return Err(Failure::usage(format_args!("the form has no field `{name}`")).hint(suggestion(name, names)));
+        return Err(Failure::usage(format_args!("the form has no field `{name}`")).with_hint(suggestion(name, names)));
     };
     match value {
         ArgumentValue::Json(value) | ArgumentValue::Member(value) => Ok(value),
-        ArgumentValue::Text(text) => field_value::read(field, &text)
+        ArgumentValue::Text(text) => field_value::parse_value(field, &text)
             .map_err(|reason| Failure::usage(format_args!("the answer `{name}` {reason}"))),
     }
 }
@@ -82,10 +82,11 @@ mod tests {
 
     #[track_caller]
     fn check(request: &str, answers: &[&str], expected: Result<&str, &str>) {
-        let request = Elicitation::view(RawJson::parse(request.to_owned()).unwrap(), &JsonLimits::default()).unwrap();
+        let request =
+            Elicitation::from_raw(RawJson::parse(request.to_owned()).unwrap(), &JsonLimits::default()).unwrap();
         let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
         let answer = from_answers(&request, &answers, Path::new("/"));
-        let answer = answer.map(|answer| answer.to_raw().get().to_owned()).map_err(|failure| failure.error.message);
+        let answer = answer.map(|answer| answer.to_raw().as_str().to_owned()).map_err(|failure| failure.error.message);
         assert_eq!(answer.as_deref().map_err(String::as_str), expected);
     }
 

@@ -4,7 +4,7 @@ use wharf::ConsentAnswer;
 use wharf_spec::UntrustedText;
 
 use super::pages::{ScreenSize, TextPager};
-use super::{Dialog, DialogInput, DialogStep, consent, one_of};
+use super::{Dialog, DialogInput, DialogStep, choice_field, parse_consent};
 use crate::editor::InputField;
 use crate::style::{HEADING, NAME, paint};
 
@@ -37,19 +37,19 @@ pub struct SamplingDialog {
 
 impl SamplingDialog {
     /// Creates the dialog shown before the model is called.
-    pub fn before(wanted: &SamplingSummary<'_>, room: ScreenSize) -> Self {
+    pub fn for_request(wanted: &SamplingSummary<'_>, room: ScreenSize) -> Self {
         let SamplingSummary { server, model, messages, max_tokens, text } = wanted;
         let (server, model) = (paint(NAME, UntrustedText::new(*server)), UntrustedText::new(*model));
         let plural = if *messages == 1 { "" } else { "s" };
         let head = format!(
             "\n{server} requests a completion from {}: {messages} message{plural}, at most {max_tokens} tokens",
-            paint(HEADING, model.shortened(100))
+            paint(HEADING, model.truncate(100))
         );
         Self { head, pages: TextPager::new(text, room), prompt: ASK_PROMPT }
     }
 
     /// Creates the dialog shown after the model has responded. Neither text is escaped by the caller.
-    pub fn after(server: &str, answer: &str, room: ScreenSize) -> Self {
+    pub fn for_response(server: &str, answer: &str, room: ScreenSize) -> Self {
         let server = paint(NAME, UntrustedText::new(server));
         let head = format!("\nThe model has responded. To be sent to {server}:");
         Self { head, pages: TextPager::new(answer, room), prompt: SEND_PROMPT }
@@ -60,25 +60,25 @@ impl Dialog for SamplingDialog {
     type Answer = ConsentAnswer;
 
     fn begin(&self) -> DialogStep<ConsentAnswer> {
-        DialogStep::ask(format!("{}\n{}", self.head, self.pages.shown()), self.prompt)
+        DialogStep::ask(format!("{}\n{}", self.head, self.pages.render_page()), self.prompt)
     }
 
     /// Handles a line. Enter shows the next page and never answers the question.
-    fn hear(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
+    fn on_input(&mut self, heard: DialogInput) -> DialogStep<ConsentAnswer> {
         let line = match heard {
             DialogInput::End => return DialogStep::Done(ConsentAnswer::Refused),
             DialogInput::Garbled => "?".to_owned(),
             DialogInput::Line(line) => line,
         };
-        match (line.trim().is_empty(), consent(&line)) {
-            (true, _) if self.pages.turn() => DialogStep::ask(self.pages.shown(), self.prompt),
+        match (line.trim().is_empty(), parse_consent(&line)) {
+            (true, _) if self.pages.next_page() => DialogStep::ask(self.pages.render_page(), self.prompt),
             (false, Some(consent)) => DialogStep::Done(consent),
             _ => DialogStep::ask(RETRY_MESSAGE, self.prompt),
         }
     }
 
     fn field(&self) -> InputField {
-        one_of(&["yes", "no"])
+        choice_field(&["yes", "no"])
     }
 }
 
@@ -89,10 +89,10 @@ mod tests {
     const ROOM: ScreenSize = ScreenSize { width: 80, rows: 16 };
 
     /// Returns the answer to some lines, and the last output.
-    fn talk(mut talk: SamplingDialog, lines: &[&str]) -> (Option<ConsentAnswer>, String) {
+    fn run_lines(mut talk: SamplingDialog, lines: &[&str]) -> (Option<ConsentAnswer>, String) {
         let mut turn = talk.begin();
         for line in lines {
-            turn = talk.hear(DialogInput::Line((*line).to_owned()));
+            turn = talk.on_input(DialogInput::Line((*line).to_owned()));
         }
         match turn {
             DialogStep::Done(consent) => (Some(consent), String::new()),
@@ -104,18 +104,18 @@ mod tests {
 
     fn sampling(text: &str) -> SamplingDialog {
         let wanted = SamplingSummary { server: "demo", model: "small\u{1b}", messages: 2, max_tokens: 200, text };
-        SamplingDialog::before(&wanted, ROOM)
+        SamplingDialog::for_request(&wanted, ROOM)
     }
 
     #[test]
     fn prompt_and_response_are_shown() {
         assert_eq!(
-            talk(sampling("user: Ahoy\u{202e}"), &[]).1,
+            run_lines(sampling("user: Ahoy\u{202e}"), &[]).1,
             "\ndemo requests a completion from small\\u{1b}: 2 messages, at most 200 tokens\n  \
              │ user: Ahoy\\u{202e}\nSend this to the model? [y/n]: "
         );
         assert_eq!(
-            talk(SamplingDialog::after("demo", "High\nwater", ROOM), &[]).1,
+            run_lines(SamplingDialog::for_response("demo", "High\nwater", ROOM), &[]).1,
             "\nThe model has responded. To be sent to demo:\n  │ High\n  │ water\nSend the response? [y/n]: "
         );
     }
@@ -131,10 +131,10 @@ mod tests {
             (&["", "", "", "", ""], None),
             (&["what"], None),
         ] {
-            assert_eq!(talk(sampling(&long), lines).0, expected, "{lines:?}");
-            assert_eq!(talk(SamplingDialog::after("demo", &long, ROOM), lines).0, expected, "{lines:?}");
+            assert_eq!(run_lines(sampling(&long), lines).0, expected, "{lines:?}");
+            assert_eq!(run_lines(SamplingDialog::for_response("demo", &long, ROOM), lines).0, expected, "{lines:?}");
         }
-        assert!(talk(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
-        assert_eq!(sampling("x").hear(DialogInput::End), DialogStep::Done(ConsentAnswer::Refused));
+        assert!(run_lines(sampling(&long), &[""]).1.contains("lines 7–12 of 21"));
+        assert_eq!(sampling("x").on_input(DialogInput::End), DialogStep::Done(ConsentAnswer::Refused));
     }
 }

@@ -14,11 +14,11 @@ const MAX_SECRET_BYTES: usize = 64 * 1024;
 /// # Cancel safety
 ///
 /// Dropping the future abandons the question.
-pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
+pub async fn read_secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
     let found = match wanted {
         [] => return Ok(Vec::new()),
-        _ if terminal::is_there() => typed(console, wanted).await?,
-        _ => piped(wanted).await?,
+        _ if terminal::is_available() => read_from_terminal(console, wanted).await?,
+        _ => read_from_pipe(wanted).await?,
     };
     for (what, secret) in wanted.iter().zip(&found) {
         if secret.is_empty() || secret.len() > MAX_SECRET_BYTES {
@@ -29,14 +29,14 @@ pub async fn secrets(console: &Console, wanted: &[String]) -> Result<Vec<String>
     Ok(found)
 }
 
-async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
+async fn read_from_terminal(console: &Console, wanted: &[String]) -> Result<Vec<String>, Failure> {
     let _terminal = TERMINAL_LOCK.lock().await;
-    let _floor = console.take_floor();
-    terminal::forget_typed();
+    let _floor = console.begin_prompt();
+    terminal::discard_pending_input();
     let mut found = Vec::new();
     for what in wanted {
-        let _unseen = terminal::EchoGuard::begin();
-        match terminal::hear(console, &format!("Secret for {what} (not shown): ")).await {
+        let _unseen = terminal::EchoGuard::disable_echo();
+        match terminal::read_input(console, &format!("Secret for {what} (not shown): ")).await {
             DialogInput::Line(line) => found.push(line),
             DialogInput::Garbled => return Err(Failure::usage("the secret is not valid UTF-8")),
             DialogInput::End => return Err(Failure::interrupted()),
@@ -45,7 +45,7 @@ async fn typed(console: &Console, wanted: &[String]) -> Result<Vec<String>, Fail
     Ok(found)
 }
 
-async fn piped(wanted: &[String]) -> Result<Vec<String>, Failure> {
+async fn read_from_pipe(wanted: &[String]) -> Result<Vec<String>, Failure> {
     let unread = |error| Failure::usage(format_args!("cannot read standard input: {error}"));
     let text = stdin::read_all().await.map_err(unread)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);

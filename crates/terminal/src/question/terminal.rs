@@ -17,20 +17,20 @@ use crate::console::Console;
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// Reports whether questions can be asked: stdin and stderr must both be terminals.
-pub fn is_there() -> bool {
+pub fn is_available() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Discards input typed before the question appeared.
-pub fn forget_typed() {
+pub fn discard_pending_input() {
     // Best effort: a failed flush does not prevent the question.
     let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
 }
 
 /// Prints a prompt and reads a line on a dedicated thread. Dropping the future stops the thread without consuming
 /// input.
-pub async fn hear(console: &Console, prompt: &str) -> DialogInput {
-    console.clear();
+pub async fn read_input(console: &Console, prompt: &str) -> DialogInput {
+    console.clear_status();
     let mut err = AutoStream::new(io::stderr(), console.manner.color);
     let _ = write!(err, "{prompt}");
     let _ = err.flush();
@@ -44,7 +44,7 @@ pub async fn hear(console: &Console, prompt: &str) -> DialogInput {
 pub struct EchoGuard(Option<Termios>);
 
 impl EchoGuard {
-    pub fn begin() -> Self {
+    pub fn disable_echo() -> Self {
         let Ok(before) = tcgetattr(rustix::stdio::stdin()) else { return Self(None) };
         let mut unseen = before.clone();
         unseen.local_modes.remove(LocalModes::ECHO);
@@ -105,7 +105,7 @@ impl Drop for ReaderStop {
 fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<DialogInput> {
     let mut line = Vec::new();
     loop {
-        if is_stopped(input, stopped.as_fd()) {
+        if wait_for_input(input, stopped.as_fd()) {
             return None;
         }
         let mut byte = [0];
@@ -122,7 +122,7 @@ fn read_line(input: BorrowedFd<'_>, stopped: &OwnedFd) -> Option<DialogInput> {
 }
 
 /// Waits for input or for the stop signal. Returns `true` if stopped.
-fn is_stopped(input: BorrowedFd<'_>, stopped: BorrowedFd<'_>) -> bool {
+fn wait_for_input(input: BorrowedFd<'_>, stopped: BorrowedFd<'_>) -> bool {
     loop {
         // Polled in this order: input that arrives after the stop signal is never seen without it.
         let mut waits = [PollFd::new(&input, PollFlags::IN), PollFd::new(&stopped, PollFlags::IN)];

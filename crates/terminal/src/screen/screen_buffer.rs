@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{QUIET, paint};
-use crate::table::cut;
+use crate::table::truncate_columns;
 
 /// Pending output and the status line.
 #[derive(Debug, Default)]
@@ -55,8 +55,8 @@ impl ScreenBuffer {
     }
 
     /// Adds a log line.
-    pub fn aside(&mut self, text: &str, now: Instant) {
-        self.settle(now);
+    pub fn log_line(&mut self, text: &str, now: Instant) {
+        self.end_period(now);
         self.asides.since.get_or_insert(now);
         let lines = text.lines().count().max(1);
         if self.asides.taken + lines <= MAX_LOG_LINES && self.pending.len() < MAX_PENDING_BYTES {
@@ -80,7 +80,7 @@ impl ScreenBuffer {
     }
 
     /// Returns the time until the next redraw, or `None` if nothing is pending.
-    pub fn due(&self, now: Instant) -> Option<Duration> {
+    pub fn next_redraw(&self, now: Instant) -> Option<Duration> {
         if self.is_stale || !self.pending.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -89,13 +89,13 @@ impl ScreenBuffer {
     }
 
     /// Reports dropped log lines at the end of the period.
-    pub fn settle(&mut self, now: Instant) {
+    pub fn end_period(&mut self, now: Instant) {
         if self.asides.since.is_none_or(|since| now < since + LOG_LINE_PERIOD) {
             return;
         }
         let LogLineRate { lost, .. } = std::mem::take(&mut self.asides);
         if lost > 0 {
-            self.print(&paint(QUIET, format_args!("({} more lines)", grouped(lost))).to_string());
+            self.print(&paint(QUIET, format_args!("({} more lines)", group_digits(lost))).to_string());
         }
     }
 
@@ -104,7 +104,7 @@ impl ScreenBuffer {
     pub fn before_prompt(&mut self, updating: StatusLineMode, columns: usize) -> String {
         let mut text = self.without_status(columns);
         if let Some(status) = self.status.as_deref().filter(|_| updating == StatusLineMode::Shown) {
-            let line = fitted(status, columns.saturating_sub(1));
+            let line = fit_line(status, columns.saturating_sub(1));
             self.drawn = Some(plain_width(&line));
             text.push_str(&line);
             text.push('\n');
@@ -122,19 +122,19 @@ impl ScreenBuffer {
     }
 
     /// Forgets the drawn status line after the line was ended or discarded.
-    pub fn leave_line(&mut self) {
+    pub fn forget_status_line(&mut self) {
         self.drawn = None;
         self.is_stale = false;
     }
 }
 
 /// Fits a line to a width. A truncated line loses its colours.
-fn fitted(line: &str, width: usize) -> String {
+fn fit_line(line: &str, width: usize) -> String {
     let line = line.lines().next().unwrap_or_default();
     if plain_width(line) <= width {
         line.to_owned()
     } else {
-        cut(&anstream::adapter::strip_str(line).to_string(), width)
+        truncate_columns(&anstream::adapter::strip_str(line).to_string(), width)
     }
 }
 
@@ -143,7 +143,7 @@ fn plain_width(line: &str) -> usize {
 }
 
 /// Formats a number in groups of three digits.
-fn grouped(number: usize) -> String {
+fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
@@ -184,7 +184,7 @@ mod tests {
         let cut = "before\none\ntwo\nstill working on i…\n\u{203a} ab";
         assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Shown, "ab"), cut);
         assert_eq!(drawn.prompt(&mut stage, StatusLineMode::Gone, "ab"), "before\none\ntwo\n\u{203a} ab");
-        stage.leave_line();
+        stage.forget_status_line();
         drawn.0.process(b"\r\n");
         stage.set_status(None);
         stage.print("three");
@@ -198,29 +198,29 @@ mod tests {
     fn log_flood_is_counted_and_output_is_preserved() {
         let (mut stage, start) = (ScreenBuffer::default(), Instant::now());
         for number in 0..1_434 {
-            stage.aside(&format!("line {number}"), start);
+            stage.log_line(&format!("line {number}"), start);
         }
         stage.print("the answer");
         let text = stage.without_status(80);
         assert_eq!(text.lines().count(), MAX_LOG_LINES + 1);
         assert!(text.ends_with("the answer\n"), "{text}");
-        assert_eq!(stage.due(start), Some(LOG_LINE_PERIOD));
-        stage.settle(start + LOG_LINE_PERIOD / 2);
+        assert_eq!(stage.next_redraw(start), Some(LOG_LINE_PERIOD));
+        stage.end_period(start + LOG_LINE_PERIOD / 2);
         assert_eq!(stage.without_status(80), "");
-        stage.settle(start + LOG_LINE_PERIOD);
-        assert_eq!(stage.due(start + LOG_LINE_PERIOD), Some(Duration::ZERO));
+        stage.end_period(start + LOG_LINE_PERIOD);
+        assert_eq!(stage.next_redraw(start + LOG_LINE_PERIOD), Some(Duration::ZERO));
         assert_eq!(anstream::adapter::strip_str(&stage.without_status(80)).to_string(), "(1,234 more lines)\n");
-        stage.aside("again", start + LOG_LINE_PERIOD);
+        stage.log_line("again", start + LOG_LINE_PERIOD);
         assert_eq!(stage.without_status(80), "again\n");
-        assert_eq!(stage.due(start + LOG_LINE_PERIOD), None);
+        assert_eq!(stage.next_redraw(start + LOG_LINE_PERIOD), None);
     }
 
     #[test]
     fn pending_log_lines_are_bounded() {
         let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         let long = "x".repeat(MAX_PENDING_BYTES);
-        stage.aside(&long, now);
-        stage.aside(&long, now);
+        stage.log_line(&long, now);
+        stage.log_line(&long, now);
         assert_eq!((stage.pending.len(), stage.asides.lost), (MAX_PENDING_BYTES + 1, 1));
     }
 
@@ -228,18 +228,18 @@ mod tests {
     fn only_changes_are_redrawn() {
         let (mut stage, now) = (ScreenBuffer::default(), Instant::now());
         stage.set_status(None);
-        assert_eq!(stage.due(now), None);
+        assert_eq!(stage.next_redraw(now), None);
         stage.set_status(Some("a".to_owned()));
-        assert_eq!(stage.due(now), Some(Duration::ZERO));
+        assert_eq!(stage.next_redraw(now), Some(Duration::ZERO));
         stage.before_prompt(StatusLineMode::Shown, 80);
         stage.set_status(Some("a".to_owned()));
-        assert_eq!(stage.due(now), None);
+        assert_eq!(stage.next_redraw(now), None);
     }
 
     #[test]
     fn numbers_are_grouped() {
         for (number, text) in [(7, "7"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(group_digits(number), text);
         }
     }
 }

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use wharf_client::{ClientServices, ConnectOptions, Connection, connect_to};
 use wharf_spec::{ServerEntry, ServerSettings};
 
-use super::while_starting;
+use super::with_startup_status;
 use crate::failure::Failure;
 use crate::services::warn_of_logs;
 use crate::session::CommandSession;
@@ -21,15 +21,15 @@ pub async fn connect_one(
     services: &ClientServices,
 ) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
-    let mut connected = each_served(session, std::slice::from_ref(server), services, ready).await;
+    let mut connected = connect_each_with(session, std::slice::from_ref(server), services, ready).await;
     let connection =
         connected.pop().unwrap_or_else(|| Err(Failure::other("internal error: no server to connect to")))?;
     warn_of_logs(session, services, &connection);
     Ok(connection)
 }
 
-/// Connects to all servers without providing services. See [`each_served`].
-pub async fn each<T, F>(
+/// Connects to all servers without providing services. See [`connect_each_with`].
+pub async fn connect_each<T, F>(
     session: &CommandSession,
     servers: &[ServerEntry],
     work: impl Fn(Connection) -> F,
@@ -38,7 +38,7 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
-    each_served(session, servers, &ClientServices::default(), work).await
+    connect_each_with(session, servers, &ClientServices::default(), work).await
 }
 
 /// Connects to all servers in parallel and starts the work for each as soon as it is connected. A failure of one server
@@ -47,7 +47,7 @@ where
 /// # Cancel safety
 ///
 /// Dropping the future stops pending connection attempts. The session closes open connections.
-async fn each_served<T, F>(
+async fn connect_each_with<T, F>(
     session: &CommandSession,
     servers: &[ServerEntry],
     services: &ClientServices,
@@ -59,26 +59,27 @@ where
 {
     let mut tasks = JoinSet::new();
     for (position, server) in servers.iter().cloned().enumerate() {
-        let mut options = session.options_for(&server);
+        let mut options = session.connect_options_for(&server);
         let ServerEntry { name, spec, settings, .. } = server;
         options.services = services.clone();
-        heed(&mut options, &settings, session);
+        apply_timeouts(&mut options, &settings, session);
         tasks.spawn(async move {
             let around = options.surroundings.clone();
             let connected = connect_to(&spec, options).await;
-            let connected = connected.map_err(|error| Failure::connecting(name.as_str(), &spec, &around, error));
+            let connected =
+                connected.map_err(|error| Failure::from_connect_error(name.as_str(), &spec, &around, error));
             TaskMessage { position, what: TaskStage::Connected(connected) }
         });
     }
     let mut waiting = PendingServers { names: servers.iter().map(|server| Some(server.name.as_str())).collect() };
     let mut results: Vec<Option<Result<T, Failure>>> = servers.iter().map(|_| None).collect();
     let began = Instant::now();
-    while let Some(news) = next(&mut tasks, session, &waiting, began).await {
+    while let Some(news) = next_message(&mut tasks, session, &waiting, began).await {
         let TaskMessage { position, what } = news;
         waiting.names[position] = None;
         match what {
             TaskStage::Connected(Ok(connection)) => {
-                session.keep(&connection);
+                session.track_connection(&connection);
                 let work = work(connection);
                 tasks.spawn(async move { TaskMessage { position, what: TaskStage::Done(work.await) } });
             }
@@ -86,9 +87,9 @@ where
             TaskStage::Done(result) => results[position] = Some(result),
         }
     }
-    session.console.clear();
+    session.console.clear_status();
     let lost = || Err(Failure::other("internal error: the connection task failed"));
-    let told = |result: Result<T, Failure>| result.map_err(|failure| session.in_full(failure));
+    let told = |result: Result<T, Failure>| result.map_err(|failure| session.with_login_hint(failure));
     results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect()
 }
 
@@ -104,7 +105,7 @@ enum TaskStage<T> {
 }
 
 /// Applies the timeouts of an entry, unless the command sets one.
-fn heed(options: &mut ConnectOptions, settings: &ServerSettings, session: &CommandSession) {
+fn apply_timeouts(options: &mut ConnectOptions, settings: &ServerSettings, session: &CommandSession) {
     if session.timeout().is_some() {
         return;
     }
@@ -119,13 +120,13 @@ struct PendingServers<'a> {
 }
 
 /// Waits for the next message, with a status line in the meantime.
-async fn next<T: 'static>(
+async fn next_message<T: 'static>(
     tasks: &mut JoinSet<TaskMessage<T>>,
     session: &CommandSession,
     waiting: &PendingServers<'_>,
     began: Instant,
 ) -> Option<TaskMessage<T>> {
-    while_starting(session, began, || waiting.told(), async {
+    with_startup_status(session, began, || waiting.status_text(), async {
         loop {
             // The panic hook has reported a task that panicked. Its server has no result.
             if let Ok(news) = tasks.join_next().await? {
@@ -137,7 +138,7 @@ async fn next<T: 'static>(
 }
 
 impl PendingServers<'_> {
-    fn told(&self) -> String {
+    fn status_text(&self) -> String {
         let names: Vec<&str> = self.names.iter().copied().flatten().collect();
         if names.is_empty() { "waiting for a response".to_owned() } else { format!("{} · starting", names.join(", ")) }
     }

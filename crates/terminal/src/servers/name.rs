@@ -24,33 +24,33 @@ const UNINFORMATIVE_NAMES: [&str; 10] =
 const UNINFORMATIVE_LABELS: [&str; 3] = ["www", "mcp", "api"];
 
 /// Returns the name of the package, module, file or program that a command runs.
-pub fn derive(words: &[String]) -> String {
+pub fn name_from_command(words: &[String]) -> String {
     let program = words.first().map_or("server", |word| stem(word));
     let rest = words.get(1..).unwrap_or_default();
     let base = program.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     let named = if RUNNERS.contains(&program) {
-        subject(rest).map(package)
+        package_or_file(rest).map(package_name)
     } else if INTERPRETERS.contains(&base) {
-        subject(rest).map(file)
+        package_or_file(rest).map(file_name)
     } else {
         None
     };
-    clean(named.unwrap_or(program))
+    sanitize_name(named.unwrap_or(program))
 }
 
 /// Returns the site's name, or host and port if the host is not a domain with a dot.
-pub fn of_url(url: &Url) -> String {
+pub fn name_from_url(url: &Url) -> String {
     let host = url.host_str().unwrap_or("server");
     let port = url.port().map(|port| format!("-{port}")).unwrap_or_default();
     let mut labels = host.split('.').filter(|label| !UNINFORMATIVE_LABELS.contains(label));
     match url.domain() {
-        Some(domain) if domain.contains('.') => clean(labels.next().unwrap_or(host)),
-        _ => clean(&format!("{host}{port}")),
+        Some(domain) if domain.contains('.') => sanitize_name(labels.next().unwrap_or(host)),
+        _ => sanitize_name(&format!("{host}{port}")),
     }
 }
 
 /// Returns the name, with a number appended if it is taken.
-pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn unique_name<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> String {
     let is_free = |candidate: &str| !taken.clone().any(|other| other == candidate);
     if is_free(name) {
         return name.to_owned();
@@ -59,7 +59,7 @@ pub fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> S
 }
 
 /// Returns the value of an option that names the package, or else the first word that is not an option.
-fn subject(words: &[String]) -> Option<&str> {
+fn package_or_file(words: &[String]) -> Option<&str> {
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         if PACKAGE_OPTIONS.contains(&word) {
@@ -75,13 +75,13 @@ fn subject(words: &[String]) -> Option<&str> {
 }
 
 /// Strips scope and version from `@scope/name@1.2` and `name==1.2`.
-fn package(text: &str) -> &str {
+fn package_name(text: &str) -> &str {
     let unscoped = text.rsplit('/').next().unwrap_or(text);
     unscoped.split(['@', '=', '<', '>', '[', '~']).next().unwrap_or(unscoped)
 }
 
 /// Returns a file's stem, or the nearest informative directory.
-fn file(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
     let telling = parts.iter().rev().map(|part| stem(part)).find(|part| !UNINFORMATIVE_NAMES.contains(part));
     telling.unwrap_or_else(|| stem(path))
@@ -92,7 +92,7 @@ fn stem(word: &str) -> &str {
 }
 
 /// Keeps letters, digits, `_` and `-`, at most 60, which leaves room for a number.
-fn clean(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     let name: String = name.chars().map(plain).take(60).collect();
     match name.trim_matches('-') {
@@ -125,7 +125,7 @@ mod tests {
             ("???", "server"),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(derive(&words), expected, "{line}");
+            assert_eq!(name_from_command(&words), expected, "{line}");
         }
     }
 
@@ -140,14 +140,14 @@ mod tests {
             ("http://[::1]:9/mcp", "1--9"),
             ("http://intranet/mcp", "intranet"),
         ] {
-            assert_eq!(of_url(&Url::parse(url).unwrap()), expected, "{url}");
+            assert_eq!(name_from_url(&Url::parse(url).unwrap()), expected, "{url}");
         }
     }
 
     #[test]
     fn the_same_name_twice_gets_a_number() {
         let taken = ["a", "a-2"];
-        assert_eq!(unique("a", taken.into_iter()), "a-3");
-        assert_eq!(unique("b", taken.into_iter()), "b");
+        assert_eq!(unique_name("a", taken.into_iter()), "a-3");
+        assert_eq!(unique_name("b", taken.into_iter()), "b");
     }
 }

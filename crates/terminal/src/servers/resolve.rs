@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use url::Url;
-use wharf_config::{ConfiguredServer, origin_of};
-use wharf_spec::{ActivationState, ServerEntry, ServerName, UntrustedText, shown_url};
+use wharf_config::{ConfiguredServer, file_origin};
+use wharf_spec::{ActivationState, ServerEntry, ServerName, UntrustedText, mask_url_secrets};
 
 use super::DialArgs;
-use crate::config_context::{ConfigArgs, ConfigContext, filed_key, refusal, with_login};
+use crate::config_context::{ConfigArgs, ConfigContext, file_entry_key, usage_refusal, with_login};
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
@@ -20,7 +20,7 @@ const CONFIG_EXTENSIONS: [&str; 5] = [".json", ".jsonc", ".yaml", ".yml", ".toml
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub fn names(session: &CommandSession) -> Result<Vec<&str>, Failure> {
+pub fn configured_names(session: &CommandSession) -> Result<Vec<&str>, Failure> {
     Ok(session.configuration.config()?.servers.iter().map(|server| server.name.as_str()).collect())
 }
 
@@ -29,10 +29,11 @@ pub fn names(session: &CommandSession) -> Result<Vec<&str>, Failure> {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read, or if all servers await approval.
-pub async fn all(session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
+pub async fn usable_servers(session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Failure>), Failure> {
     let (entries, failures) = session.configuration.entries().await?;
     let servers = session.configuration.config()?.servers.iter();
-    let mut waiting = servers.filter(|server| server.admission() == ActivationState::Unapproved).filter_map(refusal);
+    let mut waiting =
+        servers.filter(|server| server.activation() == ActivationState::Unapproved).filter_map(usage_refusal);
     match waiting.next() {
         Some(first) if entries.is_empty() && failures.is_empty() => return Err(first),
         first => {
@@ -46,26 +47,26 @@ pub async fn all(session: &CommandSession) -> Result<(Vec<ServerEntry>, Vec<Fail
 }
 
 /// Resolves a word to a server.
-pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Result<ServerEntry, Failure> {
+pub async fn resolve_word(session: &CommandSession, word: &str, dial: &DialArgs) -> Result<ServerEntry, Failure> {
     if is_address(word) {
         let mut servers = Vec::new();
         dial.resolve(&[word.to_owned()], session, &mut servers)?;
         return servers.pop().ok_or_else(|| Failure::other("internal error: the URL did not resolve to a server"));
     }
-    if let Some((file, name)) = entry_of_file(word) {
-        return match of_project(session, file, name)? {
+    if let Some((file, name)) = split_file_entry(word) {
+        return match find_in_project(session, file, name)? {
             Some(server) => session.configuration.entry_of(server).await,
             None => {
-                let mut entry = of_file(session, file)?.entry(name).await?;
+                let mut entry = load_file(session, file)?.entry(name).await?;
                 let file = session.surroundings.cwd.join(file);
-                entry.settings.origin = origin_of(&file);
-                let key = filed_key(&file, name);
+                entry.settings.origin = file_origin(&file);
+                let key = file_entry_key(&file, name);
                 Ok(with_login(entry, Some(key), session.configuration.account.clone()))
             }
         };
     }
-    if names(session)?.is_empty() {
-        let mut failure = nowhere(session);
+    if configured_names(session)?.is_empty() {
+        let mut failure = no_server_failure(session);
         failure.error.message = format!("no server named `{word}`: no servers are configured");
         return Err(failure);
     }
@@ -73,8 +74,8 @@ pub async fn named(session: &CommandSession, word: &str, dial: &DialArgs) -> Res
 }
 
 /// Resolves a word to a server, without connection options.
-pub async fn entry_of(session: &CommandSession, word: &str) -> Result<ServerEntry, Failure> {
-    named(session, word, &DialArgs::default()).await
+pub async fn resolve_configured(session: &CommandSession, word: &str) -> Result<ServerEntry, Failure> {
+    resolve_word(session, word, &DialArgs::default()).await
 }
 
 /// Reports whether a word is a server URL.
@@ -83,28 +84,28 @@ pub fn is_address(word: &str) -> bool {
 }
 
 /// Reports whether a word has the form `FILE:NAME`.
-pub fn is_entry_of_file(word: &str) -> bool {
-    entry_of_file(word).is_some()
+pub fn is_file_entry(word: &str) -> bool {
+    split_file_entry(word).is_some()
 }
 
 /// Returns the login key of a word that does not resolve to a server.
-pub fn key_of(session: &CommandSession, word: &str) -> String {
-    match (Url::parse(word), entry_of_file(word)) {
+pub fn login_key_of_word(session: &CommandSession, word: &str) -> String {
+    match (Url::parse(word), split_file_entry(word)) {
         (Ok(url), _) if is_address(word) => url.to_string(),
-        (_, Some((file, name))) => filed_key(&session.surroundings.cwd.join(file), name),
+        (_, Some((file, name))) => file_entry_key(&session.surroundings.cwd.join(file), name),
         _ => word.to_owned(),
     }
 }
 
 /// Splits `servers.json:name` into file and name.
-fn entry_of_file(word: &str) -> Option<(&str, &str)> {
+fn split_file_entry(word: &str) -> Option<(&str, &str)> {
     let (file, name) = word.rsplit_once(':')?;
     let is_file = CONFIG_EXTENSIONS.iter().any(|ending| file.to_ascii_lowercase().ends_with(ending));
     (is_file && ServerName::new(name).is_ok()).then_some((file, name))
 }
 
 /// Finds the server in one of the project's own files: naming the file does not approve it.
-fn of_project<'a>(
+fn find_in_project<'a>(
     session: &'a CommandSession,
     file: &str,
     name: &str,
@@ -120,15 +121,15 @@ fn of_project<'a>(
 }
 
 /// Returns a word safe to print: a URL without credentials and query values.
-pub fn shown_word(word: &str) -> String {
+pub fn printable_word(word: &str) -> String {
     match Url::parse(word) {
-        Ok(url) if is_address(word) => UntrustedText::new(shown_url(&url)).to_string(),
-        _ => UntrustedText::new(word).shortened(200).to_string(),
+        Ok(url) if is_address(word) => UntrustedText::new(mask_url_secrets(&url)).to_string(),
+        _ => UntrustedText::new(word).truncate(200).to_string(),
     }
 }
 
 /// Loads a single file, as with `--config` and `--only-config`.
-fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
+fn load_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failure> {
     if !session.surroundings.cwd.join(Path::new(file)).is_file() {
         return Err(Failure::usage(format_args!("no such file: `{file}`")));
     }
@@ -136,14 +137,16 @@ fn of_file(session: &CommandSession, file: &str) -> Result<ConfigContext, Failur
 }
 
 /// Returns the failure of a command without a server.
-pub fn nowhere(session: &CommandSession) -> Failure {
-    if names(session).is_ok_and(|names| !names.is_empty()) {
+pub fn no_server_failure(session: &CommandSession) -> Failure {
+    if configured_names(session).is_ok_and(|names| !names.is_empty()) {
         let failure = Failure::usage("no server given");
-        return failure.hint("name a server; `wharf list` shows the configured ones");
+        return failure.with_hint("name a server; `wharf list` shows the configured ones");
     }
     Failure::usage("no servers are configured, and none was given")
-        .hint("`wharf add NAME -- COMMAND` or `wharf add NAME URL` configures one")
-        .hint("--stdio \"COMMAND\" or --url URL uses one without configuring it, e.g. --stdio \"wharf demo-server\"")
+        .with_hint("`wharf add NAME -- COMMAND` or `wharf add NAME URL` configures one")
+        .with_hint(
+            "--stdio \"COMMAND\" or --url URL uses one without configuring it, e.g. --stdio \"wharf demo-server\"",
+        )
 }
 
 #[cfg(test)]
@@ -161,7 +164,7 @@ mod tests {
             ("servers.json:", None),
             ("servers.json:a b", None),
         ] {
-            assert_eq!(entry_of_file(word), expected, "{word}");
+            assert_eq!(split_file_entry(word), expected, "{word}");
         }
         assert!(is_address("https://x/mcp") && !is_address("httpx") && !is_address("git"));
     }

@@ -10,7 +10,7 @@ use wharf_wire::{Elicitation, ElicitationResponse, UrlRequest};
 
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::question::{ElicitationContext, UrlOpener, ask, from_answers, page_visited};
+use crate::question::{ElicitationContext, UrlOpener, ask, from_answers, wait_for_page_visit};
 use crate::session::CommandSession;
 
 /// The elicitor of one-shot commands.
@@ -35,7 +35,7 @@ impl TerminalElicitor {
     ) -> Self {
         Self {
             console: session.console.clone(),
-            opener: UrlOpener::of(&session.surroundings),
+            opener: UrlOpener::from_environment(&session.surroundings),
             allow_secrets,
             answers: answers.into(),
             cwd: session.surroundings.cwd.clone(),
@@ -50,7 +50,7 @@ impl TerminalElicitor {
         }
         match from_answers(question, &self.answers, &self.cwd) {
             Ok(answer) => answer,
-            Err(failure) => match self.misfit.try_send(failure.about(server)) {
+            Err(failure) => match self.misfit.try_send(failure.about_server(server)) {
                 Err(TrySendError::Closed(_)) => ElicitationResponse::Cancel,
                 // The first failure ends the command. Later ones are dropped.
                 Ok(()) | Err(TrySendError::Full(_)) => std::future::pending().await,
@@ -60,7 +60,7 @@ impl TerminalElicitor {
 }
 
 impl Elicitor for TerminalElicitor {
-    fn shows_pages(&self) -> bool {
+    fn supports_pages(&self) -> bool {
         true
     }
 
@@ -69,8 +69,8 @@ impl Elicitor for TerminalElicitor {
         Box::pin(async move { person.answer(&server, &question).await })
     }
 
-    fn page_done(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
+    fn wait_for_page(&self, server: &str, _: &UrlRequest) -> BoxedFuture<()> {
         let (console, server) = (self.console.clone(), server.to_owned());
-        Box::pin(async move { page_visited(&console, &server).await })
+        Box::pin(async move { wait_for_page_visit(&console, &server).await })
     }
 }

@@ -18,18 +18,18 @@ pub struct ConsoleLogSink(pub Arc<Console>);
 
 impl LogSink for ConsoleLogSink {
     fn log(&self, server: &str, message: LogMessage) {
-        self.0.aside(line(server, &message));
+        self.0.log_line(log_line(server, &message));
     }
 }
 
-fn line(server: &str, message: &LogMessage) -> String {
+fn log_line(server: &str, message: &LogMessage) -> String {
     let logger =
-        message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).shortened(MAX_LOGGER_LEN)));
+        message.logger.as_deref().map(|logger| format!(" {}", UntrustedText::new(logger).truncate(MAX_LOGGER_LEN)));
     // Most servers log strings, which are shown without quotes.
     let text: Option<String> = serde_json::from_slice(message.data.as_bytes()).ok();
-    let text = UntrustedText::new(text.as_deref().unwrap_or(message.data.get()));
+    let text = UntrustedText::new(text.as_deref().unwrap_or(message.data.as_str()));
     let head = paint(QUIET, format!("{}{}:", message.level, logger.unwrap_or_default()));
-    format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.shortened(MAX_MESSAGE_LEN))
+    format!("{} · {head} {}", paint(NAME, UntrustedText::new(server)), text.truncate(MAX_MESSAGE_LEN))
 }
 
 #[cfg(test)]
@@ -39,8 +39,8 @@ mod tests {
 
     #[track_caller]
     fn check(message: &'static str, expected: &str) {
-        let message = LogMessage::view(RawJson::parse(message).unwrap(), &JsonLimits::default()).unwrap();
-        assert_eq!(anstream::adapter::strip_str(&line("demo", &message)).to_string(), expected);
+        let message = LogMessage::from_raw(RawJson::parse(message).unwrap(), &JsonLimits::default()).unwrap();
+        assert_eq!(anstream::adapter::strip_str(&log_line("demo", &message)).to_string(), expected);
     }
 
     #[test]
@@ -48,7 +48,7 @@ mod tests {
         check(r#"{"level":"info","data":"a\nb\u001b[2J"}"#, r"demo · info: a\nb\u{1b}[2J");
         check(r#"{"level":"error","logger":"db\r","data":{"code":7}}"#, r#"demo · error db\r: {"code":7}"#);
         let long = format!(r#"{{"level":"debug","data":"{}"}}"#, "x".repeat(5_000));
-        let message = LogMessage::view(RawJson::parse(long).unwrap(), &JsonLimits::default()).unwrap();
-        assert!(line("demo", &message).chars().count() < MAX_MESSAGE_LEN + 100);
+        let message = LogMessage::from_raw(RawJson::parse(long).unwrap(), &JsonLimits::default()).unwrap();
+        assert!(log_line("demo", &message).chars().count() < MAX_MESSAGE_LEN + 100);
     }
 }

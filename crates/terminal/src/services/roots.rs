@@ -17,7 +17,7 @@ impl FixedRoots {
     /// # Errors
     ///
     /// Fails if a path does not exist or is not a directory.
-    pub fn find(directories: &[PathBuf], cwd: &Path) -> Result<Self, Failure> {
+    pub fn resolve(directories: &[PathBuf], cwd: &Path) -> Result<Self, Failure> {
         directories.iter().map(|directory| root(&cwd.join(directory))).collect::<Result<_, _>>().map(Self)
     }
 }
@@ -31,7 +31,7 @@ impl RootsSource for FixedRoots {
 fn root(directory: &Path) -> Result<Root, Failure> {
     let wrong = |reason: &dyn std::fmt::Display| {
         Failure::usage(format_args!("cannot use the root `{}`: {reason}", directory.display()))
-            .hint("give an existing directory with --root")
+            .with_hint("give an existing directory with --root")
     };
     // Resolve symbolic links, so that a server can compare the root with its own paths.
     let real = directory.canonicalize().map_err(|error| wrong(&error))?;
@@ -53,7 +53,7 @@ mod tests {
         let directory = base.join("a b#c?d%41é");
         std::fs::create_dir_all(&directory).unwrap();
         std::os::unix::fs::symlink(&directory, base.join("link")).unwrap();
-        let roots = FixedRoots::find(&["a b#c?d%41é".into(), "link/.".into()], &base).unwrap().roots("any");
+        let roots = FixedRoots::resolve(&["a b#c?d%41é".into(), "link/.".into()], &base).unwrap().roots("any");
         std::fs::remove_dir_all(&base).unwrap();
         for root in &roots {
             assert!(root.uri.starts_with("file:///") && root.uri.ends_with("/a%20b%23c%3Fd%2541%C3%A9"), "{root:?}");
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_is_no_directory_is_named() {
         for path in ["/no/such/place", "/dev/null"] {
-            let failure = FixedRoots::find(&[path.into()], Path::new("/")).err().unwrap();
+            let failure = FixedRoots::resolve(&[path.into()], Path::new("/")).err().unwrap();
             assert!(failure.error.message.starts_with(&format!("cannot use the root `{path}`: ")), "{failure:?}");
         }
     }

@@ -7,10 +7,10 @@ use wharf_spec::UntrustedText;
 use super::status_rows::StatusRow;
 use crate::age::AgeText;
 use crate::clock::timestamp;
-use crate::columns::{ColumnAlignment, columns};
+use crate::columns::{ColumnAlignment, render_columns};
 use crate::count_text::CountText;
 use crate::failure::ErrorDocument;
-use crate::probe::evidence;
+use crate::probe::evidence_line;
 use crate::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 use crate::table::wrap;
 
@@ -25,14 +25,14 @@ const HEADINGS: [(&str, ColumnAlignment); 7] = [
 ];
 
 /// Formats a line per server. A server with a problem also gets its error and a hint.
-pub fn table(rows: &[StatusRow], width: Option<usize>) -> String {
+pub fn status_table(rows: &[StatusRow], width: Option<usize>) -> String {
     let cells: Vec<[String; 7]> = rows.iter().map(cells).collect();
-    let shown = columns(HEADINGS, &cells, width, dress);
+    let shown = render_columns(HEADINGS, &cells, width, style_cell);
     let mut lines = shown.lines();
     let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for (row, line) in rows.iter().zip(lines) {
         text.push_str(&format!("{line}\n"));
-        for line in beneath(row) {
+        for line in detail_lines(row) {
             text.push_str(&format!("{}\n", wrap(&format!("      {line}"), width)));
         }
     }
@@ -45,7 +45,7 @@ fn cells(row: &StatusRow) -> [String; 7] {
         format!("  {}", row.id),
         row.transport.to_owned(),
         row.source.to_owned(),
-        state(row.state),
+        state_label(row.state),
         tools,
         row.revision.clone().unwrap_or_else(|| "-".to_owned()),
         row.since.map_or("-".to_owned(), |since| AgeText(since).to_string()),
@@ -53,7 +53,7 @@ fn cells(row: &StatusRow) -> [String; 7] {
 }
 
 /// Returns the symbol and the word of a state.
-pub fn state(state: ServerState) -> String {
+pub fn state_label(state: ServerState) -> String {
     let mark = match state {
         ServerState::Ready => "✓",
         ServerState::Failed | ServerState::AuthRequired => "✗",
@@ -64,16 +64,16 @@ pub fn state(state: ServerState) -> String {
     format!("{mark} {state}")
 }
 
-fn dress(column: usize, cell: &str) -> String {
+fn style_cell(column: usize, cell: &str) -> String {
     match column {
         0 => paint(NAME, cell).to_string(),
-        3 => dressed(cell),
+        3 => style_state(cell),
         _ => cell.to_owned(),
     }
 }
 
 /// Styles a state by its symbol.
-pub fn dressed(state: &str) -> String {
+pub fn style_state(state: &str) -> String {
     let style = match state.chars().next() {
         Some('✓') => GOOD,
         Some('✗') => BAD,
@@ -83,8 +83,8 @@ pub fn dressed(state: &str) -> String {
     paint(style, state).to_string()
 }
 
-fn beneath(row: &StatusRow) -> Vec<String> {
-    let mut lines: Vec<String> = row.failure.iter().map(|failure| evidence(failure)).collect();
+fn detail_lines(row: &StatusRow) -> Vec<String> {
+    let mut lines: Vec<String> = row.failure.iter().map(|failure| evidence_line(failure)).collect();
     lines.extend(row.notes.iter().cloned());
     let hint = match row.state {
         ServerState::Unapproved => Some(format!("wharf approve {}", row.id)),
@@ -152,7 +152,7 @@ pub fn item(row: &StatusRow) -> StatusItem<'_> {
             version: &info.version,
             title: info.title.as_deref(),
         }),
-        last_error: row.failure.as_ref().map(|failure| failure.told()),
+        last_error: row.failure.as_ref().map(|failure| failure.error_document()),
         last_connected_at: row.last_connected_at.map(timestamp),
         updated_at: since.clone(),
         since,
@@ -162,9 +162,9 @@ pub fn item(row: &StatusRow) -> StatusItem<'_> {
 }
 
 /// Formats a server on one line, as in `git · ready, 13 tools`.
-pub fn line(row: &StatusRow) -> String {
+pub fn status_line(row: &StatusRow) -> String {
     let tools = row.counts.as_ref().filter(|_| row.state == ServerState::Ready);
     let tools = tools.map(|counts| format!(", {}", CountText(counts.tools, "tool"))).unwrap_or_default();
-    let wrong = row.failure.as_ref().map(|failure| format!(": {}", evidence(failure))).unwrap_or_default();
+    let wrong = row.failure.as_ref().map(|failure| format!(": {}", evidence_line(failure))).unwrap_or_default();
     format!("{} · {}{tools}{wrong}", paint(NAME, UntrustedText::new(row.id.as_str())), row.state)
 }

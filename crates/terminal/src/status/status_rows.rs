@@ -8,7 +8,7 @@ use wharf_config::{Config, ConfiguredServer, TransportDefinition};
 use wharf_spec::{ActivationState, Environment, HttpTransport, ServerEntry};
 use wharf_wire::Implementation;
 
-use crate::config_context::problems_of;
+use crate::config_context::server_problems_failure;
 use crate::failure::{Failure, FailureKind};
 use crate::session::CommandSession;
 
@@ -51,20 +51,20 @@ pub struct OfferCounts {
 }
 
 /// Returns a row for each server, and for each project entry that awaits approval.
-pub fn gather(parts: &StatusInputs<'_>) -> Vec<StatusRow> {
-    let waits = |server: &&ConfiguredServer| server.admission() == ActivationState::Unapproved;
+pub fn status_rows(parts: &StatusInputs<'_>) -> Vec<StatusRow> {
+    let waits = |server: &&ConfiguredServer| server.activation() == ActivationState::Unapproved;
     let beside = parts.config.beside.iter().filter(waits);
     let is_wanted =
         |server: &&ConfiguredServer| parts.ids.is_empty() || parts.ids.iter().any(|id| server.name.as_str() == id);
     let mut all: Vec<&ConfiguredServer> = parts.config.servers.iter().chain(beside).filter(is_wanted).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
-    all.into_iter().map(|server| row(parts, server)).collect()
+    all.into_iter().map(|server| status_row(parts, server)).collect()
 }
 
-fn row(parts: &StatusInputs<'_>, server: &ConfiguredServer) -> StatusRow {
+fn status_row(parts: &StatusInputs<'_>, server: &ConfiguredServer) -> StatusRow {
     let mut row = StatusRow {
         id: server.name.to_string(),
-        transport: transport(server),
+        transport: transport_word(server),
         source: server.layer.source(),
         file: server.place.to_string(),
         enabled: server.enabled,
@@ -79,15 +79,15 @@ fn row(parts: &StatusInputs<'_>, server: &ConfiguredServer) -> StatusRow {
         notes: Vec::new(),
     };
     if let Err(problems) = &server.described {
-        row.failure = Some(Arc::new(problems_of(&row.id, problems)));
+        row.failure = Some(Arc::new(server_problems_failure(&row.id, problems)));
         return row;
     }
-    match server.admission() {
+    match server.activation() {
         ActivationState::Disabled => row.state = ServerState::Disabled,
         ActivationState::Unapproved => row.state = ServerState::Unapproved,
         ActivationState::Enabled => match parts.host.status_of(server.name.as_str()) {
-            Ok(status) => known(&mut row, parts, &status),
-            Err(_) => absent(&mut row, parts),
+            Ok(status) => fill_from_host(&mut row, parts, &status),
+            Err(_) => fill_unresolved(&mut row, parts),
         },
     }
     row
@@ -95,7 +95,7 @@ fn row(parts: &StatusInputs<'_>, server: &ConfiguredServer) -> StatusRow {
 
 /// Fills in the failure of a server that the host does not have. Without a failure, its secrets are still being
 /// resolved.
-fn absent(row: &mut StatusRow, parts: &StatusInputs<'_>) {
+fn fill_unresolved(row: &mut StatusRow, parts: &StatusInputs<'_>) {
     match parts.failures.iter().find(|(id, _)| *id == row.id) {
         Some((_, why)) => row.failure = Some(Arc::clone(why)),
         None => row.state = ServerState::Connecting,
@@ -103,7 +103,7 @@ fn absent(row: &mut StatusRow, parts: &StatusInputs<'_>) {
 }
 
 /// Returns the transport as a word.
-fn transport(server: &ConfiguredServer) -> &'static str {
+fn transport_word(server: &ConfiguredServer) -> &'static str {
     match server.described.as_ref().map(|described| &described.reach) {
         Ok(TransportDefinition::Stdio(_)) => "stdio",
         Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => "sse",
@@ -113,7 +113,7 @@ fn transport(server: &ConfiguredServer) -> &'static str {
 }
 
 /// Fills in the host's state of the server.
-fn known(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &ServerStatus) {
+fn fill_from_host(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &ServerStatus) {
     row.state = status.state;
     row.since = Some(status.since);
     row.last_connected_at = status.last_connected_at;
@@ -135,28 +135,29 @@ fn known(row: &mut StatusRow, parts: &StatusInputs<'_>, status: &ServerStatus) {
     } else {
         let entry = parts.entries.iter().find(|entry| entry.name == status.name);
         let around = &parts.session.surroundings;
-        row.failure = status.last_error.as_ref().map(|trouble| Arc::new(failure(trouble, &row.id, entry, around)));
+        row.failure =
+            status.last_error.as_ref().map(|trouble| Arc::new(failure_from_trouble(trouble, &row.id, entry, around)));
     }
 }
 
 /// Converts the last error of a server to a failure.
-fn failure(trouble: &ServerError, id: &str, entry: Option<&ServerEntry>, around: &Environment) -> Failure {
+fn failure_from_trouble(trouble: &ServerError, id: &str, entry: Option<&ServerEntry>, around: &Environment) -> Failure {
     let failure = match (trouble, entry) {
         (ServerError::NotConnected(error), Some(entry)) => {
-            return Failure::connecting(id, &entry.spec, around, &**error);
+            return Failure::from_connect_error(id, &entry.spec, around, &**error);
         }
         (ServerError::Lost(gone), _) => {
-            let mut failure = Failure::of(FailureKind::Unreachable, gone);
+            let mut failure = Failure::new(FailureKind::Unreachable, gone);
             (failure.error.exit, failure.error.stderr) = (gone.exit, gone.stderr.clone());
             failure
         }
-        _ => Failure::of(FailureKind::Unreachable, trouble),
+        _ => Failure::new(FailureKind::Unreachable, trouble),
     };
-    failure.about(id)
+    failure.about_server(id)
 }
 
 /// Returns the worst kind of failure among the servers that should be available.
-pub fn worst(rows: &[StatusRow], are_named: bool) -> Option<FailureKind> {
+pub fn worst_kind_of_rows(rows: &[StatusRow], are_named: bool) -> Option<FailureKind> {
     let should_be = |row: &&StatusRow| {
         !matches!(row.state, ServerState::Ready | ServerState::Idle | ServerState::Disabled | ServerState::Unapproved)
     };
@@ -164,11 +165,11 @@ pub fn worst(rows: &[StatusRow], are_named: bool) -> Option<FailureKind> {
         rows.iter().filter(should_be).map(|row| row.failure.as_ref().map_or(FailureKind::Unreachable, |why| why.kind));
     let unapproved =
         rows.iter().filter(|row| are_named && row.state == ServerState::Unapproved).map(|_| FailureKind::Denied);
-    worst_of(wrong.chain(unapproved))
+    worst_kind(wrong.chain(unapproved))
 }
 
 /// Returns the worst of these kinds.
-pub fn worst_of(kinds: impl IntoIterator<Item = FailureKind>) -> Option<FailureKind> {
+pub fn worst_kind(kinds: impl IntoIterator<Item = FailureKind>) -> Option<FailureKind> {
     let rank = |kind: &FailureKind| match kind.code() {
         3 => 4,
         7 => 3,
@@ -191,7 +192,7 @@ mod tests {
             (&[FailureKind::TimedOut, FailureKind::Unreachable, FailureKind::Usage], Some(FailureKind::Unreachable)),
             (&[FailureKind::Denied, FailureKind::TimedOut], Some(FailureKind::TimedOut)),
         ] {
-            assert_eq!(worst_of(kinds.iter().copied()), expected);
+            assert_eq!(worst_kind(kinds.iter().copied()), expected);
         }
     }
 }

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::exchange::AuthExchange;
-use super::http::{AuthResponse, decoded};
+use super::http::{AuthResponse, percent_decode};
 use super::proof::SignedJwt;
-use super::random::hex;
-use super::request_log::locked;
+use super::random::random_hex;
+use super::request_log::lock_ignoring_poison;
 use super::switches::{ClientAuthMethod, RegistrationBehaviour};
 use super::token_store::RegisteredClient;
 
@@ -28,7 +28,9 @@ impl AuthExchange<'_> {
     pub fn register(&self) -> AuthResponse {
         match self.switches.registration {
             RegistrationBehaviour::BadRequest => return AuthResponse::error(400, "invalid_client_metadata"),
-            RegistrationBehaviour::TooMany => return AuthResponse::error(429, "slow_down").with("Retry-After", "1"),
+            RegistrationBehaviour::TooMany => {
+                return AuthResponse::error(429, "slow_down").with_header("Retry-After", "1");
+            }
             RegistrationBehaviour::Good | RegistrationBehaviour::Absent => {}
         }
         let mut document = self.request.json();
@@ -36,14 +38,14 @@ impl AuthExchange<'_> {
             return AuthResponse::error(400, "invalid_redirect_uri");
         };
         let redirect_uris = redirect_uris.iter().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
-        let (id, client) = self.keep_client(redirect_uris);
-        describe(&mut document, &id, &client);
+        let (id, client) = self.store_client(redirect_uris);
+        fill_registration(&mut document, &id, &client);
         AuthResponse::json(201, &document)
     }
 
-    fn keep_client(&self, redirect_uris: Vec<String>) -> (String, RegisteredClient) {
+    fn store_client(&self, redirect_uris: Vec<String>) -> (String, RegisteredClient) {
         let auth = self.switches.client_auth;
-        let mut book = locked(&self.shared.book);
+        let mut book = lock_ignoring_poison(&self.shared.book);
         book.counts.registrations += 1;
         let is_secret = matches!(auth, ClientAuthMethod::Basic | ClientAuthMethod::Post);
         // These characters reveal a client that does not percent-encode (RFC 6749, 2.3.1).
@@ -54,30 +56,30 @@ impl AuthExchange<'_> {
             redirect_uris: Some(redirect_uris),
             expires_at: self.switches.secret_expires_at,
         };
-        let id = format!("client-{}", hex(6));
+        let id = format!("client-{}", random_hex(6));
         book.clients.insert((self.site, id.clone()), client.clone());
         (id, client)
     }
 
     /// Reports whether a client with this id is registered and may use this redirect address.
-    pub fn may_visit(&self, id: &str, redirect_uri: &str) -> bool {
-        self.known(id).is_some_and(|client| {
-            client.redirect_uris.is_none_or(|uris| uris.iter().any(|known| is_same(known, redirect_uri)))
+    pub fn may_redirect_to(&self, id: &str, redirect_uri: &str) -> bool {
+        self.find_client(id).is_some_and(|client| {
+            client.redirect_uris.is_none_or(|uris| uris.iter().any(|known| is_same_redirect(known, redirect_uri)))
         })
     }
 
     /// Returns the id of the authenticated client.
-    pub fn client(&self) -> Result<String, AuthResponse> {
-        let refused = || AuthResponse::error(401, "invalid_client").with("WWW-Authenticate", "Basic");
-        let presented = self.presented().ok_or_else(refused)?;
-        let client = self.known(&presented.id).ok_or_else(refused)?;
-        let wanted = self.shared.auth_of(&presented.id, &client);
+    pub fn authenticated_client(&self) -> Result<String, AuthResponse> {
+        let refused = || AuthResponse::error(401, "invalid_client").with_header("WWW-Authenticate", "Basic");
+        let presented = self.read_credentials().ok_or_else(refused)?;
+        let client = self.find_client(&presented.id).ok_or_else(refused)?;
+        let wanted = self.shared.client_auth(&presented.id, &client);
         let fits = presented.auth == wanted && (wanted == ClientAuthMethod::None || presented.secret == client.secret);
         if fits && !has_passed(client.expires_at) { Ok(presented.id) } else { Err(refused()) }
     }
 
-    fn known(&self, id: &str) -> Option<RegisteredClient> {
-        let mut book = locked(&self.shared.book);
+    fn find_client(&self, id: &str) -> Option<RegisteredClient> {
+        let mut book = lock_ignoring_poison(&self.shared.book);
         if let Some(client) = book.clients.get(&(self.site, id.to_owned())) {
             return Some(client.clone());
         }
@@ -92,15 +94,17 @@ impl AuthExchange<'_> {
         })
     }
 
-    fn presented(&self) -> Option<ClientCredentials> {
+    fn read_credentials(&self) -> Option<ClientCredentials> {
         if let Some(header) = self.request.header("authorization") {
             let pair = STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
-            let (id, secret) =
-                String::from_utf8(pair).ok()?.split_once(':').map(|(id, secret)| (decoded(id), decoded(secret)))?;
+            let (id, secret) = String::from_utf8(pair)
+                .ok()?
+                .split_once(':')
+                .map(|(id, secret)| (percent_decode(id), percent_decode(secret)))?;
             return Some(ClientCredentials { id, secret: Some(secret), auth: ClientAuthMethod::Basic });
         }
         if self.field("client_assertion_type") == Some(JWT_ASSERTION_TYPE) {
-            return self.signed();
+            return self.read_client_assertion();
         }
         let secret = self.field("client_secret").map(str::to_owned);
         let auth = if secret.is_some() { ClientAuthMethod::Post } else { ClientAuthMethod::None };
@@ -108,7 +112,7 @@ impl AuthExchange<'_> {
     }
 
     /// Authenticates a client by a signed assertion (RFC 7523). The audience is the issuer, not the endpoint.
-    fn signed(&self) -> Option<ClientCredentials> {
+    fn read_client_assertion(&self) -> Option<ClientCredentials> {
         let statement = SignedJwt::read(self.field("client_assertion")?)?;
         let given = &self.shared.given;
         let claims = &statement.claims;
@@ -123,7 +127,7 @@ impl AuthExchange<'_> {
     }
 }
 
-fn describe(document: &mut Value, id: &str, client: &RegisteredClient) {
+fn fill_registration(document: &mut Value, id: &str, client: &RegisteredClient) {
     document["client_id"] = json!(id);
     document["token_endpoint_auth_method"] = json!(client.auth.as_str());
     if let Some(secret) = &client.secret {
@@ -133,7 +137,7 @@ fn describe(document: &mut Value, id: &str, client: &RegisteredClient) {
 }
 
 /// Compares redirect addresses; on loopback the port is ignored (RFC 8252, 7.3).
-fn is_same(known: &str, asked: &str) -> bool {
+fn is_same_redirect(known: &str, asked: &str) -> bool {
     let without_port = |uri: &str| {
         let rest = uri.strip_prefix("http://127.0.0.1").or_else(|| uri.strip_prefix("http://localhost"))?;
         Some(rest.trim_start_matches(|letter: char| letter == ':' || letter.is_ascii_digit()).to_owned())

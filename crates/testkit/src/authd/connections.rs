@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::exchange::AuthExchange;
 use super::http::{self, AuthResponse, StreamEnding, field};
 use super::key::SigningKey;
-use super::random::hex;
-use super::request_log::{AuthRequestLog, ListenerSite, RecordedRequest, locked};
+use super::random::random_hex;
+use super::request_log::{AuthRequestLog, ListenerSite, RecordedRequest, lock_ignoring_poison};
 use super::switches::{AuthSwitches, ClientAuthMethod, Resource};
 use super::token_store::{AuthTokenStore, RegisteredClient};
 use crate::request::Request;
@@ -72,7 +72,7 @@ impl AuthShared {
     pub fn new(switches: AuthSwitches) -> AuthShared {
         let mut book = AuthTokenStore::default();
         let given = PreregisteredClient {
-            id: format!("given-{}", hex(4)),
+            id: format!("given-{}", random_hex(4)),
             secret: book.secret("secret"),
             key: SigningKey::new(),
             id_token: book.secret("identity"),
@@ -93,7 +93,7 @@ impl AuthShared {
             ledger: AuthRequestLog::default(),
             gate: ResponseGate::default(),
             hook: Mutex::default(),
-            nonce: Mutex::new(hex(8)),
+            nonce: Mutex::new(random_hex(8)),
             given,
             origins: OnceLock::new(),
             has_moved: Mutex::default(),
@@ -101,7 +101,7 @@ impl AuthShared {
     }
 
     /// Sets the origins and releases requests that wait for them.
-    pub fn settle(&self, origins: SiteOrigins) {
+    pub fn set_origins(&self, origins: SiteOrigins) {
         self.origins.get_or_init(|| origins);
     }
 
@@ -123,12 +123,12 @@ impl AuthShared {
 
     /// Returns the issuer identifier of a site.
     pub fn issuer(&self, site: ListenerSite) -> String {
-        format!("{}{}", self.origin(site), locked(&self.switches).issuer_path)
+        format!("{}{}", self.origin(site), lock_ignoring_poison(&self.switches).issuer_path)
     }
 
     /// Returns the site of the issuer that the server trusts.
     pub fn current_site(&self) -> ListenerSite {
-        match (*locked(&self.has_moved), locked(&self.switches).one_origin) {
+        match (*lock_ignoring_poison(&self.has_moved), lock_ignoring_poison(&self.switches).one_origin) {
             (true, _) => ListenerSite::Second,
             (false, true) => ListenerSite::Server,
             (false, false) => ListenerSite::Issuer,
@@ -136,7 +136,7 @@ impl AuthShared {
     }
 
     pub fn resource(&self) -> String {
-        match locked(&self.switches).resource {
+        match lock_ignoring_poison(&self.switches).resource {
             Resource::Exact => self.server_url(),
             Resource::Origin => self.origins().server.clone(),
             Resource::Foreign => "https://elsewhere.example/mcp".to_owned(),
@@ -144,22 +144,22 @@ impl AuthShared {
     }
 
     pub fn expire(&self) {
-        locked(&self.book).expire();
+        lock_ignoring_poison(&self.book).expire();
         self.tokens_expired.notify_all();
     }
 
     pub fn move_issuer(&self) {
-        *locked(&self.has_moved) = true;
+        *lock_ignoring_poison(&self.has_moved) = true;
         self.expire();
     }
 
     /// Returns the authentication method of a client. For the pre-registered client it follows the switch.
-    pub fn auth_of(&self, id: &str, client: &RegisteredClient) -> ClientAuthMethod {
-        if id == self.given.id { locked(&self.switches).client_auth } else { client.auth }
+    pub fn client_auth(&self, id: &str, client: &RegisteredClient) -> ClientAuthMethod {
+        if id == self.given.id { lock_ignoring_poison(&self.switches).client_auth } else { client.auth }
     }
 
-    pub fn tell(&self, rotated: &TokenRotation) {
-        let hook = locked(&self.hook).clone();
+    pub fn run_rotation_hook(&self, rotated: &TokenRotation) {
+        let hook = lock_ignoring_poison(&self.hook).clone();
         if let Some(hook) = hook {
             hook(rotated);
         }
@@ -167,22 +167,22 @@ impl AuthShared {
 }
 
 /// Serves one connection until it ends.
-pub(super) fn attend(shared: &AuthShared, site: ListenerSite, guest: AcceptedConnection) {
+pub(super) fn serve_connection(shared: &AuthShared, site: ListenerSite, guest: AcceptedConnection) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
         let form = http::form(&request);
         let refresh = field(&form, "refresh_token");
         // Count before recording: a test that waits for the request may let it proceed at once.
-        refresh.inspect(|token| locked(&shared.book).presented(token));
+        refresh.inspect(|token| lock_ignoring_poison(&shared.book).begin_presentation(token));
         shared.ledger.record(RecordedRequest::new(site, &request));
-        let expiries = locked(&shared.book).expiries;
+        let expiries = lock_ignoring_poison(&shared.book).expiries;
         let mut exchange = AuthExchange::new(shared, site, &request);
-        let answer = exchange.answer();
-        let has_left = stream.get_ref().has_left();
-        refresh.inspect(|token| locked(&shared.book).answered(token, has_left));
-        let goes_on = deliver(shared, stream.get_mut(), answer, expiries);
+        let answer = exchange.respond();
+        let has_left = stream.get_ref().is_disconnected();
+        refresh.inspect(|token| lock_ignoring_poison(&shared.book).end_presentation(token, has_left));
+        let goes_on = write_response(shared, stream.get_mut(), answer, expiries);
         if let Some(rotated) = exchange.rotated.take() {
-            shared.tell(&TokenRotation { stage: RotationStage::Written, ..rotated });
+            shared.run_rotation_hook(&TokenRotation { stage: RotationStage::Written, ..rotated });
         }
         let is_last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         if is_last || !goes_on.unwrap_or(false) {
@@ -192,7 +192,7 @@ pub(super) fn attend(shared: &AuthShared, site: ListenerSite, guest: AcceptedCon
 }
 
 /// Writes a response to a request that arrived at expiry count `expiries`. Returns whether another request may follow.
-fn deliver(
+fn write_response(
     shared: &AuthShared,
     guest: &mut AcceptedConnection,
     answer: AuthResponse,
@@ -202,7 +202,7 @@ fn deliver(
         AuthResponse::Whole(whole) => whole.write(guest).map(|()| true),
         AuthResponse::Cut => Ok(false),
         AuthResponse::Silence => {
-            guest.stand_still();
+            guest.wait_for_disconnect();
             Ok(false)
         }
         AuthResponse::Events(messages, ending) => {
@@ -210,12 +210,17 @@ fn deliver(
             for message in messages {
                 http::chunk(guest, &format!("event: message\ndata: {message}\n\n"))?;
             }
-            end(shared, guest, ending, expiries)
+            end_stream(shared, guest, ending, expiries)
         }
     }
 }
 
-fn end(shared: &AuthShared, guest: &mut AcceptedConnection, ending: StreamEnding, expiries: u64) -> io::Result<bool> {
+fn end_stream(
+    shared: &AuthShared,
+    guest: &mut AcceptedConnection,
+    ending: StreamEnding,
+    expiries: u64,
+) -> io::Result<bool> {
     match ending {
         StreamEnding::Broken => {
             shared.expire();
@@ -232,7 +237,7 @@ fn end(shared: &AuthShared, guest: &mut AcceptedConnection, ending: StreamEnding
 
 /// Waits up to `time` for access tokens to expire after expiry count `expiries`; reports whether they did.
 fn expired_within(shared: &AuthShared, expiries: u64, time: Duration) -> bool {
-    let book = locked(&shared.book);
+    let book = lock_ignoring_poison(&shared.book);
     let waited = shared.tokens_expired.wait_timeout_while(book, time, |book| book.expiries == expiries);
     waited.is_ok_and(|(book, _)| book.expiries != expiries)
 }
@@ -246,12 +251,12 @@ pub(super) struct ResponseGate {
 
 impl ResponseGate {
     pub fn set(&self, closed: bool) {
-        *locked(&self.is_closed) = closed;
+        *lock_ignoring_poison(&self.is_closed) = closed;
         self.turned.notify_all();
     }
 
     pub fn pass(&self) {
         // The lock cannot be poisoned: no code panics while holding it.
-        drop(self.turned.wait_while(locked(&self.is_closed), |closed| *closed));
+        drop(self.turned.wait_while(lock_ignoring_poison(&self.is_closed), |closed| *closed));
     }
 }

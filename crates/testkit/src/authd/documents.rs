@@ -29,10 +29,10 @@ impl AuthExchange<'_> {
                 Some(AuthResponse::json(200, &self.metadata_of(ListenerSite::Issuer)))
             }
             _ if self.site == ListenerSite::Server && self.description_path() == Some(path) => {
-                Some(self.spoilt(self.description(), &self.switches.description_fault, "/description"))
+                Some(self.apply_defect(self.description(), &self.switches.description_fault, "/description"))
             }
             _ if self.is_issuer() && self.metadata_path().as_deref() == Some(path) => {
-                Some(self.spoilt(self.metadata_of(self.site), &self.switches.metadata_fault, "/metadata"))
+                Some(self.apply_defect(self.metadata_of(self.site), &self.switches.metadata_fault, "/metadata"))
             }
             _ => None,
         }
@@ -118,7 +118,7 @@ impl AuthExchange<'_> {
     }
 
     /// Applies the configured defect to a document.
-    fn spoilt(&self, mut document: Value, fault: &DocumentDefect, elsewhere: &str) -> AuthResponse {
+    fn apply_defect(&self, mut document: Value, fault: &DocumentDefect, elsewhere: &str) -> AuthResponse {
         match fault {
             DocumentDefect::Good => {}
             DocumentDefect::WrongIssuer => document["issuer"] = json!("https://elsewhere.example"),

@@ -3,7 +3,7 @@
 use super::connections::{AuthShared, TokenRotation};
 use super::http::{self, AuthResponse, field};
 use super::proof::{self, ProofError, ProofExpectation};
-use super::request_log::{ListenerSite, locked};
+use super::request_log::{ListenerSite, lock_ignoring_poison};
 use super::switches::{AuthSwitches, DpopRequirement, RegistrationBehaviour, RevocationBehaviour};
 use crate::request::{Fields, Request};
 
@@ -22,30 +22,30 @@ pub(super) struct AuthExchange<'a> {
 
 impl<'a> AuthExchange<'a> {
     pub fn new(shared: &'a AuthShared, site: ListenerSite, request: &'a Request) -> AuthExchange<'a> {
-        let switches = locked(&shared.switches).clone();
+        let switches = lock_ignoring_poison(&shared.switches).clone();
         let (query, form) = (http::query(request), http::form(request));
         AuthExchange { shared, site, request, query, form, switches, rotated: None }
     }
 
-    pub fn answer(&mut self) -> AuthResponse {
+    pub fn respond(&mut self) -> AuthResponse {
         if let Some(document) = self.document() {
             return document;
         }
         let is_issuer = self.site != ListenerSite::Server || self.switches.one_origin;
         match (self.request.method.as_str(), self.request.path()) {
-            (_, "/mcp") if self.site == ListenerSite::Server => self.protected(),
-            ("POST", "/idp/token") if self.site == ListenerSite::Issuer => self.vouch(),
+            (_, "/mcp") if self.site == ListenerSite::Server => self.respond_protected(),
+            ("POST", "/idp/token") if self.site == ListenerSite::Issuer => self.issue_identity_assertion(),
             (method, path) if is_issuer => match path.strip_prefix(self.switches.issuer_path.as_str()) {
-                Some(path) => self.issue(&format!("{method} {path}")),
+                Some(path) => self.respond_as_issuer(&format!("{method} {path}")),
                 None => AuthResponse::empty(404),
             },
             _ => AuthResponse::empty(404),
         }
     }
 
-    fn issue(&mut self, what: &str) -> AuthResponse {
+    fn respond_as_issuer(&mut self, what: &str) -> AuthResponse {
         match what {
-            "GET /authorize" => self.page(),
+            "GET /authorize" => self.respond_to_login(),
             "POST /token" => self.token(),
             "POST /register" if self.switches.registration != RegistrationBehaviour::Absent => self.register(),
             "POST /device" if self.switches.device.is_some() => self.begin_device_login(),
@@ -72,18 +72,18 @@ impl<'a> AuthExchange<'a> {
             (Some(proof), _) => proof,
         };
         let url = format!("{}{}", self.shared.origin(self.site), self.request.path());
-        let nonce = locked(&self.shared.nonce).clone();
+        let nonce = lock_ignoring_poison(&self.shared.nonce).clone();
         let nonce = (self.switches.dpop == DpopRequirement::Nonce).then_some(nonce.as_str());
         let expected = ProofExpectation { method: &self.request.method, url: &url, token, nonce };
-        let proven = proof::check(proof, &expected)?;
-        let is_new = locked(&self.shared.book).proofs.insert(proven.id);
+        let proven = proof::verify_proof(proof, &expected)?;
+        let is_new = lock_ignoring_poison(&self.shared.book).proofs.insert(proven.id);
         if is_new { Ok(Some(proven.key)) } else { Err(ProofError::Invalid) }
     }
 
     /// Adds the nonce to a response if proofs need one.
     pub fn with_nonce(&self, answer: AuthResponse) -> AuthResponse {
         if self.switches.dpop == DpopRequirement::Nonce {
-            answer.with("DPoP-Nonce", locked(&self.shared.nonce).clone())
+            answer.with_header("DPoP-Nonce", lock_ignoring_poison(&self.shared.nonce).clone())
         } else {
             answer
         }

@@ -9,13 +9,13 @@ use crate::request::{Fields, Request};
 
 /// Returns the fields of a request's query.
 pub(super) fn query(request: &Request) -> Fields {
-    request.target.split_once('?').map_or_else(Fields::new, |(_, query)| fields(query))
+    request.target.split_once('?').map_or_else(Fields::new, |(_, query)| parse_fields(query))
 }
 
 /// Returns the fields of a form body; empty for other bodies.
 pub(super) fn form(request: &Request) -> Fields {
     let is_form = request.header("content-type").is_some_and(|kind| kind.starts_with("application/x-www-form"));
-    if is_form { fields(&String::from_utf8_lossy(&request.body)) } else { Fields::new() }
+    if is_form { parse_fields(&String::from_utf8_lossy(&request.body)) } else { Fields::new() }
 }
 
 /// Returns the value of a field.
@@ -70,11 +70,11 @@ impl AuthResponse {
     }
 
     pub fn redirect(location: String) -> AuthResponse {
-        AuthResponse::empty(302).with("Location", location)
+        AuthResponse::empty(302).with_header("Location", location)
     }
 
     /// Adds a header; other variants than [`Answer::Whole`] have none.
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> AuthResponse {
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> AuthResponse {
         if let AuthResponse::Whole(whole) = &mut self {
             whole.headers.push((name, value.into()));
         }
@@ -104,7 +104,7 @@ pub(super) fn chunk(stream: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Percent-encodes text for a query.
-pub(super) fn encoded(text: &str) -> String {
+pub(super) fn percent_encode(text: &str) -> String {
     text.bytes().fold(String::new(), |mut written, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             written.push(char::from(byte));
@@ -116,7 +116,7 @@ pub(super) fn encoded(text: &str) -> String {
 }
 
 /// Decodes text encoded by [`encoded`], with `+` for a space.
-pub(super) fn decoded(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -128,11 +128,11 @@ pub(super) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn fields(text: &str) -> Fields {
+fn parse_fields(text: &str) -> Fields {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(key, value)| (decoded(key), decoded(value)))
+        .map(|(key, value)| (percent_decode(key), percent_decode(value)))
         .collect()
 }
 
@@ -144,10 +144,10 @@ mod tests {
     fn fields_survive_a_query() {
         for text in ["", "plain", "http://127.0.0.1:1/a?b=c&d", "a b+c%20", "ä\n"] {
             assert_eq!(
-                fields(&format!("x={}&y=1", encoded(text))),
+                parse_fields(&format!("x={}&y=1", percent_encode(text))),
                 [("x".into(), text.into()), ("y".into(), "1".into())]
             );
         }
-        assert_eq!(decoded("a+b%2Bc%zz%"), "a b+c%zz%");
+        assert_eq!(percent_decode("a+b%2Bc%zz%"), "a b+c%zz%");
     }
 }

@@ -34,12 +34,12 @@ impl SigningKey {
     }
 
     /// Returns a signed JWT with these claims, as in a client assertion.
-    pub fn statement(&self, claims: &Value) -> String {
+    pub fn sign_assertion(&self, claims: &Value) -> String {
         self.sign(&json!({ "typ": "JWT", "alg": "ES256" }), claims)
     }
 
     /// Returns a DPoP proof with these claims.
-    pub fn proof(&self, claims: &Value) -> String {
+    pub fn sign_proof(&self, claims: &Value) -> String {
         self.sign(&json!({ "typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk() }), claims)
     }
 

@@ -1,26 +1,26 @@
 //! The login page. It needs no user, and responds immediately unless a switch says otherwise.
 
 use super::exchange::AuthExchange;
-use super::http::{AuthResponse, encoded, field};
-use super::request_log::locked;
+use super::http::{AuthResponse, field, percent_encode};
+use super::request_log::lock_ignoring_poison;
 use super::switches::{IssParameter, LoginPageBehaviour};
 use super::token_store::{AuthorizationCode, TokenOwner};
 
 impl AuthExchange<'_> {
     /// Redirects the user back to the client.
-    pub fn page(&self) -> AuthResponse {
+    pub fn respond_to_login(&self) -> AuthResponse {
         let asked = |name| field(&self.query, name);
         let (Some(client), Some(redirect_uri)) = (asked("client_id"), asked("redirect_uri")) else {
             return AuthResponse::error(400, "invalid_request");
         };
-        if !self.may_visit(client, redirect_uri) {
+        if !self.may_redirect_to(client, redirect_uri) {
             return AuthResponse::error(400, "unauthorized_client");
         }
         match self.switches.page {
             LoginPageBehaviour::Never => AuthResponse::Silence,
             LoginPageBehaviour::Stays => AuthResponse::text(200, "text/html", "<!doctype html><title>Log in</title>"),
             LoginPageBehaviour::Denied => self.send_back(redirect_uri, &[("error", "access_denied")]),
-            LoginPageBehaviour::Immediate => match self.code(client, redirect_uri) {
+            LoginPageBehaviour::Immediate => match self.issue_code(client, redirect_uri) {
                 Some(code) => self.send_back(redirect_uri, &[("code", &code)]),
                 None => self.send_back(redirect_uri, &[("error", "invalid_request")]),
             },
@@ -28,14 +28,14 @@ impl AuthExchange<'_> {
     }
 
     /// Issues a code if the request is complete: PKCE with S256, and a matching `resource` if present.
-    fn code(&self, client: &str, redirect_uri: &str) -> Option<String> {
+    fn issue_code(&self, client: &str, redirect_uri: &str) -> Option<String> {
         let asked = |name| field(&self.query, name);
         let is_code = asked("response_type") == Some("code") && asked("code_challenge_method") == Some("S256");
         let challenge = asked("code_challenge").filter(|challenge| challenge.len() == 43)?;
         if !is_code || asked("resource").is_some_and(|resource| resource != self.shared.resource()) {
             return None;
         }
-        let mut book = locked(&self.shared.book);
+        let mut book = lock_ignoring_poison(&self.shared.book);
         book.counts.authorizations += 1;
         let holder = TokenOwner {
             site: self.site,
@@ -54,7 +54,8 @@ impl AuthExchange<'_> {
         let mut fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         fields.extend(field(&self.query, "state").map(|state| ("state", state.to_owned())));
         fields.extend(self.iss().map(|iss| ("iss", iss)));
-        let query: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let query: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
         let joint = if redirect_uri.contains('?') { '&' } else { '?' };
         AuthResponse::redirect(format!("{redirect_uri}{joint}{}", query.join("&")))
     }

@@ -41,7 +41,7 @@ pub use token_store::AuthCounts;
 
 use crate::transport_faults::Endpoint;
 use connections::{AuthShared, SiteOrigins};
-use request_log::locked;
+use request_log::lock_ignoring_poison;
 
 /// The two servers, and a second authorization server for issuer moves.
 pub struct Authd {
@@ -56,11 +56,11 @@ impl Authd {
         let shared = Arc::new(AuthShared::new(switches));
         let open = |site| {
             let shared = Arc::clone(&shared);
-            Endpoint::start(move |guest| connections::attend(&shared, site, guest))
+            Endpoint::start(move |guest| connections::serve_connection(&shared, site, guest))
         };
         let endpoints = [open(ListenerSite::Server)?, open(ListenerSite::Issuer)?, open(ListenerSite::Second)?];
         let [server, issuer, second] = [0, 1, 2].map(|index: usize| format!("http://{}", endpoints[index].address()));
-        shared.settle(SiteOrigins { server, issuer, second });
+        shared.set_origins(SiteOrigins { server, issuer, second });
         Ok(Authd { shared, _endpoints: endpoints })
     }
 
@@ -80,41 +80,41 @@ impl Authd {
     }
 
     /// Returns all received requests, in order.
-    pub fn seen(&self) -> Vec<RecordedRequest> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.ledger.seen()
     }
 
     /// Waits for the first matching request.
-    pub fn await_seen(&self, wanted: impl Fn(&RecordedRequest) -> bool) -> impl Future<Output = RecordedRequest> {
-        self.await_count(1, wanted)
+    pub fn wait_for_request(&self, wanted: impl Fn(&RecordedRequest) -> bool) -> impl Future<Output = RecordedRequest> {
+        self.wait_for_nth_request(1, wanted)
     }
 
     /// Waits for the `count`-th matching request.
-    pub fn await_count(
+    pub fn wait_for_nth_request(
         &self,
         count: usize,
         wanted: impl Fn(&RecordedRequest) -> bool,
     ) -> impl Future<Output = RecordedRequest> {
-        self.shared.ledger.nth(count, wanted)
+        self.shared.ledger.wait_for_nth(count, wanted)
     }
 
     /// Returns the event counters.
     pub fn counts(&self) -> AuthCounts {
-        locked(&self.shared.book).counts
+        lock_ignoring_poison(&self.shared.book).counts
     }
 
     /// Returns every issued code, token and secret, so that tests can search outputs for leaks.
     pub fn secrets(&self) -> Vec<String> {
-        locked(&self.shared.book).secrets.clone()
+        lock_ignoring_poison(&self.shared.book).secrets.clone()
     }
 
     /// Changes switches at run time. Takes effect with the next request.
-    pub fn change(&self, turn: impl FnOnce(&mut AuthSwitches)) {
-        turn(&mut locked(&self.shared.switches));
+    pub fn change_switches(&self, turn: impl FnOnce(&mut AuthSwitches)) {
+        turn(&mut lock_ignoring_poison(&self.shared.switches));
     }
 
     /// Returns id and secret of a client pre-registered at the first issuer.
-    pub fn given_client(&self) -> (String, String) {
+    pub fn registered_client(&self) -> (String, String) {
         (self.shared.given.id.clone(), self.shared.given.secret.clone())
     }
 
@@ -125,7 +125,7 @@ impl Authd {
 
     /// Returns a workload assertion that can be exchanged for tokens (SEP-1933).
     pub fn workload_assertion(&self) -> String {
-        let mut book = locked(&self.shared.book);
+        let mut book = lock_ignoring_poison(&self.shared.book);
         let assertion = book.secret("workload");
         book.assertions.insert(assertion.clone());
         assertion
@@ -148,7 +148,7 @@ impl Authd {
 
     /// Revokes all tokens issued so far.
     pub fn revoke_all(&self) {
-        locked(&self.shared.book).revoke_all();
+        lock_ignoring_poison(&self.shared.book).revoke_all();
         self.shared.tokens_expired.notify_all();
     }
 
@@ -159,17 +159,17 @@ impl Authd {
 
     /// Requires a token with this scope for calls.
     pub fn require_scope(&self, scope: &str) {
-        self.change(|switches| switches.step_up = ScopeRequirement::Needs(scope.to_owned()));
+        self.change_switches(|switches| switches.step_up = ScopeRequirement::Needs(scope.to_owned()));
     }
 
     /// Deletes all registered clients.
     pub fn delete_client(&self) {
-        locked(&self.shared.book).clients.clear();
+        lock_ignoring_poison(&self.shared.book).clients.clear();
     }
 
     /// Requires a new nonce in proofs from now on.
     pub fn renew_nonce(&self) {
-        *locked(&self.shared.nonce) = random::hex(8);
+        *lock_ignoring_poison(&self.shared.nonce) = random::random_hex(8);
     }
 
     /// Holds all responses of the token endpoint, before any state change, until [`Authd::open_gate`].
@@ -185,7 +185,7 @@ impl Authd {
     /// Sets a hook that is called after a refresh token was used, and again after the response was written. The server
     /// waits for the hook both times.
     pub fn on_rotation(&self, hook: impl Fn(&TokenRotation) + Send + Sync + 'static) {
-        *locked(&self.shared.hook) = Some(Arc::new(hook));
+        *lock_ignoring_poison(&self.shared.hook) = Some(Arc::new(hook));
     }
 }
 

@@ -11,8 +11,8 @@ use super::{AuthSwitches, Authd};
 pub fn run(words: impl Iterator<Item = String>) -> io::Result<()> {
     let switches = AuthSwitches::parse(words).map_err(io::Error::other)?;
     let authd = Authd::start(switches)?;
-    let (client_id, client_secret) = authd.given_client();
-    say(&json!({
+    let (client_id, client_secret) = authd.registered_client();
+    print_line(&json!({
         "server": authd.server_url(),
         "issuer": authd.issuer(),
         "client_id": client_id,
@@ -23,16 +23,16 @@ pub fn run(words: impl Iterator<Item = String>) -> io::Result<()> {
         "workload_assertion": authd.workload_assertion(),
     }))?;
     for line in io::stdin().lock().lines() {
-        say(&obey(&authd, &line?))?;
+        print_line(&run_command(&authd, &line?))?;
     }
     Ok(())
 }
 
-fn obey(authd: &Authd, line: &str) -> Value {
+fn run_command(authd: &Authd, line: &str) -> Value {
     let (command, argument) = line.split_once(' ').unwrap_or((line, ""));
     match command {
         "counts" => return json!(authd.counts()),
-        "seen" => return json!(authd.seen()),
+        "seen" => return json!(authd.requests()),
         "secrets" => return json!(authd.secrets()),
         "expire" => authd.expire_access_tokens(),
         "revoke" => authd.revoke_all(),
@@ -46,7 +46,7 @@ fn obey(authd: &Authd, line: &str) -> Value {
     json!({})
 }
 
-fn say(document: &Value) -> io::Result<()> {
+fn print_line(document: &Value) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{document}")?;
     output.flush()

@@ -58,11 +58,11 @@ pub(super) enum ProofError {
 }
 
 /// Verifies a proof.
-pub(super) fn check(proof: &str, expected: &ProofExpectation<'_>) -> Result<VerifiedProof, ProofError> {
+pub(super) fn verify_proof(proof: &str, expected: &ProofExpectation<'_>) -> Result<VerifiedProof, ProofError> {
     let statement = SignedJwt::read(proof).ok_or(ProofError::Invalid)?;
     let (header, claims) = (&statement.header, &statement.claims);
     let jwk = &header["jwk"];
-    let is_signed = point(jwk).is_some_and(|point| statement.is_signed_by(&point));
+    let is_signed = public_point(jwk).is_some_and(|point| statement.is_signed_by(&point));
     let is_about = claims["htm"] == expected.method && claims["htu"] == expected.url && claims["iat"].is_u64();
     let fits_token = expected.token.is_none_or(|token| claims["ath"] == sha256(token));
     let id = claims["jti"].as_str().filter(|id| !id.is_empty()).ok_or(ProofError::Invalid)?;
@@ -75,7 +75,7 @@ pub(super) fn check(proof: &str, expected: &ProofExpectation<'_>) -> Result<Veri
     Ok(VerifiedProof { key: thumbprint(jwk), id: id.to_owned() })
 }
 
-fn point(jwk: &Value) -> Option<Vec<u8>> {
+fn public_point(jwk: &Value) -> Option<Vec<u8>> {
     let part = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str()?).ok().filter(|bytes| bytes.len() == 32);
     let is_ours = jwk["kty"] == "EC" && jwk["crv"] == "P-256";
     is_ours.then_some([vec![4], part("x")?, part("y")?].concat())

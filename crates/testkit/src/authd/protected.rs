@@ -6,39 +6,39 @@ use serde_json::{Value, json};
 use super::exchange::AuthExchange;
 use super::http::{AuthResponse, StreamEnding};
 use super::proof::ProofError;
-use super::request_log::locked;
+use super::request_log::lock_ignoring_poison;
 use super::switches::{DpopRequirement, ScopeRequirement};
 use super::token_store::TokenOwner;
 
 impl AuthExchange<'_> {
     /// Serves an MCP request if its token is sufficient.
-    pub fn protected(&self) -> AuthResponse {
+    pub fn respond_protected(&self) -> AuthResponse {
         let message = self.request.json();
-        let holder = match (!self.switches.open).then(|| self.holder()).transpose() {
+        let holder = match (!self.switches.open).then(|| self.token_owner()).transpose() {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };
         if message["method"] == "tools/call"
-            && let Some(refusal) = holder.and_then(|holder| self.wants_more(&holder))
+            && let Some(refusal) = holder.and_then(|holder| self.scope_challenge(&holder))
         {
             return refusal;
         }
         match self.request.method.as_str() {
             "POST" => self.serve(&message),
-            _ => AuthResponse::empty(405).with("Allow", "POST"),
+            _ => AuthResponse::empty(405).with_header("Allow", "POST"),
         }
     }
 
     /// Returns the owner of the request's token, or the rejection.
-    fn holder(&self) -> Result<TokenOwner, AuthResponse> {
+    fn token_owner(&self) -> Result<TokenOwner, AuthResponse> {
         let header = self.request.header("authorization").unwrap_or_default();
-        let Some((scheme, token)) = header.split_once(' ') else { return Err(self.turned_away(None)) };
-        let invalid = || self.turned_away(Some("invalid_token"));
+        let Some((scheme, token)) = header.split_once(' ') else { return Err(self.unauthorized(None)) };
+        let invalid = || self.unauthorized(Some("invalid_token"));
         let key = self.proven_key(Some(token)).map_err(|flaw| match flaw {
-            ProofError::Invalid => self.turned_away(Some("invalid_dpop_proof")),
-            ProofError::Nonce => self.turned_away(Some("use_dpop_nonce")),
+            ProofError::Invalid => self.unauthorized(Some("invalid_dpop_proof")),
+            ProofError::Nonce => self.unauthorized(Some("use_dpop_nonce")),
         })?;
-        let holder = locked(&self.shared.book).admit(token, self.switches.access_uses);
+        let holder = lock_ignoring_poison(&self.shared.book).use_access_token(token, self.switches.access_uses);
         let holder = holder.ok_or_else(invalid)?;
         let wanted_scheme = if holder.key.is_some() { "DPoP" } else { "Bearer" };
         let is_current = holder.site == self.shared.current_site();
@@ -47,16 +47,16 @@ impl AuthExchange<'_> {
     }
 
     /// Returns 401 with a challenge.
-    fn turned_away(&self, error: Option<&str>) -> AuthResponse {
-        locked(&self.shared.book).counts.refusals += 1;
+    fn unauthorized(&self, error: Option<&str>) -> AuthResponse {
+        lock_ignoring_poison(&self.shared.book).counts.refusals += 1;
         let scheme = if self.switches.dpop == DpopRequirement::No { "Bearer" } else { "DPoP" };
         let scope = self.switches.challenge_scope.as_deref();
-        let answer = AuthResponse::empty(401).with("WWW-Authenticate", self.challenge(scheme, error, scope));
+        let answer = AuthResponse::empty(401).with_header("WWW-Authenticate", self.challenge(scheme, error, scope));
         self.with_nonce(answer)
     }
 
     /// Returns 403 with a challenge if a call needs a scope that the token lacks.
-    fn wants_more(&self, holder: &TokenOwner) -> Option<AuthResponse> {
+    fn scope_challenge(&self, holder: &TokenOwner) -> Option<AuthResponse> {
         let scope = match &self.switches.step_up {
             ScopeRequirement::Nothing => return None,
             ScopeRequirement::Needs(scope) if holder.scope.split(' ').any(|granted| granted == scope) => return None,
@@ -64,7 +64,7 @@ impl AuthExchange<'_> {
             ScopeRequirement::Forever => format!("mcp:more-{}", holder.scope.split(' ').count()),
         };
         let challenge = self.challenge("Bearer", Some("insufficient_scope"), Some(&scope));
-        Some(AuthResponse::empty(403).with("WWW-Authenticate", challenge))
+        Some(AuthResponse::empty(403).with_header("WWW-Authenticate", challenge))
     }
 
     fn challenge(&self, scheme: &str, error: Option<&str>, scope: Option<&str>) -> String {
@@ -78,11 +78,11 @@ impl AuthExchange<'_> {
     fn serve(&self, message: &Value) -> AuthResponse {
         let Some(id) = message.get("id") else { return AuthResponse::empty(202) };
         let is_call = message["method"] == "tools/call";
-        if is_call && std::mem::take(&mut locked(&self.shared.switches).break_stream) {
+        if is_call && std::mem::take(&mut lock_ignoring_poison(&self.shared.switches).break_stream) {
             return AuthResponse::Events(vec![progress(message)], StreamEnding::Broken);
         }
         if message["method"] == "subscriptions/listen" {
-            return AuthResponse::Events(vec![acknowledged(message)], StreamEnding::WithTokens);
+            return AuthResponse::Events(vec![acknowledgement(message)], StreamEnding::WithTokens);
         }
         match result(message) {
             Some(result) => AuthResponse::json(200, &json!({ "jsonrpc": "2.0", "id": id, "result": result })),
@@ -119,7 +119,7 @@ fn result(message: &Value) -> Option<Value> {
     Some(result)
 }
 
-fn acknowledged(message: &Value) -> Value {
+fn acknowledgement(message: &Value) -> Value {
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
     let params = json!({ "notifications": message["params"]["notifications"], "_meta": meta });
     json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params })

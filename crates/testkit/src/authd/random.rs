@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// Returns random bytes in hexadecimal.
-pub(super) fn hex(bytes: usize) -> String {
+pub(super) fn random_hex(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     aws_lc_rs::rand::fill(&mut random).expect("the system has random bytes");
     random.iter().map(|byte| format!("{byte:02x}")).collect()

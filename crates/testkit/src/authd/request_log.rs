@@ -88,23 +88,23 @@ struct AuthRequestLogState {
 
 impl AuthRequestLog {
     pub fn record(&self, seen: RecordedRequest) {
-        let mut inner = locked(&self.inner);
+        let mut inner = lock_ignoring_poison(&self.inner);
         inner.seen.push(seen);
         inner.waiting.drain(..).for_each(Waker::wake);
     }
 
     pub fn seen(&self) -> Vec<RecordedRequest> {
-        locked(&self.inner).seen.clone()
+        lock_ignoring_poison(&self.inner).seen.clone()
     }
 
     /// Waits for the `count`-th matching request and returns it. Works on any runtime, or none.
-    pub fn nth(
+    pub fn wait_for_nth(
         &self,
         count: usize,
         wanted: impl Fn(&RecordedRequest) -> bool,
     ) -> impl Future<Output = RecordedRequest> {
         poll_fn(move |context| {
-            let mut inner = locked(&self.inner);
+            let mut inner = lock_ignoring_poison(&self.inner);
             if let Some(seen) = inner.seen.iter().filter(|seen| wanted(seen)).nth(count.saturating_sub(1)) {
                 return Poll::Ready(seen.clone());
             }
@@ -116,6 +116,6 @@ impl AuthRequestLog {
 
 /// Locks a mutex and ignores poisoning: a panic in another thread fails its own test, and the recorded data is still
 /// valid.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Fault switches of the two servers. Every switch can be changed at run time; see [`Authd::change`](super::Authd).
+//! Fault switches of the two servers. Every switch can be changed at run time; see [`Authd::change_switches`](super::Authd).
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

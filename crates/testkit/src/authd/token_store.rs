@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::random::hex;
+use super::random::random_hex;
 use super::request_log::ListenerSite;
 use super::switches::{ClientAuthMethod, RefreshRotation};
 
@@ -111,7 +111,7 @@ pub(super) struct AuthTokenStore {
 impl AuthTokenStore {
     /// Creates a secret of a kind and records it as one that must not leak.
     pub fn secret(&mut self, kind: &str) -> String {
-        let secret = format!("{kind}-{}", hex(20));
+        let secret = format!("{kind}-{}", random_hex(20));
         self.secrets.push(secret.clone());
         secret
     }
@@ -134,8 +134,8 @@ impl AuthTokenStore {
         TokenPair { access, refresh }
     }
 
-    /// Records the arrival of a refresh token; [`AuthTokenStore::answered`] ends the presentation.
-    pub fn presented(&mut self, token: &str) {
+    /// Records the arrival of a refresh token; [`AuthTokenStore::end_presentation`] ends the presentation.
+    pub fn begin_presentation(&mut self, token: &str) {
         self.counts.refreshes += 1;
         let Some(refresh) = self.refreshes.get_mut(token) else { return };
         refresh.was_shown = true;
@@ -149,7 +149,7 @@ impl AuthTokenStore {
 
     /// Records that a presentation is about to be answered. A sender that disconnected early, because it was killed, is
     /// not counted as concurrent.
-    pub fn answered(&mut self, token: &str, has_left: bool) {
+    pub fn end_presentation(&mut self, token: &str, has_left: bool) {
         let Some(refresh) = self.refreshes.get_mut(token) else { return };
         refresh.under_way -= 1;
         if has_left && refresh.overlaps > 0 {
@@ -189,7 +189,7 @@ impl AuthTokenStore {
     }
 
     /// Returns the owner of a valid access token and counts the use.
-    pub fn admit(&mut self, token: &str, most_uses: Option<u64>) -> Option<TokenOwner> {
+    pub fn use_access_token(&mut self, token: &str, most_uses: Option<u64>) -> Option<TokenOwner> {
         let access = self.accesses.get_mut(token)?;
         let is_good = access.is_live && most_uses.is_none_or(|most| access.uses < most);
         let fits = is_good && !self.dead.contains(&access.holder.family);
@@ -240,9 +240,9 @@ mod tests {
         let first = book.issue(&holder, true).refresh.unwrap();
         assert!(book.redeem(&first, ListenerSite::Issuer, "me").is_some());
         let second = book.renew(&first, &holder, RefreshRotation::SingleUse);
-        assert!(book.admit(&second.access, None).is_some());
+        assert!(book.use_access_token(&second.access, None).is_some());
         assert!(book.redeem(&first, ListenerSite::Issuer, "me").is_none());
-        assert!(book.admit(&second.access, None).is_none());
+        assert!(book.use_access_token(&second.access, None).is_none());
         assert!(book.redeem(&second.refresh.unwrap(), ListenerSite::Issuer, "me").is_none());
     }
 
@@ -251,17 +251,17 @@ mod tests {
         let mut book = AuthTokenStore::default();
         let holder = holder(&mut book);
         let first = book.issue(&holder, true).refresh.unwrap();
-        book.presented(&first);
-        book.presented(&first);
+        book.begin_presentation(&first);
+        book.begin_presentation(&first);
         assert_eq!((book.counts.reused, book.counts.concurrent, book.counts.stale), (1, 1, 0));
-        book.answered(&first, false);
-        book.answered(&first, false);
+        book.end_presentation(&first, false);
+        book.end_presentation(&first, false);
         let second = book.renew(&first, &holder, RefreshRotation::SingleUse);
-        book.presented(&first);
+        book.begin_presentation(&first);
         assert_eq!((book.counts.reused, book.counts.concurrent, book.counts.stale), (2, 1, 0));
-        book.answered(&first, false);
-        book.admit(&second.access, None);
-        book.presented(&first);
+        book.end_presentation(&first, false);
+        book.use_access_token(&second.access, None);
+        book.begin_presentation(&first);
         assert_eq!((book.counts.reused, book.counts.concurrent, book.counts.stale), (3, 1, 1));
     }
 
@@ -271,10 +271,10 @@ mod tests {
             let mut book = AuthTokenStore::default();
             let holder = holder(&mut book);
             let token = book.issue(&holder, true).refresh.unwrap();
-            book.presented(&token);
-            book.presented(&token);
-            book.answered(&token, first_is_dead);
-            book.answered(&token, !first_is_dead);
+            book.begin_presentation(&token);
+            book.begin_presentation(&token);
+            book.end_presentation(&token, first_is_dead);
+            book.end_presentation(&token, !first_is_dead);
             assert_eq!((book.counts.reused, book.counts.concurrent), (1, 0));
         }
     }

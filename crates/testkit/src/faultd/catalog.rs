@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::frame::{self, ClientMessage};
-use super::healthy::{cached, completed};
-use super::server::{EraState, StdioFaultServer, locked};
+use super::healthy::{adapt_result, with_cache_hint};
+use super::server::{EraState, StdioFaultServer, lock_ignoring_poison};
 use super::{MessageInterceptor, StdioFault, tools};
 
 /// Input schema of the tool `odd`, byte for byte as sent.
@@ -35,17 +35,17 @@ fn bad_tool(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     list.insert(1, json!({ "name": 7, "inputSchema": "none" }));
     list.insert(3, json!({ "description": "no name", "inputSchema": { "type": "object" } }));
     list.push(json!("not an object"));
-    message.is("tools/list") && send(server, message, cached(json!({ "tools": list })))
+    message.is_method("tools/list") && send(server, message, with_cache_hint(json!({ "tools": list })))
 }
 
 fn fidelity(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    let kind = match *locked(&server.conversation) {
+    let kind = match *lock_ignoring_poison(&server.conversation) {
         EraState::Opening | EraState::Open => "",
         _ => r#""resultType":"complete","#,
     };
-    let body = if message.is("tools/list") {
+    let body = if message.is_method("tools/list") {
         format!(r#""tools":[{{"inputSchema":{ODD_SCHEMA},"name":"odd","x-extra":[true]}}]"#)
-    } else if calls(message, "odd") {
+    } else if is_call_of(message, "odd") {
         ODD_RESULT.to_owned()
     } else {
         return false;
@@ -55,12 +55,12 @@ fn fidelity(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
 }
 
 fn repeated_cursor(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    message.is("tools/list") && page(server, message, 0, Some("same"))
+    message.is_method("tools/list") && page(server, message, 0, Some("same"))
 }
 
 /// An empty string is a valid cursor (server/utilities/pagination).
 fn empty_cursor(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if !message.is("tools/list") {
+    if !message.is_method("tools/list") {
         return false;
     }
     match message.params["cursor"].as_str() {
@@ -71,12 +71,12 @@ fn empty_cursor(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool
 
 fn endless_pages(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
     let number = message.params["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-    message.is("tools/list") && page(server, message, number, Some(&(number + 1).to_string()))
+    message.is_method("tools/list") && page(server, message, number, Some(&(number + 1).to_string()))
 }
 
 /// Sends a page with one tool and the next cursor.
 fn page(server: &StdioFaultServer, message: &ClientMessage, number: usize, next: Option<&str>) -> bool {
-    let mut body = cached(json!({ "tools": [tools::filler(number)] }));
+    let mut body = with_cache_hint(json!({ "tools": [tools::filler(number)] }));
     if let Some(next) = next {
         body["nextCursor"] = json!(next);
     }
@@ -85,19 +85,19 @@ fn page(server: &StdioFaultServer, message: &ClientMessage, number: usize, next:
 
 /// Adds tools that report the environment of the process.
 fn environment(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if message.is("tools/list") {
+    if message.is_method("tools/list") {
         let mut list = tools::definitions();
         list.push(tools::tool("environ", "The environment.", json!({})));
         list.push(tools::tool("fds", "The open descriptors.", json!({})));
-        return send(server, message, cached(json!({ "tools": list })));
+        return send(server, message, with_cache_hint(json!({ "tools": list })));
     }
-    if calls(message, "environ") {
+    if is_call_of(message, "environ") {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .map(|(key, value)| (key.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
             .collect();
-        return send(server, message, told(json!(variables)));
+        return send(server, message, structured_result(json!(variables)));
     }
-    calls(message, "fds") && send(server, message, told(json!({ "fds": descriptors() })))
+    is_call_of(message, "fds") && send(server, message, structured_result(json!({ "fds": descriptors() })))
 }
 
 /// Returns number and target of every open descriptor, except the one used for listing.
@@ -114,17 +114,17 @@ fn descriptors() -> BTreeMap<String, String> {
 }
 
 /// Returns the value as structured content and as text.
-fn told(value: Value) -> Value {
+fn structured_result(value: Value) -> Value {
     let mut body = tools::text(&value.to_string());
     body["structuredContent"] = value;
     body
 }
 
-fn calls(message: &ClientMessage, tool: &str) -> bool {
-    message.is("tools/call") && message.params["name"] == tool
+fn is_call_of(message: &ClientMessage, tool: &str) -> bool {
+    message.is_method("tools/call") && message.params["name"] == tool
 }
 
 fn send(server: &StdioFaultServer, message: &ClientMessage, body: Value) -> bool {
-    server.out.line(frame::result(&message.id(), &completed(server, body)));
+    server.out.line(frame::result(&message.id(), &adapt_result(server, body)));
     true
 }

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::setsid;
 
-use super::server::{StdioFaultServer, stand_still};
+use super::server::{StdioFaultServer, linger_until_killed};
 
 /// Entry point of a child process: `kin sleep`, `kin sleep-apart`, `kin fork` or `kin exit`.
 pub fn run(mut args: impl Iterator<Item = String>) -> ! {
     match args.next().as_deref() {
-        Some("sleep") => stand_still(),
+        Some("sleep") => linger_until_killed(),
         Some("sleep-apart") => {
             setsid().ok();
-            stand_still()
+            linger_until_killed()
         }
         Some("fork") => {
             setsid().ok();
-            start(&mut bare("sleep"));
+            start(&mut detached_command("sleep"));
             exit(0)
         }
         _ => exit(0),
@@ -26,32 +26,32 @@ pub fn run(mut args: impl Iterator<Item = String>) -> ! {
 
 /// Starts a sleeper in its own session, and a double-forked one.
 pub fn start_daemons() {
-    start(&mut bare("sleep-apart"));
-    if let Some(mut middle) = start(&mut bare("fork")) {
+    start(&mut detached_command("sleep-apart"));
+    if let Some(mut middle) = start(&mut detached_command("fork")) {
         middle.wait().ok();
     }
 }
 
 /// Starts a sleeper in this process group that holds all three pipes.
 pub fn start_holder() {
-    start(&mut again(&["kin", "sleep"]));
+    start(&mut self_command(&["kin", "sleep"]));
 }
 
 /// Starts a sleeper outside of this process group that holds stdout.
 pub fn start_stdout_holder() {
-    start(again(&["kin", "sleep-apart"]).stdin(Stdio::null()).stderr(Stdio::null()));
+    start(self_command(&["kin", "sleep-apart"]).stdin(Stdio::null()).stderr(Stdio::null()));
 }
 
 /// Starts a process that has exited but is not reaped when this returns.
 pub fn start_zombie() {
-    let Some(child) = start(&mut bare("exit")) else { return };
+    let Some(child) = start(&mut detached_command("exit")) else { return };
     let stat = format!("/proc/{}/stat", child.id());
     wait_until(|| std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") Z ")));
 }
 
 /// Starts a healthy server on this process's pipes; it keeps running after stdin ends.
 pub fn start_server(server: &StdioFaultServer) -> Option<Child> {
-    let mut command = again(&["stdio", "ok", "--linger", "--era", server.options.era.as_str()]);
+    let mut command = self_command(&["stdio", "ok", "--linger", "--era", server.options.era.as_str()]);
     if let Some(ledger) = &server.options.ledger {
         command.arg("--ledger").arg(ledger);
     }
@@ -76,14 +76,14 @@ fn session_of(pid: u32) -> Option<u32> {
     after_name.split(' ').nth(3)?.parse().ok()
 }
 
-fn bare(role: &str) -> Command {
-    let mut command = again(&["kin", role]);
+fn detached_command(role: &str) -> Command {
+    let mut command = self_command(&["kin", role]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
 /// Returns a command for this program; keeps `faultd` as the first argument if a test binary was started with it.
-fn again(args: &[&str]) -> Command {
+fn self_command(args: &[&str]) -> Command {
     let mut command = Command::new("/proc/self/exe");
     if std::env::args().nth(1).as_deref() == Some("faultd") {
         command.arg("faultd");

@@ -26,7 +26,7 @@ impl ClientMessage {
         })
     }
 
-    pub fn is(&self, method: &str) -> bool {
+    pub fn is_method(&self, method: &str) -> bool {
         self.method == method
     }
 
@@ -88,7 +88,7 @@ pub fn notification(method: &str, params: &Value) -> String {
 }
 
 /// Returns a harmless notification, for faults that need a line to modify.
-pub fn chatter() -> String {
+pub fn harmless_notification() -> String {
     notification("notifications/message", &json!({ "level": "info", "logger": "faultd", "data": "chatter" }))
 }
 
@@ -104,7 +104,7 @@ pub fn with_id(line: &str, id: &Value, token: Option<&str>) -> String {
 
 /// Inserts `fragment`, such as `"key":0`, as the first member of the result, the params or the error.
 pub fn inject(line: &str, fragment: &[u8]) -> Vec<u8> {
-    let (head, rest) = line.split_at(payload(line));
+    let (head, rest) = line.split_at(payload_start(line));
     let mut bytes = Vec::with_capacity(line.len() + fragment.len() + 1);
     bytes.extend_from_slice(head.as_bytes());
     bytes.extend_from_slice(fragment);
@@ -116,14 +116,14 @@ pub fn inject(line: &str, fragment: &[u8]) -> Vec<u8> {
 }
 
 /// Pads a message to exactly `size` bytes; a longer message stays unchanged.
-pub fn padded(line: &str, size: usize) -> Vec<u8> {
+pub fn pad_to(line: &str, size: usize) -> Vec<u8> {
     let bare = inject(line, br#""pad":"""#).len();
     let filler = "a".repeat(size.saturating_sub(bare));
     inject(line, format!(r#""pad":"{filler}""#).as_bytes())
 }
 
 /// Returns the position of the first member of the message's payload.
-pub fn payload(line: &str) -> usize {
+pub fn payload_start(line: &str) -> usize {
     [r#""result":{"#, r#""params":{"#, r#""error":{"#]
         .iter()
         .find_map(|key| line.find(key).map(|at| at + key.len()))
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn padding_is_exact() {
         let line = result(&json!("a"), &json!({ "content": [] }));
-        assert_eq!(padded(&line, 4096).len(), 4096);
+        assert_eq!(pad_to(&line, 4096).len(), 4096);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::{FaultOccurrence, StdioFault, frame};
 
 pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
-        "S14" => StdioFault::once(drip),
-        "S15" => StdioFault::once(half_a_line),
+        "S14" => StdioFault::once(send_slowly),
+        "S15" => StdioFault::once(send_half_a_line),
         "S16" => StdioFault::at_start(noise),
         "S17" => StdioFault::once(|server, strike| server.out.line(format!("listening on port 3000 {}", strike.line))),
         "S18" => {
@@ -33,9 +33,11 @@ pub fn find(name: &str) -> Option<StdioFault> {
         "S23-100m" => StdioFault::once(id_after_the_flood),
         "S23-idfirst" => StdioFault::once(id_before_the_flood),
         "S23-endless" => StdioFault::once(endless_line),
-        "S24-minus" => StdioFault::once(|server, strike| exactly(server, strike, server.options.max.saturating_sub(1))),
-        "S24-exact" => StdioFault::once(|server, strike| exactly(server, strike, server.options.max)),
-        "S24-plus" => StdioFault::once(|server, strike| exactly(server, strike, server.options.max + 1)),
+        "S24-minus" => {
+            StdioFault::once(|server, strike| send_with_size(server, strike, server.options.max.saturating_sub(1)))
+        }
+        "S24-exact" => StdioFault::once(|server, strike| send_with_size(server, strike, server.options.max)),
+        "S24-plus" => StdioFault::once(|server, strike| send_with_size(server, strike, server.options.max + 1)),
         "S25-two" => StdioFault::once(three_frames_in_one_write),
         "S25-split" => StdioFault::once(one_frame_in_many_writes),
         _ => return None,
@@ -43,7 +45,7 @@ pub fn find(name: &str) -> Option<StdioFault> {
 }
 
 /// Sends one byte per second, on a thread, so that the end of stdin is still noticed.
-fn drip(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn send_slowly(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
     thread::spawn(move || {
         let held = server.out.hold();
@@ -55,7 +57,7 @@ fn drip(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 }
 
 /// Sends half a line, and the rest after an hour.
-fn half_a_line(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn send_half_a_line(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let (server, line) = (Arc::clone(server), format!("{}\n", strike.line));
     let (began, begin) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -103,16 +105,16 @@ fn nul_in_keys(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 fn id_after_the_flood(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let bare = frame::with_id(&strike.line, &strike.id, None);
     let open = &bare[..bare.len() - 1];
-    flood(server, &format!(r#"{open},"id":{}}}"#, strike.id));
+    send_padded(server, &format!(r#"{open},"id":{}}}"#, strike.id));
 }
 
 fn id_before_the_flood(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    flood(server, &strike.line);
+    send_padded(server, &strike.line);
 }
 
 /// Sends the line with `--bytes` of padding inside its payload.
-fn flood(server: &StdioFaultServer, line: &str) {
-    let (head, rest) = line.split_at(frame::payload(line));
+fn send_padded(server: &StdioFaultServer, line: &str) {
+    let (head, rest) = line.split_at(frame::payload_start(line));
     let held = server.out.hold();
     held.write(format!("{head}\"pad\":\"").as_bytes());
     held.fill(b'a', server.options.bytes.unwrap_or(100_000_000));
@@ -124,25 +126,25 @@ fn endless_line(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let (server, line) = (Arc::clone(server), strike.line.clone());
     thread::spawn(move || {
         let held = server.out.hold();
-        held.write(&line.as_bytes()[..frame::payload(&line)]);
+        held.write(&line.as_bytes()[..frame::payload_start(&line)]);
         held.write(b"\"pad\":\"");
         while held.fill(b'a', 1 << 20) {}
         exit(0)
     });
 }
 
-fn exactly(server: &StdioFaultServer, strike: &FaultOccurrence, size: usize) {
-    server.out.line(frame::padded(&strike.line, size));
+fn send_with_size(server: &StdioFaultServer, strike: &FaultOccurrence, size: usize) {
+    server.out.line(frame::pad_to(&strike.line, size));
 }
 
 /// Sends the response in the middle, so that processing only the first or last frame of a read is not sufficient.
 fn three_frames_in_one_write(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    let chatter = frame::chatter();
+    let chatter = frame::harmless_notification();
     server.out.bytes(format!("{chatter}\n{}\n{chatter}\n", strike.line).as_bytes());
 }
 
 fn one_frame_in_many_writes(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    let mut line = frame::padded(&strike.line, 9_999);
+    let mut line = frame::pad_to(&strike.line, 9_999);
     line.push(b'\n');
     let held = server.out.hold();
     for byte in line {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::frame::{self, ClientMessage, ErrorReply};
 use super::options::{HANDSHAKE, MODERN, ServerEra};
 use super::request_context::RequestServer;
-use super::server::{EraState, StdioFaultServer, locked};
+use super::server::{EraState, StdioFaultServer, lock_ignoring_poison};
 use super::tools;
 
 /// Records the entries that the oracle checks, before any other processing.
@@ -17,7 +17,7 @@ pub fn record(server: &dyn RequestServer, message: &ClientMessage) {
             let tool = message.params["name"].as_str().unwrap_or("?");
             server.record(&format!("call {tool} {}", nonce(message)));
         }
-        "notifications/cancelled" => server.record(&format!("cancelled {}", plain(&message.params["requestId"]))),
+        "notifications/cancelled" => server.record(&format!("cancelled {}", id_text(&message.params["requestId"]))),
         "server/discover" | "initialize" => server.record(&format!("opened {}", message.method)),
         _ => {}
     }
@@ -27,19 +27,19 @@ pub fn record(server: &dyn RequestServer, message: &ClientMessage) {
 pub fn nonce(message: &ClientMessage) -> String {
     match message.argument("nonce") {
         Value::String(nonce) => nonce.clone(),
-        _ => format!("id:{}", plain(&message.id())),
+        _ => format!("id:{}", id_text(&message.id())),
     }
 }
 
-pub fn notified(server: &Arc<StdioFaultServer>, message: &ClientMessage) {
+pub fn on_notification(server: &Arc<StdioFaultServer>, message: &ClientMessage) {
     match message.method.as_str() {
         "notifications/cancelled" => server.cancel(&message.params["requestId"]),
         "notifications/initialized" => {
-            let mut conversation = locked(&server.conversation);
+            let mut conversation = lock_ignoring_poison(&server.conversation);
             if *conversation == EraState::Opening {
                 *conversation = EraState::Open;
                 drop(conversation);
-                server.ready(Value::Null, "");
+                server.on_ready(Value::Null, "");
             }
         }
         _ => {}
@@ -51,21 +51,21 @@ pub fn answer(server: &StdioFaultServer, message: &ClientMessage) -> Option<Stri
     let outcome = match message.method.as_str() {
         "server/discover" => discover(server, message),
         "initialize" => initialize(server, message),
-        "ping" if *locked(&server.conversation) != EraState::Stateless => Ok(json!({})),
-        _ => match admit(server, message) {
-            Ok(()) => carry_out(server, message)?,
+        "ping" if *lock_ignoring_poison(&server.conversation) != EraState::Stateless => Ok(json!({})),
+        _ => match check_era(server, message) {
+            Ok(()) => execute(server, message)?,
             Err(refusal) => Err(refusal),
         },
     };
     Some(match outcome {
-        Ok(body) => frame::result(&message.id(), &completed(server, body)),
+        Ok(body) => frame::result(&message.id(), &adapt_result(server, body)),
         Err(refusal) => frame::error(&message.id(), &refusal),
     })
 }
 
 /// Executes an accepted request; returns `None` if it was cancelled meanwhile.
-pub fn carry_out(server: &dyn RequestServer, message: &ClientMessage) -> Option<Result<Value, ErrorReply>> {
-    if message.is("tools/call") { tools::call(server, message) } else { Some(look_up(server, message)) }
+pub fn execute(server: &dyn RequestServer, message: &ClientMessage) -> Option<Result<Value, ErrorReply>> {
+    if message.is_method("tools/call") { tools::call(server, message) } else { Some(look_up(server, message)) }
 }
 
 /// Returns a `DiscoverResult` with these versions.
@@ -84,7 +84,7 @@ pub fn discover_result(versions: &[&str]) -> Value {
 /// Returns the result of `initialize`: the requested revision if it is not too new, otherwise the newest.
 pub fn initialize_result(era: ServerEra, message: &ClientMessage) -> Value {
     json!({
-        "protocolVersion": agreed(era, message),
+        "protocolVersion": negotiated_revision(era, message),
         "capabilities": capabilities(),
         "serverInfo": server_info(),
         "instructions": "Handle with care.",
@@ -92,7 +92,7 @@ pub fn initialize_result(era: ServerEra, message: &ClientMessage) -> Value {
 }
 
 /// Returns the revision negotiated by `initialize`.
-pub fn agreed(era: ServerEra, message: &ClientMessage) -> &'static str {
+pub fn negotiated_revision(era: ServerEra, message: &ClientMessage) -> &'static str {
     let newest = era.newest_handshake();
     let asked = message.params["protocolVersion"].as_str().unwrap_or_default();
     HANDSHAKE.into_iter().find(|known| *known == asked && *known <= newest).unwrap_or(newest)
@@ -114,7 +114,7 @@ fn discover(server: &StdioFaultServer, message: &ClientMessage) -> Result<Value,
     if server.options.era != ServerEra::Modern {
         return Err(method_not_found(message));
     }
-    if matches!(*locked(&server.conversation), EraState::Opening | EraState::Open) {
+    if matches!(*lock_ignoring_poison(&server.conversation), EraState::Opening | EraState::Open) {
         return Err(wrong_era());
     }
     check_meta(message)?;
@@ -122,7 +122,7 @@ fn discover(server: &StdioFaultServer, message: &ClientMessage) -> Result<Value,
 }
 
 fn initialize(server: &StdioFaultServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
-    let mut conversation = locked(&server.conversation);
+    let mut conversation = lock_ignoring_poison(&server.conversation);
     if *conversation != EraState::Undecided {
         return Err(wrong_era());
     }
@@ -131,8 +131,8 @@ fn initialize(server: &StdioFaultServer, message: &ClientMessage) -> Result<Valu
 }
 
 /// Checks that a request fits the era, and sets the era if it is undecided.
-fn admit(server: &StdioFaultServer, message: &ClientMessage) -> Result<(), ErrorReply> {
-    let mut conversation = locked(&server.conversation);
+fn check_era(server: &StdioFaultServer, message: &ClientMessage) -> Result<(), ErrorReply> {
+    let mut conversation = lock_ignoring_poison(&server.conversation);
     match *conversation {
         EraState::Undecided if server.options.era == ServerEra::Modern => {
             check_meta(message)?;
@@ -171,14 +171,14 @@ fn wrong_era() -> ErrorReply {
 fn look_up(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value, ErrorReply> {
     match message.method.as_str() {
         "tools/list" => tools::list(server, message),
-        "resources/list" => Ok(cached(json!({
+        "resources/list" => Ok(with_cache_hint(json!({
             "resources": [{ "uri": "fault://greeting", "name": "greeting", "mimeType": "text/plain" }],
         }))),
-        "resources/templates/list" => Ok(cached(json!({
+        "resources/templates/list" => Ok(with_cache_hint(json!({
             "resourceTemplates": [{ "uriTemplate": "fault://item/{number}", "name": "item" }],
         }))),
         "resources/read" => read(server, message),
-        "prompts/list" => Ok(cached(json!({
+        "prompts/list" => Ok(with_cache_hint(json!({
             "prompts": [{ "name": "greet", "arguments": [{ "name": "who", "required": true }] }],
         }))),
         "prompts/get" => prompt(message),
@@ -192,7 +192,7 @@ fn read(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value, Er
         let code = if server.is_stateless() { -32602 } else { -32002 };
         return Err(ErrorReply::new(code, format!("Resource not found: {uri}")));
     }
-    Ok(cached(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": "hello" }] })))
+    Ok(with_cache_hint(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": "hello" }] })))
 }
 
 fn prompt(message: &ClientMessage) -> Result<Value, ErrorReply> {
@@ -204,22 +204,22 @@ fn prompt(message: &ClientMessage) -> Result<Value, ErrorReply> {
 }
 
 /// Marks a result as cacheable for a minute.
-pub fn cached(mut body: Value) -> Value {
+pub fn with_cache_hint(mut body: Value) -> Value {
     body["ttlMs"] = json!(60_000);
     body["cacheScope"] = json!("private");
     body
 }
 
 /// Adapts a result to the era of the connection.
-pub fn completed(server: &StdioFaultServer, body: Value) -> Value {
-    match *locked(&server.conversation) {
+pub fn adapt_result(server: &StdioFaultServer, body: Value) -> Value {
+    match *lock_ignoring_poison(&server.conversation) {
         EraState::Undecided => body,
-        conversation => dressed(body, conversation == EraState::Stateless),
+        conversation => adapt_to_era(body, conversation == EraState::Stateless),
     }
 }
 
 /// Adapts a result to its era: adds `resultType`, or removes the caching fields.
-pub fn dressed(mut body: Value, stateless: bool) -> Value {
+pub fn adapt_to_era(mut body: Value, stateless: bool) -> Value {
     if let Some(fields) = body.as_object_mut() {
         if stateless {
             fields.entry("resultType").or_insert_with(|| json!("complete"));
@@ -240,6 +240,6 @@ fn server_info() -> Value {
 }
 
 /// Formats an id for the ledger: strings without quotes.
-pub fn plain(id: &Value) -> String {
+pub fn id_text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 
-use super::server::{StdioFaultServer, stand_still};
+use super::server::{StdioFaultServer, linger_until_killed};
 use super::{FaultMoment, FaultOccurrence, StdioFault, child_processes, stdout};
 
 pub fn find(name: &str) -> Option<StdioFault> {
@@ -14,7 +14,7 @@ pub fn find(name: &str) -> Option<StdioFault> {
         "S02" => StdioFault::at_start(|_, _| die(0)),
         "S03" => StdioFault::when_ready(|_, _| die(1)),
         "S03-list" => {
-            StdioFault::Intercept { act: |_, message| message.is("tools/list") && die(1), handshake_only: false }
+            StdioFault::Intercept { act: |_, message| message.is_method("tools/list") && die(1), handshake_only: false }
         }
         "S04" => StdioFault::once(|_, _| abort_quietly()),
         "S04-segv" => StdioFault::once(|_, _| segfault()),
@@ -23,18 +23,18 @@ pub fn find(name: &str) -> Option<StdioFault> {
         "S07" => StdioFault::once(close_stdout),
         "S08" => StdioFault::once(close_stdin),
         "S08-mute" => StdioFault::once(close_stdin_silently),
-        "S09" => StdioFault::at_start(|_, _| stand_still()),
-        "deaf" => StdioFault::when_ready(|_, _| stand_still()),
-        "deaf-babbling" => StdioFault::when_ready(babble),
+        "S09" => StdioFault::at_start(|_, _| linger_until_killed()),
+        "deaf" => StdioFault::when_ready(|_, _| linger_until_killed()),
+        "deaf-babbling" => StdioFault::when_ready(send_malformed_requests),
         "S37" => StdioFault::once(flood_stderr),
-        "S38" => StdioFault::at_start(refuse_to_leave),
-        "S39" => StdioFault::once(stop),
+        "S38" => StdioFault::at_start(ignore_shutdown),
+        "S39" => StdioFault::once(stop_self),
         "S40" => StdioFault::at_start(leave_a_holder),
-        "S40-wait" => StdioFault::at_start(wrap),
+        "S40-wait" => StdioFault::at_start(wrap_server),
         "S41" => StdioFault::at_start(leave_daemons),
         "S42" => StdioFault::at_start(leave_a_stdout_holder),
         "S43" => StdioFault::at_start(leave_zombies),
-        "S44" => StdioFault::at_start(hog),
+        "S44" => StdioFault::at_start(allocate_memory),
         _ => return None,
     })
 }
@@ -88,11 +88,11 @@ fn close_stdin_silently(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
 }
 
 /// Stops reading, and sends messages that provoke long replies.
-fn babble(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
+fn send_malformed_requests(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     for number in 0..server.options.count.unwrap_or(100_000) {
         server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{number},"method":7}}"#));
     }
-    stand_still()
+    linger_until_killed()
 }
 
 fn flood_stderr(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
@@ -110,7 +110,7 @@ fn flood_stderr(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 }
 
 /// A call affected by this stays unanswered, so that it is in flight when the client closes.
-fn refuse_to_leave(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
+fn ignore_shutdown(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     server.linger();
     ignore_terminate();
 }
@@ -122,7 +122,7 @@ fn ignore_terminate() {
 }
 
 /// Stops the process; answers if it is continued.
-fn stop(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn stop_self(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     kill_process(getpid(), Signal::STOP).ok();
     strike.deliver(server);
 }
@@ -138,7 +138,7 @@ fn leave_a_holder(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 }
 
 /// Waits for a server on the same pipes, like `sh -c 'server; true'`.
-fn wrap(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
+fn wrap_server(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     let status = child_processes::start_server(server).and_then(|mut child| child.wait().ok());
     exit(status.and_then(|status| status.code()).unwrap_or(1))
 }
@@ -160,7 +160,7 @@ fn leave_zombies(server: &Arc<StdioFaultServer>, _: &FaultOccurrence) {
     exit(1)
 }
 
-fn hog(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn allocate_memory(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     Box::leak(vec![1u8; server.options.bytes.unwrap_or(400 << 20)].into_boxed_slice());
     strike.deliver(server);
 }

@@ -166,7 +166,7 @@ impl FaultOccurrence {
     }
 
     fn idle(id: Value, previous: String) -> FaultOccurrence {
-        FaultOccurrence { moment: FaultMoment::Idle, line: frame::chatter(), id, token: None, previous }
+        FaultOccurrence { moment: FaultMoment::Idle, line: frame::harmless_notification(), id, token: None, previous }
     }
 
     /// Sends the healthy response, if there is one.
@@ -201,9 +201,9 @@ fn receive(server: &Arc<StdioFaultServer>, line: &[u8]) {
         return;
     }
     if message.is_response() {
-        server.replied(&message);
+        server.on_reply(&message);
     } else if !message.is_request() {
-        healthy::notified(server, &message);
+        healthy::on_notification(server, &message);
     } else if tools::takes_time(&message) || server.out.is_held() {
         // Answer on a thread: while another thread holds stdout, this one must keep reading to notice the end of stdin.
         let server = Arc::clone(server);
@@ -216,9 +216,9 @@ fn receive(server: &Arc<StdioFaultServer>, line: &[u8]) {
 /// Answers a request, with the fault if it is due.
 fn answer(server: &Arc<StdioFaultServer>, message: &ClientMessage) {
     let Some(line) = healthy::answer(server, message) else { return };
-    if !server.strikes(message) {
+    if !server.is_fault_due(message) {
         server.out.line(&line);
-        server.delivered(message, &line);
+        server.on_delivered(message, &line);
     } else if let StdioFault::Strike { act, .. } = server.fault {
         act(server, &FaultOccurrence::answer(message, line));
     }

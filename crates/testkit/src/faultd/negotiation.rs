@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::frame::{self, ClientMessage, ErrorReply};
 use super::healthy::{discover_result, initialize_result, method_not_found, unsupported_version};
 use super::options::{HANDSHAKE, MODERN};
-use super::server::{EraState, StdioFaultServer, locked};
+use super::server::{EraState, StdioFaultServer, lock_ignoring_poison};
 use super::{MessageInterceptor, StdioFault};
 
 /// Revisions that no client supports.
@@ -17,40 +17,40 @@ const FUTURE_REVISIONS: [&str; 1] = ["2031-01-01"];
 
 pub fn find(name: &str) -> Option<StdioFault> {
     Some(match name {
-        "S10" => handshake(|_, message| message.is("server/discover")),
-        "S10-mute" => dual(|_, _| true),
-        "S11-valid" => dual(late_discovery),
-        "S11-error" => handshake(late_refusal),
+        "S10" => intercept_handshake_only(|_, message| message.is_method("server/discover")),
+        "S10-mute" => intercept_dual_era(|_, _| true),
+        "S11-valid" => intercept_dual_era(late_discovery),
+        "S11-error" => intercept_handshake_only(late_refusal),
         "S11-slow" => StdioFault::at_start(|server, _| thread::sleep(server.options.delay(40_000))),
-        "dies-on-probe" => handshake(die_on_probe),
-        "success-not-discover" => handshake(empty_success),
-        "32022-legacy" => handshake(|server, message| refuse_probe(server, message, &HANDSHAKE)),
-        "32022-modern" => dual(|server, message| {
-            message.is("server/discover") && server.first_time() && refuse_probe(server, message, &[MODERN])
+        "dies-on-probe" => intercept_handshake_only(die_on_probe),
+        "success-not-discover" => intercept_handshake_only(empty_success),
+        "32022-legacy" => intercept_handshake_only(|server, message| refuse_probe(server, message, &HANDSHAKE)),
+        "32022-modern" => intercept_dual_era(|server, message| {
+            message.is_method("server/discover") && server.first_time() && refuse_probe(server, message, &[MODERN])
         }),
-        "32022-disjoint" => dual(refuse_everything),
-        "discover-no-overlap" => handshake(discover_the_future),
+        "32022-disjoint" => intercept_dual_era(refuse_everything),
+        "discover-no-overlap" => intercept_handshake_only(discover_the_future),
         _ => return None,
     })
 }
 
 /// Otherwise supports both eras, unless `--era` says otherwise.
-fn dual(act: MessageInterceptor) -> StdioFault {
+fn intercept_dual_era(act: MessageInterceptor) -> StdioFault {
     StdioFault::Intercept { act, handshake_only: false }
 }
 
 /// Otherwise supports only the handshake.
-fn handshake(act: MessageInterceptor) -> StdioFault {
+fn intercept_handshake_only(act: MessageInterceptor) -> StdioFault {
     StdioFault::Intercept { act, handshake_only: true }
 }
 
 /// Answers the probe only after `initialize` arrives, and stays stateless (measured with Python `mcp` 2.3.0).
 fn late_discovery(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if keep_probe(server, message) {
+    if store_probe(server, message) {
         return true;
     }
-    let Some(probe) = kept_probe(server, message) else { return false };
-    *locked(&server.conversation) = EraState::Stateless;
+    let Some(probe) = take_stored_probe(server, message) else { return false };
+    *lock_ignoring_poison(&server.conversation) = EraState::Stateless;
     server.out.line(frame::result(&probe, &discover_result(&[MODERN])));
     let refusal = ErrorReply::new(-32600, "this connection serves the stateless protocol era");
     server.out.line(frame::error(&message.id(), &refusal));
@@ -59,36 +59,36 @@ fn late_discovery(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bo
 
 /// Rejects the probe only after `initialize` is answered.
 fn late_refusal(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if keep_probe(server, message) {
+    if store_probe(server, message) {
         return true;
     }
-    let Some(probe) = kept_probe(server, message) else { return false };
-    *locked(&server.conversation) = EraState::Opening;
+    let Some(probe) = take_stored_probe(server, message) else { return false };
+    *lock_ignoring_poison(&server.conversation) = EraState::Opening;
     server.out.line(frame::result(&message.id(), &initialize_result(server.options.era, message)));
     server.out.line(frame::error(&probe, &ErrorReply::new(-32601, "Method not found: server/discover")));
     true
 }
 
-fn keep_probe(server: &StdioFaultServer, message: &ClientMessage) -> bool {
-    let probe = message.is("server/discover");
+fn store_probe(server: &StdioFaultServer, message: &ClientMessage) -> bool {
+    let probe = message.is_method("server/discover");
     if probe {
-        locked(&server.late).insert("probe".to_owned(), message.id().to_string());
+        lock_ignoring_poison(&server.late).insert("probe".to_owned(), message.id().to_string());
     }
     probe
 }
 
 /// Returns the probe's id, once `initialize` has arrived.
-fn kept_probe(server: &StdioFaultServer, message: &ClientMessage) -> Option<Value> {
-    if !message.is("initialize") {
+fn take_stored_probe(server: &StdioFaultServer, message: &ClientMessage) -> Option<Value> {
+    if !message.is_method("initialize") {
         return None;
     }
-    let text = locked(&server.late).remove("probe")?;
+    let text = lock_ignoring_poison(&server.late).remove("probe")?;
     serde_json::from_str(&text).ok()
 }
 
 /// Same as older rmcp servers for any request before `initialize`.
 fn die_on_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if *locked(&server.conversation) == EraState::Undecided && !message.is("initialize") {
+    if *lock_ignoring_poison(&server.conversation) == EraState::Undecided && !message.is_method("initialize") {
         eprintln!("faultd: expected initialize, got {}", message.method);
         exit(1);
     }
@@ -97,7 +97,7 @@ fn die_on_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool
 
 /// Same as the conformance suite's `initialize` mock.
 fn empty_success(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    let probe = message.is("server/discover");
+    let probe = message.is_method("server/discover");
     if probe {
         server.out.line(frame::result(&message.id(), &json!({})));
     }
@@ -105,7 +105,7 @@ fn empty_success(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> boo
 }
 
 fn refuse_probe(server: &Arc<StdioFaultServer>, message: &ClientMessage, supported: &[&str]) -> bool {
-    message.is("server/discover") && refuse(server, message, supported)
+    message.is_method("server/discover") && refuse(server, message, supported)
 }
 
 fn refuse_everything(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
@@ -120,7 +120,7 @@ fn refuse(server: &StdioFaultServer, message: &ClientMessage, supported: &[&str]
 
 /// Returns a valid result without a common revision; handshake clients are served.
 fn discover_the_future(server: &Arc<StdioFaultServer>, message: &ClientMessage) -> bool {
-    if message.is("server/discover") {
+    if message.is_method("server/discover") {
         server.out.line(frame::result(&message.id(), &discover_result(&FUTURE_REVISIONS)));
         return true;
     }

@@ -17,7 +17,7 @@ pub trait RequestServer {
     fn notify(&self, line: String);
 
     /// Waits up to `time`. Returns true as soon as the request is cancelled.
-    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool;
+    fn cancelled_within(&self, id: &Value, time: Duration) -> bool;
 
     /// Appends a line to the ledger.
     fn record(&self, entry: &str) {

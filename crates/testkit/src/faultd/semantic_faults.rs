@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::server::{StdioFaultServer, locked};
+use super::server::{StdioFaultServer, lock_ignoring_poison};
 use super::{FaultMoment, FaultOccurrence, StdioFault, frame};
 
 pub fn find(name: &str) -> Option<StdioFault> {
@@ -15,27 +15,29 @@ pub fn find(name: &str) -> Option<StdioFault> {
         "S12-mute" => StdioFault::once(|_, _| ()),
         "S13" => StdioFault::once(progress_for_ever),
         "S26" => StdioFault::once(unknown_ids),
-        "S27" => StdioFault::once(twice),
-        "S28" => StdioFault::always(shuffled),
-        "S29-string" => StdioFault::once(|server, strike| renamed(server, strike, Some(&text_of(&strike.id)))),
-        "S29-float" => {
-            StdioFault::once(|server, strike| renamed(server, strike, Some(&format!("{}.0", number(strike)))))
+        "S27" => StdioFault::once(duplicate_response),
+        "S28" => StdioFault::always(shuffle_responses),
+        "S29-string" => {
+            StdioFault::once(|server, strike| send_with_id(server, strike, Some(&id_as_string(&strike.id))))
         }
-        "S29-null" => StdioFault::once(|server, strike| renamed(server, strike, Some("null"))),
-        "S29-missing" => StdioFault::once(|server, strike| renamed(server, strike, None)),
-        "S29-bool" => StdioFault::once(|server, strike| renamed(server, strike, Some("true"))),
-        "S29-huge" => StdioFault::once(|server, strike| renamed(server, strike, Some("18446744073709551616"))),
+        "S29-float" => StdioFault::once(|server, strike| {
+            send_with_id(server, strike, Some(&format!("{}.0", id_as_number(strike))))
+        }),
+        "S29-null" => StdioFault::once(|server, strike| send_with_id(server, strike, Some("null"))),
+        "S29-missing" => StdioFault::once(|server, strike| send_with_id(server, strike, None)),
+        "S29-bool" => StdioFault::once(|server, strike| send_with_id(server, strike, Some("true"))),
+        "S29-huge" => StdioFault::once(|server, strike| send_with_id(server, strike, Some("18446744073709551616"))),
         "S29-null-error" => StdioFault::once(|server, _| server.out.line(anonymous_error(r#","id":null"#))),
         "S29-missing-error" => StdioFault::once(|server, _| server.out.line(anonymous_error(""))),
-        "S30-both" => StdioFault::once(both),
+        "S30-both" => StdioFault::once(result_and_error),
         "S30-neither" => {
             StdioFault::once(|server, strike| server.out.line(format!(r#"{{"jsonrpc":"2.0","id":{}}}"#, strike.id)))
         }
         "S31" => StdioFault::once(batch),
         "S32" => StdioFault::once(ask_everything),
-        "S33-ping" => StdioFault::once(|server, strike| ask(server, strike, "ping")),
-        "S33-roots" => StdioFault::once(|server, strike| ask(server, strike, "roots/list")),
-        "S33-sampling" => StdioFault::once(|server, strike| ask(server, strike, "sampling/createMessage")),
+        "S33-ping" => StdioFault::once(|server, strike| ask_first(server, strike, "ping")),
+        "S33-roots" => StdioFault::once(|server, strike| ask_first(server, strike, "roots/list")),
+        "S33-sampling" => StdioFault::once(|server, strike| ask_first(server, strike, "sampling/createMessage")),
         "S34" => StdioFault::once(|server, strike| result_type(server, strike, Some("mystery"))),
         "S34-absent" => StdioFault::once(|server, strike| result_type(server, strike, None)),
         "S35" => StdioFault::once(unknown_everything),
@@ -47,7 +49,7 @@ pub fn find(name: &str) -> Option<StdioFault> {
 }
 
 fn answer_after_cancellation(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    locked(&server.late).insert(strike.id.to_string(), strike.line.clone());
+    lock_ignoring_poison(&server.late).insert(strike.id.to_string(), strike.line.clone());
 }
 
 /// Stops when cancelled, without a response.
@@ -74,15 +76,15 @@ fn unknown_ids(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
 }
 
 /// The second response is marked as a duplicate.
-fn twice(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn duplicate_response(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     strike.deliver(server);
     let answer = if strike.moment == FaultMoment::Idle { &strike.previous } else { &strike.line };
     server.out.line(frame::inject(answer, br#""duplicate":true"#));
 }
 
 /// Collects responses until there are `--count`, or until no more arrive, and sends them out of order.
-fn shuffled(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    let mut gathered = locked(&server.gathered);
+fn shuffle_responses(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+    let mut gathered = lock_ignoring_poison(&server.gathered);
     gathered.push(strike.line.clone());
     let so_far = gathered.len();
     if so_far >= server.options.count.unwrap_or(1000) {
@@ -99,7 +101,7 @@ fn release_when_quiet(server: &StdioFaultServer) {
     let mut seen = 0;
     loop {
         thread::sleep(server.options.delay(10_000).max(Duration::from_millis(1)));
-        let now = locked(&server.gathered).len();
+        let now = lock_ignoring_poison(&server.gathered).len();
         if now == seen || now == 0 {
             return release(server);
         }
@@ -108,7 +110,7 @@ fn release_when_quiet(server: &StdioFaultServer) {
 }
 
 fn release(server: &StdioFaultServer) {
-    let mut lines = std::mem::take(&mut *locked(&server.gathered));
+    let mut lines = std::mem::take(&mut *lock_ignoring_poison(&server.gathered));
     lines.reverse();
     // A fixed shuffle: the same order every time.
     let mut random = 0x2545_f491usize;
@@ -121,17 +123,17 @@ fn release(server: &StdioFaultServer) {
     }
 }
 
-fn renamed(server: &StdioFaultServer, strike: &FaultOccurrence, token: Option<&str>) {
+fn send_with_id(server: &StdioFaultServer, strike: &FaultOccurrence, token: Option<&str>) {
     server.out.line(frame::with_id(&strike.line, &strike.id, token));
 }
 
 /// Returns the id as a JSON string: `7` becomes `"7"`.
-fn text_of(id: &Value) -> String {
+fn id_as_string(id: &Value) -> String {
     if id.is_string() { Value::String(id.to_string()).to_string() } else { format!("\"{id}\"") }
 }
 
 /// Returns the id as a number; zero if it is not a number.
-fn number(strike: &FaultOccurrence) -> i64 {
+fn id_as_number(strike: &FaultOccurrence) -> i64 {
     strike.id.as_i64().unwrap_or_default()
 }
 
@@ -139,27 +141,27 @@ fn anonymous_error(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32600,"message":"Invalid request"}}}}"#)
 }
 
-fn both(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
+fn result_and_error(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let open = strike.line.trim_end().len() - 1;
     let error = r#""error":{"code":-32603,"message":"both"}"#;
     server.out.line(format!("{},{error}}}", &strike.line[..open]));
 }
 
 fn batch(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
-    server.out.line(format!("[{},{}]", frame::chatter(), strike.line));
+    server.out.line(format!("[{},{}]", frame::harmless_notification(), strike.line));
 }
 
 fn ask_everything(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     for method in ["ping", "roots/list", "sampling/createMessage"] {
-        server.ask(method, &ask_params(method), None);
+        server.send_request(method, &ask_params(method), None);
     }
     strike.deliver(server);
 }
 
 /// Sends the response only after the client's reply or a timeout.
-fn ask(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence, method: &'static str) {
+fn ask_first(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence, method: &'static str) {
     let then = (strike.moment == FaultMoment::Answer).then(|| strike.line.clone());
-    server.ask(method, &ask_params(method), then);
+    server.send_request(method, &ask_params(method), then);
 }
 
 fn ask_params(method: &str) -> Value {
@@ -193,7 +195,7 @@ fn unknown_everything(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) 
 fn notification_flood(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) {
     let token = strike.token.clone().unwrap_or_else(|| json!("unknown-token"));
     let kinds = [
-        frame::chatter(),
+        frame::harmless_notification(),
         frame::notification("notifications/tools/list_changed", &json!({})),
         frame::notification("notifications/progress", &json!({ "progressToken": token, "progress": 1 })),
     ];
@@ -201,16 +203,16 @@ fn notification_flood(server: &Arc<StdioFaultServer>, strike: &FaultOccurrence) 
     let answer = (strike.moment == FaultMoment::Answer).then(|| strike.line.clone());
     let server = Arc::clone(server);
     thread::spawn(move || {
-        pour(&server, &kinds, total / 2);
+        send_in_batches(&server, &kinds, total / 2);
         if let Some(answer) = answer {
             server.out.line(answer);
         }
-        pour(&server, &kinds, total - total / 2);
+        send_in_batches(&server, &kinds, total - total / 2);
     });
 }
 
 /// Sends in batches, so that other responses can interleave.
-fn pour(server: &StdioFaultServer, kinds: &[String], total: usize) {
+fn send_in_batches(server: &StdioFaultServer, kinds: &[String], total: usize) {
     let mut handful = String::new();
     for number in 0..total {
         handful.push_str(&kinds[number % kinds.len()]);

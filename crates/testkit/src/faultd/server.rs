@@ -91,37 +91,37 @@ impl StdioFaultServer {
     }
 
     /// Reports whether the response to `message` is affected by the fault. Returning true spends a one-time fault.
-    pub fn strikes(&self, message: &ClientMessage) -> bool {
+    pub fn is_fault_due(&self, message: &ClientMessage) -> bool {
         let StdioFault::Strike { timing, .. } = self.fault else { return false };
         let due = match self.options.phase {
             FaultPhase::Before => timing == FaultTiming::Always || self.is_opening(message),
-            FaultPhase::During => message.is("tools/call"),
+            FaultPhase::During => message.is_method("tools/call"),
             FaultPhase::Ready | FaultPhase::After => false,
         };
         due && (timing == FaultTiming::Always || self.first_time())
     }
 
     /// Records a healthy response that was sent, and applies the fault that follows it.
-    pub fn delivered(self: &Arc<Self>, message: &ClientMessage, line: &str) {
-        if message.is("server/discover") && line.contains(r#""result":"#) {
-            *locked(&self.conversation) = EraState::Stateless;
-            self.ready(message.id(), line);
+    pub fn on_delivered(self: &Arc<Self>, message: &ClientMessage, line: &str) {
+        if message.is_method("server/discover") && line.contains(r#""result":"#) {
+            *lock_ignoring_poison(&self.conversation) = EraState::Stateless;
+            self.on_ready(message.id(), line);
         }
-        if message.is("tools/call") && self.options.phase == FaultPhase::After {
-            self.strike_idle(message.id(), line);
+        if message.is_method("tools/call") && self.options.phase == FaultPhase::After {
+            self.apply_when_idle(message.id(), line);
         }
     }
 
     /// Applies a fault that needs an opening but no call.
-    pub fn ready(self: &Arc<Self>, id: Value, line: &str) {
+    pub fn on_ready(self: &Arc<Self>, id: Value, line: &str) {
         let StdioFault::Strike { timing, .. } = self.fault else { return };
         let phase = self.options.phase;
         if phase == FaultPhase::Ready || (phase == FaultPhase::After && timing == FaultTiming::WhenReady) {
-            self.strike_idle(id, line);
+            self.apply_when_idle(id, line);
         }
     }
 
-    fn strike_idle(self: &Arc<Self>, id: Value, previous: &str) {
+    fn apply_when_idle(self: &Arc<Self>, id: Value, previous: &str) {
         if let StdioFault::Strike { act, .. } = self.fault
             && self.first_time()
         {
@@ -135,7 +135,8 @@ impl StdioFaultServer {
     }
 
     fn is_opening(&self, message: &ClientMessage) -> bool {
-        message.is("initialize") || (message.is("server/discover") && self.options.era == ServerEra::Modern)
+        message.is_method("initialize")
+            || (message.is_method("server/discover") && self.options.era == ServerEra::Modern)
     }
 
     pub fn record(&self, entry: &str) {
@@ -144,9 +145,9 @@ impl StdioFaultServer {
 
     /// Records a cancellation, and sends the held-back late response.
     pub fn cancel(&self, id: &Value) {
-        locked(&self.cancelled).insert(id.to_string());
+        lock_ignoring_poison(&self.cancelled).insert(id.to_string());
         self.cancellation.notify_all();
-        if let Some(line) = locked(&self.late).remove(&id.to_string()) {
+        if let Some(line) = lock_ignoring_poison(&self.late).remove(&id.to_string()) {
             self.out.line(line);
         }
     }
@@ -154,32 +155,34 @@ impl StdioFaultServer {
     /// Waits up to `time`. Returns true as soon as the request is cancelled.
     pub fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
         let key = id.to_string();
-        let waited = self.cancellation.wait_timeout_while(locked(&self.cancelled), time, |set| !set.contains(&key));
+        let waited = self
+            .cancellation
+            .wait_timeout_while(lock_ignoring_poison(&self.cancelled), time, |set| !set.contains(&key));
         waited.is_ok_and(|(set, _)| set.contains(&key))
     }
 
     /// Sends a request to the client. `then` is sent after the reply, or after a timeout.
-    pub fn ask(self: &Arc<Self>, method: &'static str, params: &Value, then: Option<String>) {
+    pub fn send_request(self: &Arc<Self>, method: &'static str, params: &Value, then: Option<String>) {
         let id = format!("faultd-{}", self.asks.fetch_add(1, Ordering::SeqCst));
-        locked(&self.asked).insert(format!("\"{id}\""), ServerRequest { method, then });
+        lock_ignoring_poison(&self.asked).insert(format!("\"{id}\""), ServerRequest { method, then });
         self.out.line(frame::request(&id, method, params));
         let server = Arc::clone(self);
         std::thread::spawn(move || {
             std::thread::sleep(server.options.delay(20_000));
-            server.settle(&format!("\"{id}\""), "none");
+            server.finish_request(&format!("\"{id}\""), "none");
         });
     }
 
     /// Records the client's reply to a server request.
-    pub fn replied(&self, message: &ClientMessage) {
+    pub fn on_reply(&self, message: &ClientMessage) {
         let outcome = message.error.map_or_else(|| "result".to_owned(), |code| code.to_string());
-        if !self.settle(&message.id().to_string(), &outcome) {
+        if !self.finish_request(&message.id().to_string(), &outcome) {
             self.record(&format!("violation reply to {}", message.id()));
         }
     }
 
-    fn settle(&self, key: &str, outcome: &str) -> bool {
-        let Some(asked) = locked(&self.asked).remove(key) else { return false };
+    fn finish_request(&self, key: &str, outcome: &str) -> bool {
+        let Some(asked) = lock_ignoring_poison(&self.asked).remove(key) else { return false };
         self.record(&format!("reply {} {outcome}", asked.method));
         if let Some(line) = asked.then {
             self.out.line(line);
@@ -195,7 +198,7 @@ impl StdioFaultServer {
     /// Exits after stdin has ended, or lingers.
     pub fn leave(&self) -> ! {
         if self.lingers.load(Ordering::SeqCst) {
-            stand_still();
+            linger_until_killed();
         }
         exit(0)
     }
@@ -207,20 +210,20 @@ impl RequestServer for StdioFaultServer {
     }
 
     fn is_stateless(&self) -> bool {
-        *locked(&self.conversation) == EraState::Stateless
+        *lock_ignoring_poison(&self.conversation) == EraState::Stateless
     }
 
     fn notify(&self, line: String) {
         self.out.line(line);
     }
 
-    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+    fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
         self.cancelled_within(id, time)
     }
 }
 
 /// Sleeps until killed, or until the maximum time has passed.
-pub fn stand_still() -> ! {
+pub fn linger_until_killed() -> ! {
     let since = Instant::now();
     while let Some(left) = OUTSTAYING.checked_sub(since.elapsed()) {
         std::thread::sleep(left);
@@ -228,6 +231,6 @@ pub fn stand_still() -> ! {
     exit(3)
 }
 
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

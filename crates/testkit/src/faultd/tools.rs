@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::frame::{self, ClientMessage, ErrorReply};
-use super::healthy::cached;
+use super::healthy::with_cache_hint;
 use super::request_context::RequestServer;
 
 /// Reports whether the call takes time and must not block other requests.
 pub fn takes_time(message: &ClientMessage) -> bool {
-    message.is("tools/call") && matches!(message.params["name"].as_str(), Some("slow" | "progress"))
+    message.is_method("tools/call") && matches!(message.params["name"].as_str(), Some("slow" | "progress"))
 }
 
 /// Returns a page of tools. With `--pages N` there are N pages, each after the first with one filler tool.
@@ -28,7 +28,7 @@ pub fn list(server: &dyn RequestServer, message: &ClientMessage) -> Result<Value
     if page + 1 < server.options().pages {
         body["nextCursor"] = json!(format!("page-{}", page + 1));
     }
-    Ok(cached(body))
+    Ok(with_cache_hint(body))
 }
 
 /// Executes a tool call; returns `None` if it was cancelled meanwhile.
@@ -42,7 +42,7 @@ pub fn call(server: &dyn RequestServer, message: &ClientMessage) -> Option<Resul
             text(&format!("noted {nonce}"))
         }
         "slow" => {
-            if server.withdrawn_within(&message.id(), Duration::from_millis(number("ms"))) {
+            if server.cancelled_within(&message.id(), Duration::from_millis(number("ms"))) {
                 return None;
             }
             text("done")
@@ -61,7 +61,7 @@ pub fn text(text: &str) -> Value {
 
 fn progress(server: &dyn RequestServer, message: &ClientMessage, steps: u64, every: Duration) -> Option<Value> {
     for step in 1..=steps {
-        if server.withdrawn_within(&message.id(), every) {
+        if server.cancelled_within(&message.id(), every) {
             return None;
         }
         if let Some(token) = message.meta("progressToken") {

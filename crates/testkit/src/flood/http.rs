@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::messages::answer;
-use super::{FloodKind, send_remarks};
+use super::{FloodKind, send_unprompted};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -28,17 +28,17 @@ pub fn serve(kind: FloodKind, form: Form) -> ! {
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let stream = Arc::clone(&stream);
-            std::thread::spawn(move || converse(&connection, kind, form, &stream));
+            std::thread::spawn(move || serve_connection(&connection, kind, form, &stream));
         }
     });
     let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
     exit(0)
 }
 
-fn converse(connection: &TcpStream, kind: FloodKind, form: Form, stream: &ResponseStream) {
+fn serve_connection(connection: &TcpStream, kind: FloodKind, form: Form, stream: &ResponseStream) {
     let _ = connection.set_nodelay(true);
     let mut reader = BufReader::new(connection);
-    while let Some((is_get, body)) = request(&mut reader) {
+    while let Some((is_get, body)) = read_request(&mut reader) {
         let went = match (is_get, form) {
             (true, _) => return open_stream(connection, kind, form, stream),
             (false, Form::Streamable) => reply(connection, kind, &body),
@@ -51,7 +51,7 @@ fn converse(connection: &TcpStream, kind: FloodKind, form: Form, stream: &Respon
 }
 
 /// Reads one request. Returns true for a GET, and the body.
-fn request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
+fn read_request(reader: &mut impl BufRead) -> Option<(bool, Vec<u8>)> {
     let (mut line, mut length) = (String::new(), 0);
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let is_get = line.starts_with("GET");
@@ -110,7 +110,7 @@ fn open_stream(mut connection: &TcpStream, kind: FloodKind, form: Form, stream: 
         // Let the opening finish first.
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
-    send_remarks(kind, &|remark| send(&own, remark));
+    send_unprompted(kind, &|remark| send(&own, remark));
     let _ = connection.read(&mut [0]);
 }
 

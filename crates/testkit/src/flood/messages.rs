@@ -22,14 +22,14 @@ pub fn answer(kind: FloodKind, message: &Value, revision: &str) -> Option<String
     }
     let cursor = message["params"]["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let result = match method {
-        "initialize" => opening(kind, revision),
-        "tools/list" if kind.is(FloodKind::Lists) => full_page("tools", cursor),
+        "initialize" => initialize_result(kind, revision),
+        "tools/list" if kind.includes(FloodKind::Lists) => full_page("tools", cursor),
         "tools/list" => r#"{"tools":[{"name":"flood","inputSchema":{"type":"object"}}]}"#.to_owned(),
-        "prompts/list" if kind.is(FloodKind::Lists) => full_page("prompts", cursor),
+        "prompts/list" if kind.includes(FloodKind::Lists) => full_page("prompts", cursor),
         "prompts/list" => r#"{"prompts":[]}"#.to_owned(),
-        "resources/list" if kind.is(FloodKind::Lists) => endless_page("resources", "uri", cursor),
+        "resources/list" if kind.includes(FloodKind::Lists) => endless_page("resources", "uri", cursor),
         "resources/list" => r#"{"resources":[]}"#.to_owned(),
-        "resources/templates/list" if kind.is(FloodKind::Lists) => {
+        "resources/templates/list" if kind.includes(FloodKind::Lists) => {
             endless_page("resourceTemplates", "uriTemplate", cursor)
         }
         "resources/templates/list" => r#"{"resourceTemplates":[]}"#.to_owned(),
@@ -40,8 +40,8 @@ pub fn answer(kind: FloodKind, message: &Value, revision: &str) -> Option<String
     Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
 }
 
-fn opening(kind: FloodKind, revision: &str) -> String {
-    let instructions = if kind.is(FloodKind::Lists) { "i".repeat(900_000) } else { String::new() };
+fn initialize_result(kind: FloodKind, revision: &str) -> String {
+    let instructions = if kind.includes(FloodKind::Lists) { "i".repeat(900_000) } else { String::new() };
     json!({
         "protocolVersion": revision,
         "capabilities": {
@@ -83,7 +83,7 @@ fn call(kind: FloodKind, id: &Value) -> String {
     if kind == FloodKind::Errors || (kind == FloodKind::All && is_odd) {
         return error(id, -32000, large(is_odd));
     }
-    let text = if kind.is(FloodKind::Results) { large(is_odd) } else { "ok" };
+    let text = if kind.includes(FloodKind::Results) { large(is_odd) } else { "ok" };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
 }
 
@@ -102,17 +102,17 @@ fn error(id: &Value, code: i32, message: &str) -> String {
 }
 
 /// Returns one round of unprompted messages.
-pub fn remarks(kind: FloodKind) -> Vec<String> {
+pub fn unprompted_messages(kind: FloodKind) -> Vec<String> {
     let notification = |method: &str, params: String| {
         format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#)
     };
     let changed =
         ["tools", "prompts", "resources"].map(|list| notification(&format!("{list}/list_changed"), "{}".into()));
     let mut remarks = Vec::new();
-    if kind.is(FloodKind::Lists) {
+    if kind.includes(FloodKind::Lists) {
         remarks.extend(changed.clone());
     }
-    if kind.is(FloodKind::Notifications) {
+    if kind.includes(FloodKind::Notifications) {
         let log =
             |bytes: usize| notification("message", format!(r#"{{"level":"error","data":"{}"}}"#, "l".repeat(bytes)));
         let progress = format!(r#"{{"progressToken":1,"progress":1,"message":"{}"}}"#, "p".repeat(1_000_000));
@@ -126,7 +126,7 @@ pub fn remarks(kind: FloodKind) -> Vec<String> {
         remarks.extend(changed);
         remarks.push(notification("unheard/of", format!(r#"{{"x":"{}"}}"#, large(false))));
     }
-    if kind.is(FloodKind::Errors) {
+    if kind.includes(FloodKind::Errors) {
         remarks.push(error(&Value::Null, -32000, &"e".repeat(1_000_000)));
         remarks.push(error(&Value::from(999_999_999), -32000, large(false)));
     }

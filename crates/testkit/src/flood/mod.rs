@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use messages::{answer, remarks};
+use messages::{answer, unprompted_messages};
 
 /// The kind of data sent in large amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl FloodKind {
         [FloodKind::Quiet].into_iter().chain(FloodKind::FLOODS).find(|kind| kind.as_str() == name)
     }
 
-    fn is(self, kind: FloodKind) -> bool {
+    fn includes(self, kind: FloodKind) -> bool {
         self == kind || self == FloodKind::All
     }
 }
@@ -78,30 +78,30 @@ pub fn run(mut args: impl Iterator<Item = String>) -> ! {
 }
 
 fn serve_stdio(kind: FloodKind) -> ! {
-    if kind.is(FloodKind::Stderr) {
+    if kind.includes(FloodKind::Stderr) {
         std::thread::spawn(flood_stderr);
     }
     let mut is_flooding = false;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(answer) = answer(kind, &message, "2025-11-25") {
-            say(&answer);
+            write_line(&answer);
         }
         if message["method"] == "notifications/initialized" && !std::mem::replace(&mut is_flooding, true) {
-            std::thread::spawn(move || send_remarks(kind, &say));
+            std::thread::spawn(move || send_unprompted(kind, &write_line));
         }
     }
     exit(0)
 }
 
-fn say(line: &str) -> bool {
+fn write_line(line: &str) -> bool {
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).is_ok()
 }
 
 /// Sends unprompted messages until a send fails.
-fn send_remarks(kind: FloodKind, send: &dyn Fn(&str) -> bool) {
-    let remarks = remarks(kind);
+fn send_unprompted(kind: FloodKind, send: &dyn Fn(&str) -> bool) {
+    let remarks = unprompted_messages(kind);
     while !remarks.is_empty() {
         for remark in &remarks {
             if !send(remark) {

@@ -25,11 +25,11 @@ impl Refusal {
         Refusal::new(400, message)
     }
 
-    pub fn at(self, param: impl Into<String>) -> Refusal {
+    pub fn with_param(self, param: impl Into<String>) -> Refusal {
         Refusal { param: Some(param.into()), ..self }
     }
 
-    pub fn code(self, code: &'static str) -> Refusal {
+    pub fn with_code(self, code: &'static str) -> Refusal {
         Refusal { code: Some(code), ..self }
     }
 

@@ -28,7 +28,7 @@ impl ModelApiFormat {
         }
     }
 
-    pub(super) fn at(path: &str) -> Option<ModelApiFormat> {
+    pub(super) fn from_path(path: &str) -> Option<ModelApiFormat> {
         ModelApiFormat::ALL.into_iter().find(|format| format.path() == path)
     }
 

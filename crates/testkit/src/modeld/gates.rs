@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::request_log::locked;
+use super::request_log::lock_ignoring_poison;
 
 /// Interval at which a waiting response checks that the client is still connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -23,19 +23,19 @@ struct OpenGates {
 
 impl NamedGates {
     pub fn open(&self, name: &str) {
-        locked(&self.opened).names.insert(name.to_owned());
+        lock_ignoring_poison(&self.opened).names.insert(name.to_owned());
         self.turned.notify_all();
     }
 
     pub fn open_all(&self) {
-        locked(&self.opened).all = true;
+        lock_ignoring_poison(&self.opened).all = true;
         self.turned.notify_all();
     }
 
     /// Waits until a gate is open, or until `is_over` returns true. Returns whether the gate is open.
     pub fn pass(&self, name: &str, is_over: impl Fn() -> bool) -> bool {
         let is_open = |opened: &OpenGates| opened.all || opened.names.contains(name);
-        let mut opened = locked(&self.opened);
+        let mut opened = lock_ignoring_poison(&self.opened);
         while !is_open(&opened) && !is_over() {
             opened = self.wait(opened);
         }

@@ -45,7 +45,7 @@ impl Modeld {
     pub fn start(script: Script) -> io::Result<Modeld> {
         let shared = Arc::new(Shared::new(script));
         let theirs = Arc::clone(&shared);
-        let endpoint = Endpoint::start(move |guest| serving::attend(&theirs, guest))?;
+        let endpoint = Endpoint::start(move |guest| serving::serve_connection(&theirs, guest))?;
         Ok(Modeld { shared, endpoint })
     }
 
@@ -65,27 +65,27 @@ impl Modeld {
     }
 
     /// Waits for a request by its number; the first is 1. Works on any runtime, or none, without a timeout.
-    pub fn await_request(&self, number: usize) -> impl Future<Output = Recorded> {
-        self.shared.ledger.arrived(number)
+    pub fn wait_for_request(&self, number: usize) -> impl Future<Output = Recorded> {
+        self.shared.ledger.wait_for_request(number)
     }
 
     /// Waits until the client of a request disconnects before the response is complete. Detected only if the response
     /// is held by a gate or hangs; data already in the sockets cannot be distinguished from data that was read.
-    pub fn await_left(&self, number: usize) -> impl Future<Output = ()> {
-        self.shared.ledger.left(number)
+    pub fn wait_for_disconnect(&self, number: usize) -> impl Future<Output = ()> {
+        self.shared.ledger.wait_for_disconnect(number)
     }
 
     /// Waits for a request on this thread, which the client must not depend on. Panics after [`PATIENCE`] with the
     /// requests received so far.
     #[track_caller]
-    pub fn request(&self, number: usize) -> Recorded {
-        self.shared.ledger.arrived_within(PATIENCE, number)
+    pub fn expect_request(&self, number: usize) -> Recorded {
+        self.shared.ledger.expect_request(PATIENCE, number)
     }
 
-    /// Waits like [`Modeld::await_left`], on this thread, and panics like [`Modeld::request`].
+    /// Waits like [`Modeld::wait_for_disconnect`], on this thread, and panics like [`Modeld::expect_request`].
     #[track_caller]
-    pub fn is_left(&self, number: usize) {
-        self.shared.ledger.left_within(PATIENCE, number);
+    pub fn expect_disconnect(&self, number: usize) {
+        self.shared.ledger.expect_disconnect(PATIENCE, number);
     }
 
     /// Opens a gate for all current and future responses.
@@ -94,7 +94,7 @@ impl Modeld {
     }
 
     /// Appends a response to the script's turns at run time.
-    pub fn then(&self, answer: Answer) {
+    pub fn push_answer(&self, answer: Answer) {
         self.shared.add(answer);
     }
 }

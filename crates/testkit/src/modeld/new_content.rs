@@ -23,16 +23,16 @@ pub(super) struct NewContent {
 }
 
 impl NewContent {
-    pub fn of(format: ModelApiFormat, body: &Value) -> NewContent {
+    pub fn from_request(format: ModelApiFormat, body: &Value) -> NewContent {
         let whole = body["input"].as_str().unwrap_or_default().to_owned();
         let mut latest = NewContent { text: whole, system: system(format, body), ..NewContent::default() };
-        for entry in news(format, body) {
-            latest.take(entry);
+        for entry in new_entries(format, body) {
+            latest.add(entry);
         }
         latest
     }
 
-    pub fn fits(&self, when: &When) -> bool {
+    pub fn matches(&self, when: &When) -> bool {
         let fits = |said: &str, part: &str| !said.is_empty() && said.contains(part);
         match when {
             When::Text(part) => fits(&self.text, part),
@@ -42,7 +42,7 @@ impl NewContent {
     }
 
     /// Adds a message or an item of any format.
-    fn take(&mut self, entry: &Value) {
+    fn add(&mut self, entry: &Value) {
         let unmarked = |content: &Value| ScriptedToolResult { is_error: false, text: text_of(content) };
         if entry["type"] == "function_call_output" {
             self.results.push(unmarked(&entry["output"]));
@@ -60,7 +60,7 @@ impl NewContent {
 }
 
 /// Returns the messages or items after the last one of the model.
-fn news(format: ModelApiFormat, body: &Value) -> &[Value] {
+fn new_entries(format: ModelApiFormat, body: &Value) -> &[Value] {
     let entries = entries(if format == ModelApiFormat::Responses { &body["input"] } else { &body["messages"] });
     let is_made = |entry: &Value| {
         entry["role"] == "assistant" || entry["type"] == "function_call" || entry["type"] == "reasoning"
@@ -101,7 +101,7 @@ mod tests {
         let result = |&(is_error, text): &(bool, &str)| ScriptedToolResult { is_error, text: text.to_owned() };
         let results = results.iter().map(result).collect();
         let expected = NewContent { text: text.to_owned(), results, system: system.to_owned() };
-        assert_eq!(NewContent::of(format, body), expected, "{body}");
+        assert_eq!(NewContent::from_request(format, body), expected, "{body}");
     }
 
     #[test]

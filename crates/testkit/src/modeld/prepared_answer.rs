@@ -36,8 +36,8 @@ impl Turn {
             Say::Thinking(text) => Block::Thinking(text.clone()),
             Say::Unknown(raw) => Block::Unknown(raw.clone()),
             Say::ToolCall { name, arguments } => Block::Call {
-                id: identifier(if format == ModelApiFormat::Anthropic { "toolu" } else { "call" }, number, index),
-                name: offered(request, name),
+                id: fake_id(if format == ModelApiFormat::Anthropic { "toolu" } else { "call" }, number, index),
+                name: resolve_tool(request, name),
                 arguments: arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
             },
         });
@@ -45,7 +45,7 @@ impl Turn {
             number,
             model: request["model"].as_str().unwrap_or_default().to_owned(),
             blocks: blocks.collect(),
-            stop: answer.stopping(),
+            stop: answer.stop_reason(),
             usage: answer.usage,
             delta: answer.pace.delta,
             breaks_off: answer.fail == Some(AnswerFailure::ErrorEvent),
@@ -54,12 +54,12 @@ impl Turn {
 
     /// Returns the id of the response.
     pub fn id(&self, prefix: &str) -> String {
-        identifier(prefix, self.number, 0)
+        fake_id(prefix, self.number, 0)
     }
 
     /// Returns the id of a block.
     pub fn block_id(&self, prefix: &str, index: usize) -> String {
-        identifier(prefix, self.number, index)
+        fake_id(prefix, self.number, index)
     }
 
     /// Returns the calls, each with the index of the preceding thinking, if any.
@@ -74,19 +74,19 @@ impl Turn {
     }
 
     /// Splits text into deltas.
-    pub fn pieces(&self, text: &str) -> Vec<String> {
+    pub fn split_deltas(&self, text: &str) -> Vec<String> {
         let characters: Vec<char> = text.chars().collect();
         characters.chunks(self.delta.max(1)).map(|piece| piece.iter().collect()).collect()
     }
 }
 
 /// Returns an id in the style of the real APIs.
-pub(super) fn identifier(prefix: &str, number: usize, index: usize) -> String {
+pub(super) fn fake_id(prefix: &str, number: usize, index: usize) -> String {
     format!("{prefix}_01modeld{number:06}{index:04}")
 }
 
 /// Resolves a tool name of the script: the tool itself, or one with a name that ends in it at a word boundary.
-fn offered(request: &Value, wanted: &str) -> String {
+fn resolve_tool(request: &Value, wanted: &str) -> String {
     let names = || {
         let tools = entries(&request["tools"]).iter();
         tools.filter_map(|tool| tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()))
@@ -118,7 +118,7 @@ mod tests {
             ("other__echo", "mcp__other__echo"),
             ("nobody", "nobody"),
         ] {
-            assert_eq!(offered(&request, wanted), expected);
+            assert_eq!(resolve_tool(&request, wanted), expected);
         }
     }
 }

@@ -16,14 +16,14 @@ pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<()> {
     };
     let script: Script = serde_json::from_str(&script)?;
     let modeld = Modeld::start(script)?;
-    say(&json!({ "url": modeld.url() }))?;
+    print_line(&json!({ "url": modeld.url() }))?;
     for line in lines {
-        say(&obey(&modeld, &line?))?;
+        print_line(&run_command(&modeld, &line?))?;
     }
     Ok(())
 }
 
-fn obey(modeld: &Modeld, line: &str) -> Value {
+fn run_command(modeld: &Modeld, line: &str) -> Value {
     let (command, argument) = line.split_once(' ').unwrap_or((line, ""));
     match command {
         "requests" => json!(modeld.requests()),
@@ -36,7 +36,7 @@ fn obey(modeld: &Modeld, line: &str) -> Value {
     }
 }
 
-fn say(document: &Value) -> io::Result<()> {
+fn print_line(document: &Value) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{document}")?;
     output.flush()

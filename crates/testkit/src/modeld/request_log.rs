@@ -40,7 +40,7 @@ impl Recorded {
 
     /// Returns the results of the calls in the model's last response, in order; earlier results are ignored.
     pub fn results(&self) -> Vec<ScriptedToolResult> {
-        NewContent::of(self.format, &self.body).results
+        NewContent::from_request(self.format, &self.body).results
     }
 }
 
@@ -61,52 +61,52 @@ struct ModelRequestLogState {
 impl Ledger {
     /// Records a request and returns its number, starting at 1.
     pub fn record(&self, request: Recorded) -> usize {
-        let mut inner = locked(&self.inner);
+        let mut inner = lock_ignoring_poison(&self.inner);
         inner.requests.push(request);
-        self.tell(&mut inner);
+        self.notify(&mut inner);
         inner.requests.len()
     }
 
     /// Records that the client disconnected before its request was answered.
     pub fn record_left(&self, number: usize) {
-        let mut inner = locked(&self.inner);
+        let mut inner = lock_ignoring_poison(&self.inner);
         inner.left.insert(number);
-        self.tell(&mut inner);
+        self.notify(&mut inner);
     }
 
     pub fn requests(&self) -> Vec<Recorded> {
-        locked(&self.inner).requests.clone()
+        lock_ignoring_poison(&self.inner).requests.clone()
     }
 
-    pub fn arrived(&self, number: usize) -> impl Future<Output = Recorded> {
-        self.once(move |inner| inner.request(number))
+    pub fn wait_for_request(&self, number: usize) -> impl Future<Output = Recorded> {
+        self.wait_for(move |inner| inner.request(number))
     }
 
-    pub fn left(&self, number: usize) -> impl Future<Output = ()> {
-        self.once(move |inner| inner.departure(number))
-    }
-
-    #[track_caller]
-    pub fn arrived_within(&self, patience: Duration, number: usize) -> Recorded {
-        self.within(patience, &format!("request {number} did not come"), |inner| inner.request(number))
+    pub fn wait_for_disconnect(&self, number: usize) -> impl Future<Output = ()> {
+        self.wait_for(move |inner| inner.disconnect(number))
     }
 
     #[track_caller]
-    pub fn left_within(&self, patience: Duration, number: usize) {
-        self.within(patience, &format!("the client of request {number} did not leave"), |inner| {
-            inner.departure(number)
+    pub fn expect_request(&self, patience: Duration, number: usize) -> Recorded {
+        self.expect_within(patience, &format!("request {number} did not come"), |inner| inner.request(number))
+    }
+
+    #[track_caller]
+    pub fn expect_disconnect(&self, patience: Duration, number: usize) {
+        self.expect_within(patience, &format!("the client of request {number} did not leave"), |inner| {
+            inner.disconnect(number)
         });
     }
 
-    fn tell(&self, inner: &mut ModelRequestLogState) {
+    fn notify(&self, inner: &mut ModelRequestLogState) {
         inner.waiting.drain(..).for_each(Waker::wake);
         self.news.notify_all();
     }
 
     /// Waits until `find` returns a value.
-    fn once<T>(&self, find: impl Fn(&ModelRequestLogState) -> Option<T>) -> impl Future<Output = T> {
+    fn wait_for<T>(&self, find: impl Fn(&ModelRequestLogState) -> Option<T>) -> impl Future<Output = T> {
         poll_fn(move |context| {
-            let mut inner = locked(&self.inner);
+            let mut inner = lock_ignoring_poison(&self.inner);
             if let Some(found) = find(&inner) {
                 return Poll::Ready(found);
             }
@@ -117,8 +117,13 @@ impl Ledger {
 
     /// Waits on this thread; panics after the timeout.
     #[track_caller]
-    fn within<T>(&self, patience: Duration, otherwise: &str, find: impl Fn(&ModelRequestLogState) -> Option<T>) -> T {
-        let inner = locked(&self.inner);
+    fn expect_within<T>(
+        &self,
+        patience: Duration,
+        otherwise: &str,
+        find: impl Fn(&ModelRequestLogState) -> Option<T>,
+    ) -> T {
+        let inner = lock_ignoring_poison(&self.inner);
         let waited = self.news.wait_timeout_while(inner, patience, |inner| find(inner).is_none());
         let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match find(&inner) {
@@ -133,14 +138,14 @@ impl ModelRequestLogState {
         self.requests.get(number.saturating_sub(1)).cloned()
     }
 
-    fn departure(&self, number: usize) -> Option<()> {
+    fn disconnect(&self, number: usize) -> Option<()> {
         self.left.contains(&number).then_some(())
     }
 }
 
 /// Locks a mutex and ignores poisoning: a panic in another thread fails its own test, and the recorded data is still
 /// valid.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -160,20 +165,20 @@ mod tests {
     #[test]
     fn recorded_requests_return_at_once() {
         let ledger = ledger();
-        assert_eq!(ledger.arrived_within(Duration::ZERO, 1).body, "came");
+        assert_eq!(ledger.expect_request(Duration::ZERO, 1).body, "came");
         ledger.record_left(1);
-        ledger.left_within(Duration::ZERO, 1);
+        ledger.expect_disconnect(Duration::ZERO, 1);
     }
 
     #[test]
     #[should_panic(expected = "request 2 did not come; what came: [Recorded {")]
     fn waiting_for_a_request_times_out() {
-        ledger().arrived_within(SOON, 2);
+        ledger().expect_request(SOON, 2);
     }
 
     #[test]
     #[should_panic(expected = "the client of request 1 did not leave; what came: [Recorded {")]
     fn waiting_for_a_disconnect_times_out() {
-        ledger().left_within(SOON, 1);
+        ledger().expect_disconnect(SOON, 1);
     }
 }

@@ -18,7 +18,7 @@ pub struct Script {
 
 impl Script {
     /// Creates a script with turns only.
-    pub fn of(turns: impl IntoIterator<Item = Answer>) -> Script {
+    pub fn from_turns(turns: impl IntoIterator<Item = Answer>) -> Script {
         Script { turns: turns.into_iter().collect(), ..Script::default() }
     }
 
@@ -71,12 +71,12 @@ pub struct Answer {
 impl Answer {
     /// Creates a response with a text.
     pub fn text(text: &str) -> Answer {
-        Answer::default().and(Say::Text(text.to_owned()))
+        Answer::default().with_block(Say::Text(text.to_owned()))
     }
 
     /// Creates a response with a tool call.
     pub fn call(name: &str, arguments: Value) -> Answer {
-        Answer::default().and(Say::call(name, arguments))
+        Answer::default().with_block(Say::call(name, arguments))
     }
 
     /// Creates a failure.
@@ -85,19 +85,19 @@ impl Answer {
     }
 
     /// Appends a block.
-    pub fn and(mut self, say: Say) -> Answer {
+    pub fn with_block(mut self, say: Say) -> Answer {
         self.blocks.push(say);
         self
     }
 
     /// Waits at a gate after this many events.
-    pub fn held(mut self, gate: &str, after: usize) -> Answer {
+    pub fn held_at(mut self, gate: &str, after: usize) -> Answer {
         self.pace.hold = Some(Hold { gate: gate.to_owned(), after });
         self
     }
 
     /// Returns the stop reason.
-    pub(super) fn stopping(&self) -> Stop {
+    pub(super) fn stop_reason(&self) -> Stop {
         let calls = self.blocks.iter().any(|say| matches!(say, Say::ToolCall { .. }));
         self.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn })
     }

@@ -12,12 +12,12 @@ pub(super) fn signature(text: &str) -> String {
 }
 
 /// Returns the simulated encryption of a text, with its signature.
-pub(super) fn encrypted(text: &str) -> String {
+pub(super) fn encrypt(text: &str) -> String {
     format!("{}.{}", STANDARD.encode(text), signature(text))
 }
 
-/// Returns the text passed to [`encrypted`], if it is unmodified.
-pub(super) fn decrypted(sealed: &str) -> Option<String> {
+/// Returns the text passed to [`encrypt`], if it is unmodified.
+pub(super) fn decrypt(sealed: &str) -> Option<String> {
     let (content, seal) = sealed.split_once('.')?;
     let text = String::from_utf8(STANDARD.decode(content).ok()?).ok()?;
     (signature(&text) == seal).then_some(text)
@@ -29,10 +29,10 @@ mod tests {
 
     #[test]
     fn modified_content_is_rejected() {
-        let sealed = encrypted("two and two");
-        assert_eq!(decrypted(&sealed).as_deref(), Some("two and two"));
-        for changed in ["", ".", &sealed[1..], &sealed[..sealed.len() - 1], &encrypted("x").replace('.', "")] {
-            assert_eq!(decrypted(changed), None, "{changed}");
+        let sealed = encrypt("two and two");
+        assert_eq!(decrypt(&sealed).as_deref(), Some("two and two"));
+        for changed in ["", ".", &sealed[1..], &sealed[..sealed.len() - 1], &encrypt("x").replace('.', "")] {
+            assert_eq!(decrypt(changed), None, "{changed}");
         }
     }
 }

@@ -11,8 +11,8 @@ use super::format::ModelApiFormat;
 use super::gates::NamedGates;
 use super::http;
 use super::new_content::NewContent;
-use super::prepared_answer::{Turn, identifier};
-use super::request_log::{Ledger, Recorded, locked};
+use super::prepared_answer::{Turn, fake_id};
+use super::request_log::{Ledger, Recorded, lock_ignoring_poison};
 use super::script::{Answer, AnswerFailure, Pace, Script};
 use super::wire;
 use crate::request::Request;
@@ -36,21 +36,21 @@ impl Shared {
     }
 
     pub fn add(&self, answer: Answer) {
-        locked(&self.script).turns.push(answer);
+        lock_ignoring_poison(&self.script).turns.push(answer);
     }
 
     /// Returns the error the real API would respond with, if any.
     fn refusal(&self, format: ModelApiFormat, request: &Request, body: &Value) -> Option<Refusal> {
-        let keyless = locked(&self.script).keyless;
-        let thoughts = locked(&self.thoughts);
+        let keyless = lock_ignoring_poison(&self.script).keyless;
+        let thoughts = lock_ignoring_poison(&self.thoughts);
         checks::check(&IncomingModelRequest { format, request, body, keyless, thoughts: &thoughts }).err()
     }
 
     /// Returns the script's response to a request.
     fn answer(&self, format: ModelApiFormat, body: &Value) -> Result<Answer, Refusal> {
-        let latest = NewContent::of(format, body);
-        let mut script = locked(&self.script);
-        if let Some(rule) = script.rules.iter().find(|rule| latest.fits(&rule.when)) {
+        let latest = NewContent::from_request(format, body);
+        let mut script = lock_ignoring_poison(&self.script);
+        if let Some(rule) = script.rules.iter().find(|rule| latest.matches(&rule.when)) {
             return Ok(rule.answer.clone());
         }
         if script.turns.is_empty() {
@@ -63,18 +63,18 @@ impl Shared {
     fn turn(&self, number: usize, format: ModelApiFormat, answer: &Answer, body: &Value) -> Turn {
         let turn = Turn::new(number, format, answer, body);
         let thought = turn.calls().filter_map(|(id, index)| Some((id.to_owned(), turn.block_id("rs", index?))));
-        locked(&self.thoughts).extend(thought);
+        lock_ignoring_poison(&self.thoughts).extend(thought);
         turn
     }
 }
 
 /// Serves one connection until it ends.
-pub(super) fn attend(shared: &Shared, guest: AcceptedConnection) {
+pub(super) fn serve_connection(shared: &Shared, guest: AcceptedConnection) {
     let mut stream = BufReader::new(guest);
     while let Some(Ok(request)) = Request::read(&mut stream) {
-        stream.get_ref().delivered();
+        stream.get_ref().count_request();
         let answered = respond(shared, stream.get_mut(), &request);
-        if answered.is_err() || request.is_last() {
+        if answered.is_err() || request.closes_connection() {
             return;
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn attend(shared: &Shared, guest: AcceptedConnection) {
 
 /// Answers one request; an error ends the connection.
 fn respond(shared: &Shared, guest: &mut AcceptedConnection, request: &Request) -> io::Result<()> {
-    let Some(format) = ModelApiFormat::at(request.path()) else {
+    let Some(format) = ModelApiFormat::from_path(request.path()) else {
         return write_whole(guest, &http::head(404, &[]), b"");
     };
     let body = request.json();
@@ -99,7 +99,7 @@ fn respond(shared: &Shared, guest: &mut AcceptedConnection, request: &Request) -
         Ok(answer) => exchange.deliver(guest, &answer),
         Err(refusal) => exchange.refuse(guest, &refusal, None),
     };
-    if delivered.is_err() && guest.has_left() {
+    if delivered.is_err() && guest.is_disconnected() {
         shared.ledger.record_left(number);
     }
     delivered
@@ -128,12 +128,12 @@ impl ModelExchange<'_> {
 
     /// Sends a failure without any of the response's blocks.
     fn fail(&self, guest: &mut AcceptedConnection, fail: &AnswerFailure, pace: &Pace) -> io::Result<()> {
-        self.hold(guest, pace)?;
+        self.wait_at_gate(guest, pace)?;
         let (status, retry_after) = match fail {
             AnswerFailure::Status(status, retry_after) => (*status, retry_after.as_deref()),
             AnswerFailure::Garbage => return write_whole(guest, &self.head(200, self.kind(), None), GARBAGE),
             AnswerFailure::Hang => {
-                guest.stand_still();
+                guest.wait_for_disconnect();
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             AnswerFailure::ErrorEvent | AnswerFailure::CutAfter(_) if self.format == ModelApiFormat::Anthropic => {
@@ -153,7 +153,7 @@ impl ModelExchange<'_> {
     }
 
     fn request_id(&self) -> String {
-        identifier("req", self.number, 0)
+        fake_id("req", self.number, 0)
     }
 
     fn head(&self, status: u16, kind: &str, retry_after: Option<&str>) -> String {
@@ -170,8 +170,8 @@ impl ModelExchange<'_> {
     }
 
     fn whole(&self, guest: &mut AcceptedConnection, turn: &Turn, pace: &Pace, cut: Option<usize>) -> io::Result<()> {
-        let body = wire::whole(self.format, turn, self.body).to_string();
-        self.hold(guest, pace)?;
+        let body = wire::full_message(self.format, turn, self.body).to_string();
+        self.wait_at_gate(guest, pace)?;
         let head = format!("{}Content-Length: {}\r\n\r\n", self.head(200, self.kind(), None), body.len());
         guest.write_all(head.as_bytes())?;
         let left = cut.map_or(body.len(), |cut| cut.min(body.len()));
@@ -189,19 +189,19 @@ impl ModelExchange<'_> {
         let mut left = cut.unwrap_or(usize::MAX);
         for (index, event) in events.iter().enumerate() {
             if after == Some(index) {
-                self.hold(guest, pace)?;
+                self.wait_at_gate(guest, pace)?;
             }
             write_event(guest, event.text().as_bytes(), pace, &mut left)?;
         }
         if after == Some(events.len()) {
-            self.hold(guest, pace)?;
+            self.wait_at_gate(guest, pace)?;
         }
         guest.write_all(b"0\r\n\r\n")
     }
 
     /// Waits at the gate, if any. An error means that the client has disconnected.
-    fn hold(&self, guest: &AcceptedConnection, pace: &Pace) -> io::Result<()> {
-        let passes = |gate: &str| self.shared.gates.pass(gate, || guest.has_left());
+    fn wait_at_gate(&self, guest: &AcceptedConnection, pace: &Pace) -> io::Result<()> {
+        let passes = |gate: &str| self.shared.gates.pass(gate, || guest.is_disconnected());
         let is_open = pace.hold.as_ref().is_none_or(|hold| passes(&hold.gate));
         if is_open { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }

@@ -21,7 +21,7 @@ pub enum Key {
 
 impl Key {
     /// Returns the byte sequence of the key.
-    pub fn sent(self) -> &'static str {
+    pub fn sequence(self) -> &'static str {
         match self {
             Key::Enter => "\r",
             Key::Tab => "\t",

@@ -108,7 +108,7 @@ impl Terminal {
     #[track_caller]
     pub fn start_with(command: &Command, layout: Layout) -> Self {
         let (keyboard, screen) = pair::open(layout.rows, layout.columns);
-        let mut inside = in_a_session(command);
+        let mut inside = session_command(command);
         inside.stdin(screen.try_clone().expect("a descriptor is left"));
         match layout.stdout {
             StdoutTarget::Terminal => inside.stdout(screen.try_clone().expect("a descriptor is left")),
@@ -132,7 +132,7 @@ impl Terminal {
                 self.expected += at + text.len();
                 return passed;
             }
-            self.await_more(until, &format!("`{text}`"));
+            self.wait_for_output(until, &format!("`{text}`"));
         }
     }
 
@@ -149,7 +149,7 @@ impl Terminal {
     pub fn expect_view(&mut self, mut wanted: impl FnMut(&Screen) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !wanted(self.view()) {
-            self.await_more(until, "the expected screen");
+            self.wait_for_output(until, "the expected screen");
         }
     }
 
@@ -173,7 +173,7 @@ impl Terminal {
 
     /// Presses a non-character key.
     pub fn key(&mut self, key: Key) {
-        self.keys(key.sent());
+        self.keys(key.sequence());
     }
 
     /// Presses a letter while holding Ctrl.
@@ -198,12 +198,12 @@ impl Terminal {
     }
 
     /// Returns all rows, including the scrollback and the screen.
-    pub fn scrolled(&self) -> Vec<String> {
+    pub fn all_rows(&self) -> Vec<String> {
         self.history().into_iter().map(|(row, _)| row.trim_end().to_owned()).collect()
     }
 
     /// Returns all text shown so far, without escapes and carriage returns.
-    pub fn shown(&self) -> String {
+    pub fn shown_text(&self) -> String {
         String::from_utf8_lossy(self.plain.text()).into_owned()
     }
 
@@ -226,8 +226,8 @@ impl Terminal {
         let code = self.child.wait().expect("nobody else waits for it").code();
         let stdout = self.pipe.take().map(|pipe| pipe.join().expect("reading a pipe does not panic"));
         let bytes = std::mem::take(&mut self.bytes);
-        let (rows, text) = (self.scrolled(), self.text());
-        Ended { code, shown: self.shown(), bytes, rows, text, stdout: stdout.unwrap_or_default() }
+        let (rows, text) = (self.all_rows(), self.text());
+        Ended { code, shown: self.shown_text(), bytes, rows, text, stdout: stdout.unwrap_or_default() }
     }
 
     fn text(&self) -> String {
@@ -254,13 +254,13 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn await_more(&mut self, until: Instant, wanted: &str) {
+    fn wait_for_output(&mut self, until: Instant, wanted: &str) {
         let why = match self.read_more(until) {
             Came::More => return,
             Came::Nothing => "was not shown",
             Came::End => "was not shown before the program ended",
         };
-        panic!("{wanted} {why}; screen:\n{}\nfull output: {:?}", self.screen().join("\n"), self.shown());
+        panic!("{wanted} {why}; screen:\n{}\nfull output: {:?}", self.screen().join("\n"), self.shown_text());
     }
 
     /// Reads the next output.
@@ -286,7 +286,7 @@ impl Drop for Terminal {
 }
 
 /// Returns the command wrapped in `setsid`: a process must become session leader itself.
-fn in_a_session(command: &Command) -> Command {
+fn session_command(command: &Command) -> Command {
     let mut inside = Command::new("/usr/bin/setsid");
     inside.arg("--ctty").arg(command.get_program()).args(command.get_args());
     inside.env_clear().env("TERM", "xterm-256color");

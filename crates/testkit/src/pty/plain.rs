@@ -28,7 +28,7 @@ impl Plain {
     /// Parses more of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            self.within = self.take(*byte);
+            self.within = self.next_state(*byte);
         }
     }
 
@@ -37,7 +37,7 @@ impl Plain {
         &self.text
     }
 
-    fn take(&mut self, byte: u8) -> EscapeState {
+    fn next_state(&mut self, byte: u8) -> EscapeState {
         match (self.within, byte) {
             (EscapeState::Text | EscapeState::Control, 0x1b) => EscapeState::Escape,
             (EscapeState::Text, b'\r' | 0x07 | 0x08) => EscapeState::Text,

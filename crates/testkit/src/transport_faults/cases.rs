@@ -92,7 +92,7 @@ pub const CASES: &[LowLevelCase] = &[
     row("H30-zero-window", LowLevelFault::Http2(Http2Fault::ZeroWindow), "a window that never opens"),
     row("H30-empty-data-flood", LowLevelFault::Http2(Http2Fault::EmptyDataFlood), "empty DATA without end"),
     row("H31-works", LowLevelFault::Connect(|target| ProxyBehaviour::Works(target.server)), "a proxy that works"),
-    row("H31-password", LowLevelFault::Connect(demands), "a proxy that wants --authorization"),
+    row("H31-password", LowLevelFault::Connect(require_authorization), "a proxy that wants --authorization"),
     row("H31-407", LowLevelFault::Connect(|_| ProxyBehaviour::Refuses), "a proxy that answers 407"),
     row("H31-502", LowLevelFault::Connect(|_| ProxyBehaviour::BadGateway), "a proxy that answers 502"),
     row("H31-garbage", LowLevelFault::Connect(|_| ProxyBehaviour::Garbage), "a proxy that answers with non-HTTP bytes"),
@@ -104,7 +104,7 @@ const fn row(name: &'static str, kind: LowLevelFault, about: &'static str) -> Lo
     LowLevelCase { name, about, kind }
 }
 
-fn demands(target: ProxyTarget) -> ProxyBehaviour {
+fn require_authorization(target: ProxyTarget) -> ProxyBehaviour {
     ProxyBehaviour::Demands(target.authorization, target.server)
 }
 

@@ -50,7 +50,7 @@ impl TestCa {
     }
 
     /// Issues a valid certificate for another host.
-    pub fn server_elsewhere(&self) -> TestIdentity {
+    pub fn server_for_other_host(&self) -> TestIdentity {
         self.issue(server_params(&["elsewhere.example"]))
     }
 

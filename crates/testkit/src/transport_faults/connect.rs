@@ -49,7 +49,7 @@ impl ConnectProxy {
         let asked = Arc::<Mutex<Vec<ProxyRequest>>>::default();
         let ours = Arc::clone(&asked);
         let endpoint = Endpoint::start(move |guest| {
-            attend(guest, &manner, &ours).ok();
+            serve_connection(guest, &manner, &ours).ok();
         })?;
         Ok(ConnectProxy { endpoint, asked })
     }
@@ -59,34 +59,38 @@ impl ConnectProxy {
     }
 
     /// Returns all requests received so far.
-    pub fn asked(&self) -> Vec<ProxyRequest> {
+    pub fn requests(&self) -> Vec<ProxyRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn attend(mut guest: AcceptedConnection, manner: &ProxyBehaviour, asked: &Mutex<Vec<ProxyRequest>>) -> io::Result<()> {
+fn serve_connection(
+    mut guest: AcceptedConnection,
+    manner: &ProxyBehaviour,
+    asked: &Mutex<Vec<ProxyRequest>>,
+) -> io::Result<()> {
     let Some(head) = read_head(&mut guest)? else { return Ok(()) };
-    let this = read_asked(&head);
+    let this = parse_request(&head);
     asked.lock().unwrap_or_else(PoisonError::into_inner).push(this.clone());
     match manner {
-        ProxyBehaviour::Works(server) => pass_on(guest, &head, *server),
+        ProxyBehaviour::Works(server) => forward(guest, &head, *server),
         ProxyBehaviour::Demands(value, server) if this.authorization.as_ref() == Some(value) => {
-            pass_on(guest, &head, *server)
+            forward(guest, &head, *server)
         }
         ProxyBehaviour::Demands(..) | ProxyBehaviour::Refuses => {
             let demand = "Proxy-Authenticate: Basic realm=\"proxy\"\r\nContent-Length: 0\r\n";
-            answer(guest, &format!("HTTP/1.1 407 Proxy Authentication Required\r\n{demand}\r\n"))
+            respond_and_close(guest, &format!("HTTP/1.1 407 Proxy Authentication Required\r\n{demand}\r\n"))
         }
-        ProxyBehaviour::BadGateway => answer(guest, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
-        ProxyBehaviour::Garbage => answer(guest, "\u{1}\u{2}\u{3} no proxy here\r\n\r\n"),
+        ProxyBehaviour::BadGateway => respond_and_close(guest, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
+        ProxyBehaviour::Garbage => respond_and_close(guest, "\u{1}\u{2}\u{3} no proxy here\r\n\r\n"),
         ProxyBehaviour::Silent => {
-            guest.stand_still();
+            guest.wait_for_disconnect();
             Ok(())
         }
     }
 }
 
-fn read_asked(head: &str) -> ProxyRequest {
+fn parse_request(head: &str) -> ProxyRequest {
     let mut lines = head.lines();
     let line = lines.next().unwrap_or_default();
     let header = |line: &str| {
@@ -97,13 +101,13 @@ fn read_asked(head: &str) -> ProxyRequest {
     ProxyRequest { line: line.to_owned(), authorization: lines.find_map(header) }
 }
 
-fn answer(mut guest: AcceptedConnection, text: &str) -> io::Result<()> {
+fn respond_and_close(mut guest: AcceptedConnection, text: &str) -> io::Result<()> {
     guest.write_all(text.as_bytes())?;
     guest.finish();
     Ok(())
 }
 
-fn pass_on(mut guest: AcceptedConnection, head: &str, server: SocketAddr) -> io::Result<()> {
+fn forward(mut guest: AcceptedConnection, head: &str, server: SocketAddr) -> io::Result<()> {
     let mut behind = TcpStream::connect(server)?;
     if head.starts_with("CONNECT ") {
         guest.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
@@ -144,6 +148,6 @@ mod tests {
             line: "POST http://a.example:80/mcp?x=1".to_owned(),
             authorization: Some("Basic eA==".to_owned()),
         };
-        assert_eq!(read_asked(head), asked);
+        assert_eq!(parse_request(head), asked);
     }
 }

@@ -40,7 +40,7 @@ impl Endpoint {
         let (life, ending) = ShutdownSignal::new()?;
         let tally = Arc::<EndpointCounters>::default();
         let door = EndpointAcceptor { listener, ending, tally: Arc::clone(&tally), serve: Arc::new(serve) };
-        let acceptor = std::thread::spawn(move || door.keep());
+        let acceptor = std::thread::spawn(move || door.run());
         Ok(Endpoint { address, tally, life: Some(life), acceptor: Some(acceptor) })
     }
 
@@ -77,7 +77,7 @@ struct EndpointAcceptor<F> {
 }
 
 impl<F: Fn(AcceptedConnection) + Send + Sync + 'static> EndpointAcceptor<F> {
-    fn keep(self) {
+    fn run(self) {
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
         while self.ending.wait_for(&self.listener, PollFlags::IN).is_ok() {
             // The peer may disconnect before its connection is accepted.
@@ -115,24 +115,24 @@ impl AcceptedConnection {
     }
 
     /// Counts a completely received request.
-    pub fn delivered(&self) {
+    pub fn count_request(&self) {
         self.tally.requests.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Neither reads nor writes until the peer disconnects.
-    pub fn stand_still(&self) {
+    pub fn wait_for_disconnect(&self) {
         self.ending.wait_for(&self.stream, PollFlags::RDHUP).ok();
     }
 
     /// Reports whether the peer has closed its side.
-    pub fn has_left(&self) -> bool {
+    pub fn is_disconnected(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&self.stream, PollFlags::RDHUP)], Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Closes the connection with RST.
     pub fn reset(self) {
-        reset(self.stream);
+        close_with_reset(self.stream);
     }
 
     /// Sends FIN, then reads until the peer closes too.
@@ -177,7 +177,7 @@ impl Write for AcceptedConnection {
 }
 
 /// Closes a socket with RST and discards unsent data.
-pub(super) fn reset(stream: TcpStream) {
+pub(super) fn close_with_reset(stream: TcpStream) {
     set_socket_linger(&stream, Some(Duration::ZERO)).ok();
     drop(stream);
 }

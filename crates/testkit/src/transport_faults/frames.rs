@@ -61,7 +61,7 @@ impl Http2Frame {
         Http2Frame::new(WINDOW_UPDATE, 0, stream, bytes.to_be_bytes())
     }
 
-    pub(super) fn is(&self, flag: u8) -> bool {
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 

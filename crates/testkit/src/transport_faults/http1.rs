@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use super::FaultCount;
 use super::endpoint::{AcceptedConnection, Endpoint};
-use super::reply::reply;
+use super::reply::healthy_reply;
 
 /// Maximum bytes of a request head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -28,17 +28,19 @@ pub enum HeadFault {
 
 /// Serves responses with this defect; healthy after `times` connections.
 pub fn serve(fault: HeadFault, times: FaultCount) -> io::Result<Endpoint> {
-    Endpoint::start(move |guest| if times.covers(guest.number()) { spoil(guest, fault) } else { attend(guest) })
+    Endpoint::start(
+        move |guest| if times.applies_to(guest.number()) { serve_faulty(guest, fault) } else { serve_healthy(guest) },
+    )
 }
 
 /// Serves a plain connection without faults.
-pub(super) fn attend(mut guest: AcceptedConnection) {
-    converse(&mut guest, AcceptedConnection::delivered);
+pub(super) fn serve_healthy(mut guest: AcceptedConnection) {
+    serve_requests(&mut guest, AcceptedConnection::count_request);
     guest.finish();
 }
 
 /// Answers requests until the peer disconnects or sends `Connection: close`. Counts requests with a body.
-pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) {
+pub(super) fn serve_requests<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) {
     while let Ok(Some(request)) = read_request(stream) {
         if !request.body.is_empty() {
             delivered(stream);
@@ -50,16 +52,16 @@ pub(super) fn converse<S: Read + Write>(stream: &mut S, delivered: impl Fn(&S)) 
     }
 }
 
-fn spoil(mut guest: AcceptedConnection, fault: HeadFault) {
+fn serve_faulty(mut guest: AcceptedConnection, fault: HeadFault) {
     let Ok(Some(request)) = read_request(&mut guest) else { return };
-    guest.delivered();
+    guest.count_request();
     // The client may disconnect at any point, as it should.
-    if write_spoiled(&mut guest, fault, &reply(&request.body).body).is_ok() {
+    if write_faulty(&mut guest, fault, &healthy_reply(&request.body).body).is_ok() {
         guest.finish();
     }
 }
 
-fn write_spoiled(stream: &mut impl Write, fault: HeadFault, body: &[u8]) -> io::Result<()> {
+fn write_faulty(stream: &mut impl Write, fault: HeadFault, body: &[u8]) -> io::Result<()> {
     let length = body.len();
     let head = match fault {
         HeadFault::LongHeader => format!("X-Long: {}\r\nContent-Length: {length}\r\n", "a".repeat(64 << 10)),
@@ -131,7 +133,7 @@ pub(super) fn read_head(stream: &mut impl Read) -> io::Result<Option<String>> {
 
 /// Writes a healthy response.
 fn write_reply(stream: &mut impl Write, body: &[u8]) -> io::Result<()> {
-    let reply = reply(body);
+    let reply = healthy_reply(body);
     let (status, length) = (reply.status, reply.body.len());
     let head =
         format!("HTTP/1.1 {status} Answer\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");

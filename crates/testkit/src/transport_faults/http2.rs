@@ -12,7 +12,7 @@ use super::frames::{
     ACK, CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, Http2Frame, INITIAL_WINDOW_SIZE, NO_ERROR, PING,
     PREFACE, REFUSED_STREAM, RST_STREAM, SETTINGS, header_block,
 };
-use super::reply::reply;
+use super::reply::healthy_reply;
 use super::tls::{self, TlsStream};
 
 /// Fault of an HTTP/2 server. Floods continue until the client disconnects.
@@ -51,12 +51,12 @@ pub enum Http2Fault {
 pub fn serve(authority: &TestCa, fault: Http2Fault, times: FaultCount) -> io::Result<Endpoint> {
     let config = tls::server_config(&authority.server(), &["h2"])?;
     Endpoint::start(move |guest| {
-        let fault = if times.covers(guest.number()) { fault } else { Http2Fault::None };
-        let Ok(secured) = tls::secure(guest, &config) else { return };
+        let fault = if times.applies_to(guest.number()) { fault } else { Http2Fault::None };
+        let Ok(secured) = tls::accept_tls(guest, &config) else { return };
         let mut conversation = Http2Connection { stream: secured, bodies: HashMap::new() };
-        match conversation.hold(fault) {
-            Ok(ConnectionEnd::Leave) => tls::leave(conversation.stream),
-            Ok(ConnectionEnd::StandStill) => conversation.stream.sock.stand_still(),
+        match conversation.run(fault) {
+            Ok(ConnectionEnd::Leave) => tls::close_tls(conversation.stream),
+            Ok(ConnectionEnd::StandStill) => conversation.stream.sock.wait_for_disconnect(),
             Err(_) => {}
         }
     })
@@ -81,8 +81,8 @@ struct Http2Request {
 }
 
 impl Http2Connection {
-    fn hold(&mut self, fault: Http2Fault) -> io::Result<ConnectionEnd> {
-        self.greet(fault)?;
+    fn run(&mut self, fault: Http2Fault) -> io::Result<ConnectionEnd> {
+        self.exchange_settings(fault)?;
         match fault {
             Http2Fault::GoAwayFirst => {
                 self.send(&Http2Frame::go_away(0, NO_ERROR))?;
@@ -95,7 +95,7 @@ impl Http2Connection {
         loop {
             let Some(request) = self.next_request()? else { return Ok(ConnectionEnd::Leave) };
             if !request.body.is_empty() {
-                self.stream.sock.delivered();
+                self.stream.sock.count_request();
             }
             if let Some(exit) = self.serve(fault, &request)? {
                 return Ok(exit);
@@ -103,7 +103,7 @@ impl Http2Connection {
         }
     }
 
-    fn greet(&mut self, fault: Http2Fault) -> io::Result<()> {
+    fn exchange_settings(&mut self, fault: Http2Fault) -> io::Result<()> {
         let mut preface = [0; PREFACE.len()];
         self.stream.read_exact(&mut preface)?;
         if preface != PREFACE {
@@ -126,7 +126,7 @@ impl Http2Connection {
             Http2Fault::ResetFlood => return self.flood(&Http2Frame::reset(stream, CANCEL)).map(Some),
             Http2Fault::ContinuationFlood => return self.flood_headers(stream).map(Some),
             Http2Fault::EmptyDataFlood => {
-                self.send(&answer_head(stream, 200, END_HEADERS))?;
+                self.send(&response_headers(stream, 200, END_HEADERS))?;
                 return self.flood(&Http2Frame::new(DATA, 0, stream, [])).map(Some);
             }
             Http2Fault::Silent => return Ok(Some(ConnectionEnd::StandStill)),
@@ -138,8 +138,8 @@ impl Http2Connection {
     }
 
     fn answer(&mut self, request: &Http2Request) -> io::Result<()> {
-        let reply = reply(&request.body);
-        self.send(&answer_head(request.stream, reply.status, END_HEADERS))?;
+        let reply = healthy_reply(&request.body);
+        self.send(&response_headers(request.stream, reply.status, END_HEADERS))?;
         self.send(&Http2Frame::new(DATA, END_STREAM, request.stream, reply.body))
     }
 
@@ -152,20 +152,20 @@ impl Http2Connection {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
                 Err(error) => return Err(error),
             };
-            if let Some(request) = self.take(frame)? {
+            if let Some(request) = self.on_frame(frame)? {
                 return Ok(Some(request));
             }
         }
     }
 
-    fn take(&mut self, frame: Http2Frame) -> io::Result<Option<Http2Request>> {
+    fn on_frame(&mut self, frame: Http2Frame) -> io::Result<Option<Http2Request>> {
         match frame.kind {
-            SETTINGS | PING if !frame.is(ACK) => {
+            SETTINGS | PING if !frame.has_flag(ACK) => {
                 let echo = if frame.kind == PING { frame.payload } else { Vec::new() };
                 self.send(&Http2Frame::new(frame.kind, ACK, 0, echo))?;
             }
             HEADERS => drop(self.bodies.insert(frame.stream, Vec::new())),
-            DATA => self.take_data(&frame)?,
+            DATA => self.on_data(&frame)?,
             RST_STREAM => drop(self.bodies.remove(&frame.stream)),
             _ => {}
         }
@@ -174,7 +174,7 @@ impl Http2Connection {
         Ok(body.map(|body| Http2Request { stream: frame.stream, body }))
     }
 
-    fn take_data(&mut self, frame: &Http2Frame) -> io::Result<()> {
+    fn on_data(&mut self, frame: &Http2Frame) -> io::Result<()> {
         if let Some(body) = self.bodies.get_mut(&frame.stream) {
             body.extend(&frame.payload);
         }
@@ -182,7 +182,7 @@ impl Http2Connection {
         if length > 0 {
             self.send(&Http2Frame::window_update(0, length))?;
         }
-        if length > 0 && !frame.is(END_STREAM) {
+        if length > 0 && !frame.has_flag(END_STREAM) {
             self.send(&Http2Frame::window_update(frame.stream, length))?;
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Http2Connection {
     }
 
     fn flood_headers(&mut self, stream: u32) -> io::Result<ConnectionEnd> {
-        self.send(&answer_head(stream, 200, 0))?;
+        self.send(&response_headers(stream, 200, 0))?;
         self.flood(&Http2Frame::new(CONTINUATION, 0, stream, header_block(&[("x-more", "a")])))
     }
 
@@ -206,7 +206,7 @@ impl Http2Connection {
     }
 }
 
-fn answer_head(stream: u32, status: u16, flags: u8) -> Http2Frame {
+fn response_headers(stream: u32, status: u16, flags: u8) -> Http2Frame {
     let block = header_block(&[(":status", &status.to_string()), ("content-type", "application/json")]);
     Http2Frame::new(HEADERS, flags, stream, block)
 }

@@ -42,7 +42,7 @@ pub enum FaultCount {
 
 impl FaultCount {
     /// Reports whether the fault applies to this connection; the first is 1.
-    fn covers(self, connection: u64) -> bool {
+    fn applies_to(self, connection: u64) -> bool {
         match self {
             FaultCount::Always => true,
             FaultCount::First(count) => connection <= count,

@@ -33,7 +33,7 @@ pub struct Refused {
 
 impl Refused {
     pub fn bind() -> io::Result<Refused> {
-        let (socket, address) = bound()?;
+        let (socket, address) = bind_loopback()?;
         Ok(Refused { address, _socket: socket })
     }
 
@@ -50,12 +50,12 @@ pub struct FullBacklog {
 
 impl FullBacklog {
     pub fn bind() -> io::Result<FullBacklog> {
-        let (listener, address) = bound()?;
+        let (listener, address) = bind_loopback()?;
         listen(&listener, 0)?;
         let mut sockets = vec![listener];
         // Linux accepts one more than the requested backlog, and a few incomplete handshakes.
         for _ in 0..8 {
-            sockets.push(knock(address)?);
+            sockets.push(start_connecting(address)?);
         }
         Ok(FullBacklog { address, _sockets: sockets })
     }
@@ -67,35 +67,39 @@ impl FullBacklog {
 
 /// Accepts and resets immediately; healthy after `times` connections.
 pub fn reset_after_accept(times: FaultCount) -> io::Result<Endpoint> {
-    Endpoint::start(move |guest| if times.covers(guest.number()) { guest.reset() } else { http1::attend(guest) })
+    Endpoint::start(
+        move |guest| if times.applies_to(guest.number()) { guest.reset() } else { http1::serve_healthy(guest) },
+    )
 }
 
 /// Accepts, but neither reads nor writes; healthy after `times` connections.
 pub fn black_hole(times: FaultCount) -> io::Result<Endpoint> {
-    Endpoint::start(move |guest| if times.covers(guest.number()) { guest.stand_still() } else { http1::attend(guest) })
+    Endpoint::start(move |guest| {
+        if times.applies_to(guest.number()) { guest.wait_for_disconnect() } else { http1::serve_healthy(guest) }
+    })
 }
 
 /// Serves plain HTTP without faults.
 pub fn healthy() -> io::Result<Endpoint> {
-    Endpoint::start(http1::attend)
+    Endpoint::start(http1::serve_healthy)
 }
 
-fn bound() -> io::Result<(OwnedFd, SocketAddr)> {
-    let socket = tcp(SocketFlags::CLOEXEC)?;
+fn bind_loopback() -> io::Result<(OwnedFd, SocketAddr)> {
+    let socket = tcp_socket(SocketFlags::CLOEXEC)?;
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
     let address = SocketAddr::try_from(getsockname(&socket)?)?;
     Ok((socket, address))
 }
 
 /// Starts to connect without waiting for the outcome.
-fn knock(address: SocketAddr) -> io::Result<OwnedFd> {
-    let socket = tcp(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+fn start_connecting(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = tcp_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     match connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error.into()),
     }
 }
 
-fn tcp(flags: SocketFlags) -> io::Result<OwnedFd> {
+fn tcp_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?)
 }

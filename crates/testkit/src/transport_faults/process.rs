@@ -74,10 +74,10 @@ impl LowLevelOptions {
 
     fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
         match flag {
-            "--times" => self.times = FaultCount::First(number(value)?),
+            "--times" => self.times = FaultCount::First(parse_value(value)?),
             "--ca" => self.ca = Some(value.into()),
             "--client" => self.client = Some(value.into()),
-            "--to" => self.to = number(value)?,
+            "--to" => self.to = parse_value(value)?,
             "--authorization" => value.clone_into(&mut self.authorization),
             "--rule" => self.script.rules.push(value.parse()?),
             _ => return Err(format!("unknown option {flag}")),
@@ -142,7 +142,7 @@ impl RunningServer {
             RunningServer::Endpoint(endpoint) => {
                 format!("connections {} requests {}", endpoint.connections(), endpoint.requests())
             }
-            RunningServer::Connect(proxy) => format!("asked {}", proxy.asked().len()),
+            RunningServer::Connect(proxy) => format!("asked {}", proxy.requests().len()),
             RunningServer::FaultProxy(proxy) => {
                 let traffic = proxy.traffic();
                 let (to_server, to_client) = (traffic.to_server, traffic.to_client);
@@ -159,7 +159,7 @@ impl FromStr for FaultRule {
     fn from_str(text: &str) -> Result<FaultRule, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (which, words) = match words.as_slice() {
-            ["connection", count, rest @ ..] => (ConnectionFilter::Only(number(count)?), rest),
+            ["connection", count, rest @ ..] => (ConnectionFilter::Only(parse_value(count)?), rest),
             rest => (ConnectionFilter::Every, rest),
         };
         let (direction, words) = match words {
@@ -169,32 +169,32 @@ impl FromStr for FaultRule {
         };
         let (moment, words) = match words {
             ["opening", rest @ ..] => (FaultPosition::Opening, rest),
-            ["before", count, rest @ ..] => (FaultPosition::Before(number(count)?), rest),
-            ["after", count, rest @ ..] => (FaultPosition::After(number(count)?), rest),
+            ["before", count, rest @ ..] => (FaultPosition::Before(parse_value(count)?), rest),
+            ["after", count, rest @ ..] => (FaultPosition::After(parse_value(count)?), rest),
             _ => return Err(format!("missing position in rule: {text}")),
         };
-        Ok(FaultRule { which, direction, moment, fault: fault(words)? })
+        Ok(FaultRule { which, direction, moment, fault: parse_fault(words)? })
     }
 }
 
-fn fault(words: &[&str]) -> Result<ByteFault, String> {
+fn parse_fault(words: &[&str]) -> Result<ByteFault, String> {
     Ok(match words {
         ["cut"] => ByteFault::Cut,
         ["close"] => ByteFault::Close,
         ["half-close"] => ByteFault::HalfClose,
         ["black-hole"] => ByteFault::BlackHole,
         ["delay", time] => ByteFault::Delay(milliseconds(time)?),
-        ["trickle", bytes, time] => ByteFault::Trickle { bytes: number(bytes)?, every: milliseconds(time)? },
+        ["trickle", bytes, time] => ByteFault::Trickle { bytes: parse_value(bytes)?, every: milliseconds(time)? },
         ["garbage", text @ ..] => ByteFault::Garbage(text.join(" ").into_bytes()),
         _ => return Err(format!("unknown fault {}", words.join(" "))),
     })
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
-    number(text).map(Duration::from_millis)
+    parse_value(text).map(Duration::from_millis)
 }
 
-fn number<T: FromStr>(text: &str) -> Result<T, String> {
+fn parse_value<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("invalid value: {text}"))
 }
 
@@ -212,7 +212,8 @@ mod tests {
         let slow = ByteFault::Trickle { bytes: 3, every: Duration::from_millis(20) };
         check(
             "connection 2 to-server opening trickle 3 20",
-            FaultRule::new(Direction::ToServer, FaultPosition::Opening, slow).on(ConnectionFilter::Only(2)),
+            FaultRule::new(Direction::ToServer, FaultPosition::Opening, slow)
+                .for_connections(ConnectionFilter::Only(2)),
         );
         check(
             "to-client before 0 garbage a b",

@@ -75,14 +75,14 @@ impl FaultProxy {
     }
 
     /// Replaces the script for new connections.
-    pub fn follow(&self, script: impl Into<FaultScript>) {
-        *locked(&self.shared.script) = script.into();
+    pub fn set_script(&self, script: impl Into<FaultScript>) {
+        *lock_ignoring_poison(&self.shared.script) = script.into();
     }
 
     /// Injects a fault into every open connection that has carried a byte, independent of its script. Returns before
     /// the fault occurs.
-    pub fn strike(&self, direction: Direction, fault: &ByteFault) {
-        for line in locked(&self.shared.lines).iter() {
+    pub fn inject(&self, direction: Direction, fault: &ByteFault) {
+        for line in lock_ignoring_poison(&self.shared.lines).iter() {
             if line.faults.send((direction, fault.clone())).is_ok() {
                 rustix::io::write(&line.bell, &[1]).ok();
             }
@@ -98,21 +98,21 @@ impl ProxyShared {
             return Ok(());
         };
         let (client, ending) = guest.into_parts();
-        let script = locked(&self.script).clone();
+        let script = lock_ignoring_poison(&self.script).clone();
         let relay = FaultRelay::new([client, behind], (&script, number), &self.passed, &ending)?;
-        relay.obeying(self.connect_line(number)?).run();
-        locked(&self.lines).retain(|line| line.connection != number);
+        relay.with_injected_faults(self.register(number)?).run();
+        lock_ignoring_poison(&self.lines).retain(|line| line.connection != number);
         Ok(())
     }
 
-    fn connect_line(&self, connection: u64) -> io::Result<InjectedFaults> {
+    fn register(&self, connection: u64) -> io::Result<InjectedFaults> {
         let (bell, ringer) = pipe_with(PipeFlags::CLOEXEC)?;
         let (sender, faults) = channel();
-        locked(&self.lines).push(ConnectionHandle { connection, bell: ringer, faults: sender });
+        lock_ignoring_poison(&self.lines).push(ConnectionHandle { connection, bell: ringer, faults: sender });
         Ok(InjectedFaults { bell, faults })
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::endpoint::{ShutdownSignal, reset};
+use super::endpoint::{ShutdownSignal, close_with_reset};
 use super::script::{ByteFault, Direction, FaultScript, LaneState, LaneStep};
 
 /// Maximum bytes buffered ahead of forwarding.
@@ -79,7 +79,7 @@ impl<'a> FaultRelay<'a> {
         Ok(FaultRelay { flows: [to_server, to_client], passed, ending, orders: None })
     }
 
-    pub(super) fn obeying(self, orders: InjectedFaults) -> FaultRelay<'a> {
+    pub(super) fn with_injected_faults(self, orders: InjectedFaults) -> FaultRelay<'a> {
         FaultRelay { orders: Some(orders), ..self }
     }
 
@@ -88,7 +88,7 @@ impl<'a> FaultRelay<'a> {
         loop {
             match self.advance() {
                 Ok(()) => {}
-                Err(EarlyEnd::Cut) => return self.flows.into_iter().for_each(|flow| reset(flow.source)),
+                Err(EarlyEnd::Cut) => return self.flows.into_iter().for_each(|flow| close_with_reset(flow.source)),
                 Err(EarlyEnd::Close) => return self.close(),
             }
             if self.flows.iter().all(RelayFlow::is_over) || self.wait().is_err() {
@@ -99,8 +99,8 @@ impl<'a> FaultRelay<'a> {
 
     /// Makes all progress possible without waiting.
     fn advance(&mut self) -> Result<(), EarlyEnd> {
-        for (direction, fault) in self.take_orders() {
-            self.strike(direction, fault)?;
+        for (direction, fault) in self.take_injected_faults() {
+            self.apply_fault(direction, fault)?;
         }
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.flow(direction).fill()?;
@@ -108,10 +108,10 @@ impl<'a> FaultRelay<'a> {
                 match step {
                     LaneStep::Pass(bytes, pause) => {
                         self.counter(direction).fetch_add(bytes as u64, Ordering::SeqCst);
-                        self.flow(direction).pass(bytes);
-                        self.flow(direction).hold(pause);
+                        self.flow(direction).release(bytes);
+                        self.flow(direction).delay(pause);
                     }
-                    LaneStep::Strike(fault) => self.strike(direction, fault)?,
+                    LaneStep::Strike(fault) => self.apply_fault(direction, fault)?,
                 }
             }
         }
@@ -127,7 +127,7 @@ impl<'a> FaultRelay<'a> {
             Direction::ToClient => (from_server, &from_client.source),
         };
         flow.flush(receiver)?;
-        if !flow.may_move() {
+        if !flow.can_forward() {
             return Ok(None);
         }
         let step = flow.lane.next(flow.arrived.len());
@@ -138,7 +138,7 @@ impl<'a> FaultRelay<'a> {
         Ok(step)
     }
 
-    fn strike(&mut self, direction: Direction, fault: ByteFault) -> Result<(), EarlyEnd> {
+    fn apply_fault(&mut self, direction: Direction, fault: ByteFault) -> Result<(), EarlyEnd> {
         match fault {
             ByteFault::Cut => return Err(EarlyEnd::Cut),
             ByteFault::Close => return Err(EarlyEnd::Close),
@@ -146,15 +146,15 @@ impl<'a> FaultRelay<'a> {
                 self.receiver(direction).shutdown(Shutdown::Write).ok();
                 self.flow(direction).state = FlowState::Discarding;
             }
-            ByteFault::Delay(time) => self.flow(direction).hold(time),
+            ByteFault::Delay(time) => self.flow(direction).delay(time),
             ByteFault::Garbage(bytes) => self.flow(direction).leaving.extend(bytes),
             ByteFault::BlackHole => self.flow(direction).state = FlowState::Stopped,
-            ByteFault::Trickle { .. } => self.flow(direction).lane.strike(fault),
+            ByteFault::Trickle { .. } => self.flow(direction).lane.inject_now(fault),
         }
         Ok(())
     }
 
-    fn take_orders(&mut self) -> Vec<(Direction, ByteFault)> {
+    fn take_injected_faults(&mut self) -> Vec<(Direction, ByteFault)> {
         let Some(orders) = &self.orders else { return Vec::new() };
         let faults: Vec<_> = orders.faults.try_iter().collect();
         // Each fault writes one byte to the pipe, so one read per fault drains it.
@@ -237,15 +237,15 @@ impl RelayFlow {
         Ok(())
     }
 
-    fn pass(&mut self, count: usize) {
+    fn release(&mut self, count: usize) {
         self.leaving.extend(self.arrived.drain(..count));
     }
 
-    fn hold(&mut self, time: Duration) {
+    fn delay(&mut self, time: Duration) {
         self.held_until = (!time.is_zero()).then(|| Instant::now() + time);
     }
 
-    fn may_move(&mut self) -> bool {
+    fn can_forward(&mut self) -> bool {
         self.held_until = self.held_until.filter(|until| *until > Instant::now());
         self.state == FlowState::Flowing && self.leaving.is_empty() && self.held_until.is_none()
     }

@@ -11,7 +11,7 @@ pub(super) struct HealthyReply {
 }
 
 /// Answers the body of a POST; an empty body gives 405.
-pub(super) fn reply(body: &[u8]) -> HealthyReply {
+pub(super) fn healthy_reply(body: &[u8]) -> HealthyReply {
     if body.is_empty() {
         return HealthyReply { status: 405, body: Vec::new() };
     }
@@ -22,7 +22,7 @@ pub(super) fn reply(body: &[u8]) -> HealthyReply {
     match result(&message) {
         Some(mut result) => {
             result["resultType"] = json!("complete");
-            HealthyReply { status: 200, body: written(&json!({ "jsonrpc": "2.0", "id": id, "result": result })) }
+            HealthyReply { status: 200, body: to_bytes(&json!({ "jsonrpc": "2.0", "id": id, "result": result })) }
         }
         None => failure(404, id, -32601, "Method not found"),
     }
@@ -50,9 +50,9 @@ fn result(message: &Value) -> Option<Value> {
 
 fn failure(status: u16, id: &Value, code: i64, text: &str) -> HealthyReply {
     let error = json!({ "code": code, "message": text });
-    HealthyReply { status, body: written(&json!({ "jsonrpc": "2.0", "id": id, "error": error })) }
+    HealthyReply { status, body: to_bytes(&json!({ "jsonrpc": "2.0", "id": id, "error": error })) }
 }
 
-fn written(message: &Value) -> Vec<u8> {
+fn to_bytes(message: &Value) -> Vec<u8> {
     message.to_string().into_bytes()
 }

@@ -69,7 +69,7 @@ impl FaultRule {
     }
 
     /// Restricts the rule to some connections.
-    pub fn on(self, which: ConnectionFilter) -> FaultRule {
+    pub fn for_connections(self, which: ConnectionFilter) -> FaultRule {
         FaultRule { which, ..self }
     }
 
@@ -90,7 +90,7 @@ pub struct FaultScript {
 
 impl FaultScript {
     /// Appends a rule.
-    pub fn with(mut self, rule: FaultRule) -> FaultScript {
+    pub fn with_rule(mut self, rule: FaultRule) -> FaultScript {
         self.rules.push(rule);
         self
     }
@@ -139,13 +139,13 @@ impl LaneState {
             return None;
         }
         let (most, pause) = self.pace.unwrap_or((usize::MAX, Duration::ZERO));
-        let bytes = waiting.min(most).min(self.free());
+        let bytes = waiting.min(most).min(self.bytes_until_next_rule());
         self.passed += bytes as u64;
         Some(LaneStep::Pass(bytes, pause))
     }
 
     /// Adds a fault that is due immediately.
-    pub(super) fn strike(&mut self, fault: ByteFault) {
+    pub(super) fn inject_now(&mut self, fault: ByteFault) {
         self.pending.push((FaultPosition::Opening, fault));
     }
 
@@ -158,7 +158,7 @@ impl LaneState {
     }
 
     /// Returns the number of bytes that may pass before a rule must be evaluated again.
-    fn free(&self) -> usize {
+    fn bytes_until_next_rule(&self) -> usize {
         let ahead = self.pending.iter().filter_map(|(moment, _)| match moment {
             FaultPosition::Opening => None,
             FaultPosition::Before(count) | FaultPosition::After(count) => count.checked_sub(self.passed),
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn rules_are_for_their_connection_and_direction() {
-        let rule = |which| FaultRule::new(Direction::ToClient, FaultPosition::Opening, ByteFault::Cut).on(which);
+        let rule =
+            |which| FaultRule::new(Direction::ToClient, FaultPosition::Opening, ByteFault::Cut).for_connections(which);
         let fires =
             |which, connection, direction| FaultScript::from(rule(which)).lane(connection, direction).next(0).is_some();
         assert!(fires(ConnectionFilter::Every, 7, Direction::ToClient));

@@ -50,13 +50,14 @@ pub fn serve(authority: &TestCa, fault: TlsFault, times: FaultCount) -> io::Resu
     let faulty = config(authority, fault)?;
     let healthy = config(authority, TlsFault::None)?;
     Endpoint::start(move |guest| {
-        let (fault, config) = if times.covers(guest.number()) { (fault, &faulty) } else { (TlsFault::None, &healthy) };
+        let (fault, config) =
+            if times.applies_to(guest.number()) { (fault, &faulty) } else { (TlsFault::None, &healthy) };
         match fault {
             TlsFault::OldVersion => answer_hello(guest, &server_hello_1_0()),
             TlsFault::OldVersionAlert => answer_hello(guest, &ALERT_PROTOCOL_VERSION),
             TlsFault::NotTls => answer_hello(guest, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"),
-            TlsFault::Stall => stall(guest),
-            _ => attend(guest, config),
+            TlsFault::Stall => stall_after_hello(guest),
+            _ => serve_connection(guest, config),
         }
     })
 }
@@ -67,7 +68,7 @@ pub(super) fn server_config(identity: &TestIdentity, protocols: &[&str]) -> io::
 }
 
 /// Completes the handshake. A rejected client receives the alert.
-pub(super) fn secure(guest: AcceptedConnection, config: &Arc<ServerConfig>) -> io::Result<TlsStream> {
+pub(super) fn accept_tls(guest: AcceptedConnection, config: &Arc<ServerConfig>) -> io::Result<TlsStream> {
     let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
     let mut secured = StreamOwned::new(connection, guest);
     while secured.conn.is_handshaking() {
@@ -82,36 +83,36 @@ pub(super) fn secure(guest: AcceptedConnection, config: &Arc<ServerConfig>) -> i
 }
 
 /// Sends close_notify, so that the peer does not detect a truncation.
-pub(super) fn leave(mut secured: TlsStream) {
+pub(super) fn close_tls(mut secured: TlsStream) {
     secured.conn.send_close_notify();
     secured.flush().ok();
     secured.sock.finish();
 }
 
-fn attend(guest: AcceptedConnection, config: &Arc<ServerConfig>) {
-    let Ok(mut secured) = secure(guest, config) else { return };
-    http1::converse(&mut secured, |secured| secured.sock.delivered());
-    leave(secured);
+fn serve_connection(guest: AcceptedConnection, config: &Arc<ServerConfig>) {
+    let Ok(mut secured) = accept_tls(guest, config) else { return };
+    http1::serve_requests(&mut secured, |secured| secured.sock.count_request());
+    close_tls(secured);
 }
 
 fn config(authority: &TestCa, fault: TlsFault) -> io::Result<Arc<ServerConfig>> {
     let identity = match fault {
         TlsFault::Expired => authority.server_expired(),
-        TlsFault::WrongHost => authority.server_elsewhere(),
+        TlsFault::WrongHost => authority.server_for_other_host(),
         TlsFault::SelfSigned => TestIdentity::self_signed(),
         TlsFault::UnknownAuthority => TestCa::named("Another Authority").server(),
         TlsFault::ForgedAuthority => TestCa::new().server(),
         _ => authority.server(),
     };
     match fault {
-        TlsFault::ClientCertificate => demanding_config(authority, &identity),
+        TlsFault::ClientCertificate => client_auth_config(authority, &identity),
         TlsFault::NoCommonAlpn => server_config(&identity, &["no-such-protocol/1"]),
         TlsFault::AlpnLie => server_config(&identity, &["h2"]),
         _ => server_config(&identity, &["http/1.1"]),
     }
 }
 
-fn demanding_config(authority: &TestCa, identity: &TestIdentity) -> io::Result<Arc<ServerConfig>> {
+fn client_auth_config(authority: &TestCa, identity: &TestIdentity) -> io::Result<Arc<ServerConfig>> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).map_err(io::Error::other)?;
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -138,9 +139,9 @@ fn finish(
     Ok(Arc::new(config))
 }
 
-fn stall(mut guest: AcceptedConnection) {
+fn stall_after_hello(mut guest: AcceptedConnection) {
     if read_record(&mut guest).is_ok() {
-        guest.stand_still();
+        guest.wait_for_disconnect();
     }
 }
 

@@ -98,7 +98,7 @@ fn o07_documents_can_be_spoilt() {
     let (authd, redirect) = read(DocumentDefect::Redirect);
     assert_eq!(redirect.status, 302);
     assert_eq!(get(redirect.header("location").unwrap()).json()["issuer"], authd.issuer());
-    assert_eq!(authd.seen().last().unwrap().site, ListenerSite::Second);
+    assert_eq!(authd.requests().last().unwrap().site, ListenerSite::Second);
 }
 
 #[test]
@@ -120,5 +120,5 @@ fn both_may_be_at_one_origin() {
     assert_eq!(authd.issuer(), origin(&authd));
     let login = crate::client::log_in(&authd, "");
     assert_eq!(crate::client::status_with(&authd, "tools/list", &login.access), 200);
-    assert!(authd.seen().iter().all(|seen| seen.site == ListenerSite::Server));
+    assert!(authd.requests().iter().all(|seen| seen.site == ListenerSite::Server));
 }

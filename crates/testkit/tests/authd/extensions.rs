@@ -10,7 +10,7 @@ use crate::start;
 
 /// Asks for tokens as the client that was registered beforehand, with this proof.
 fn tokens_with(authd: &Authd, proof: &str) -> Reply {
-    let (id, _) = authd.given_client();
+    let (id, _) = authd.registered_client();
     let fields = [("grant_type", "client_credentials"), ("client_id", id.as_str())];
     let headers: &[_] = if proof.is_empty() { &[] } else { &[("DPoP", proof)] };
     try_form(&format!("{}/token", authd.issuer()), &fields, headers).unwrap()
@@ -26,8 +26,8 @@ fn tokens_are_bound_to_the_key_of_the_proof() {
     let (key, other) = (SigningKey::new(), SigningKey::new());
     let token_url = format!("{}/token", authd.issuer());
     assert_eq!(tokens_with(&authd, "").error(), "invalid_dpop_proof");
-    assert_eq!(tokens_with(&authd, &key.proof(&claims("http://elsewhere/", "0"))).error(), "invalid_dpop_proof");
-    let proof = key.proof(&claims(&token_url, "1"));
+    assert_eq!(tokens_with(&authd, &key.sign_proof(&claims("http://elsewhere/", "0"))).error(), "invalid_dpop_proof");
+    let proof = key.sign_proof(&claims(&token_url, "1"));
     let tokens = tokens_with(&authd, &proof).json();
     assert_eq!(tokens["token_type"], "DPoP");
     assert_eq!(tokens_with(&authd, &proof).error(), "invalid_dpop_proof", "a proof is good once");
@@ -36,7 +36,7 @@ fn tokens_are_bound_to_the_key_of_the_proof() {
         let mut claims = claims(&authd.server_url(), id);
         claims["ath"] = json!(sha256(token));
         let header = format!("{scheme} {access}");
-        ask(&authd, "tools/list", &[("Authorization", &header), ("DPoP", &key.proof(&claims))]).status
+        ask(&authd, "tools/list", &[("Authorization", &header), ("DPoP", &key.sign_proof(&claims))]).status
     };
     assert_eq!(status(&key, "2", access, "DPoP"), 200);
     assert_eq!(status(&key, "2", access, "DPoP"), 401, "replayed");
@@ -51,13 +51,13 @@ fn proofs_need_the_nonce_that_was_given_out() {
     let authd = start(|switches| switches.dpop = DpopRequirement::Nonce);
     let key = SigningKey::new();
     let mut claims = claims(&format!("{}/token", authd.issuer()), "1");
-    let refusal = tokens_with(&authd, &key.proof(&claims));
+    let refusal = tokens_with(&authd, &key.sign_proof(&claims));
     assert_eq!((refusal.status, refusal.error().as_str()), (400, "use_dpop_nonce"));
     claims["nonce"] = json!(refusal.header("dpop-nonce").unwrap());
-    assert_eq!(tokens_with(&authd, &key.proof(&claims)).status, 200);
+    assert_eq!(tokens_with(&authd, &key.sign_proof(&claims)).status, 200);
     authd.renew_nonce();
     claims["jti"] = json!("2");
-    assert_eq!(tokens_with(&authd, &key.proof(&claims)).error(), "use_dpop_nonce");
+    assert_eq!(tokens_with(&authd, &key.sign_proof(&claims)).error(), "use_dpop_nonce");
     let unproven = ask(&authd, "tools/list", &[]);
     assert!(
         unproven.header("www-authenticate").unwrap().starts_with("DPoP ") && unproven.header("dpop-nonce").is_some()
@@ -95,11 +95,11 @@ fn another_device_goes_as_it_is_told() {
 #[test]
 fn a_client_signs_for_itself() {
     let authd = start(|switches| switches.client_auth = ClientAuthMethod::Key);
-    let (id, _) = authd.given_client();
+    let (id, _) = authd.registered_client();
     let ask = |key: &SigningKey, audience: &str| {
         let claims = json!({ "iss": id, "sub": id, "aud": audience, "exp": u32::MAX, "jti": "1" });
         let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-        let assertion = key.statement(&claims);
+        let assertion = key.sign_assertion(&claims);
         let proof = [("client_assertion_type", kind), ("client_assertion", &assertion)];
         let fields = [&[("grant_type", "client_credentials")], &proof[..]].concat();
         form(&format!("{}/token", authd.issuer()), &fields)
@@ -128,7 +128,7 @@ fn an_identity_provider_vouches_for_a_person() {
     assert_eq!(vouch("https://elsewhere.example", &identity).error(), "invalid_request");
     assert_eq!(vouch(&issuer, "made-up").error(), "invalid_grant");
     let vouched = vouch(&issuer, &identity).json()["access_token"].as_str().unwrap().to_owned();
-    let (id, _) = authd.given_client();
+    let (id, _) = authd.registered_client();
     let bearer = |assertion: &str| {
         let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
         form(&format!("{issuer}/token"), &[("grant_type", grant), ("assertion", assertion), ("client_id", &id)])

@@ -44,7 +44,7 @@ fn o11_an_expired_or_deleted_client_is_refused() {
     };
     let expired = ask(client["client_id"].as_str().unwrap(), client["client_secret"].as_str().unwrap());
     assert_eq!((expired.status, expired.error().as_str()), (401, "invalid_client"));
-    let (id, secret) = authd.given_client();
+    let (id, secret) = authd.registered_client();
     assert_eq!(ask(&id, &secret).status, 200);
     authd.delete_client();
     assert_eq!(ask(&id, &secret).error(), "invalid_client");
@@ -122,13 +122,13 @@ fn o08_the_page_denies_stays_or_never_answers() {
     let authd = start(|switches| switches.page = LoginPageBehaviour::Denied);
     let client = register(&authd).json()["client_id"].as_str().unwrap().to_owned();
     assert_eq!(visit(&authd, &client, "").led_to("error").as_deref(), Some("access_denied"));
-    authd.change(|switches| switches.page = LoginPageBehaviour::Stays);
+    authd.change_switches(|switches| switches.page = LoginPageBehaviour::Stays);
     assert_eq!(visit(&authd, &client, "").status, 200);
     assert_eq!(wharf_testkit::authd::visit(&page(&authd, &client, "")).unwrap(), None);
-    authd.change(|switches| switches.page = LoginPageBehaviour::Never);
+    authd.change_switches(|switches| switches.page = LoginPageBehaviour::Never);
     let mut silent = send("GET", &page(&authd, &client, ""), &[], "");
     // It has arrived, and is still silent when the server ends.
-    crate::wait(authd.await_seen(|seen| seen.path == "/authorize" && seen.field("state") == Some("xyz")));
+    crate::wait(authd.wait_for_request(|seen| seen.path == "/authorize" && seen.field("state") == Some("xyz")));
     assert_eq!(authd.counts().authorizations, 0);
     drop(authd);
     assert!(crate::client::receive(&mut silent).is_none());
@@ -196,7 +196,7 @@ fn t45_a_moved_issuer_knows_nobody_and_counts_strays() {
 fn everything_that_arrives_is_recorded_and_every_secret_known() {
     let authd = start(|switches| switches.expires_in = json!(5));
     let login = log_in(&authd, "a b");
-    let seen = authd.seen();
+    let seen = authd.requests();
     let paths: Vec<_> = seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
     assert_eq!(paths, ["POST /register", "GET /authorize", "POST /token"]);
     assert_eq!(seen[0].json["client_name"], "test");

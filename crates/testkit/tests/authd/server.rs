@@ -51,7 +51,7 @@ fn o16_calls_may_need_more_once_or_for_ever() {
     assert!(challenge.contains(r#"error="insufficient_scope", scope="mcp:write""#), "{challenge}");
     let rich = log_in(&authd, "mcp:basic mcp:write").access;
     assert_eq!(status_with(&authd, "tools/call", &rich), 200);
-    authd.change(|switches| switches.step_up = ScopeRequirement::Forever);
+    authd.change_switches(|switches| switches.step_up = ScopeRequirement::Forever);
     assert_eq!(status_with(&authd, "tools/call", &rich), 403);
 }
 

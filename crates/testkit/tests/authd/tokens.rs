@@ -30,14 +30,14 @@ fn o03_refreshing_fails_as_it_is_told_and_changes_nothing() {
     let authd = start(|_| {});
     let login = log_in(&authd, "");
     for (fault, status, code) in cases {
-        authd.change(|switches| switches.refresh = fault);
+        authd.change_switches(|switches| switches.refresh = fault);
         let reply = refresh(&authd, &login.client, &login.refresh).unwrap();
         assert_eq!((reply.status, reply.error().as_str()), (status, code));
     }
-    authd.change(|switches| switches.refresh = TokenBehaviour::Garbage);
+    authd.change_switches(|switches| switches.refresh = TokenBehaviour::Garbage);
     let garbage = refresh(&authd, &login.client, &login.refresh).unwrap();
     assert!(garbage.status == 200 && serde_json::from_str::<Value>(&garbage.body).is_err());
-    authd.change(|switches| switches.refresh = TokenBehaviour::Good);
+    authd.change_switches(|switches| switches.refresh = TokenBehaviour::Good);
     assert_eq!(refresh(&authd, &login.client, &login.refresh).unwrap().status, 200);
     let counts = authd.counts();
     assert_eq!((counts.refreshes, counts.rotations, counts.reused), (7, 1, 0));
@@ -50,7 +50,7 @@ fn o03_a_hanging_endpoint_is_silent_until_it_ends() {
     let body = written(&[("grant_type", "refresh_token"), ("refresh_token", &login.refresh)]);
     let headers = [("Content-Type", "application/x-www-form-urlencoded")];
     let mut stream = send("POST", &format!("{}/token", authd.issuer()), &headers, &body);
-    crate::wait(authd.await_seen(|seen| seen.is_grant("refresh_token")));
+    crate::wait(authd.wait_for_request(|seen| seen.is_grant("refresh_token")));
     drop(authd);
     assert!(receive(&mut stream).is_none());
 }
@@ -92,7 +92,7 @@ fn o05_an_answer_may_be_lost_after_the_rotation() {
     let login = log_in(&authd, "");
     assert!(refresh(&authd, &login.client, &login.refresh).is_none());
     assert_eq!(authd.counts().rotations, 1);
-    authd.change(|switches| switches.refresh = TokenBehaviour::Good);
+    authd.change_switches(|switches| switches.refresh = TokenBehaviour::Good);
     assert_eq!(refresh(&authd, &login.client, &login.refresh).unwrap().error(), "invalid_grant");
     assert_eq!(authd.counts().stale, 0, "nobody had seen the new tokens");
 }
@@ -122,7 +122,7 @@ fn o18_a_closed_gate_holds_everybody_and_tells_who_came_at_once() {
     std::thread::scope(|scope| {
         let ask = || refresh(&authd, &login.client, &login.refresh).unwrap().status;
         let both = [scope.spawn(ask), scope.spawn(ask)];
-        crate::wait(authd.await_count(2, |seen| seen.is_grant("refresh_token")));
+        crate::wait(authd.wait_for_nth_request(2, |seen| seen.is_grant("refresh_token")));
         assert_eq!(authd.counts().rotations, 0);
         authd.open_gate();
         let mut statuses = both.map(|thread| thread.join().unwrap());
@@ -141,7 +141,7 @@ fn tokens_expire_by_command_and_by_use() {
     assert_eq!(status_with(&authd, "tools/list", &login.access), 401);
     let next = refresh(&authd, &login.client, &login.refresh).unwrap().json();
     let access = next["access_token"].as_str().unwrap();
-    authd.change(|switches| switches.access_uses = Some(2));
+    authd.change_switches(|switches| switches.access_uses = Some(2));
     assert_eq!([0, 1, 2].map(|_| status_with(&authd, "tools/list", access)), [200, 200, 401]);
     authd.revoke_all();
     let reply = refresh(&authd, &login.client, next["refresh_token"].as_str().unwrap());

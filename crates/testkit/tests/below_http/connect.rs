@@ -28,7 +28,7 @@ fn a_tunnel_leads_to_the_server_and_is_noted() {
     assert!(read_head(&mut client).starts_with("HTTP/1.1 200 "));
     assert_healthy(&mut secure(client, trusting(&authority, "http/1.1")).unwrap(), "through");
     let asked = ProxyRequest { line: "CONNECT somewhere.invalid:443".to_owned(), authorization: None };
-    assert_eq!(proxy.asked(), [asked]);
+    assert_eq!(proxy.requests(), [asked]);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_plain_request_is_passed_on() {
     client.write_all(format!("{head}{body}").as_bytes()).unwrap();
     assert_answers(&read_answer(&mut client).1, "plain");
     assert_eq!(rest(&mut client), Ok(Vec::new()), "a plain connection is for one request");
-    assert_eq!(proxy.asked()[0].line, "POST http://somewhere.invalid/mcp");
+    assert_eq!(proxy.requests()[0].line, "POST http://somewhere.invalid/mcp");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_password_is_demanded_and_checked() {
     let mut client = ask(&proxy, "proxy-authorization: Basic dTpw\r\n");
     assert!(read_head(&mut client).starts_with("HTTP/1.1 200 "));
     assert_healthy(&mut client, "allowed");
-    assert_eq!(proxy.asked()[2].authorization.as_deref(), Some("Basic dTpw"));
+    assert_eq!(proxy.requests()[2].authorization.as_deref(), Some("Basic dTpw"));
 }
 
 #[test]
@@ -70,5 +70,5 @@ fn a_silent_proxy_never_answers() {
     let proxy = ConnectProxy::start(ProxyBehaviour::Silent).unwrap();
     let mut client = ask(&proxy, "");
     assert_silent(&mut client);
-    assert_eq!(proxy.asked().len(), 1);
+    assert_eq!(proxy.requests().len(), 1);
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use wharf_testkit::oracle::until;
+use wharf_testkit::oracle::poll_until;
 use wharf_testkit::transport_faults::{
     ByteFault, ConnectionFilter, Direction, Endpoint, FaultPosition, FaultProxy, FaultRule, FaultScript, ProxyTraffic,
     Refused, serve_plain,
@@ -85,7 +85,7 @@ fn a_half_close_leaves_the_other_direction() {
         through(FaultRule::new(TO_CLIENT, FaultPosition::After(3), ByteFault::HalfClose));
     assert_eq!(rest(&mut client), Ok(b"abc".to_vec()));
     client.write_all(b"ghi").unwrap();
-    assert!(until(SOON, || proxy.traffic().to_server == 9));
+    assert!(poll_until(SOON, || proxy.traffic().to_server == 9));
     assert_eq!(proxy.traffic().to_client, 3);
 }
 
@@ -142,7 +142,8 @@ fn a_black_hole_swallows_and_hangs_up_on_nobody() {
 #[test]
 fn a_rule_may_be_for_one_connection_only() {
     let server = echo();
-    let cut = FaultRule::new(TO_SERVER, FaultPosition::Opening, ByteFault::Cut).on(ConnectionFilter::Only(2));
+    let cut =
+        FaultRule::new(TO_SERVER, FaultPosition::Opening, ByteFault::Cut).for_connections(ConnectionFilter::Only(2));
     let proxy = FaultProxy::start(server.address(), cut).unwrap();
     for (number, lives) in [(1, true), (2, false), (3, true)] {
         let echoed = try_connect(proxy.address()).and_then(|mut client| {
@@ -161,13 +162,13 @@ fn a_script_can_be_replaced_and_open_connections_struck() {
     let mut first = connect(proxy.address());
     first.write_all(b"a").unwrap();
     assert_eq!(read(&mut first, 1), b"a");
-    proxy.follow(FaultRule::new(TO_CLIENT, FaultPosition::Before(0), ByteFault::Garbage(b"?".to_vec())));
+    proxy.set_script(FaultRule::new(TO_CLIENT, FaultPosition::Before(0), ByteFault::Garbage(b"?".to_vec())));
     let mut second = connect(proxy.address());
     second.write_all(b"b").unwrap();
     assert_eq!(read(&mut second, 2), b"?b");
-    proxy.strike(TO_CLIENT, &ByteFault::Garbage(b"!".to_vec()));
+    proxy.inject(TO_CLIENT, &ByteFault::Garbage(b"!".to_vec()));
     assert_eq!((read(&mut first, 1), read(&mut second, 1)), (b"!".to_vec(), b"!".to_vec()));
-    proxy.strike(TO_CLIENT, &ByteFault::Close);
+    proxy.inject(TO_CLIENT, &ByteFault::Close);
     assert_eq!((rest(&mut first), rest(&mut second)), (Ok(Vec::new()), Ok(Vec::new())));
 }
 

@@ -31,7 +31,7 @@ fn a_request_is_refused_until_it_is_authorized() {
     wire.post_with(server.era, "Authorization: Bearer let-me-in\r\n", &note(server.era, 2));
     assert!(wire.receive().1.contains("noted n-2"));
     assert!(server.records("authorization Bearer let-me-in") && server.records("refused tools/call n-2"));
-    assert_eq!((server.ledger().calls("n-2"), server.ledger().effects("n-2")), (1, 1));
+    assert_eq!((server.ledger().call_count("n-2"), server.ledger().effect_count("n-2")), (1, 1));
     server.end();
 }
 
@@ -41,7 +41,7 @@ fn a_forgotten_session_is_not_proof_of_anything() {
     assert_eq!(wire.receive().0.status, 404);
     wire.post(server.era, &note(server.era, 3));
     assert_eq!(wire.receive().0.status, 404);
-    assert_eq!((server.ledger().calls("n-2"), server.ledger().effects("n-2")), (1, 0));
+    assert_eq!((server.ledger().call_count("n-2"), server.ledger().effect_count("n-2")), (1, 0));
     server.end();
 }
 
@@ -51,7 +51,7 @@ fn a_busy_server_says_when_to_come_again_and_is_healthy_then() {
         let (server, mut wire) = struck(ServerEra::Modern, &[case]);
         let (head, _) = wire.receive();
         assert_eq!((head.status, head.header("retry-after")), (status, Some(after)));
-        assert_eq!(server.ledger().calls("n-2"), calls);
+        assert_eq!(server.ledger().call_count("n-2"), calls);
         wire.post(server.era, &note(server.era, 3));
         assert!(wire.receive().1.contains("noted n-3"));
         server.end();
@@ -89,7 +89,7 @@ fn lengths_and_chunks_are_broken_as_asked() {
         let (server, mut wire) = struck(ServerEra::Legacy, &[case]);
         let text = String::from_utf8(wire.rest()).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains(expected), "{case}: {text}");
-        assert_eq!(server.ledger().effects("n-2"), 1);
+        assert_eq!(server.ledger().effect_count("n-2"), 1);
         server.end();
     }
 }
@@ -141,7 +141,7 @@ fn a_redirect_leads_to_an_origin_that_writes_down_what_it_sees() {
     other.post_with(server.era, "Authorization: Bearer leaked\r\n", &note(server.era, 2));
     assert!(other.receive().1.contains("elsewhere"));
     assert!(server.records("elsewhere POST /mcp") && server.records("elsewhere header authorization: Bearer leaked"));
-    assert_eq!(server.ledger().calls("n-2"), 0);
+    assert_eq!(server.ledger().call_count("n-2"), 0);
     server.end();
 }
 
@@ -151,7 +151,7 @@ fn a_redirect_within_the_origin_can_be_followed() {
     assert_eq!(wire.receive().0.header("location"), Some("/moved"));
     wire.post(server.era, &note(server.era, 2));
     assert!(wire.receive().1.contains("noted n-2"));
-    assert_eq!(server.ledger().calls("n-2"), 1);
+    assert_eq!(server.ledger().call_count("n-2"), 1);
     server.end();
 }
 
@@ -172,7 +172,7 @@ fn a_connection_is_reset() {
     let mut wire = server.open();
     wire.post(server.era, &note(server.era, 2));
     assert!(wire.is_reset());
-    assert_eq!(server.ledger().calls("n-2"), 0);
+    assert_eq!(server.ledger().call_count("n-2"), 0);
     server.end();
     let (server, mut wire) = struck(ServerEra::Modern, &["H17-reset"]);
     assert!(wire.is_reset());
@@ -236,7 +236,7 @@ fn a_call_that_comes_again_must_bring_its_own_state() {
     wire.post(server.era, &again);
     let sent_back: Value = serde_json::from_str(&wire.receive().1).unwrap();
     assert_eq!(sent_back["result"]["resultType"], "input_required");
-    assert_eq!(server.ledger().calls("n-2"), 0);
+    assert_eq!(server.ledger().call_count("n-2"), 0);
     again["params"]["requestState"] = sent_back["result"]["requestState"].clone();
     wire.post(server.era, &again);
     assert!(wire.receive().1.contains("noted n-2"));

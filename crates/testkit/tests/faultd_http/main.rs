@@ -24,7 +24,7 @@ fn a_healthy_server_speaks_every_era() {
             assert_eq!((head.status, events), (200, case.name == "ok-sse"));
             assert!(body.contains("noted n-1"), "{body}");
             assert_eq!(body.contains("resultType"), *era == ServerEra::Modern);
-            assert_eq!((server.ledger().calls("n-1"), server.ledger().effects("n-1")), (1, 1));
+            assert_eq!((server.ledger().call_count("n-1"), server.ledger().effect_count("n-1")), (1, 1));
             assert_eq!(server.ledger().lines.iter().filter(|line| *line == "connected").count(), 1);
             server.end();
         }
@@ -79,7 +79,7 @@ fn a_notification_cancels_in_the_handshake_era() {
     other.post(server.era, &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     assert_eq!(other.receive().0.status, 202);
     assert!(wire.rest().is_empty());
-    assert_eq!(server.ledger().cancelled("7"), 1);
+    assert_eq!(server.ledger().cancel_count("7"), 1);
     server.end();
 }
 

@@ -87,7 +87,7 @@ fn a_post_that_fails_leaves_the_stream_alone() {
     assert_eq!(peer.post(&note(2)).0, 500);
     assert_eq!(peer.post(&note(3)).0, 202);
     assert!(peer.stream.text().contains("noted n-3"));
-    assert_eq!((server.ledger().calls("n-2"), server.ledger().effects("n-2")), (1, 0));
+    assert_eq!((server.ledger().call_count("n-2"), server.ledger().effect_count("n-2")), (1, 0));
     server.end();
 }
 

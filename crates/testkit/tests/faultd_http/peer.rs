@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wharf_testkit::http_cases::{Form, ServerEra};
-use wharf_testkit::oracle::{Ledger, until};
+use wharf_testkit::oracle::{Ledger, poll_until};
 
 pub const SOON: Duration = Duration::from_secs(10);
 
@@ -73,7 +73,7 @@ impl Fixture {
 
     /// Whether the ledger has the line, or gets it soon.
     pub fn records(&self, line: &str) -> bool {
-        until(SOON, || self.ledger().lines.iter().any(|found| found == line))
+        poll_until(SOON, || self.ledger().lines.iter().any(|found| found == line))
     }
 
     /// Closes stdin; the server leaves, and has seen nothing that the protocol forbids.

@@ -36,10 +36,10 @@ fn a_text_is_streamed_in_blocks() {
 #[test]
 fn thinking_calls_and_unknown_blocks_come_in_order() {
     let answer = Answer::default()
-        .and(Say::Thinking("I should look".to_owned()))
-        .and(Say::Unknown(json!({ "type": "redacted_thinking", "data": "opaque" })))
-        .and(Say::call("look", json!({ "at": "the sea" })))
-        .and(Say::call("wait", json!({})));
+        .with_block(Say::Thinking("I should look".to_owned()))
+        .with_block(Say::Unknown(json!({ "type": "redacted_thinking", "data": "opaque" })))
+        .with_block(Say::call("look", json!({ "at": "the sea" })))
+        .with_block(Say::call("wait", json!({})));
     let modeld = start([answer.clone(), answer]);
     let events = stream(&modeld, FORMAT, &saying(FORMAT, "hi"));
     let begun: Vec<&Value> = events.iter().filter_map(|event| event.get("content_block")).collect();
@@ -64,7 +64,7 @@ fn arguments(events: &[Value], index: usize) -> Value {
 
 #[test]
 fn what_it_said_can_be_said_again_and_nothing_else() {
-    let first = Answer::default().and(Say::Thinking("hm".to_owned())).and(Say::call("look", json!({})));
+    let first = Answer::default().with_block(Say::Thinking("hm".to_owned())).with_block(Say::call("look", json!({})));
     let modeld = start([first, Answer::text("done")]);
     let said = ask(&modeld, FORMAT, &saying(FORMAT, "hi")).json()["content"].clone();
     let result = json!({ "type": "tool_result", "tool_use_id": said[1]["id"], "content": "a ship" });

@@ -29,9 +29,9 @@ fn a_text_is_streamed_in_chunks_with_usage_where_asked() {
 #[test]
 fn calls_have_an_index_and_thinking_is_beside_the_text() {
     let answer = Answer::default()
-        .and(Say::Thinking("I should look".to_owned()))
-        .and(Say::call("look", json!({ "at": "the sea" })))
-        .and(Say::call("wait", json!("{not json")));
+        .with_block(Say::Thinking("I should look".to_owned()))
+        .with_block(Say::call("look", json!({ "at": "the sea" })))
+        .with_block(Say::call("wait", json!("{not json")));
     let modeld = start([answer.clone(), answer]);
     let events = stream(&modeld, FORMAT, &saying(FORMAT, "hi"));
     assert_eq!(events[0]["choices"][0]["delta"]["content"], Value::Null);

@@ -63,9 +63,9 @@ fn garbage_is_no_answer_and_hanging_is_none_at_all() {
         let reply = ask(&modeld, format, &streamed(format));
         assert!(reply.status == 200 && reply.body.contains("Bad Gateway"));
         let stream = open(&modeld, format, &streamed(format));
-        modeld.request(2);
+        modeld.expect_request(2);
         drop(stream);
-        modeld.is_left(2);
+        modeld.expect_disconnect(2);
     }
 }
 

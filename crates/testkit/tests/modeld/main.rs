@@ -14,5 +14,5 @@ use wharf_testkit::modeld::{Answer, Modeld, Script};
 
 /// One that gives these answers in turn.
 fn start(turns: impl IntoIterator<Item = Answer>) -> Modeld {
-    Modeld::start(Script::of(turns)).unwrap()
+    Modeld::start(Script::from_turns(turns)).unwrap()
 }

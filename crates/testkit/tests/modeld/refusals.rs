@@ -189,7 +189,7 @@ fn a_model_that_does_not_think_is_not_asked_for_thoughts() {
 fn a_key_is_needed_unless_it_is_not() {
     for format in ModelApiFormat::ALL {
         for (keyless, expected) in [(false, 401), (true, 200)] {
-            let script = Script { keyless, ..Script::of([Answer::text("fine")]) };
+            let script = Script { keyless, ..Script::from_turns([Answer::text("fine")]) };
             let modeld = Modeld::start(script).unwrap();
             let headers = [("anthropic-version", "2023-06-01")];
             let body = saying(format, "hi").to_string();

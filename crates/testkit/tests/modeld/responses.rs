@@ -44,9 +44,9 @@ fn a_text_is_streamed_in_numbered_events() {
 #[test]
 fn thinking_and_calls_are_items() {
     let answer = Answer::default()
-        .and(Say::Thinking("I should look".to_owned()))
-        .and(Say::call("look", json!({ "at": "the sea" })))
-        .and(Say::Unknown(json!({ "type": "future_item", "id": "x" })));
+        .with_block(Say::Thinking("I should look".to_owned()))
+        .with_block(Say::call("look", json!({ "at": "the sea" })))
+        .with_block(Say::Unknown(json!({ "type": "future_item", "id": "x" })));
     let modeld = start([answer.clone(), answer]);
     let request = thoughtful(&json!([{ "role": "user", "content": "hi" }]));
     let events = stream(&modeld, FORMAT, &request);
@@ -63,7 +63,7 @@ fn thinking_and_calls_are_items() {
 
 #[test]
 fn what_it_said_can_be_said_again_and_nothing_else() {
-    let first = Answer::default().and(Say::Thinking("hm".to_owned())).and(Say::call("look", json!({})));
+    let first = Answer::default().with_block(Say::Thinking("hm".to_owned())).with_block(Say::call("look", json!({})));
     let modeld = start([first, Answer::text("done")]);
     let user = json!({ "role": "user", "content": "hi" });
     let said = ask(&modeld, FORMAT, &thoughtful(&json!([user]))).json()["output"].clone();

@@ -36,7 +36,7 @@ fn turns_are_used_up_in_order_and_tools_called_by_the_end_of_their_names() {
         assert_eq!(gist(format, &ask(&modeld, format, &request).json()), "two");
         let over = ask(&modeld, format, &request);
         assert_eq!((over.status, over.message().as_str()), (400, "modeld: the script has no answer left"));
-        modeld.then(Answer::text("three"));
+        modeld.push_answer(Answer::text("three"));
         assert_eq!(gist(format, &ask(&modeld, format, &request).json()), "three");
         assert_eq!(modeld.requests()[0].tool_names(), ["mcp__fs__read_file"]);
     }
@@ -45,7 +45,7 @@ fn turns_are_used_up_in_order_and_tools_called_by_the_end_of_their_names() {
 #[test]
 fn rules_go_before_turns_as_often_as_they_fit() {
     for format in ModelApiFormat::ALL {
-        let script = Script::of([Answer::text("turn")])
+        let script = Script::from_turns([Answer::text("turn")])
             .when(When::Text("ships".to_owned()), Answer::text("rule"))
             .when(When::ToolResult(String::new()), Answer::text("result"));
         let modeld = Modeld::start(script).unwrap();
@@ -72,11 +72,11 @@ fn a_rule_sees_the_results_of_tools() {
 #[test]
 fn an_answer_waits_before_its_gate_and_the_question_is_known_by_then() {
     for format in ModelApiFormat::ALL {
-        let modeld = start([Answer::text("late").held("g", 1)]);
+        let modeld = start([Answer::text("late").held_at("g", 1)]);
         let mut request = saying(format, "hi");
         request["stream"] = json!(true);
         let mut stream = open(&modeld, format, &request);
-        let recorded = modeld.request(1);
+        let recorded = modeld.expect_request(1);
         assert_eq!((recorded.format, &recorded.body, recorded.refusal.as_deref()), (format, &request, None));
         assert_eq!(recorded.header("authorization"), Some("Bearer sk-test"));
         let before = before_gate(&mut stream);
@@ -99,13 +99,13 @@ fn before_gate(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
 
 #[test]
 fn a_client_that_leaves_is_noticed() {
-    let modeld = start([Answer::text("never").held("g", 1)]);
+    let modeld = start([Answer::text("never").held_at("g", 1)]);
     let mut request = saying(ModelApiFormat::Anthropic, "hi");
     request["stream"] = json!(true);
     let stream = open(&modeld, ModelApiFormat::Anthropic, &request);
-    modeld.request(1);
+    modeld.expect_request(1);
     drop(stream);
-    modeld.is_left(1);
+    modeld.expect_disconnect(1);
 }
 
 #[test]

@@ -6,11 +6,11 @@ fn raw(text: &str) -> RawJson {
 }
 
 fn image(bytes: usize) -> OutcomeBlock {
-    OutcomeBlock::Image { data: Base64Text::of(&vec![0; bytes]), mime: "image/png".into(), raw: None }
+    OutcomeBlock::Image { data: Base64Text::encode(&vec![0; bytes]), mime: "image/png".into(), raw: None }
 }
 
 fn audio() -> OutcomeBlock {
-    OutcomeBlock::Audio { data: Base64Text::of(b"beep"), mime: String::new(), raw: None }
+    OutcomeBlock::Audio { data: Base64Text::encode(b"beep"), mime: String::new(), raw: None }
 }
 
 fn link(name: Option<&str>, uri: &str) -> OutcomeBlock {
@@ -48,7 +48,7 @@ fn other(kind: Option<&str>) -> OutcomeBlock {
 #[test]
 fn every_kind_of_block_as_text() {
     let hostile = "image/png]\n[image\u{1b}\u{202e}";
-    let lying = OutcomeBlock::Image { data: Base64Text::of(b""), mime: hostile.into(), raw: None };
+    let lying = OutcomeBlock::Image { data: Base64Text::encode(b""), mime: hostile.into(), raw: None };
     for (blocks, text) in [
         (vec![], ""),
         (vec![OutcomeBlock::text("a\u{1b} ü 🎉")], "a\u{1b} ü 🎉"),
@@ -63,7 +63,7 @@ fn every_kind_of_block_as_text() {
             "[resource file:///x text/plain, 2 lines]\none\ntwo\n",
         ),
         (vec![resource(EmbeddedContents::Text("one".into()))], "[resource file:///x text/plain, 1 line]\none"),
-        (vec![resource(EmbeddedContents::Bytes(Base64Text::of(b"z")))], "[resource file:///x text/plain, 1 byte]"),
+        (vec![resource(EmbeddedContents::Bytes(Base64Text::encode(b"z")))], "[resource file:///x text/plain, 1 byte]"),
         (vec![resource(EmbeddedContents::Nothing)], "[resource file:///x text/plain, empty]"),
         (vec![file()], "[file /tmp/out.txt, 3.2 MB: the first 100 lines are above]"),
         (vec![other(Some("hologram"))], "[unknown content hologram, 47 bytes]"),
@@ -75,8 +75,8 @@ fn every_kind_of_block_as_text() {
     ] {
         let outcome = ToolOutcome::new(blocks);
         assert_eq!(outcome.text(), text);
-        assert_eq!(outcome.report().output, text);
-        let text_only = outcome.clone().for_text_only();
+        assert_eq!(outcome.to_report().output, text);
+        let text_only = outcome.clone().into_text_only();
         assert!(text_only.blocks.iter().all(|block| matches!(block, OutcomeBlock::Text { .. })));
         assert_eq!(text_only.text(), text);
     }
@@ -87,7 +87,7 @@ fn references_are_bounded() {
     let long = "x".repeat(1_000_000);
     let mime = || Some(long.clone());
     for block in [
-        OutcomeBlock::Image { data: Base64Text::of(b""), mime: long.clone(), raw: None },
+        OutcomeBlock::Image { data: Base64Text::encode(b""), mime: long.clone(), raw: None },
         link(Some(&long), &long),
         OutcomeBlock::Resource { uri: long.clone(), mime: mime(), contents: EmbeddedContents::Nothing, raw: None },
         OutcomeBlock::File { path: long.clone().into(), mime: mime(), bytes: 0, note: long.clone() },
@@ -101,17 +101,17 @@ fn references_are_bounded() {
 
 /// Checks the JSON report and the text of an outcome.
 fn check(outcome: ToolOutcome, json: &str, text: &str) {
-    assert_eq!(serde_json::to_string(&outcome.report()).unwrap(), json);
+    assert_eq!(serde_json::to_string(&outcome.to_report()).unwrap(), json);
     assert_eq!(outcome.text(), text);
-    assert_eq!(outcome.clone().for_text_only().report(), outcome.report());
+    assert_eq!(outcome.clone().into_text_only().to_report(), outcome.to_report());
 }
 
 #[test]
 fn reports_of_answers() {
-    check(ToolOutcome::text_of("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
+    check(ToolOutcome::from_text("done"), r#"{"success":true,"output":"done","error":null}"#, "done");
     check(ToolOutcome::default(), r#"{"success":true,"output":"","error":null}"#, "");
     check(
-        ToolOutcome::text_of("found").with_data(raw(r#"{"n":12345678901234567890123}"#)),
+        ToolOutcome::from_text("found").with_data(raw(r#"{"n":12345678901234567890123}"#)),
         r#"{"success":true,"output":"found","data":{"n":12345678901234567890123},"error":null}"#,
         "found\n{\"n\":12345678901234567890123}",
     );
@@ -126,7 +126,7 @@ fn reports_of_answers() {
 fn data_is_not_shown_twice() {
     let text = "{\n \"n\": 12345678901234567890123\n}";
     check(
-        ToolOutcome::text_of(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
+        ToolOutcome::from_text(text).with_data(raw(r#"{"n":12345678901234567890123}"#)),
         r#"{"success":true,"output":"","data":{"n":12345678901234567890123},"error":null}"#,
         text,
     );
@@ -136,7 +136,7 @@ fn data_is_not_shown_twice() {
         "see\n[1]\n[image image/png, 1 byte]",
     );
     check(
-        ToolOutcome::text_of("plain").with_data(raw(r#"{"result":"plain"}"#)),
+        ToolOutcome::from_text("plain").with_data(raw(r#"{"result":"plain"}"#)),
         r#"{"success":true,"output":"plain","data":{"result":"plain"},"error":null}"#,
         "plain",
     );

@@ -37,7 +37,7 @@ impl Tool for Sign {
 
     fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        let answer = ToolOutcome::text_of(self.description.text.as_str()).with_data(call.arguments);
+        let answer = ToolOutcome::from_text(self.description.text.as_str()).with_data(call.arguments);
         Box::pin(std::future::ready(Ok(answer)))
     }
 }

@@ -45,7 +45,7 @@ async fn the_gate_sees_who_wants_what() {
     let gate = Told::new(|attempt| {
         let GatedCall { caller, tool, arguments } = attempt;
         let origin = tool.origin.as_ref().expect("somebody else's tool");
-        assert_eq!((&*tool.name, &*origin.provider, arguments.get()), ("read", "files", r#"{"n":1}"#));
+        assert_eq!((&*tool.name, &*origin.provider, arguments.as_str()), ("read", "files", r#"{"n":1}"#));
         match caller.consent {
             CallerConsent::Ask => GateDecision::Refuse(no()),
             CallerConsent::Given => GateDecision::Pass,
@@ -176,6 +176,6 @@ async fn refusals_and_failures_are_errors_a_model_sees() {
         let description = ToolDescription::new("break", "", RawJson::empty_object());
         registry.register(Arc::new(Broken(Arc::new(description))));
         let outcome = registry.call("break", call()).await.unwrap_err().to_outcome();
-        assert_eq!((outcome.report().error.as_deref(), outcome.is_error), (Some(told), true));
+        assert_eq!((outcome.to_report().error.as_deref(), outcome.is_error), (Some(told), true));
     }
 }

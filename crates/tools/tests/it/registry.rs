@@ -33,7 +33,7 @@ fn tools_come_and_go() {
 #[test]
 fn only_changes_make_snapshots() {
     let registry = registry(&[]);
-    let mut changes = registry.changes();
+    let mut changes = registry.subscribe_versions();
     assert_eq!((*changes.borrow_and_update(), registry.snapshot().version()), (0, 0));
     registry.remove("nothing");
     registry.replace_provider("nobody", vec![]);
@@ -113,7 +113,7 @@ async fn who_calls_a_wrong_name_is_told_the_right_one() {
 fn notes_are_for_whoever_calls() {
     let registry = registry(&[]);
     registry.notes().clone().push("files", "a file changed");
-    let notes = registry.notes().take();
+    let notes = registry.notes().take_all();
     assert_eq!((&*notes[0].from, notes[0].text.as_str()), ("files", "a file changed"));
 }
 

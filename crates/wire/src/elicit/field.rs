@@ -76,7 +76,7 @@ pub struct Choice {
 impl FormField {
     /// Reports whether the field asks for a password, key, card number or similar secret, also in look-alike letters.
     pub fn asks_for_secret(&self) -> bool {
-        super::secret_detection::is_asked_by(self)
+        super::secret_detection::asks_for_secret(self)
     }
 
     /// Returns the display name: the title, or the name if the title is missing or blank.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Choice, FieldKind, FormField, FormRequest, JsonNumber, TextFormat};
 use crate::JsonLimits;
-use wharf_json::{RawJson, members};
+use wharf_json::{RawJson, object_members};
 
 /// A validation error of one form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl FormRequest {
     /// Returns every validation error, not only the first.
     pub fn complete(&self, content: &RawJson) -> Result<RawJson, Vec<FieldError>> {
         let problem = |field: &str, reason| FieldError { field: field.to_owned(), reason };
-        let given =
-            members(content, &JsonLimits::default()).map_err(|_| vec![problem("", FieldErrorKind::NotAnObject)])?;
+        let given = object_members(content, &JsonLimits::default())
+            .map_err(|_| vec![problem("", FieldErrorKind::NotAnObject)])?;
         let unknown = given.iter().filter(|(name, _)| self.field(name).is_none());
         let mut problems: Vec<FieldError> = unknown.map(|(name, _)| problem(name, FieldErrorKind::Unknown)).collect();
         let mut values: Vec<(&FormField, &RawJson)> = Vec::new();
@@ -79,18 +79,18 @@ impl FormRequest {
                 None => {}
             }
         }
-        if problems.is_empty() { Ok(object(values.into_iter())) } else { Err(problems) }
+        if problems.is_empty() { Ok(object_from_values(values.into_iter())) } else { Err(problems) }
     }
 }
 
 /// Builds a JSON object from values, keyed by field name.
-pub(super) fn object<'a>(values: impl Iterator<Item = (&'a FormField, &'a RawJson)>) -> RawJson {
-    let member = |(field, value): (&FormField, &RawJson)| format!("{}:{}", quoted(&field.name), value.get());
+pub(super) fn object_from_values<'a>(values: impl Iterator<Item = (&'a FormField, &'a RawJson)>) -> RawJson {
+    let member = |(field, value): (&FormField, &RawJson)| format!("{}:{}", json_string(&field.name), value.as_str());
     let members: Vec<String> = values.map(member).collect();
-    RawJson::known(format!("{{{}}}", members.join(",")))
+    RawJson::new_unchecked(format!("{{{}}}", members.join(",")))
 }
 
-fn quoted(text: &str) -> String {
+fn json_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -106,26 +106,26 @@ impl FormField {
                 check_text(value, *min_length, *max_length, format.as_ref())
             }
             FieldKind::Number { minimum, maximum } => {
-                within(&number(value).ok_or(FieldErrorKind::NotNumber)?, minimum.as_ref(), maximum.as_ref())
+                check_range(&parse_number(value).ok_or(FieldErrorKind::NotNumber)?, minimum.as_ref(), maximum.as_ref())
             }
             FieldKind::Integer { minimum, maximum } => {
-                let number = number(value).filter(JsonNumber::is_integer).ok_or(FieldErrorKind::NotInteger)?;
-                within(&number, minimum.as_ref(), maximum.as_ref())
+                let number = parse_number(value).filter(JsonNumber::is_integer).ok_or(FieldErrorKind::NotInteger)?;
+                check_range(&number, minimum.as_ref(), maximum.as_ref())
             }
-            FieldKind::Boolean if matches!(value.get().trim(), "true" | "false") => Ok(()),
+            FieldKind::Boolean if matches!(value.as_str().trim(), "true" | "false") => Ok(()),
             FieldKind::Boolean => Err(FieldErrorKind::NotBoolean),
-            FieldKind::Choice { options } => offered(options, &text(value).ok_or(FieldErrorKind::NotText)?),
+            FieldKind::Choice { options } => check_option(options, &parse_text(value).ok_or(FieldErrorKind::NotText)?),
             FieldKind::Choices { options, min, max } => check_choices(value, options, *min, *max),
         }
     }
 }
 
-fn text(value: &RawJson) -> Option<String> {
+fn parse_text(value: &RawJson) -> Option<String> {
     serde_json::from_slice(value.as_bytes()).ok()
 }
 
-fn number(value: &RawJson) -> Option<JsonNumber> {
-    JsonNumber::parse(value.get().trim())
+fn parse_number(value: &RawJson) -> Option<JsonNumber> {
+    JsonNumber::parse(value.as_str().trim())
 }
 
 fn check_text(
@@ -134,18 +134,18 @@ fn check_text(
     max: Option<u64>,
     format: Option<&TextFormat>,
 ) -> Result<(), FieldErrorKind> {
-    let text = text(value).ok_or(FieldErrorKind::NotText)?;
+    let text = parse_text(value).ok_or(FieldErrorKind::NotText)?;
     // JSON Schema lengths are in characters, not bytes.
     let length = text.chars().count() as u64;
     match (min, max, format) {
         (Some(min), _, _) if length < min => Err(FieldErrorKind::TooShort(min)),
         (_, Some(max), _) if length > max => Err(FieldErrorKind::TooLong(max)),
-        (_, _, Some(format)) if !format.fits(&text) => Err(FieldErrorKind::NotFormat(format.clone())),
+        (_, _, Some(format)) if !format.matches(&text) => Err(FieldErrorKind::NotFormat(format.clone())),
         _ => Ok(()),
     }
 }
 
-fn within(
+fn check_range(
     number: &JsonNumber,
     minimum: Option<&JsonNumber>,
     maximum: Option<&JsonNumber>,
@@ -157,7 +157,7 @@ fn within(
     }
 }
 
-fn offered(options: &[Choice], value: &str) -> Result<(), FieldErrorKind> {
+fn check_option(options: &[Choice], value: &str) -> Result<(), FieldErrorKind> {
     let known = options.iter().any(|option| option.value == value);
     known.then_some(()).ok_or_else(|| FieldErrorKind::NotOffered(value.to_owned()))
 }
@@ -170,7 +170,7 @@ fn check_choices(
 ) -> Result<(), FieldErrorKind> {
     let chosen: Vec<String> = serde_json::from_slice(value.as_bytes()).map_err(|_| FieldErrorKind::NotList)?;
     for (at, value) in chosen.iter().enumerate() {
-        offered(options, value)?;
+        check_option(options, value)?;
         if chosen[..at].contains(value) {
             return Err(FieldErrorKind::Twice(value.clone()));
         }
@@ -234,14 +234,14 @@ mod tests {
         let text = format!(
             r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{properties},"required":[{required}]}}}}"#
         );
-        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap()
+        FormRequest::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     fn complete(content: &str) -> Result<String, String> {
         let content = RawJson::parse(content.to_owned()).unwrap();
         let completed = form(PROPERTIES, r#""name""#).complete(&content);
         completed
-            .map(|raw| raw.get().to_owned())
+            .map(|raw| raw.as_str().to_owned())
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     }
 
@@ -255,8 +255,8 @@ mod tests {
             r#"{"name":"\u0078","mail":"a@b.example","age":18446744073709551616,"score":95.50,"status":"active","tags":["z","x"],"verified":false}"#
         );
         let defaults = form(PROPERTIES, "").defaults();
-        assert_eq!(defaults.get(), format!("{{{FILLED}"));
-        assert_eq!(form("{}", "").complete(&RawJson::empty_object()).unwrap().get(), "{}");
+        assert_eq!(defaults.as_str(), format!("{{{FILLED}"));
+        assert_eq!(form("{}", "").complete(&RawJson::empty_object()).unwrap().as_str(), "{}");
     }
 
     #[test]
@@ -295,6 +295,6 @@ mod tests {
     #[test]
     fn names_are_quoted_as_json() {
         let odd = form(r#"{"a\"\n\\":{"type":"boolean","default":true}}"#, "");
-        assert_eq!(odd.defaults().get(), r#"{"a\"\n\\":true}"#);
+        assert_eq!(odd.defaults().as_str(), r#"{"a\"\n\\":true}"#);
     }
 }

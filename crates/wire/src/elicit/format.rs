@@ -18,7 +18,7 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    pub(super) fn read(name: String) -> Self {
+    pub(super) fn from_name(name: String) -> Self {
         match name.as_str() {
             "email" => Self::Email,
             "uri" => Self::Uri,
@@ -29,7 +29,7 @@ impl TextFormat {
     }
 
     /// Reports whether a string has this format.
-    pub fn fits(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         match self {
             Self::Email => is_email(text),
             Self::Uri => is_uri(text),
@@ -123,12 +123,12 @@ mod tests {
 
     #[track_caller]
     fn check(format: &str, good: &[&str], bad: &[&str]) {
-        let format = TextFormat::read(format.to_owned());
+        let format = TextFormat::from_name(format.to_owned());
         for text in good {
-            assert!(format.fits(text), "{text}");
+            assert!(format.matches(text), "{text}");
         }
         for text in bad {
-            assert!(!format.fits(text), "{text}");
+            assert!(!format.matches(text), "{text}");
         }
     }
 

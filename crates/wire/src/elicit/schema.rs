@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Choice, FieldKind, FormField, JsonNumber, MAX_FIELDS, MAX_OPTIONS, TextFormat, wrong};
+use super::{Choice, FieldKind, FormField, JsonNumber, MAX_FIELDS, MAX_OPTIONS, TextFormat, shape_error};
 use crate::JsonLimits;
-use wharf_json::{JsonDecodeError, RawJson, members};
+use wharf_json::{JsonDecodeError, RawJson, object_members};
 
 /// Returns the fields of a schema, in schema order.
 pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<FormField>, JsonDecodeError> {
@@ -21,19 +21,19 @@ pub(super) fn read_fields(schema: &RawJson, bounds: &JsonLimits) -> Result<Vec<F
     }
     let shape: WireObjectSchema = schema.decode(bounds)?;
     if shape.kind.is_some_and(|kind| kind != "object") {
-        return Err(wrong("the requested schema is not of type `object`"));
+        return Err(shape_error("the requested schema is not of type `object`"));
     }
     let properties = match shape.properties {
-        Some(properties) => schema.part(properties),
+        Some(properties) => schema.slice_part(properties),
         None => RawJson::empty_object(),
     };
-    let properties = members(&properties, bounds)?;
+    let properties = object_members(&properties, bounds)?;
     if properties.len() > MAX_FIELDS {
-        return Err(wrong(format_args!("more than {MAX_FIELDS} fields")));
+        return Err(shape_error(format_args!("more than {MAX_FIELDS} fields")));
     }
     let required = shape.required.unwrap_or_default();
     if let Some(name) = required.iter().find(|name| properties.iter().all(|(known, _)| known != *name)) {
-        return Err(wrong(format_args!("the required field `{name}` is not in `properties`")));
+        return Err(shape_error(format_args!("the required field `{name}` is not in `properties`")));
     }
     let is_required = |name: &str| required.iter().any(|needed| needed == name);
     properties.iter().map(|(name, property)| read_field(name, property, is_required(name))).collect()
@@ -43,7 +43,7 @@ fn read_field(name: &str, property: &RawJson, required: bool) -> Result<FormFiel
     // The bounds were checked for the whole request.
     let field = serde_json::from_slice(property.as_bytes()).map_err(|error| error.to_string());
     let field = field.and_then(|shape: WireProperty| shape.into_field(name, required, property));
-    field.map_err(|reason| wrong(format_args!("the field `{name}` is not supported: {reason}")))
+    field.map_err(|reason| shape_error(format_args!("the field `{name}` is not supported: {reason}")))
 }
 
 /// A property as written in the schema. Unlisted keywords are ignored: they do not affect the prompt, and the server
@@ -103,7 +103,7 @@ impl WireProperty<'_> {
             return Err("`$ref` is not supported".to_owned());
         }
         let (title, description) = (self.title.take(), self.description.take());
-        let default = self.default.map(|value| whole.part(value));
+        let default = self.default.map(|value| whole.slice_part(value));
         let kind = self.into_kind()?;
         let mut field = FormField { name: name.to_owned(), title, description, required, kind, default: None };
         field.default = default.filter(|value| field.check(value).is_ok());
@@ -121,10 +121,14 @@ impl WireProperty<'_> {
             Some("string") => Ok(FieldKind::Text {
                 min_length: self.min_length,
                 max_length: self.max_length,
-                format: self.format.map(TextFormat::read),
+                format: self.format.map(TextFormat::from_name),
             }),
-            Some("number") => Ok(FieldKind::Number { minimum: bound(self.minimum)?, maximum: bound(self.maximum)? }),
-            Some("integer") => Ok(FieldKind::Integer { minimum: bound(self.minimum)?, maximum: bound(self.maximum)? }),
+            Some("number") => {
+                Ok(FieldKind::Number { minimum: parse_bound(self.minimum)?, maximum: parse_bound(self.maximum)? })
+            }
+            Some("integer") => {
+                Ok(FieldKind::Integer { minimum: parse_bound(self.minimum)?, maximum: parse_bound(self.maximum)? })
+            }
             Some("boolean") => Ok(FieldKind::Boolean),
             Some("array") => self.into_choices(),
             Some(kind) => Err(format!("unsupported type `{kind}`")),
@@ -160,7 +164,7 @@ fn options(
     }
 }
 
-fn bound(value: Option<&RawValue>) -> Result<Option<JsonNumber>, String> {
+fn parse_bound(value: Option<&RawValue>) -> Result<Option<JsonNumber>, String> {
     let read = |value: &RawValue| JsonNumber::parse(value.get()).ok_or("a bound is not a number");
     value.map(read).transpose().map_err(str::to_owned)
 }
@@ -247,7 +251,7 @@ mod tests {
             (r#"{"type":"array","items":{"enum":["a","b"]},"default":["b", "a"]}"#, Some(r#"["b", "a"]"#)),
         ] {
             let fields = read(&format!(r#"{{"x":{property}}}"#)).unwrap();
-            assert_eq!(fields[0].default.as_ref().map(RawJson::get), default, "{property}");
+            assert_eq!(fields[0].default.as_ref().map(RawJson::as_str), default, "{property}");
         }
     }
 

@@ -100,7 +100,7 @@ const SECRET_WORDS: [&str; 11] =
     ["token", "pwd", "passw", "secret", "senha", "cvv", "cvc", "cvv2", "otp", "totp", "ssn"];
 
 /// Reports whether a field asks for a secret. Only free-form input is checked.
-pub(super) fn is_asked_by(field: &FormField) -> bool {
+pub(super) fn asks_for_secret(field: &FormField) -> bool {
     let format = match &field.kind {
         FieldKind::Text { format, .. } => format.as_ref(),
         FieldKind::Number { .. } | FieldKind::Integer { .. } => None,
@@ -117,7 +117,7 @@ pub(super) fn is_asked_by(field: &FormField) -> bool {
 }
 
 fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
-    let text = seen(text);
+    let text = split_visible_words(text);
     let letters: String = skeleton(&text).filter(|letter| letter.is_alphanumeric()).collect();
     let spells = |phrase: &&str| {
         let phrase: String = skeleton(phrase).collect();
@@ -126,11 +126,11 @@ fn names_a_secret(text: &str, wanted: &[&str]) -> bool {
     letters == "pin"
         || SECRET_PHRASES.iter().any(spells)
         || has_word(&text, wanted)
-        || pairs::name_a_secret(&words(&text))
+        || pairs::has_secret_pair(&word_skeletons(&text))
 }
 
 /// Splits a text into words and returns their skeletons.
-fn words(text: &str) -> Vec<String> {
+fn word_skeletons(text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| skeleton(word).collect()).collect()
 }
@@ -148,7 +148,7 @@ fn has_word(text: &str, wanted: &[&str]) -> bool {
 }
 
 /// Removes invisible characters and inserts a space at `camelCase` boundaries.
-fn seen(text: &str) -> String {
+fn split_visible_words(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     let mut after_lower = false;
     for letter in text.chars().filter(|letter| !is_invisible(*letter)) {
@@ -164,7 +164,7 @@ fn seen(text: &str) -> String {
 /// Folds a text to lower-case base letters. Texts that look the same have the same skeleton.
 pub fn skeleton(text: &str) -> impl Iterator<Item = char> {
     // Lower-casing can add combining marks.
-    text.chars().flat_map(char::to_lowercase).filter(|letter| !is_invisible(*letter)).map(look_alike)
+    text.chars().flat_map(char::to_lowercase).filter(|letter| !is_invisible(*letter)).map(base_letter)
 }
 
 /// Matches combining marks, joiners and other zero-width characters.
@@ -176,7 +176,7 @@ fn is_invisible(letter: char) -> bool {
 }
 
 /// Maps a letter to the base letter it resembles.
-fn look_alike(letter: char) -> char {
+fn base_letter(letter: char) -> char {
     let plain = |base: u8, offset: u32| char::from(base + u8::try_from(offset % 26).unwrap_or_default());
     match letter {
         'a'..='k' | 'm'..='z' => letter,

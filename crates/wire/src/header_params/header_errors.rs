@@ -71,7 +71,7 @@ pub enum HeaderValueError {
 }
 
 /// Formats a property path for display.
-pub(super) fn property(path: &[impl AsRef<str>]) -> String {
+pub(super) fn format_path(path: &[impl AsRef<str>]) -> String {
     let mut shown = String::new();
     for name in path.iter().map(AsRef::as_ref) {
         if !shown.is_empty() {
@@ -83,11 +83,11 @@ pub(super) fn property(path: &[impl AsRef<str>]) -> String {
             break;
         }
     }
-    self::shown(&shown)
+    escape_short(&shown)
 }
 
 /// Shortens a server's text and escapes it to ASCII.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn escape_short(text: &str) -> String {
     let mut characters = text.chars();
     let head: String = characters.by_ref().take(MAX_QUOTED_CHARS).flat_map(char::escape_default).collect();
     if characters.next().is_some() { head + "…" } else { head }

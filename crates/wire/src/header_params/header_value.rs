@@ -9,11 +9,11 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// Encodes any text for a header: unchanged, or as `=?base64?…?=` (2026-07-28, Streamable HTTP, value encoding).
 ///
 /// The output is visible ASCII, with spaces only inside. The empty text stays empty and is sent.
-pub fn header_text(text: &str) -> Cow<'_, str> {
+pub fn encode_header_value(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(format!("{PREFIX}{}{SUFFIX}", base64(text.as_bytes())))
+        Cow::Owned(format!("{PREFIX}{}{SUFFIX}", encode_base64(text.as_bytes())))
     }
 }
 
@@ -35,7 +35,7 @@ fn looks_encoded(text: &str) -> bool {
 }
 
 /// Encodes with the standard alphabet and padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let bits = (0..3).fold(0, |bits, n| bits << 8 | u32::from(group.get(n).copied().unwrap_or_default()));
@@ -80,7 +80,7 @@ mod tests {
             ("a=?base64?aGk=?=", "a=?base64?aGk=?="),
             ("=?base32?aGk=?=", "=?base32?aGk=?="),
         ] {
-            assert_eq!(header_text(text), expected, "{text:?}");
+            assert_eq!(encode_header_value(text), expected, "{text:?}");
         }
     }
 
@@ -95,13 +95,13 @@ mod tests {
             ("fooba", "Zm9vYmE="),
             ("foobar", "Zm9vYmFy"),
         ] {
-            assert_eq!(base64(bytes.as_bytes()), expected);
+            assert_eq!(encode_base64(bytes.as_bytes()), expected);
         }
-        assert_eq!(base64(&[0xff, 0xef, 0xbe, 0xfb]), "/+++".to_owned() + "+w==");
+        assert_eq!(encode_base64(&[0xff, 0xef, 0xbe, 0xfb]), "/+++".to_owned() + "+w==");
     }
 
     /// Decodes Base64 bit by bit, independently of the implementation.
-    fn decoded(text: &str) -> Vec<u8> {
+    fn decode_base64(text: &str) -> Vec<u8> {
         let letters = text.trim_end_matches('=').bytes();
         let bits: Vec<bool> = letters
             .map(|letter| ALPHABET.iter().position(|&known| known == letter).expect("a letter of base64"))
@@ -115,11 +115,11 @@ mod tests {
         fn any_text_round_trips_as_visible_ascii(
             text in prop_oneof![any::<String>(), "[ -~\t\r\n]{0,12}", "=\\?base64\\?[a-z=?]{0,6}"],
         ) {
-            let header = header_text(&text);
+            let header = encode_header_value(&text);
             prop_assert!(header.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{header:?}");
             prop_assert!(!header.starts_with(' ') && !header.ends_with(' '), "{header:?}");
             match header.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) {
-                Some(inner) => prop_assert_eq!(decoded(inner), text.as_bytes()),
+                Some(inner) => prop_assert_eq!(decode_base64(inner), text.as_bytes()),
                 None => prop_assert_eq!(&*header, text.as_str()),
             }
         }

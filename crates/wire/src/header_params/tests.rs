@@ -3,7 +3,7 @@ use crate::JsonDecodeError;
 
 /// Returns the annotations of a schema as `Header=path.to.property`, or the error.
 fn check(schema: &str) -> Result<Vec<String>, String> {
-    let found = mirrored(&RawJson::parse(schema.to_owned()).unwrap(), &JsonLimits::default());
+    let found = header_params(&RawJson::parse(schema.to_owned()).unwrap(), &JsonLimits::default());
     let found = found.map_err(|fault| fault.to_string())?;
     Ok(found.iter().map(|one| format!("{}={}", one.header, one.path.join("."))).collect())
 }
@@ -170,7 +170,7 @@ fn errors_are_short_and_escaped() {
     assert!(fault.starts_with(r"header annotation of `\u{1b}[2J\u{202e}\u{3164}xxx") && fault.contains('…'), "{fault}");
     assert!(fault.len() < 400 && !fault.contains('\u{1b}'), "{fault}");
     let schema = RawJson::parse(property(r#"{"type":"string","x-mcp-header":"A"}"#)).unwrap();
-    let fault = mirrored(&schema, &JsonLimits { depth: 2, nodes: 100 }).unwrap_err();
+    let fault = header_params(&schema, &JsonLimits { depth: 2, nodes: 100 }).unwrap_err();
     assert_eq!(fault.to_string(), "the input schema cannot be read");
     assert!(matches!(fault, HeaderAnnotationError::Unreadable(JsonDecodeError::TooComplex(_))));
 }
@@ -179,7 +179,7 @@ fn errors_are_short_and_escaped() {
 fn schemas_without_annotations_are_not_decoded() {
     let schema = RawJson::parse(r#"{"properties":{"a":{"description":"caf\u1234 \\ \" \n"}}}"#).unwrap();
     let none = JsonLimits { depth: 0, nodes: 0 };
-    assert_eq!(mirrored(&schema, &none).unwrap(), []);
+    assert_eq!(header_params(&schema, &none).unwrap(), []);
 }
 
 fn value(path: &[&str], arguments: &str) -> Result<Option<String>, String> {
@@ -257,6 +257,6 @@ fn mcp_name_parameter_per_method() {
         ("Tools/Call", None),
         ("", None),
     ] {
-        assert_eq!(mirror_key(method), key, "{method}");
+        assert_eq!(mcp_name_param(method), key, "{method}");
     }
 }

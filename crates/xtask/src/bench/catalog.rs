@@ -56,8 +56,8 @@ pub fn catalog(words: &[&str]) -> TaskResult {
         let line = capture(Command::new(&program).args(["--secs", &plan.seconds.to_string()]))?.stdout;
         rounds.push(serde_json::from_str(&line)?);
     }
-    report_page::put(&page(&plan, &MachineDescription::look(), &rounds))?;
-    check(&rounds)
+    report_page::write_part(&page(&plan, &MachineDescription::detect(), &rounds))?;
+    check_limits(&rounds)
 }
 
 fn page(plan: &ThroughputPlan, here: &MachineDescription, rounds: &[Value]) -> String {
@@ -81,27 +81,28 @@ fn page(plan: &ThroughputPlan, here: &MachineDescription, rounds: &[Value]) -> S
     for row in &ROWS {
         let CatalogRow { what, figure, unit, plain, limit } = row;
         let shown = |value: f64| format!("{value:.0} {unit}");
-        let plain = plain.map(|plain| (shown(of(rounds, plain)), format!("{:.2}×", relation(rounds, figure, plain))));
+        let plain = plain
+            .map(|plain| (shown(median_of(rounds, plain)), format!("{:.2}×", median_ratio(rounds, figure, plain))));
         let (map, relation) = plain.unwrap_or_else(|| ("–".into(), "–".into()));
         let limit = limit.map_or_else(|| "–".into(), shown);
-        let _ = writeln!(page, "| {what} | {} | {map} | {relation} | {limit} |", shown(of(rounds, figure)));
+        let _ = writeln!(page, "| {what} | {} | {map} | {relation} | {limit} |", shown(median_of(rounds, figure)));
     }
     page
 }
 
-fn of(rounds: &[Value], figure: &str) -> f64 {
+fn median_of(rounds: &[Value], figure: &str) -> f64 {
     median(rounds.iter().filter_map(|round| round[figure].as_f64()).collect())
 }
 
 /// Returns the median ratio to the map, computed within each round.
-fn relation(rounds: &[Value], figure: &str, plain: &str) -> f64 {
+fn median_ratio(rounds: &[Value], figure: &str, plain: &str) -> f64 {
     let within = |round: &Value| Some(round[figure].as_f64()? / round[plain].as_f64()?);
     median(rounds.iter().filter_map(within).collect())
 }
 
-fn check(rounds: &[Value]) -> TaskResult {
+fn check_limits(rounds: &[Value]) -> TaskResult {
     for CatalogRow { what, figure, unit, limit, .. } in &ROWS {
-        let found = of(rounds, figure);
+        let found = median_of(rounds, figure);
         // A missing figure is NaN and fails every limit.
         if limit.is_some_and(|limit| found.is_nan() || found > limit) {
             return Err(format!("{what} takes {found:.0} {unit}, above its limit").into());
@@ -119,10 +120,10 @@ mod tests {
     #[test]
     fn exceeding_a_limit_fails() {
         let figures = |merge: f64, find: f64| [json!({ "merge_us": merge, "find_ns": find })];
-        assert!(check(&figures(9_000.0, 199.0)).is_ok());
-        assert!(check(&figures(11_000.0, 100.0)).is_err());
-        assert!(check(&figures(9_000.0, 201.0)).is_err());
-        assert!(check(&[json!({ "merge_us": 1.0 })]).is_err());
+        assert!(check_limits(&figures(9_000.0, 199.0)).is_ok());
+        assert!(check_limits(&figures(11_000.0, 100.0)).is_err());
+        assert!(check_limits(&figures(9_000.0, 201.0)).is_err());
+        assert!(check_limits(&[json!({ "merge_us": 1.0 })]).is_err());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::cli_table::{self, CliRounds};
 use super::report_page;
 use crate::peers;
-use crate::run::{TaskResult, capture, cargo, number, run, say, target};
+use crate::run::{TaskResult, capture, cargo, parse_number, run, say, target};
 
 /// The command that lists the configured servers.
 pub const LISTING: &str = "list";
@@ -56,9 +56,9 @@ pub fn cli(words: &[&str]) -> TaskResult {
     let others = peers::install_command_lines()?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-cli", "--bin", "wharf"]))?;
     run(cargo().args(["build", "--profile", "dist", "--package", "wharf-peers", "--bin", "bench-cli-bare"]))?;
-    let bench = CliBench { binaries: target().join("dist"), others, home: home()? };
+    let bench = CliBench { binaries: target().join("dist"), others, home: create_home()? };
     let rounds = bench.measure(&plan)?;
-    report_page::put(&cli_table::page(&plan, &rounds))
+    report_page::write_part(&cli_table::page(&plan, &rounds))
 }
 
 impl CliBenchPlan {
@@ -67,7 +67,7 @@ impl CliBenchPlan {
         let rounds = match words {
             [] => 31,
             ["--quick"] => 7,
-            ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
+            ["--rounds", rest @ ..] if rest.len() == 1 => parse_number("--rounds", rest.first())?,
             _ => return Err(format!("bench cli: unknown arguments {}", words.join(" ")).into()),
         };
         if rounds == 0 { Err("--rounds must be at least 1".into()) } else { Ok(Self { rounds, command }) }
@@ -75,7 +75,7 @@ impl CliBenchPlan {
 }
 
 /// Creates a fresh home with ten configured servers.
-fn home() -> TaskResult<PathBuf> {
+fn create_home() -> TaskResult<PathBuf> {
     let home = target().join("bench/home");
     let _ = fs::remove_dir_all(&home);
     let folder = home.join(".config/wharf");
@@ -123,7 +123,7 @@ impl CliBench {
         let begun = Instant::now();
         let stdout = capture(&mut command)?.stdout;
         let time = begun.elapsed().as_secs_f64() * 1e3;
-        let expected = expected(who);
+        let expected = expected_output(who);
         if stdout.contains(expected) { Ok(time) } else { Err(format!("{who:?} did not print {expected}").into()) }
     }
 
@@ -166,7 +166,7 @@ impl CliBench {
 }
 
 /// Returns the output that a command must contain, so that a failing command is not measured as fast.
-fn expected(who: BenchedCommand) -> &'static str {
+fn expected_output(who: BenchedCommand) -> &'static str {
     match who {
         BenchedCommand::Version => "wharf ",
         BenchedCommand::List | BenchedCommand::McporterList => "berth-10",

@@ -10,7 +10,7 @@ use crate::run::MachineDescription;
 pub type CliRounds = Vec<[f64; EVERYBODY.len()]>;
 
 pub fn page(plan: &CliBenchPlan, rounds: &CliRounds) -> String {
-    let here = MachineDescription::look();
+    let here = MachineDescription::detect();
     let mut page = format!(
         "# Benchmarks: the command line\n\n\
          Time from the start of a command to its exit, with an empty environment. The calls \
@@ -60,17 +60,17 @@ struct CliLimitRow {
 
 fn rows(rounds: &CliRounds) -> [CliLimitRow; 5] {
     [
-        more(rounds, BenchedCommand::List, BenchedCommand::Version, 3.0),
-        more(rounds, BenchedCommand::Call, BenchedCommand::Bare, 5.0),
-        slower(rounds, BenchedCommand::McporterList, BenchedCommand::List),
-        slower(rounds, BenchedCommand::McporterCall, BenchedCommand::Call),
-        slower(rounds, BenchedCommand::InspectorCall, BenchedCommand::Call),
+        difference_row(rounds, BenchedCommand::List, BenchedCommand::Version, 3.0),
+        difference_row(rounds, BenchedCommand::Call, BenchedCommand::Bare, 5.0),
+        ratio_row(rounds, BenchedCommand::McporterList, BenchedCommand::List),
+        ratio_row(rounds, BenchedCommand::McporterCall, BenchedCommand::Call),
+        ratio_row(rounds, BenchedCommand::InspectorCall, BenchedCommand::Call),
     ]
 }
 
 /// Compares two commands by the difference in milliseconds.
-fn more(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, limit: f64) -> CliLimitRow {
-    let difference = compared(rounds, one, other, |one, other| one - other);
+fn difference_row(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, limit: f64) -> CliLimitRow {
+    let difference = median_comparison(rounds, one, other, |one, other| one - other);
     CliLimitRow {
         what: format!("{} beyond {}", label(one), label(other)),
         measured: format!("{difference:+.1} ms"),
@@ -80,8 +80,8 @@ fn more(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, limit: f
 }
 
 /// Compares another client with ours by the ratio of their times.
-fn slower(rounds: &CliRounds, one: BenchedCommand, ours: BenchedCommand) -> CliLimitRow {
-    let relation = compared(rounds, one, ours, |one, ours| one / ours);
+fn ratio_row(rounds: &CliRounds, one: BenchedCommand, ours: BenchedCommand) -> CliLimitRow {
+    let relation = median_comparison(rounds, one, ours, |one, ours| one / ours);
     CliLimitRow {
         what: format!("{} : {}", label(one), label(ours)),
         measured: format!("{relation:.1}×"),
@@ -91,7 +91,12 @@ fn slower(rounds: &CliRounds, one: BenchedCommand, ours: BenchedCommand) -> CliL
 }
 
 /// Returns the median of a comparison made in each round.
-fn compared(rounds: &CliRounds, one: BenchedCommand, other: BenchedCommand, compare: impl Fn(f64, f64) -> f64) -> f64 {
+fn median_comparison(
+    rounds: &CliRounds,
+    one: BenchedCommand,
+    other: BenchedCommand,
+    compare: impl Fn(f64, f64) -> f64,
+) -> f64 {
     let (ones, others) = (times(rounds, one), times(rounds, other));
     median(ones.into_iter().zip(others).map(|(one, other)| compare(one, other)).collect())
 }

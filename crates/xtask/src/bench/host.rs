@@ -45,8 +45,8 @@ pub fn host(words: &[&str]) -> TaskResult {
     let mut rows = bench.crowd(&plan)?;
     rows.extend(bench.kills(&plan)?);
     rows.extend(bench.overhead()?);
-    rows.push(host_table::memory(&bench.figures("memory", &["--good", "20", "--secs", "2"])?)?);
-    report_page::put(&host_table::page(&plan, &rows))
+    rows.push(host_table::memory_row(&bench.run_part("memory", &["--good", "20", "--secs", "2"])?)?);
+    report_page::write_part(&host_table::page(&plan, &rows))
 }
 
 impl HostBenchPlan {
@@ -71,60 +71,65 @@ impl HostBench {
         let idle = ["--counted", MEASURED_SERVERS, "--secs", &seconds];
         let mut ready = Vec::new();
         for _ in 0..plan.starts {
-            let [other, troubled] = self.both(&[])?;
-            ready.push((figure(&troubled, "ready_ms")?, figure(&other, "ready_ms")?));
+            let [other, troubled] = self.measure_both(&[])?;
+            ready.push((read_figure(&troubled, "ready_ms")?, read_figure(&other, "ready_ms")?));
         }
-        let called = (0..plan.rounds).map(|_| self.both(&calling)).collect::<TaskResult<Vec<_>>>()?;
-        let crashing = self.figures("crowd", &[&["--good", MEASURED_SERVERS, "--crash", "5"][..], &idle].concat())?;
-        let quiet = self.figures("crowd", &[&["--good", MEASURED_SERVERS][..], &idle].concat())?;
+        let called = (0..plan.rounds).map(|_| self.measure_both(&calling)).collect::<TaskResult<Vec<_>>>()?;
+        let crashing = self.run_part("crowd", &[&["--good", MEASURED_SERVERS, "--crash", "5"][..], &idle].concat())?;
+        let quiet = self.run_part("crowd", &[&["--good", MEASURED_SERVERS][..], &idle].concat())?;
         Ok(vec![
-            host_table::ready(&ready),
-            host_table::calls(plan, &called)?,
-            host_table::spawns(plan, &called)?,
-            host_table::processor(&crashing, &quiet)?,
+            host_table::ready_row(&ready),
+            host_table::latency_row(plan, &called)?,
+            host_table::spawn_row(plan, &called)?,
+            host_table::cpu_row(&crashing, &quiet)?,
         ])
     }
 
     /// Measures among healthy servers only, and among failing servers.
-    fn both(&self, more: &[&str]) -> TaskResult<[Value; 2]> {
+    fn measure_both(&self, more: &[&str]) -> TaskResult<[Value; 2]> {
         let counted = ["--counted", MEASURED_SERVERS];
-        let one = |others: &[&str]| self.figures("crowd", &[others, &counted, more].concat());
+        let one = |others: &[&str]| self.run_part("crowd", &[others, &counted, more].concat());
         Ok([one(&HEALTHY_SERVERS_ONLY)?, one(&WITH_FAILING_SERVERS)?])
     }
 
     fn kills(&self, plan: &HostBenchPlan) -> TaskResult<Vec<HostLimitRow>> {
         let kills = plan.kills.to_string();
         let kill = |more: [&str; 4]| {
-            self.figures("kill", &[&["--kills", &kills, "--callers", PENDING_CALLS][..], &more].concat())
+            self.run_part("kill", &[&["--kills", &kills, "--callers", PENDING_CALLS][..], &more].concat())
         };
         let old = kill(["--good", KILLED_SERVERS, "--age", "10.2"])?;
         let young = kill(["--good", "1", "--age", "0"])?;
         Ok(vec![
-            host_table::ends(&[&old, &young])?,
-            host_table::recovery("that has run for 10 s", &old)?,
-            host_table::recovery("that has just started", &young)?,
+            host_table::pending_calls_row(&[&old, &young])?,
+            host_table::recovery_row("that has run for 10 s", &old)?,
+            host_table::recovery_row("that has just started", &young)?,
         ])
     }
 
     fn overhead(&self) -> TaskResult<Vec<HostLimitRow>> {
         // Pinned to one core: a wakeup on another core costs more than the compared difference.
-        let pinned =
-            |more: &[&str]| self.read("overhead", more, Command::new("taskset").args(["-c", "0"]).arg(self.program()));
+        let pinned = |more: &[&str]| {
+            self.run_part_with("overhead", more, Command::new("taskset").args(["-c", "0"]).arg(self.program()))
+        };
         let inside = pinned(&["--secs", "5", "--local"])?;
         let stdio = pinned(&["--secs", "5"])?;
         let line = capture(&mut Command::new(self.binaries.join("bench-host-allocations")))?.stdout;
         let allocations: Value = serde_json::from_str(&line)?;
         say!("{allocations}");
-        Ok(vec![host_table::overhead(&inside)?, host_table::overhead(&stdio)?, host_table::allocations(&allocations)?])
+        Ok(vec![
+            host_table::overhead_row(&inside)?,
+            host_table::overhead_row(&stdio)?,
+            host_table::allocation_row(&allocations)?,
+        ])
     }
 
     /// Runs one part of the benchmark and returns its figures.
-    fn figures(&self, what: &str, more: &[&str]) -> TaskResult<Value> {
-        self.read(what, more, &mut Command::new(self.program()))
+    fn run_part(&self, what: &str, more: &[&str]) -> TaskResult<Value> {
+        self.run_part_with(what, more, &mut Command::new(self.program()))
     }
 
     /// Runs one part of the benchmark through the given command.
-    fn read(&self, what: &str, more: &[&str], command: &mut Command) -> TaskResult<Value> {
+    fn run_part_with(&self, what: &str, more: &[&str], command: &mut Command) -> TaskResult<Value> {
         command.arg(what).arg("--server").arg(self.binaries.join("bench-host-server")).args(more);
         let figures: Value = serde_json::from_str(&capture(command)?.stdout)?;
         say!("{what} {}: {figures}", more.join(" "));
@@ -137,11 +142,11 @@ impl HostBench {
 }
 
 /// Returns a number from a part's figures.
-pub fn figure(figures: &Value, name: &str) -> TaskResult<f64> {
+pub fn read_figure(figures: &Value, name: &str) -> TaskResult<f64> {
     figures[name].as_f64().ok_or_else(|| format!("no {name} in {figures}").into())
 }
 
 /// Returns the median of the ratios of the pairs.
-pub fn relation(pairs: &[(f64, f64)]) -> f64 {
+pub fn median_ratio(pairs: &[(f64, f64)]) -> f64 {
     median(pairs.iter().map(|(one, other)| one / other).collect())
 }

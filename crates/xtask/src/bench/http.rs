@@ -8,7 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{
-    BenchClient, BenchTransport, ThroughputPlan, http_tables, instructions, prepare, report_page, rounds, template,
+    BenchClient, BenchTransport, ThroughputPlan, http_tables, instructions, prepare, report_page, rounds,
+    write_template,
 };
 use crate::run::{TaskResult, capture, say, target};
 
@@ -28,22 +29,22 @@ const RMCP: [&str; 2] = ["rmcp 3.8, one thread", "rmcp 3.8, two workers"];
 pub fn http(words: &[&str]) -> TaskResult {
     let plan = ThroughputPlan::parse("http", words)?;
     let (binaries, home) = prepare()?;
-    let (field, server) = (field(&binaries, &home)?, binaries.join("bench-http-echo"));
-    let connections = connections(&field, &server)?;
-    let account = account(&binaries.join("bench-http-wharf"), &server)?;
+    let (field, server) = (http_clients(&binaries, &home)?, binaries.join("bench-http-echo"));
+    let connections = count_connections(&field, &server)?;
+    let account = measure_unused_account(&binaries.join("bench-http-wharf"), &server)?;
     let samples = rounds::measure(&plan, &rounds::settings(&WAYS), &field, &server)?;
-    rounds::keep(&samples, &target().join("bench/http.jsonl"))?;
-    let counts = instructions::count(&field, &server);
+    rounds::write_samples(&samples, &target().join("bench/http.jsonl"))?;
+    let counts = instructions::count_instructions(&field, &server);
     let counted = http_tables::ServerCounts { connections: &connections, account: &account };
-    report_page::put(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
-    check(&connections)?;
+    report_page::write_part(&http_tables::page(&plan, &field, &samples, &counted, &counts))?;
+    check_connections(&connections)?;
     account.check()
 }
 
 /// Returns all clients; each limit precedes the clients compared with it.
-fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
+fn http_clients(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
     let [bare, ours, rmcp] = ["bare", "wharf", "rmcp"].map(|name| binaries.join(format!("bench-http-{name}")));
-    let template = template(&ours, "template-http.json")?;
+    let template = write_template(&ours, "template-http.json")?;
     let mut field = Vec::new();
     for (nth, flavour) in ["current", "multi"].into_iter().enumerate() {
         let rt = || ["--rt".into(), flavour.into()];
@@ -51,7 +52,7 @@ fn field(binaries: &Path, home: &Path) -> TaskResult<Vec<BenchClient>> {
         limit.arguments.extend(["--template".into(), template.clone().into()]);
         let three =
             [limit, BenchClient::new(OURS[nth], ours.clone(), rt()), BenchClient::new(RMCP[nth], rmcp.clone(), rt())];
-        field.extend(three.map(|client| if nth == 0 { client.counted() } else { client }));
+        field.extend(three.map(|client| if nth == 0 { client.with_instruction_count() } else { client }));
     }
     field.push(BenchClient::new("TypeScript SDK 2.4", "node".into(), [home.join("clients/ts2.mjs").into()]));
     field.push(BenchClient::new("Python SDK 2.3", home.join("py2/bin/python"), [home.join("clients/py2.py").into()]));
@@ -64,12 +65,12 @@ pub struct ConnectionCount {
     pub opened: [u64; WAYS.len()],
 }
 
-fn connections(field: &[BenchClient], server: &Path) -> TaskResult<Vec<ConnectionCount>> {
+fn count_connections(field: &[BenchClient], server: &Path) -> TaskResult<Vec<ConnectionCount>> {
     let mut all = Vec::new();
     for client in field {
         let mut opened = [0; WAYS.len()];
         for (way, opened) in WAYS.into_iter().zip(&mut opened) {
-            *opened = count(client, server, way)?;
+            *opened = run_and_count(client, server, way)?;
         }
         let [json, sse] = opened;
         say!("{}: {json} connections for {SEQUENCE} calls with JSON responses, {sse} with SSE responses", client.label);
@@ -78,7 +79,7 @@ fn connections(field: &[BenchClient], server: &Path) -> TaskResult<Vec<Connectio
     Ok(all)
 }
 
-fn count(client: &BenchClient, server: &Path, way: BenchTransport) -> TaskResult<u64> {
+fn run_and_count(client: &BenchClient, server: &Path, way: BenchTransport) -> TaskResult<u64> {
     let mut command = Command::new(&client.program);
     command.args(&client.arguments).arg("--server").arg(server).args(["--answers", way.name()]);
     let line = capture(command.args(["--calls", &SEQUENCE.to_string()]))?.stdout;
@@ -98,7 +99,7 @@ pub struct UnusedAccount {
 const ACCOUNT_RUN_PAIRS: usize = 5;
 const ACCOUNT_RUN_SECONDS: &str = "1";
 
-fn account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
+fn measure_unused_account(ours: &Path, server: &Path) -> TaskResult<UnusedAccount> {
     let figure = |with: bool, how: [&str; 2], figure: &str| -> TaskResult<f64> {
         let mut command = Command::new(ours);
         command.arg("--server").arg(server).args(how).args(with.then_some("--account"));
@@ -129,7 +130,7 @@ impl UnusedAccount {
     }
 }
 
-fn check(connections: &[ConnectionCount]) -> TaskResult {
+fn check_connections(connections: &[ConnectionCount]) -> TaskResult {
     let ours = connections.iter().filter(|client| OURS.contains(&client.label));
     let most = ours.flat_map(|client| client.opened).max().unwrap_or_default();
     if most > MAX_CONNECTIONS {
@@ -153,8 +154,8 @@ mod tests {
     #[test]
     fn connection_limit_applies_to_wharf_only() {
         let connections = |label, opened| [ConnectionCount { label, opened }];
-        assert!(check(&connections(OURS[0], [1, 2])).is_ok());
-        assert!(check(&connections(OURS[1], [1, 3])).is_err());
-        assert!(check(&connections(RMCP[0], [100, 100])).is_ok());
+        assert!(check_connections(&connections(OURS[0], [1, 2])).is_ok());
+        assert!(check_connections(&connections(OURS[1], [1, 3])).is_err());
+        assert!(check_connections(&connections(RMCP[0], [100, 100])).is_ok());
     }
 }

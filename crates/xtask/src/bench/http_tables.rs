@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::http::{BARE, ConnectionCount, SEQUENCE, UnusedAccount, WAYS};
 use super::instructions::InstructionCounts;
 use super::rounds::{BenchSetting, ThroughputSample};
-use super::tables::{bytes, grouped, instruction_table, median, plural};
+use super::tables::{format_bytes, group_digits, instruction_table, median, plural};
 use super::{BenchClient, BenchTransport, CALLERS, CORES, PAYLOADS, ThroughputPlan};
 use crate::run::MachineDescription;
 
@@ -22,12 +22,18 @@ pub fn page(
     counted: &ServerCounts<'_>,
     counts: &[InstructionCounts],
 ) -> String {
-    let mut page = introduction(plan, &MachineDescription::look());
+    let mut page = introduction(plan, &MachineDescription::detect());
     let labels: Vec<&str> = field.iter().map(|client| client.label).collect();
     for way in WAYS {
         for cores in CORES {
             for payload in PAYLOADS {
-                let _ = writeln!(page, "\n## {}, {}, {}\n", answered(way), plural(cores, "core"), bytes(payload));
+                let _ = writeln!(
+                    page,
+                    "\n## {}, {}, {}\n",
+                    response_heading(way),
+                    plural(cores, "core"),
+                    format_bytes(payload)
+                );
                 page.push_str(&table(&labels, samples, |callers| BenchSetting { way, cores, payload, callers }));
             }
         }
@@ -53,7 +59,7 @@ fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
     )
 }
 
-fn answered(way: BenchTransport) -> &'static str {
+fn response_heading(way: BenchTransport) -> &'static str {
     match way {
         BenchTransport::Stdio => "Over stdio",
         BenchTransport::Json => "JSON responses",
@@ -83,7 +89,7 @@ fn cell(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> Str
     let limits = self::times(samples, setting, limit_of(label));
     let relation = median(times.iter().zip(limits).map(|(time, limit)| time / limit).collect());
     let (rate, time) = (median(rates).round() as u64, median(times));
-    format!("{}, {time:.0} µs ({relation:.2}×)", grouped(rate))
+    format!("{}, {time:.0} µs ({relation:.2}×)", group_digits(rate))
 }
 
 /// Returns the bare client with the same number of threads.

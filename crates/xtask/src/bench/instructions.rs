@@ -22,7 +22,7 @@ pub struct InstructionCounts {
 }
 
 /// Counts instructions for the selected clients. Returns an empty list if valgrind is not installed.
-pub fn count(field: &[BenchClient], server: &Path) -> Vec<InstructionCounts> {
+pub fn count_instructions(field: &[BenchClient], server: &Path) -> Vec<InstructionCounts> {
     if !on_path("valgrind") {
         say!("instruction counts SKIPPED: valgrind not found");
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn count(field: &[BenchClient], server: &Path) -> Vec<InstructionCounts> {
 fn per_call(client: &BenchClient, server: &Path) -> [Option<u64>; SETTINGS.len()] {
     say!("counting the instructions of {}", client.label);
     SETTINGS.map(|(payload, callers)| {
-        let collect = |calls| collect(client, server, payload, callers, calls);
+        let collect = |calls| run_callgrind(client, server, payload, callers, calls);
         let (short, long) = (collect(SHORT_RUN_CALLS), collect(LONG_RUN_CALLS));
         match (short, long) {
             (Ok(short), Ok(long)) => Some(long.saturating_sub(short) / (LONG_RUN_CALLS - SHORT_RUN_CALLS)),
@@ -46,7 +46,7 @@ fn per_call(client: &BenchClient, server: &Path) -> [Option<u64>; SETTINGS.len()
     })
 }
 
-fn collect(client: &BenchClient, server: &Path, payload: usize, callers: usize, calls: u64) -> TaskResult<u64> {
+fn run_callgrind(client: &BenchClient, server: &Path, payload: usize, callers: usize, calls: u64) -> TaskResult<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--trace-children=no", "--callgrind-out-file=/dev/null"]);
     command.arg(&client.program).args(&client.arguments).arg("--server").arg(server);
@@ -54,11 +54,11 @@ fn collect(client: &BenchClient, server: &Path, payload: usize, callers: usize, 
         command.args([flag, &value.to_string()]);
     }
     let said = capture(command.args(["--calls", &calls.to_string()]))?.stderr;
-    collected(&said).ok_or_else(|| "no instruction count in the output of valgrind".into())
+    parse_collected(&said).ok_or_else(|| "no instruction count in the output of valgrind".into())
 }
 
 /// Reads `==17== Collected : 1234`; the last such line is the client's own.
-fn collected(said: &str) -> Option<u64> {
+fn parse_collected(said: &str) -> Option<u64> {
     let (_, count) = said.lines().rev().find_map(|line| line.split_once("Collected :"))?;
     count.trim().parse().ok()
 }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_last_count_is_read() {
-        assert_eq!(collected("==1== Collected : 5\n==1== \n==2== Collected : 1234\n"), Some(1234));
-        assert_eq!(collected("nothing"), None);
+        assert_eq!(parse_collected("==1== Collected : 5\n==1== \n==2== Collected : 1234\n"), Some(1234));
+        assert_eq!(parse_collected("nothing"), None);
     }
 }

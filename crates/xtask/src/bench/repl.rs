@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use super::{repl_table, report_page};
-use crate::run::{TaskResult, capture, cargo, number, run, say, target};
+use crate::run::{TaskResult, capture, cargo, parse_number, run, say, target};
 
 /// Number of servers in the mixed set.
 pub const CROWD: usize = 20;
@@ -49,7 +49,7 @@ pub fn repl(words: &[&str]) -> TaskResult {
     let bench = ReplBench { binaries: target().join("dist"), homes: target().join("bench/repl") };
     let _ = fs::remove_dir_all(&bench.homes);
     let measured = bench.measure(&plan)?;
-    report_page::put(&repl_table::page(&plan, &measured))
+    report_page::write_part(&repl_table::page(&plan, &measured))
 }
 
 impl ReplBenchPlan {
@@ -58,7 +58,7 @@ impl ReplBenchPlan {
         let rounds = match words {
             [] => 31,
             ["--quick"] => 5,
-            ["--rounds", rest @ ..] if rest.len() == 1 => number("--rounds", rest.first())?,
+            ["--rounds", rest @ ..] if rest.len() == 1 => parse_number("--rounds", rest.first())?,
             _ => return Err(format!("bench repl: unknown arguments {}", words.join(" ")).into()),
         };
         if rounds == 0 { Err("--rounds must be at least 1".into()) } else { Ok(Self { rounds, command }) }
@@ -72,21 +72,21 @@ struct ReplBench {
 
 impl ReplBench {
     fn measure(&self, plan: &ReplBenchPlan) -> TaskResult<ReplMeasurements> {
-        let empty = self.home("empty", Map::new())?;
-        let crowd = self.home("crowd", self.crowd())?;
-        let [calm, flooded] = ["calm", "flooding"].map(|manner| self.home(manner, self.talking(manner)));
+        let empty = self.create_home("empty", Map::new())?;
+        let crowd = self.create_home("crowd", self.mixed_servers())?;
+        let [calm, flooded] = ["calm", "flooding"].map(|manner| self.create_home(manner, self.talking_server(manner)));
         let (calm, flooded) = (calm?, flooded?);
         // Warm-up: exclude first-time disk reads.
-        self.opening(&empty)?;
+        self.measure_startup(&empty)?;
         let mut measured = ReplMeasurements::default();
         say!("{} rounds of two prompts", plan.rounds);
         for _ in 0..plan.rounds {
-            measured.openings.push((self.opening(&empty)?, self.opening(&crowd)?));
+            measured.openings.push((self.measure_startup(&empty)?, self.measure_startup(&crowd)?));
         }
         say!("{} keys, quiet and in a flood", KEYS_PER_TURN * TURNS);
         for _ in 0..TURNS {
-            measured.keys.0.extend(self.keys(&calm)?.0);
-            let (times, said) = self.keys(&flooded)?;
+            measured.keys.0.extend(self.measure_keys(&calm)?.0);
+            let (times, said) = self.measure_keys(&flooded)?;
             measured.keys.1.extend(times);
             measured.flood.push(said);
         }
@@ -94,7 +94,7 @@ impl ReplBench {
     }
 
     /// Creates a home with these servers configured.
-    fn home(&self, name: &str, servers: Map<String, Value>) -> TaskResult<PathBuf> {
+    fn create_home(&self, name: &str, servers: Map<String, Value>) -> TaskResult<PathBuf> {
         let home = self.homes.join(name);
         let folder = home.join(".config/wharf");
         fs::create_dir_all(&folder)?;
@@ -103,7 +103,7 @@ impl ReplBench {
     }
 
     /// Returns a mix of servers: healthy ones, and some of each kind of failure.
-    fn crowd(&self) -> Map<String, Value> {
+    fn mixed_servers(&self) -> Map<String, Value> {
         let wharf = self.binaries.join("wharf");
         let slow = format!("sleep 2; exec '{}' demo-server", wharf.display());
         let kinds = [
@@ -116,26 +116,26 @@ impl ReplBench {
         (0..CROWD).map(|number| (format!("berth-{number}"), kinds[number % kinds.len()].clone())).collect()
     }
 
-    fn talking(&self, manner: &str) -> Map<String, Value> {
-        let tally = tally(&self.homes.join(manner));
+    fn talking_server(&self, manner: &str) -> Map<String, Value> {
+        let tally = counter_file(&self.homes.join(manner));
         let entry = json!({ "command": self.binaries.join("typist"), "args": ["serve", manner, tally] });
         Map::from_iter([("talker".to_owned(), entry)])
     }
 
-    fn opening(&self, home: &Path) -> TaskResult<StartupTimes> {
-        let told = self.typist(&["prompt"], home, &[])?;
-        Ok(StartupTimes { prompt: figure(&told, "prompt_ms")?, key: figure(&told, "key_ms")? })
+    fn measure_startup(&self, home: &Path) -> TaskResult<StartupTimes> {
+        let told = self.run_typist(&["prompt"], home, &[])?;
+        Ok(StartupTimes { prompt: read_figure(&told, "prompt_ms")?, key: read_figure(&told, "key_ms")? })
     }
 
     /// Returns the latency of each key, and the server's notifications per second meanwhile.
-    fn keys(&self, home: &Path) -> TaskResult<(Vec<f64>, f64)> {
-        let tally = tally(home).display().to_string();
-        let told = self.typist(&["keys"], home, &[&KEYS_PER_TURN.to_string(), &tally])?;
+    fn measure_keys(&self, home: &Path) -> TaskResult<(Vec<f64>, f64)> {
+        let tally = counter_file(home).display().to_string();
+        let told = self.run_typist(&["keys"], home, &[&KEYS_PER_TURN.to_string(), &tally])?;
         let times = told["keys_us"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        Ok((times, figure(&told, "said_per_second")?))
+        Ok((times, read_figure(&told, "said_per_second")?))
     }
 
-    fn typist(&self, before: &[&str], home: &Path, after: &[&str]) -> TaskResult<Value> {
+    fn run_typist(&self, before: &[&str], home: &Path, after: &[&str]) -> TaskResult<Value> {
         let mut command = Command::new(self.binaries.join("typist"));
         command.args(before).arg(self.binaries.join("wharf")).arg(home).args(after);
         Ok(serde_json::from_str(&capture(&mut command)?.stdout)?)
@@ -143,10 +143,10 @@ impl ReplBench {
 }
 
 /// Returns the file in which a server counts its notifications.
-fn tally(home: &Path) -> PathBuf {
+fn counter_file(home: &Path) -> PathBuf {
     home.join("tally")
 }
 
-fn figure(told: &Value, name: &str) -> TaskResult<f64> {
+fn read_figure(told: &Value, name: &str) -> TaskResult<f64> {
     told[name].as_f64().ok_or_else(|| format!("no {name} in {told}").into())
 }

@@ -12,7 +12,7 @@ const MAX_DELAY_MS: f64 = 20.0;
 const MAX_SLOWDOWN: f64 = 2.0;
 
 pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
-    let here = MachineDescription::look();
+    let here = MachineDescription::detect();
     let mut page = format!(
         "# Benchmarks: the REPL\n\n\
          On a pseudo-terminal, from the start of `wharf` to its prompt, and to the echo of a key that is typed as soon as the \
@@ -42,14 +42,14 @@ pub fn page(plan: &ReplBenchPlan, measured: &ReplMeasurements) -> String {
 
 fn rows(measured: &ReplMeasurements) -> [String; 4] {
     [
-        opening("prompt shown", measured, |opening| opening.prompt),
-        opening("first key echoed", measured, |opening| opening.key),
-        keys("key echoed, median", measured, 0.5, Some(MAX_SLOWDOWN)),
-        keys("key echoed, p95", measured, 0.95, None),
+        startup_row("prompt shown", measured, |opening| opening.prompt),
+        startup_row("first key echoed", measured, |opening| opening.key),
+        latency_row("key echoed, median", measured, 0.5, Some(MAX_SLOWDOWN)),
+        latency_row("key echoed, p95", measured, 0.95, None),
     ]
 }
 
-fn opening(what: &str, measured: &ReplMeasurements, when: impl Fn(&StartupTimes) -> f64) -> String {
+fn startup_row(what: &str, measured: &ReplMeasurements, when: impl Fn(&StartupTimes) -> f64) -> String {
     let times = |of: fn(&(StartupTimes, StartupTimes)) -> &StartupTimes| {
         median(measured.openings.iter().map(|pair| when(of(pair))).collect())
     };
@@ -57,21 +57,21 @@ fn opening(what: &str, measured: &ReplMeasurements, when: impl Fn(&StartupTimes)
     let (quiet, crowd) = (times(|pair| &pair.0), times(|pair| &pair.1));
     format!(
         "| {what} | {quiet:.1} ms | {crowd:.1} ms | {later:+.1} ms | {MAX_DELAY_MS:+.0} ms | {} |",
-        held(later <= MAX_DELAY_MS)
+        yes_no(later <= MAX_DELAY_MS)
     )
 }
 
-fn keys(what: &str, measured: &ReplMeasurements, share: f64, limit: Option<f64>) -> String {
+fn latency_row(what: &str, measured: &ReplMeasurements, share: f64, limit: Option<f64>) -> String {
     let (calm, flooded) = (quantile(&measured.keys.0, share), quantile(&measured.keys.1, share));
     let slower = flooded / calm;
     let (limit, held) = match limit {
-        Some(limit) => (format!("{limit:.0}×"), held(slower <= limit)),
+        Some(limit) => (format!("{limit:.0}×"), yes_no(slower <= limit)),
         None => (String::new(), ""),
     };
     format!("| {what} | {calm:.0} µs | {flooded:.0} µs | {slower:.2}× | {limit} | {held} |")
 }
 
-fn held(is_held: bool) -> &'static str {
+fn yes_no(is_held: bool) -> &'static str {
     if is_held { "yes" } else { "**no**" }
 }
 

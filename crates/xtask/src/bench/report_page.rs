@@ -5,17 +5,17 @@ use std::fs;
 use crate::run::{TaskResult, root, say};
 
 /// Replaces the part with the same title, or appends it, and prints it.
-pub fn put(part: &str) -> TaskResult {
+pub fn write_part(part: &str) -> TaskResult {
     let file = root().join("evidence/benchmarks.md");
     let page = fs::read_to_string(&file).unwrap_or_default();
-    fs::write(file, with(&page, part))?;
+    fs::write(file, replace_part(&page, part))?;
     print!("{part}");
     say!("wrote evidence/benchmarks.md");
     Ok(())
 }
 
-fn with(page: &str, part: &str) -> String {
-    let mut parts = parts(page);
+fn replace_part(page: &str, part: &str) -> String {
+    let mut parts = split_parts(page);
     let title = |part: &str| part.lines().next().map(str::to_owned);
     match parts.iter().position(|old| title(old) == title(part)) {
         Some(place) => parts[place] = part,
@@ -26,7 +26,7 @@ fn with(page: &str, part: &str) -> String {
 }
 
 /// Splits the page before each title.
-fn parts(page: &str) -> Vec<&str> {
+fn split_parts(page: &str) -> Vec<&str> {
     let titles = page.match_indices("\n# ").map(|(at, _)| at + 1);
     let cuts: Vec<usize> = std::iter::once(0).chain(titles).chain([page.len()]).collect();
     let parts = cuts.windows(2).map(|ends| &page[ends[0]..ends[1]]);
@@ -45,7 +45,7 @@ mod tests {
             ("# a\n\nold\n\n# b\nold\n", "# b\n\nnew\n", "# a\n\nold\n\n# b\n\nnew\n"),
             ("# a\n\nold\n", "# b\n\nnew\n", "# a\n\nold\n\n# b\n\nnew\n"),
         ] {
-            assert_eq!(with(page, part), expected, "{page:?}");
+            assert_eq!(replace_part(page, part), expected, "{page:?}");
         }
     }
 }

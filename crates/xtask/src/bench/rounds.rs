@@ -55,14 +55,14 @@ pub fn measure(
             // Rotate the first client, so that no client always follows the same one.
             for turn in 0..field.len() {
                 let client = &field[(round + turn) % field.len()];
-                samples.push(sample(plan, client, server, *setting, round)?);
+                samples.push(run_client(plan, client, server, *setting, round)?);
             }
         }
     }
     Ok(samples)
 }
 
-fn sample(
+fn run_client(
     plan: &ThroughputPlan,
     client: &BenchClient,
     server: &Path,
@@ -84,7 +84,7 @@ fn sample(
 }
 
 /// Writes the single figures next to the report, one JSON object per line.
-pub fn keep(samples: &[ThroughputSample], file: &Path) -> TaskResult {
+pub fn write_samples(samples: &[ThroughputSample], file: &Path) -> TaskResult {
     let mut lines = String::new();
     for ThroughputSample { round, setting, label, rate, median } in samples {
         let BenchSetting { way, cores, payload, callers } = setting;

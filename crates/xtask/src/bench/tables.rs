@@ -13,14 +13,14 @@ pub fn page(
     samples: &[ThroughputSample],
     counts: &[InstructionCounts],
 ) -> String {
-    let mut page = introduction(plan, &MachineDescription::look());
+    let mut page = introduction(plan, &MachineDescription::detect());
     for cores in CORES {
         for payload in PAYLOADS {
-            let _ = writeln!(page, "\n## {}, {}\n", plural(cores, "core"), bytes(payload));
-            page.push_str(&rates(field, samples, cores, payload));
+            let _ = writeln!(page, "\n## {}, {}\n", plural(cores, "core"), format_bytes(payload));
+            page.push_str(&rate_table(field, samples, cores, payload));
         }
     }
-    page.push_str(&in_process(samples));
+    page.push_str(&in_process_tables(samples));
     page.push_str("\n## Instructions\n\n");
     page.push_str(&instruction_table(counts));
     page
@@ -39,7 +39,7 @@ fn introduction(plan: &ThroughputPlan, here: &MachineDescription) -> String {
     )
 }
 
-fn rates(field: &[BenchClient], samples: &[ThroughputSample], cores: usize, payload: usize) -> String {
+fn rate_table(field: &[BenchClient], samples: &[ThroughputSample], cores: usize, payload: usize) -> String {
     let rows: Vec<_> = field.iter().map(|client| (client.label, client.label, field[0].label)).collect();
     table("client", &rows, samples, cores, payload)
 }
@@ -61,9 +61,9 @@ fn table(
         let _ = write!(table, "| {name} |");
         for callers in CALLERS {
             let setting = BenchSetting { way: BenchTransport::Stdio, cores, payload, callers };
-            let rate = median(rounds_of(samples, setting, label));
-            let relation = median(relations(samples, setting, limit, label));
-            let _ = write!(table, " {} ({relation:.2}×) |", grouped(rate.round() as u64));
+            let rate = median(rates_per_round(samples, setting, label));
+            let relation = median(ratios_per_round(samples, setting, limit, label));
+            let _ = write!(table, " {} ({relation:.2}×) |", group_digits(rate.round() as u64));
         }
         table.push('\n');
     }
@@ -71,7 +71,7 @@ fn table(
 }
 
 /// Formats the cost of an in-process call, compared with the same client's call over stdio.
-fn in_process(samples: &[ThroughputSample]) -> String {
+fn in_process_tables(samples: &[ThroughputSample]) -> String {
     let mut text = String::from(
         "\n## In the same process\n\n\
          Calls per second of an `echo` that lives in the client's process, and in brackets the time per call relative \
@@ -81,7 +81,7 @@ fn in_process(samples: &[ThroughputSample]) -> String {
     );
     for cores in CORES {
         for payload in PAYLOADS {
-            let _ = writeln!(text, "\n### {}, {}\n", plural(cores, "core"), bytes(payload));
+            let _ = writeln!(text, "\n### {}, {}\n", plural(cores, "core"), format_bytes(payload));
             text.push_str(&table("in the process : over stdio", &LOCAL_ROWS, samples, cores, payload));
         }
     }
@@ -89,15 +89,15 @@ fn in_process(samples: &[ThroughputSample]) -> String {
 }
 
 /// Returns the client's rate per round, in round order.
-fn rounds_of(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> Vec<f64> {
+fn rates_per_round(samples: &[ThroughputSample], setting: BenchSetting, label: &str) -> Vec<f64> {
     let of_client = samples.iter().filter(|sample| sample.setting == setting && sample.label == label);
     of_client.map(|sample| sample.rate).collect()
 }
 
 /// Returns the ratio of the call time to the limit's, per round.
-fn relations(samples: &[ThroughputSample], setting: BenchSetting, limit: &str, label: &str) -> Vec<f64> {
-    let limits = rounds_of(samples, setting, limit);
-    let rates = rounds_of(samples, setting, label);
+fn ratios_per_round(samples: &[ThroughputSample], setting: BenchSetting, limit: &str, label: &str) -> Vec<f64> {
+    let limits = rates_per_round(samples, setting, limit);
+    let rates = rates_per_round(samples, setting, label);
     limits.iter().zip(rates).map(|(limit, rate)| limit / rate).collect()
 }
 
@@ -110,13 +110,13 @@ pub fn instruction_table(counts: &[InstructionCounts]) -> String {
          and the server.\n\n| client |",
     );
     for (payload, callers) in instructions::SETTINGS {
-        let _ = write!(table, " {}, {} |", bytes(payload), plural(callers, "caller"));
+        let _ = write!(table, " {}, {} |", format_bytes(payload), plural(callers, "caller"));
     }
     let _ = writeln!(table, "\n| --- |{}", " ---: |".repeat(instructions::SETTINGS.len()));
     for client in counts {
         let _ = write!(table, "| {} |", client.label);
         for count in client.per_call {
-            let _ = write!(table, " {} |", count.map_or_else(|| "–".into(), grouped));
+            let _ = write!(table, " {} |", count.map_or_else(|| "–".into(), group_digits));
         }
         table.push('\n');
     }
@@ -137,12 +137,12 @@ pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-pub fn bytes(payload: usize) -> String {
+pub fn format_bytes(payload: usize) -> String {
     if payload >= 1024 { format!("{} KiB", payload / 1024) } else { format!("{payload} B") }
 }
 
 /// Formats a number with digits in groups of three.
-pub fn grouped(number: u64) -> String {
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -171,14 +171,14 @@ mod tests {
         let sample = |round, label, rate| ThroughputSample { round, setting, label, rate, median: 0.0 };
         let samples =
             [sample(0, "limit", 100.0), sample(0, "us", 50.0), sample(1, "us", 100.0), sample(1, "limit", 300.0)];
-        assert_eq!(relations(&samples, setting, "limit", "us"), [2.0, 3.0]);
+        assert_eq!(ratios_per_round(&samples, setting, "limit", "us"), [2.0, 3.0]);
     }
 
     #[test]
     fn a_server_in_the_process_is_compared_with_the_same_client_over_stdio() {
         let setting = BenchSetting { way: BenchTransport::Stdio, cores: 1, payload: 64, callers: 1 };
         let sample = |label, rate| ThroughputSample { round: 0, setting, label, rate, median: 0.0 };
-        let page = in_process(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);
+        let page = in_process_tables(&[sample(LOCAL_ROWS[0].2, 100.0), sample(LOCAL_ROWS[0].1, 1600.0)]);
         let row = page.lines().find(|line| line.contains(LOCAL_ROWS[0].0)).unwrap_or_default();
         assert!(row.starts_with("| closures : rmcp server over stdio, one thread | 1 600 (0.06×) |"), "{row}");
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn digits_are_grouped() {
         for (number, text) in [(7, "7"), (123, "123"), (1234, "1 234"), (1_234_567, "1 234 567")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(group_digits(number), text);
         }
     }
 }

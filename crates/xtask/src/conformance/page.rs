@@ -16,7 +16,7 @@ pub fn page(played: &[ScenarioResult]) -> TaskResult<String> {
          Passed checks of all checks, on {}. A dash: the suite has no such scenario.\n\n\
          {}\nScenarios: {}, passed: {passed}.\n",
         introduction(&version()?),
-        MachineDescription::look().date,
+        MachineDescription::detect().date,
         table(played),
         played.len(),
     ))
@@ -96,7 +96,7 @@ mod tests {
     fn a_scenario_has_one_row() {
         let played = |revision, scenario: &str, log: &str| ScenarioResult {
             turn: ScenarioRun { revision, scenario: scenario.to_owned() },
-            verdict: ScenarioVerdict::of(true, log.to_owned()),
+            verdict: ScenarioVerdict::from_log(true, log.to_owned()),
         };
         let table = table(&[
             played("2026-07-28", "tools_call", "Passed: 2/2, 0 failed, 0 warnings"),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::{EXTENSION_SCENARIOS, ScenarioRun};
-use crate::peers::{NODE_PINS, install_node, when_changed};
-use crate::run::{TaskResult, capture, not_started, root, target};
+use crate::peers::{NODE_PINS, install_node, run_if_changed};
+use crate::run::{TaskResult, capture, root, start_error, target};
 
 /// Timeout that the suite applies to the client, in milliseconds.
 const CLIENT_TIMEOUT_MS: &str = "30000";
@@ -30,7 +30,7 @@ impl ConformanceSuite {
         let logs = home.join("logs");
         fs::create_dir_all(&logs)?;
         let pins = NODE_PINS.map(|name| root().join("crates/conformance/node").join(name));
-        when_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
+        run_if_changed(&home.join("node_modules/.stamp"), &pins, || install_node(&pins, &home))?;
         let packages = home.join("node_modules");
         let node = packages.join(".bin/node");
         Ok(Self {
@@ -53,7 +53,7 @@ impl ConformanceSuite {
         if revision != EXTENSION_SCENARIOS {
             command.args(["--spec-version", revision]);
         }
-        let scenarios = listed(&capture(&mut command)?.stdout, revision);
+        let scenarios = parse_scenarios(&capture(&mut command)?.stdout, revision);
         // An unparsable list must not look like an empty one.
         if scenarios.is_empty() {
             Err(format!("the suite lists no scenarios for {revision}").into())
@@ -65,12 +65,12 @@ impl ConformanceSuite {
     /// Runs one scenario and stores its output as a log.
     pub fn run(&self, turn: &ScenarioRun) -> TaskResult<ScenarioVerdict> {
         let mut command = self.command(turn);
-        let output = command.output().map_err(|error| not_started(&command, error))?;
+        let output = command.output().map_err(|error| start_error(&command, error))?;
         let log = [output.stdout, output.stderr].concat();
         let name = format!("{}_{}.log", turn.revision, turn.scenario.replace('/', "_"));
         fs::write(self.logs.join(name), &log)?;
         let log = String::from_utf8_lossy(&log).into_owned();
-        Ok(ScenarioVerdict::of(output.status.success(), log))
+        Ok(ScenarioVerdict::from_log(output.status.success(), log))
     }
 
     fn command(&self, turn: &ScenarioRun) -> Command {
@@ -106,9 +106,9 @@ struct CheckCounts {
 
 impl ScenarioVerdict {
     /// Parses the suite's output. In some scenarios the suite tolerates a failing client; this does not.
-    pub fn of(suite_ended_well: bool, log: String) -> Self {
+    pub fn from_log(suite_ended_well: bool, log: String) -> Self {
         let client_failed = log.lines().any(|line| line.starts_with("Client exited with code "));
-        Self { ended_well: suite_ended_well && !client_failed, checks: checks(&log), log }
+        Self { ended_well: suite_ended_well && !client_failed, checks: parse_checks(&log), log }
     }
 
     /// Reports whether suite and client succeeded and at least one check passed.
@@ -117,7 +117,7 @@ impl ScenarioVerdict {
     }
 
     /// Returns the part of the log that explains a failure: the client's output and the suite's summary.
-    pub fn complaint(&self) -> String {
+    pub fn failure_summary(&self) -> String {
         let (before, checks) = self.log.split_once("\nChecks:\n").unwrap_or(("", &self.log));
         let (_, after) = checks.split_once("\nTest Results:\n").unwrap_or(("", checks));
         format!("{}\n\n{}", before.trim(), after.trim()).trim_start().to_owned()
@@ -134,14 +134,14 @@ impl fmt::Display for ScenarioVerdict {
 
 /// Parses a list of scenarios, `  - name [revision,revision]`. The suite filters by revision itself; scenarios outside
 /// of any revision are only marked.
-fn listed(text: &str, revision: &str) -> Vec<String> {
+fn parse_scenarios(text: &str, revision: &str) -> Vec<String> {
     let entries = text.lines().filter_map(|line| line.strip_prefix("  - ")?.split_once(' '));
     let wanted = entries.filter(|(_, mark)| revision != EXTENSION_SCENARIOS || *mark == "[extension]");
     wanted.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// Parses the closing line, `ForwardedBytes: 5/6, 1 failed, 0 warnings`. Without it, no checks are counted.
-fn checks(log: &str) -> CheckCounts {
+fn parse_checks(log: &str) -> CheckCounts {
     let closing = log.lines().rev().find_map(|line| line.strip_prefix("Passed: "));
     let counts = closing.and_then(|line| line.split(',').next()?.split_once('/'));
     let counts = counts.and_then(|(passed, made)| Some((passed.parse().ok()?, made.parse().ok()?)));
@@ -156,9 +156,9 @@ mod tests {
     fn lists_are_read() {
         let text = "Client scenarios (test against a client):\n  - initialize [2025-06-18,2025-11-25]\n  - \
                     auth/dpop [extension]\n";
-        assert_eq!(listed(text, "2025-11-25"), ["initialize", "auth/dpop"]);
-        assert_eq!(listed(text, EXTENSION_SCENARIOS), ["auth/dpop"]);
-        assert!(listed("No such thing\n", EXTENSION_SCENARIOS).is_empty());
+        assert_eq!(parse_scenarios(text, "2025-11-25"), ["initialize", "auth/dpop"]);
+        assert_eq!(parse_scenarios(text, EXTENSION_SCENARIOS), ["auth/dpop"]);
+        assert!(parse_scenarios("No such thing\n", EXTENSION_SCENARIOS).is_empty());
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
             ("a crash", true, false),
             ("", true, false),
         ] {
-            assert_eq!(ScenarioVerdict::of(ended_well, log.to_owned()).is_passed(), passed, "{log}");
+            assert_eq!(ScenarioVerdict::from_log(ended_well, log.to_owned()).is_passed(), passed, "{log}");
         }
-        assert_eq!(checks("Passed: 4/6, 2 failed, 0 warnings"), CheckCounts { passed: 4, made: 6 });
+        assert_eq!(parse_checks("Passed: 4/6, 2 failed, 0 warnings"), CheckCounts { passed: 4, made: 6 });
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             ),
             ("a crash\n", "a crash"),
         ] {
-            assert_eq!(ScenarioVerdict::of(false, log.to_owned()).complaint(), expected);
+            assert_eq!(ScenarioVerdict::from_log(false, log.to_owned()).failure_summary(), expected);
         }
     }
 }

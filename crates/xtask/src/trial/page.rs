@@ -9,7 +9,7 @@ use crate::run::MachineDescription;
 const MIN_SOLVED: usize = 8;
 
 pub fn page(tries: &[TrialResult]) -> String {
-    let here = MachineDescription::look();
+    let here = MachineDescription::detect();
     let mut page = format!(
         "# A real model\n\n\
          Nine tasks over servers from npm and PyPI, each done by `wharf run` with a model of 1.5 billion parameters \

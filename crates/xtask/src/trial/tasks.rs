@@ -17,11 +17,11 @@ pub struct TrialTask {
 
 impl TrialTask {
     /// Reports whether a call solves the task. Numbers compare by value; a trailing slash in paths is ignored.
-    pub fn needs(&self, call: &TrialCall) -> bool {
+    pub fn is_solved_by(&self, call: &TrialCall) -> bool {
         let wanted = self.arguments.as_object().into_iter().flatten();
         call.server == self.server
             && call.tool == self.tool
-            && wanted.into_iter().all(|(name, value)| alike(value, &call.arguments[name]))
+            && wanted.into_iter().all(|(name, value)| matches_argument(value, &call.arguments[name]))
     }
 }
 
@@ -89,7 +89,7 @@ pub fn servers(peers: &Path, project: &Path) -> Value {
     })
 }
 
-fn alike(wanted: &Value, given: &Value) -> bool {
+fn matches_argument(wanted: &Value, given: &Value) -> bool {
     match (wanted, given) {
         (Value::Number(wanted), Value::Number(given)) => wanted.as_f64() == given.as_f64(),
         (Value::String(wanted), Value::String(given)) => wanted == given.trim().trim_end_matches('/'),
@@ -116,7 +116,7 @@ mod tests {
             (6, call("git", "git_log", json!({"repo_path": "/p/chart", "max_count": 1})), true),
             (6, call("git", "git_log", json!({})), false),
         ] {
-            assert_eq!(tasks(project)[number].needs(&call), expected, "{number} {}", call.arguments);
+            assert_eq!(tasks(project)[number].is_solved_by(&call), expected, "{number} {}", call.arguments);
         }
     }
 }

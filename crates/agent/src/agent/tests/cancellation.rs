@@ -5,7 +5,7 @@ use wharf_testkit::pty::PATIENCE;
 use super::*;
 
 /// Registers a tool that never returns. Returns counters of its starts and drops.
-fn hang(stage: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
+fn register_hanging_tool(stage: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
     let (begun, left) = (WaitableCounter::new(), WaitableCounter::new());
     let (beginning, leaving) = (begun.clone(), left.clone());
     stage.tool("hang", move |call| {
@@ -20,27 +20,27 @@ fn hang(stage: &AgentFixture) -> (WaitableCounter, WaitableCounter) {
 }
 
 /// Waits with a timeout for the model API fixture.
-async fn soon<T>(seen: impl Future<Output = T>) -> T {
+async fn with_timeout<T>(seen: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, seen).await.expect("the model API sees it")
 }
 
-fn hanging(times: usize) -> Answer {
-    let thinking = Answer::default().and(Say::Thinking("now".into())).and(Say::Text("wait".into()));
-    (0..times).fold(thinking, |answer, number| answer.and(Say::call("hang", json!({ "number": number }))))
+fn hanging_calls(times: usize) -> Answer {
+    let thinking = Answer::default().with_block(Say::Thinking("now".into())).with_block(Say::Text("wait".into()));
+    (0..times).fold(thinking, |answer, number| answer.with_block(Say::call("hang", json!({ "number": number }))))
 }
 
 #[tokio::test]
 async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
     for format in FORMATS {
-        let stage = AgentFixture::of([hanging(10)]);
-        let (begun, left) = hang(&stage);
+        let stage = AgentFixture::with_responses([hanging_calls(10)]);
+        let (begun, left) = register_hanging_tool(&stage);
         let agent = stage.agent(format).await;
-        let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
-        begun.reached(10).await;
-        assert_eq!(left.so_far(), 0);
+        let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+        begun.wait_for(10).await;
+        assert_eq!(left.value(), 0);
         run.cancel();
-        let events = to_the_end(&mut run).await;
-        assert_eq!((ending(&events), left.so_far()), (Some(&RunEnding::Cancelled), 10));
+        let events = collect_events(&mut run).await;
+        assert_eq!((run_ending(&events), left.value()), (Some(&RunEnding::Cancelled), 10));
         let told = events.iter().filter_map(|event| match event {
             RunEvent::CallProgress { .. } => Some("left"),
             RunEvent::CallEnded { .. } => Some("ended"),
@@ -49,60 +49,60 @@ async fn in_the_middle_of_ten_calls_all_are_withdrawn_before_the_end() {
         assert_eq!(told.collect::<Vec<_>>(), [["left"; 10], ["ended"; 10]].concat());
         let conversation = run.finish().await;
         assert_eq!(results(&conversation), ["!cancelled by the user"; 10]);
-        stage.goes_on(&agent, conversation).await;
+        stage.check_continuation(&agent, conversation).await;
     }
 }
 
 #[tokio::test]
 async fn calls_that_wait_their_turn_are_not_begun() {
-    let stage = AgentFixture::of([hanging(10)]);
-    let (begun, left) = hang(&stage);
+    let stage = AgentFixture::with_responses([hanging_calls(10)]);
+    let (begun, left) = register_hanging_tool(&stage);
     let limits = AgentLimits { calls_at_once: 3, ..AgentLimits::default() };
-    let mut run = stage.agent_within(ApiFormat::Anthropic, limits).await.start(Conversation::default(), Vec::new());
-    begun.reached(3).await;
+    let mut run = stage.agent_within(ApiFormat::Anthropic, limits).await.start_run(Conversation::default(), Vec::new());
+    begun.wait_for(3).await;
     run.cancel();
     assert_eq!(results(&run.finish().await).len(), 10);
-    assert_eq!((begun.so_far(), left.so_far()), (3, 3));
+    assert_eq!((begun.value(), left.value()), (3, 3));
 }
 
 #[tokio::test]
 async fn in_the_middle_of_an_answer_what_came_is_kept() {
     for format in FORMATS {
-        let stage = AgentFixture::of([Answer::text(&"word ".repeat(100)).held("never", 5)]);
+        let stage = AgentFixture::with_responses([Answer::text(&"word ".repeat(100)).held_at("never", 5)]);
         let agent = stage.agent(format).await;
-        let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
-        while !matches!(run.next().await, Some(RunEvent::Text(_))) {}
+        let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+        while !matches!(run.next_event().await, Some(RunEvent::Text(_))) {}
         run.cancel();
-        let events = to_the_end(&mut run).await;
-        assert_eq!(ending(&events), Some(&RunEnding::Cancelled));
-        soon(stage.modeld.await_left(1)).await;
+        let events = collect_events(&mut run).await;
+        assert_eq!(run_ending(&events), Some(&RunEnding::Cancelled));
+        with_timeout(stage.modeld.wait_for_disconnect(1)).await;
         let conversation = run.finish().await;
         assert!(last_words(&conversation).starts_with("word "), "{format}: {conversation:?}");
-        stage.goes_on(&agent, conversation).await;
+        stage.check_continuation(&agent, conversation).await;
     }
 }
 
 #[tokio::test]
 async fn before_an_answer_the_words_stay_and_are_not_doubled() {
-    let stage = AgentFixture::of([Answer::text("late").held("never", 0)]);
+    let stage = AgentFixture::with_responses([Answer::text("late").held_at("never", 0)]);
     let agent = stage.agent(ApiFormat::ChatCompletions).await;
-    let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go on".into())]);
-    soon(stage.modeld.await_request(1)).await;
+    let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go on".into())]);
+    with_timeout(stage.modeld.wait_for_request(1)).await;
     run.cancel();
     let conversation = run.finish().await;
-    soon(stage.modeld.await_left(1)).await;
+    with_timeout(stage.modeld.wait_for_disconnect(1)).await;
     assert_eq!(conversation.turns.len(), 1);
-    stage.goes_on(&agent, conversation).await;
+    stage.check_continuation(&agent, conversation).await;
     assert_eq!(stage.modeld.requests()[1].body["messages"], json!([{ "role": "user", "content": "go on" }]));
 }
 
 #[tokio::test]
 async fn a_run_that_is_dropped_withdraws_its_calls() {
-    let stage = AgentFixture::of([hanging(4)]);
-    let (begun, left) = hang(&stage);
+    let stage = AgentFixture::with_responses([hanging_calls(4)]);
+    let (begun, left) = register_hanging_tool(&stage);
     let run =
-        stage.agent(ApiFormat::Responses).await.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
-    begun.reached(4).await;
+        stage.agent(ApiFormat::Responses).await.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+    begun.wait_for(4).await;
     drop(run);
-    left.reached(4).await;
+    left.wait_for(4).await;
 }

@@ -9,9 +9,9 @@ use crate::provider::ModelError;
 async fn a_wait_is_told_before_the_answer() {
     for format in FORMATS {
         let busy = Answer::fail(AnswerFailure::Status(503, Some("0".into())));
-        let stage = AgentFixture::of([busy, Answer::text("done")]);
+        let stage = AgentFixture::with_responses([busy, Answer::text("done")]);
         let agent = stage.agent(format).await;
-        let (events, conversation) = stage.play(&agent, Conversation::default(), "go").await;
+        let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "go").await;
         assert_eq!(last_words(&conversation), "done");
         let [RunEvent::Turn(_), RunEvent::Asking { request: 1 }, wait, RunEvent::Text(_), ..] = events.as_slice()
         else {
@@ -23,10 +23,10 @@ async fn a_wait_is_told_before_the_answer() {
 
 #[tokio::test]
 async fn a_run_that_waits_can_be_cancelled() {
-    let stage = AgentFixture::of([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
+    let stage = AgentFixture::with_responses([Answer::fail(AnswerFailure::Status(503, Some("60".into())))]);
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let mut run = agent.start(Conversation::default(), vec![TurnBlock::Text("go".into())]);
-    while !matches!(run.next().await, Some(RunEvent::Waiting { .. })) {}
+    let mut run = agent.start_run(Conversation::default(), vec![TurnBlock::Text("go".into())]);
+    while !matches!(run.next_event().await, Some(RunEvent::Waiting { .. })) {}
     run.cancel();
-    assert_eq!(ending(&to_the_end(&mut run).await), Some(&RunEnding::Cancelled));
+    assert_eq!(run_ending(&collect_events(&mut run).await), Some(&RunEnding::Cancelled));
 }

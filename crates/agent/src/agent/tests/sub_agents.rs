@@ -16,7 +16,7 @@ fn result(text: &str) -> When {
 }
 
 /// The agent delegates a task to a sub-agent, which makes this call.
-fn delegating(call: Answer) -> Script {
+fn delegation_script(call: Answer) -> Script {
     let task = json!({ "description": "look for it", "prompt": "the task" });
     Script::default().when(text("the task"), call).when(text("begin"), Answer::call("Agent", task))
 }
@@ -31,7 +31,7 @@ async fn stage(script: Script) -> AgentFixture {
 
 #[tokio::test]
 async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
-    let script = delegating(Answer::call("ping", json!({})))
+    let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
     let stage = stage(script).await;
@@ -42,17 +42,17 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
             seen.add();
         }
         notes.push("files", "for the agent above");
-        async { Ok(ToolOutcome::text_of("pong")) }
+        async { Ok(ToolOutcome::from_text("pong")) }
     });
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, conversation) = stage.play(&agent, Conversation::default(), "begin").await;
-    assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
+    let (events, conversation) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
+    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     assert_eq!((results(&conversation), last_words(&conversation)), (vec!["found pong".into()], "done"));
     let message = events.iter().find_map(|event| match event {
         RunEvent::CallProgress { progress, .. } => progress.message.clone(),
         _ => None,
     });
-    assert_eq!((message.as_deref(), callers.so_far()), (Some("look for it: ping"), 1));
+    assert_eq!((message.as_deref(), callers.value()), (Some("look for it: ping"), 1));
     let noted = |request: &Recorded| request.body.to_string().contains("for the agent above");
     assert_eq!(stage.modeld.requests().iter().map(noted).collect::<Vec<_>>(), [false, false, false, true]);
     let offered: Vec<Vec<String>> = stage
@@ -66,54 +66,54 @@ async fn its_last_words_are_the_outcome_and_its_calls_are_its_own() {
 
 #[tokio::test]
 async fn it_cannot_delegate_and_gets_no_new_tools() {
-    let script = delegating(Answer::call("add", json!({})))
+    let script = delegation_script(Answer::call("add", json!({})))
         .when(result("unknown tool Agent"), Answer::text("found out"))
-        .when(result("added"), Answer::call("late", json!({})).and(Say::call("Agent", json!({}))))
+        .when(result("added"), Answer::call("late", json!({})).with_block(Say::call("Agent", json!({}))))
         .when(result("found out"), Answer::text("done"));
     let stage = Arc::new(stage(script).await);
     let adding = Arc::downgrade(&stage);
     stage.tool("add", move |_| {
-        adding.upgrade().unwrap().tool("late", async |_| Ok(ToolOutcome::text_of("too late")));
-        async { Ok(ToolOutcome::text_of("added")) }
+        adding.upgrade().unwrap().tool("late", async |_| Ok(ToolOutcome::from_text("too late")));
+        async { Ok(ToolOutcome::from_text("added")) }
     });
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
-    assert_eq!(ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
+    let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
+    assert_eq!(run_ending(&events), Some(&RunEnding::Done), "{:?}", stage.modeld.refusals());
     let told = stage.modeld.requests()[3].body.to_string();
     assert!(told.contains("unknown tool late") && !told.contains("too late"), "{told}");
 }
 
 #[tokio::test]
 async fn why_it_did_not_finish_is_told() {
-    let script = delegating(Answer { stop: Some(wharf_testkit::modeld::Stop::Refusal), ..Answer::text("no") })
+    let script = delegation_script(Answer { stop: Some(wharf_testkit::modeld::Stop::Refusal), ..Answer::text("no") })
         .when(result("the model refused"), Answer::text("done"));
     let stage = stage(script).await;
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (_, conversation) = stage.play(&agent, Conversation::default(), "begin").await;
+    let (_, conversation) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
     assert_eq!(results(&conversation), ["!the sub-agent did not finish: the model refused\nIts last message: no"]);
 }
 
 /// A sub-agent that never finishes, and a parent agent that delegates again.
-fn endless() -> Script {
+fn endless_script() -> Script {
     let task = json!({ "description": "look again", "prompt": "the task" });
-    delegating(Answer::call("ping", json!({})))
+    delegation_script(Answer::call("ping", json!({})))
         .when(result("did not finish"), Answer::call("Agent", task))
         .when(result("pong"), Answer::call("ping", json!({})))
 }
 
 #[tokio::test]
 async fn its_requests_count_against_those_of_its_agent() {
-    let stage = stage(endless()).await;
+    let stage = stage(endless_script()).await;
     let number = AtomicUsize::new(0);
     stage.tool("ping", move |_| {
         let pong = format!("pong {}", number.fetch_add(1, Ordering::SeqCst));
-        async { Ok(ToolOutcome::text_of(pong)) }
+        async { Ok(ToolOutcome::from_text(pong)) }
     });
     for (requests, own) in [(4, 1), (40, 2)] {
         let before = stage.modeld.requests().len();
         let agent = stage.agent_within(ApiFormat::Anthropic, AgentLimits { requests, ..AgentLimits::default() }).await;
-        let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
-        assert_eq!(ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", stage.modeld.refusals());
+        let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
+        assert_eq!(run_ending(&events), Some(&RunEnding::OutOfRequests), "{:?}", stage.modeld.refusals());
         assert_eq!(stage.modeld.requests().len() - before, usize::try_from(requests).unwrap());
         let asked = events.iter().filter(|event| matches!(event, RunEvent::Asking { .. })).count();
         let delegated = events.iter().filter_map(|event| match event {
@@ -126,13 +126,13 @@ async fn its_requests_count_against_those_of_its_agent() {
 
 #[tokio::test]
 async fn what_it_costs_is_told_and_its_effort_is_the_agents() {
-    let script = delegating(Answer::call("ping", json!({})))
+    let script = delegation_script(Answer::call("ping", json!({})))
         .when(result("found pong"), Answer::text("done"))
         .when(result("pong"), Answer::text("found pong"));
     let stage = stage(script).await;
-    stage.tool("ping", async |_| Ok(ToolOutcome::text_of("pong")));
+    stage.tool("ping", async |_| Ok(ToolOutcome::from_text("pong")));
     let agent = stage.agent(ApiFormat::Anthropic).await;
-    let (events, _) = stage.play(&agent, Conversation::default(), "begin").await;
+    let (events, _) = stage.run_to_end(&agent, Conversation::default(), "begin").await;
     let own = events.iter().filter(|event| matches!(event, RunEvent::Usage { .. })).count();
     let delegated: Vec<&RunEvent> = events.iter().filter(|event| matches!(event, RunEvent::Delegated { .. })).collect();
     let [RunEvent::Delegated { requests: 2, input, output, .. }] = &delegated[..] else { panic!("{delegated:?}") };
@@ -158,7 +158,8 @@ impl Tool for SinkCapturingSubAgent {
 
 #[tokio::test]
 async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
-    let stage = AgentFixture::new(delegating(Answer::call("hang", json!({})).and(Say::call("hang", json!({})))));
+    let stage =
+        AgentFixture::new(delegation_script(Answer::call("hang", json!({})).with_block(Say::call("hang", json!({})))));
     let sub_agent = SubAgent::new(stage.model(ApiFormat::Anthropic).await, &stage.registry, AgentLimits::default());
     let sink = Arc::<Mutex<Option<ProgressSink>>>::default();
     stage.registry.register(Arc::new(SinkCapturingSubAgent(sub_agent, sink.clone())));
@@ -172,13 +173,15 @@ async fn cancelled_with_its_agent_its_calls_are_withdrawn_before_the_end() {
             std::future::pending().await
         }
     });
-    let mut run =
-        stage.agent(ApiFormat::Anthropic).await.start(Conversation::default(), vec![TurnBlock::Text("begin".into())]);
-    begun.reached(2).await;
-    assert_eq!(left.so_far(), 0);
+    let mut run = stage
+        .agent(ApiFormat::Anthropic)
+        .await
+        .start_run(Conversation::default(), vec![TurnBlock::Text("begin".into())]);
+    begun.wait_for(2).await;
+    assert_eq!(left.value(), 0);
     run.cancel();
-    let events = to_the_end(&mut run).await;
-    assert_eq!(ending(&events), Some(&RunEnding::Cancelled));
+    let events = collect_events(&mut run).await;
+    assert_eq!(run_ending(&events), Some(&RunEnding::Cancelled));
     let told = events.iter().filter_map(|event| match event {
         RunEvent::CallProgress { progress, .. } if progress.message.is_none() => Some("left"),
         RunEvent::Delegated { requests: 1, .. } => Some("counted"),

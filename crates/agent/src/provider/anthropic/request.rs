@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use wharf_json::RawJson;
 
-use super::thinking::{OutputConfig, ThinkingParams, output_config, thinking};
+use super::thinking::{OutputConfig, ThinkingParams, output_config, thinking_params};
 use crate::conversation::{ConversationTurn, ResultBlock, TurnBlock, TurnRole};
-use crate::provider::definitions::alias;
+use crate::provider::definitions::tool_alias;
 use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ToolChoice};
 
 #[derive(Serialize)]
@@ -74,45 +74,48 @@ enum AnthropicToolChoice<'a> {
 }
 
 /// Serializes a request.
-pub(in crate::provider) fn body(
+pub(in crate::provider) fn encode_request(
     provider: &ModelProvider,
     request: &CompletionRequest<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let (source, tools) = (provider.source(), &request.tools.offered);
+    let (source, tools) = (provider.source_id(), &request.tools.offered);
     let turns = &request.conversation.turns;
-    let messages = turns.iter().map(|turn| message(turn, &source)).filter(|message| !message.content.is_empty());
+    let messages = turns.iter().map(|turn| encode_turn(turn, &source)).filter(|message| !message.content.is_empty());
     serde_json::to_vec(&MessagesRequest {
         model: &provider.model,
         max_tokens: provider.max_tokens,
         stream: true,
         system: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
         messages: messages.collect(),
-        tools: tools.iter().map(tool).collect(),
-        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
-        thinking: thinking(provider, request),
+        tools: tools.iter().map(encode_tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| encode_tool_choice(request.tool_choice)),
+        thinking: thinking_params(provider, request),
         output_config: output_config(provider, request),
     })
 }
 
 /// Converts a turn to a message. Results come first, because the API requires them directly after their calls.
-fn message<'a>(turn: &'a ConversationTurn, source: &str) -> RequestMessage<'a> {
+fn encode_turn<'a>(turn: &'a ConversationTurn, source: &str) -> RequestMessage<'a> {
     let mut blocks: Vec<&TurnBlock> = turn.blocks.iter().collect();
     blocks.sort_by_key(|block| !matches!(block, TurnBlock::ToolResult { .. }));
-    RequestMessage { role: turn.role, content: blocks.into_iter().filter_map(|block| content(block, source)).collect() }
+    RequestMessage {
+        role: turn.role,
+        content: blocks.into_iter().filter_map(|block| encode_block(block, source)).collect(),
+    }
 }
 
-fn content<'a>(block: &'a TurnBlock, source: &str) -> Option<AnthropicContent<'a>> {
+fn encode_block<'a>(block: &'a TurnBlock, source: &str) -> Option<AnthropicContent<'a>> {
     Some(AnthropicContent::Known(match block {
         // The API rejects empty text.
         TurnBlock::Text(text) | TurnBlock::Relayed(text) if text.trim().is_empty() => return None,
         TurnBlock::Text(text) | TurnBlock::Relayed(text) => KnownContent::Text { text },
-        TurnBlock::Image { media_type, data } => image(media_type, data),
+        TurnBlock::Image { media_type, data } => encode_image(media_type, data),
         TurnBlock::ToolCall { id, name, arguments, .. } => {
-            KnownContent::ToolUse { id, name: alias(name), input: arguments }
+            KnownContent::ToolUse { id, name: tool_alias(name), input: arguments }
         }
         TurnBlock::ToolResult { id, content, is_error } => KnownContent::ToolResult {
             tool_use_id: id,
-            content: content.iter().filter_map(result).collect(),
+            content: content.iter().filter_map(encode_result).collect(),
             is_error: *is_error,
         },
         TurnBlock::Thinking { provider, raw } | TurnBlock::Unknown { provider, raw } => {
@@ -121,28 +124,28 @@ fn content<'a>(block: &'a TurnBlock, source: &str) -> Option<AnthropicContent<'a
     }))
 }
 
-fn result(block: &ResultBlock) -> Option<KnownContent<'_>> {
+fn encode_result(block: &ResultBlock) -> Option<KnownContent<'_>> {
     match block {
         ResultBlock::Text(text) if text.trim().is_empty() => None,
         ResultBlock::Text(text) => Some(KnownContent::Text { text }),
-        ResultBlock::Image { media_type, data } => Some(image(media_type, data)),
+        ResultBlock::Image { media_type, data } => Some(encode_image(media_type, data)),
     }
 }
 
-fn image<'a>(media_type: &'a str, data: &'a str) -> KnownContent<'a> {
+fn encode_image<'a>(media_type: &'a str, data: &'a str) -> KnownContent<'a> {
     KnownContent::Image { source: ImageSource { r#type: "base64", media_type, data } }
 }
 
-fn tool(offered: &EncodedTool) -> AnthropicTool<'_> {
+fn encode_tool(offered: &EncodedTool) -> AnthropicTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
     AnthropicTool { name: alias, description, input_schema: schema }
 }
 
-fn choice(choice: ToolChoice<'_>) -> AnthropicToolChoice<'_> {
+fn encode_tool_choice(choice: ToolChoice<'_>) -> AnthropicToolChoice<'_> {
     match choice {
         ToolChoice::Auto => AnthropicToolChoice::Auto,
         ToolChoice::Never => AnthropicToolChoice::None,
         ToolChoice::Any => AnthropicToolChoice::Any,
-        ToolChoice::Tool(name) => AnthropicToolChoice::Tool { name: alias(name) },
+        ToolChoice::Tool(name) => AnthropicToolChoice::Tool { name: tool_alias(name) },
     }
 }

@@ -4,20 +4,20 @@ use serde_json::json;
 
 use super::*;
 use crate::conversation::{Conversation, ResultBlock};
-use crate::provider::definitions::alias;
+use crate::provider::definitions::tool_alias;
 use crate::provider::event::replay;
-use crate::provider::fixtures::{self, failure, picture, provider, raw, result, thought, tools};
+use crate::provider::fixtures::{self, failure, image_result, provider, raw, reasoning_block, result, tools};
 use crate::provider::{ApiFormat, CompletionRequest, ModelError, ModelProvider, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "anthropic api.anthropic.com small";
 
-fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(AnthropicDecoder::new(SOURCE.into()), events)
 }
 
 #[test]
 fn text_comes_in_pieces_and_then_whole() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":10,"cache_read_input_tokens":90,"cache_creation_input_tokens":5,"output_tokens":1}}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
         r#"{"type":"ping"}"#,
@@ -43,7 +43,7 @@ fn text_comes_in_pieces_and_then_whole() {
 
 #[test]
 fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm. "}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
@@ -72,7 +72,7 @@ fn thoughts_and_blocks_unknown_here_are_kept_as_they_came() {
 
 #[test]
 fn calls_in_parallel_are_told_apart() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"add","input":{}}}"#,
         r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"b","name":"sub"}}"#,
         r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"y\":"}}"#,
@@ -112,32 +112,32 @@ fn an_answer_ends_for_a_reason() {
         ("pause_turn", StopReason::Paused),
         ("new\u{1b}", StopReason::Other("new\\u{1b}".into())),
     ] {
-        assert_eq!(stop(Some(reason)), expected);
+        assert_eq!(stop_reason(Some(reason)), expected);
     }
 }
 
 #[test]
 fn trouble_in_the_stream_is_an_error() {
     let error =
-        decoded(&[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]).unwrap_err();
+        decode_events(&[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]).unwrap_err();
     assert!(error.is_retryable(), "{error}");
     assert_eq!(error.to_string(), "model API failed during the response: Overloaded (overloaded_error)");
     for event in ["", "[]", "{", r#"{"type":"content_block_start","index":0}"#, r#"{"type":7}"#] {
-        assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
+        assert!(matches!(decode_events(&[event]), Err(ModelError::Unreadable(_))), "{event}");
     }
 }
 
 fn conversation() -> Conversation {
     let call = |id: &str, name: &str| fixtures::call(id, name, r#"{"z":1,"a":1.50}"#);
     let said = vec![
-        thought(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
-        thought("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
+        reasoning_block(SOURCE, r#"{"type":"thinking","thinking":"?"}"#),
+        reasoning_block("anthropic api.anthropic.com large", r#"{"type":"thinking","thinking":"!"}"#),
         TurnBlock::Text(" ".into()),
         call("1", "add"),
         call("2", "größe"),
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new","n":1.50}"#) },
     ];
-    let results = vec![result("1", vec![ResultBlock::Text("3".into()), picture()]), failure("2", vec![])];
+    let results = vec![result("1", vec![ResultBlock::Text("3".into()), image_result()]), failure("2", vec![])];
     fixtures::conversation(said, results)
 }
 
@@ -147,7 +147,7 @@ fn a_request_has_everything_in_its_place() {
     let effort = Some(ReasoningEffort::High);
     let request =
         CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
-    let text = body(&provider(ApiFormat::Anthropic, "https://api.anthropic.com"), &request).unwrap();
+    let text = encode_request(&provider(ApiFormat::Anthropic, "https://api.anthropic.com"), &request).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(r#""input":{"z":1,"a":1.50}"#) && text.contains(r#"{"type":"new","n":1.50}"#), "{text}");
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -155,7 +155,7 @@ fn a_request_has_everything_in_its_place() {
     let content = json!([
         {"type": "thinking", "thinking": "?"},
         {"type": "tool_use", "id": "1", "name": "add", "input": arguments},
-        {"type": "tool_use", "id": "2", "name": alias("größe"), "input": arguments},
+        {"type": "tool_use", "id": "2", "name": tool_alias("größe"), "input": arguments},
         {"type": "new", "n": 1.5},
     ]);
     let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
@@ -193,7 +193,7 @@ fn a_model_thinks_only_where_the_api_lets_it() {
     ] {
         let request =
             CompletionRequest { conversation, tools: &Arc::default(), tool_choice, effort: Some(ReasoningEffort::Low) };
-        let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
+        let value: Value = serde_json::from_slice(&encode_request(&provider, &request).unwrap()).unwrap();
         assert_eq!(value.get("thinking").is_some(), expected, "{tool_choice:?}");
         assert!(value.get("tools").is_none() && value.get("tool_choice").is_none());
     }
@@ -215,7 +215,7 @@ fn an_effort_is_written_as_the_model_knows_it() {
         let provider =
             ModelProvider { model: model.into(), ..provider(ApiFormat::Anthropic, "https://api.anthropic.com") };
         let request = CompletionRequest { conversation: &conversation, tools: &Arc::default(), tool_choice, effort };
-        let value: Value = serde_json::from_slice(&body(&provider, &request).unwrap()).unwrap();
+        let value: Value = serde_json::from_slice(&encode_request(&provider, &request).unwrap()).unwrap();
         assert_eq!((&value["thinking"], &value["output_config"]), (&thinking, &output_config), "{model} {effort:?}");
     }
 }

@@ -27,24 +27,24 @@ pub(super) struct OutputConfig {
 }
 
 /// Returns the thinking parameters if an effort is requested. A model that is forced to call a tool cannot think.
-pub(super) fn thinking(provider: &ModelProvider, request: &CompletionRequest<'_>) -> Option<ThinkingParams> {
+pub(super) fn thinking_params(provider: &ModelProvider, request: &CompletionRequest<'_>) -> Option<ThinkingParams> {
     let effort = request.effort?;
     let free = matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::Never);
-    match adapts(&provider.model) {
+    match is_adaptive(&provider.model) {
         _ if !free => None,
         true => Some(ThinkingParams::Adaptive { display: "summarized" }),
-        false => budget(provider, effort, &request.conversation.turns),
+        false => thinking_budget(provider, effort, &request.conversation.turns),
     }
 }
 
 /// Returns the effort level, with or without thinking.
 pub(super) fn output_config(provider: &ModelProvider, request: &CompletionRequest<'_>) -> Option<OutputConfig> {
-    request.effort.filter(|_| adapts(&provider.model)).map(|effort| OutputConfig { effort: effort.name() })
+    request.effort.filter(|_| is_adaptive(&provider.model)).map(|effort| OutputConfig { effort: effort.name() })
 }
 
 /// Reports whether a model thinks adaptively. Other models behind this format, such as those of llama.cpp and Ollama,
 /// follow the older Claude models.
-fn adapts(model: &str) -> bool {
+fn is_adaptive(model: &str) -> bool {
     let Some((_, name)) = model.rsplit_once("claude-") else { return false };
     // Numbers of one or two digits are part of the version; longer ones are dates.
     let parts = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| part.len() <= 2);
@@ -53,14 +53,18 @@ fn adapts(model: &str) -> bool {
 }
 
 /// Returns the thinking budget. When the last turn has tool results, the model turn before must begin with thinking.
-fn budget(provider: &ModelProvider, effort: ReasoningEffort, turns: &[ConversationTurn]) -> Option<ThinkingParams> {
+fn thinking_budget(
+    provider: &ModelProvider,
+    effort: ReasoningEffort,
+    turns: &[ConversationTurn],
+) -> Option<ThinkingParams> {
     let wanted = match effort {
         ReasoningEffort::Low => 2048,
         ReasoningEffort::Medium => 8192,
         ReasoningEffort::High => 24_576,
     };
     let budget_tokens = wanted.min(provider.max_tokens / 2);
-    (budget_tokens >= MIN_THINKING_TOKENS && may_think(turns, &provider.source()))
+    (budget_tokens >= MIN_THINKING_TOKENS && may_think(turns, &provider.source_id()))
         .then_some(ThinkingParams::Enabled { budget_tokens })
 }
 
@@ -97,7 +101,7 @@ mod tests {
             ("qwen3", false),
             ("", false),
         ] {
-            assert_eq!(adapts(model), expected, "{model}");
+            assert_eq!(is_adaptive(model), expected, "{model}");
         }
     }
 }

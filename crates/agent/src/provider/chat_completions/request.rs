@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use wharf_json::{JsonLimits, RawJson};
 
 use crate::conversation::{ConversationTurn, TurnBlock, TurnRole};
-use crate::provider::definitions::alias;
-use crate::provider::result_images::{data_url, pictures, result_text};
+use crate::provider::definitions::tool_alias;
+use crate::provider::result_images::{data_url, image_parts, result_text};
 use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ReasoningEffort, ToolChoice};
 
 #[derive(Serialize)]
@@ -127,18 +127,18 @@ struct SavedReasoning<'a> {
 }
 
 /// Serializes a request.
-pub(in crate::provider) fn body(
+pub(in crate::provider) fn encode_request(
     provider: &ModelProvider,
     request: &CompletionRequest<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let (source, tools) = (provider.source(), &request.tools.offered);
+    let (source, tools) = (provider.source_id(), &request.tools.offered);
     let system = request.conversation.system.as_deref().filter(|text| !text.is_empty());
     let mut messages: Vec<ChatMessage<'_>> =
         system.map(|content| ChatMessage::System { content }).into_iter().collect();
     for turn in &request.conversation.turns {
         match turn.role {
-            TurnRole::User => told(turn, &mut messages),
-            TurnRole::Assistant => messages.extend(said(turn, &source)),
+            TurnRole::User => encode_user_turn(turn, &mut messages),
+            TurnRole::Assistant => messages.extend(encode_model_turn(turn, &source)),
         }
     }
     // Newer OpenAI models reject the old name, and other servers do not know the new one.
@@ -150,23 +150,23 @@ pub(in crate::provider) fn body(
         max_tokens: limit.filter(|_| !provider.is_openai()),
         max_completion_tokens: limit.filter(|_| provider.is_openai()),
         messages,
-        tools: tools.iter().map(tool).collect(),
-        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
+        tools: tools.iter().map(encode_tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| encode_tool_choice(request.tool_choice)),
         reasoning_effort: request.effort.map(ReasoningEffort::name),
     })
 }
 
 /// Adds the messages of a user turn: first the results, directly after their calls, then their images, which a result
 /// cannot contain, then the rest.
-fn told<'a>(turn: &'a ConversationTurn, messages: &mut Vec<ChatMessage<'a>>) {
+fn encode_user_turn<'a>(turn: &'a ConversationTurn, messages: &mut Vec<ChatMessage<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
         if let TurnBlock::ToolResult { id, content, is_error } = block {
             messages.push(ChatMessage::Tool { tool_call_id: id, content: result_text(content, *is_error) });
-            parts.extend(pictures(id, content, |text| ContentPart::Text { text: text.into() }, picture));
+            parts.extend(image_parts(id, content, |text| ContentPart::Text { text: text.into() }, image_part));
         }
     }
-    parts.extend(turn.blocks.iter().filter_map(part));
+    parts.extend(turn.blocks.iter().filter_map(encode_part));
     match parts.as_slice() {
         [] => {}
         &[ContentPart::Text { text: Cow::Borrowed(text) }] => {
@@ -176,23 +176,23 @@ fn told<'a>(turn: &'a ConversationTurn, messages: &mut Vec<ChatMessage<'a>>) {
     }
 }
 
-fn part(block: &TurnBlock) -> Option<ContentPart<'_>> {
+fn encode_part(block: &TurnBlock) -> Option<ContentPart<'_>> {
     match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) if !text.is_empty() => {
             Some(ContentPart::Text { text: Cow::Borrowed(text) })
         }
-        TurnBlock::Image { media_type, data } => Some(picture(data_url(media_type, data))),
+        TurnBlock::Image { media_type, data } => Some(image_part(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(url: String) -> ContentPart<'a> {
+fn image_part<'a>(url: String) -> ContentPart<'a> {
     ContentPart::ImageUrl { image_url: ImageUrl { url } }
 }
 
 /// Returns the message of a model turn. Reasoning is sent back only together with calls: some servers require it there,
 /// and some reject it elsewhere (DeepSeek does both).
-fn said<'a>(turn: &'a ConversationTurn, source: &str) -> Option<ChatMessage<'a>> {
+fn encode_model_turn<'a>(turn: &'a ConversationTurn, source: &str) -> Option<ChatMessage<'a>> {
     let mut texts: Vec<&str> = Vec::new();
     let mut tool_calls = Vec::new();
     let mut thought = SavedReasoning::default();
@@ -200,7 +200,7 @@ fn said<'a>(turn: &'a ConversationTurn, source: &str) -> Option<ChatMessage<'a>>
         match block {
             TurnBlock::Text(text) => texts.push(text),
             TurnBlock::ToolCall { id, name, arguments, .. } => {
-                let function = SentFunction { name: alias(name), arguments: arguments.get() };
+                let function = SentFunction { name: tool_alias(name), arguments: arguments.as_str() };
                 tool_calls.push(SentCall { id, r#type: "function", function });
             }
             TurnBlock::Thinking { provider, raw } if provider == source => {
@@ -222,18 +222,18 @@ fn said<'a>(turn: &'a ConversationTurn, source: &str) -> Option<ChatMessage<'a>>
     })
 }
 
-fn tool(offered: &EncodedTool) -> ChatTool<'_> {
+fn encode_tool(offered: &EncodedTool) -> ChatTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
     ChatTool { r#type: "function", function: FunctionDefinition { name: alias, description, parameters: schema } }
 }
 
-fn choice(choice: ToolChoice<'_>) -> ChatToolChoice<'_> {
+fn encode_tool_choice(choice: ToolChoice<'_>) -> ChatToolChoice<'_> {
     match choice {
         ToolChoice::Auto => ChatToolChoice::Word("auto"),
         ToolChoice::Never => ChatToolChoice::Word("none"),
         ToolChoice::Any => ChatToolChoice::Word("required"),
         ToolChoice::Tool(name) => {
-            ChatToolChoice::Tool { r#type: "function", function: FunctionName { name: alias(name) } }
+            ChatToolChoice::Tool { r#type: "function", function: FunctionName { name: tool_alias(name) } }
         }
     }
 }

@@ -3,18 +3,18 @@ use std::sync::Arc;
 use super::*;
 use crate::conversation::{Conversation, ConversationTurn, ResultBlock, TurnRole};
 use crate::provider::event::replay;
-use crate::provider::fixtures::{self, call, failure, picture, provider, raw, result, thought, tools};
+use crate::provider::fixtures::{self, call, failure, image_result, provider, raw, reasoning_block, result, tools};
 use crate::provider::{ApiFormat, CompletionRequest, ModelError, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "chat 127.0.0.1:8080 small";
 
-fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(ChatDecoder::new(SOURCE.into()), events)
 }
 
 #[test]
 fn text_and_thoughts_come_in_pieces_and_then_whole() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}"#,
         r#"{"id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"Hm."}}]}"#,
         r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":""}},{"index":1,"delta":{"content":"no"}}]}"#,
@@ -30,7 +30,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
             ModelEvent::ThinkingDelta("Hm.".into()),
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
-            ModelEvent::BlockDone(thought(SOURCE, r#"{"reasoning_content":"Hm."}"#)),
+            ModelEvent::BlockDone(reasoning_block(SOURCE, r#"{"reasoning_content":"Hm."}"#)),
             ModelEvent::BlockDone(TurnBlock::Text("Hello".into())),
             ModelEvent::Usage { input: 10, output: 3, cached: 4 },
             ModelEvent::Done { stop: StopReason::EndTurn },
@@ -42,7 +42,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
 fn calls_in_parallel_are_told_apart() {
     let begun = |index, id: &str, name: &str| ModelEvent::ToolCallBegun { index, id: id.into(), name: name.into() };
     let more = |index, json: &str| ModelEvent::ToolCallDelta { index, json: json.into() };
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"add","arguments":""}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\""}}]}}]}"#,
         r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"sub","arguments":"{}"}}]}}]}"#,
@@ -66,7 +66,7 @@ fn calls_in_parallel_are_told_apart() {
 
 #[test]
 fn calls_without_places_or_ids_get_them() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"id":"c7","choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"add","arguments":"{}"}},{"id":"b","function":{"name":"sub"}}]}}]}"#,
         r#"{"id":"c7","choices":[{"delta":{"tool_calls":[{"index":2,"function":{"name":"mul"}}]},"finish_reason":"stop"}]}"#,
         "[DONE]",
@@ -89,40 +89,43 @@ fn an_answer_ends_for_a_reason_or_is_not_whole() {
         ("new", StopReason::Other("new".into())),
     ] {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
-        assert_eq!(decoded(&[&event]).unwrap(), [ModelEvent::Done { stop: expected }]);
+        assert_eq!(decode_events(&[&event]).unwrap(), [ModelEvent::Done { stop: expected }]);
     }
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"choices":[{"delta":{"refusal":"I will not."}}]}"#,
         r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
     ]);
     assert_eq!(events.unwrap().last(), Some(&ModelEvent::Done { stop: StopReason::Refused }));
-    assert_eq!(decoded(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#]).unwrap(), [ModelEvent::TextDelta("x".into())]);
+    assert_eq!(
+        decode_events(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#]).unwrap(),
+        [ModelEvent::TextDelta("x".into())]
+    );
 }
 
 #[test]
 fn trouble_in_the_stream_is_an_error() {
-    let error = decoded(&[r#"{"error":{"message":"Slow down","code":"rate_limit_exceeded"}}"#]).unwrap_err();
+    let error = decode_events(&[r#"{"error":{"message":"Slow down","code":"rate_limit_exceeded"}}"#]).unwrap_err();
     assert!(error.is_retryable() && error.to_string().contains("Slow down"), "{error}");
-    let error =
-        decoded(&[r#"{"error":{"message":"too long","type":"exceed_context_size_error","code":400}}"#]).unwrap_err();
-    assert!(error.is_outgrown() && !error.is_retryable(), "{error}");
+    let error = decode_events(&[r#"{"error":{"message":"too long","type":"exceed_context_size_error","code":400}}"#])
+        .unwrap_err();
+    assert!(error.exceeds_context() && !error.is_retryable(), "{error}");
     for event in ["", "[]", "done", r#"{"choices":7}"#] {
-        assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
+        assert!(matches!(decode_events(&[event]), Err(ModelError::Unreadable(_))), "{event}");
     }
 }
 
 fn conversation() -> Conversation {
     let said = vec![
-        thought(SOURCE, r#"{"reasoning_content":"?"}"#),
+        reasoning_block(SOURCE, r#"{"reasoning_content":"?"}"#),
         TurnBlock::Unknown { provider: "anthropic api.anthropic.com small".into(), raw: raw("{}") },
         TurnBlock::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
         call("2", "größe", "{}"),
     ];
     let text = |text: &str| ResultBlock::Text(text.into());
-    let results = vec![result("1", vec![text("3"), picture()]), failure("2", vec![text("no")])];
+    let results = vec![result("1", vec![text("3"), image_result()]), failure("2", vec![text("no")])];
     let mut conversation = fixtures::conversation(said, results);
-    let blocks = vec![thought(SOURCE, r#"{"reasoning_content":"!"}"#), TurnBlock::Text("Done.".into())];
+    let blocks = vec![reasoning_block(SOURCE, r#"{"reasoning_content":"!"}"#), TurnBlock::Text("Done.".into())];
     conversation.turns.push(ConversationTurn { role: TurnRole::Assistant, blocks });
     conversation
 }
@@ -137,8 +140,8 @@ fn a_request_has_everything_in_its_place() {
         tool_choice,
         effort: Some(ReasoningEffort::Low),
     };
-    let text = body(&provider(ApiFormat::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
-    let alias = crate::provider::definitions::alias("größe").into_owned();
+    let text = encode_request(&provider(ApiFormat::ChatCompletions, "http://127.0.0.1:8080"), &request).unwrap();
+    let alias = crate::provider::definitions::tool_alias("größe").into_owned();
     let calls = json!([
         {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{\"z\":1}"}},
         {"id": "2", "type": "function", "function": {"name": alias, "arguments": "{}"}},
@@ -177,7 +180,7 @@ fn openai_itself_gets_the_new_name_of_the_limit() {
         ("https://notopenai.com/v1", "max_tokens"),
         ("http://127.0.0.1:11434", "max_tokens"),
     ] {
-        let text = body(&provider(ApiFormat::ChatCompletions, base), &request).unwrap();
+        let text = encode_request(&provider(ApiFormat::ChatCompletions, base), &request).unwrap();
         let value: Value = serde_json::from_slice(&text).unwrap();
         let limits = ["max_tokens", "max_completion_tokens"].map(|name| value.get(name).is_some().then_some(name));
         assert_eq!(limits.into_iter().flatten().collect::<Vec<_>>(), [member], "{base}");

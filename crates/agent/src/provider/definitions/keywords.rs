@@ -52,7 +52,7 @@ const OPENAI_UNSUPPORTED: [&str; 14] = [
 pub(super) const COMBINATORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Returns the kind of value of a keyword in this format.
-pub(super) fn holds(format: ApiFormat, keyword: &str) -> KeywordValue {
+pub(super) fn keyword_value(format: ApiFormat, keyword: &str) -> KeywordValue {
     match keyword {
         _ if META_KEYWORDS.contains(&keyword) => KeywordValue::Nothing,
         _ if format != ApiFormat::Anthropic && OPENAI_UNSUPPORTED.contains(&keyword) => KeywordValue::Nothing,

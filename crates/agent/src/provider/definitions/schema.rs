@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_json::{JsonDecodeError, JsonLimits, RawJson, members};
+use wharf_json::{JsonDecodeError, JsonLimits, RawJson, object_members};
 
 use super::UnencodableReason;
-use super::keywords::{COMBINATORS, KeywordValue, holds};
+use super::keywords::{COMBINATORS, KeywordValue, keyword_value};
 use crate::provider::ApiFormat;
 
 /// Maximum bytes of a schema.
@@ -29,18 +29,20 @@ enum SchemaNode {
 }
 
 /// Compiles a schema for a format.
-pub(super) fn compile(format: ApiFormat, schema: &RawJson) -> Result<RawJson, UnencodableReason> {
+pub(super) fn compile_schema(format: ApiFormat, schema: &RawJson) -> Result<RawJson, UnencodableReason> {
     if schema.as_bytes().len() > MAX_SCHEMA_BYTES {
         return Err(UnencodableReason::TooLarge);
     }
     let mut writer = SchemaCompiler { format, root: schema, trail: Vec::new(), left: MAX_SUBSCHEMAS };
-    let SchemaNode::Object(members) = writer.schema(schema, 0)? else { return Err(UnencodableReason::NotObject) };
+    let SchemaNode::Object(members) = writer.compile_subschema(schema, 0)? else {
+        return Err(UnencodableReason::NotObject);
+    };
     let mut text = String::new();
-    SchemaNode::Object(topped(members)?).write(&mut text);
+    SchemaNode::Object(normalize_top_level(members)?).write(&mut text);
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(UnencodableReason::TooLarge);
     }
-    Ok(RawJson::known(text))
+    Ok(RawJson::new_unchecked(text))
 }
 
 struct SchemaCompiler<'a> {
@@ -52,64 +54,71 @@ struct SchemaCompiler<'a> {
 }
 
 impl SchemaCompiler<'_> {
-    fn schema(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
+    fn compile_subschema(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         self.left = self.left.checked_sub(1).ok_or(UnencodableReason::TooLarge)?;
         if depth > MAX_SCHEMA_DEPTH {
             return Err(UnencodableReason::TooLarge);
         }
         match schema.as_bytes().first() {
-            Some(b'{') => self.object(schema, depth),
-            Some(b'[') => self.list(schema, depth),
+            Some(b'{') => self.compile_object(schema, depth),
+            Some(b'[') => self.compile_list(schema, depth),
             // A boolean schema.
             _ => Ok(SchemaNode::Data(schema.clone())),
         }
     }
 
-    fn list(&mut self, list: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
-        let items: Vec<&RawValue> = list.decode(&SCHEMA_LIMITS).map_err(fault)?;
-        let items = items.into_iter().map(|item| self.schema(&list.part(item), depth + 1));
+    fn compile_list(&mut self, list: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
+        let items: Vec<&RawValue> = list.decode(&SCHEMA_LIMITS).map_err(withheld_reason)?;
+        let items = items.into_iter().map(|item| self.compile_subschema(&list.slice_part(item), depth + 1));
         Ok(SchemaNode::List(items.collect::<Result<_, _>>()?))
     }
 
-    fn object(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
+    fn compile_object(&mut self, schema: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
         let (mut written, mut referred) = (Vec::new(), Vec::new());
-        for (key, value) in members(schema, &SCHEMA_LIMITS).map_err(fault)? {
+        for (key, value) in object_members(schema, &SCHEMA_LIMITS).map_err(withheld_reason)? {
             if key == "$ref" || key == "$dynamicRef" {
-                referred = self.referred(&value, depth)?;
+                referred = self.inline_reference(&value, depth)?;
                 continue;
             }
-            let node = match holds(self.format, &key) {
+            let node = match keyword_value(self.format, &key) {
                 KeywordValue::Nothing => continue,
                 KeywordValue::Data => SchemaNode::Data(value),
-                KeywordValue::Schemas => self.schema(&value, depth + 1)?,
-                KeywordValue::Named => self.named(&value, depth + 1)?,
+                KeywordValue::Schemas => self.compile_subschema(&value, depth + 1)?,
+                KeywordValue::Named => self.compile_named(&value, depth + 1)?,
             };
             written.push((key.into_owned(), node));
         }
         // Keywords next to a reference override those of its target.
         referred.retain(|(key, _)| written.iter().all(|(other, _)| other != key));
         written.extend(referred);
-        if self.format != ApiFormat::Anthropic && is_array(&written) && !has(&written, "items") {
+        if self.format != ApiFormat::Anthropic && is_array(&written) && !has_key(&written, "items") {
             written.push(("items".to_owned(), SchemaNode::Object(Vec::new())));
         }
         Ok(SchemaNode::Object(written))
     }
 
-    fn named(&mut self, named: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
-        let list = members(named, &SCHEMA_LIMITS).map_err(fault)?;
-        let list = list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.schema(&schema, depth)?)));
+    fn compile_named(&mut self, named: &RawJson, depth: usize) -> Result<SchemaNode, UnencodableReason> {
+        let list = object_members(named, &SCHEMA_LIMITS).map_err(withheld_reason)?;
+        let list =
+            list.into_iter().map(|(name, schema)| Ok((name.into_owned(), self.compile_subschema(&schema, depth)?)));
         Ok(SchemaNode::Object(list.collect::<Result<_, UnencodableReason>>()?))
     }
 
     /// Inlines a reference and returns the members of its target.
-    fn referred(&mut self, reference: &RawJson, depth: usize) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
-        let reference: String = reference.decode(&SCHEMA_LIMITS).map_err(fault)?;
+    fn inline_reference(
+        &mut self,
+        reference: &RawJson,
+        depth: usize,
+    ) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
+        let reference: String = reference.decode(&SCHEMA_LIMITS).map_err(withheld_reason)?;
         if self.trail.contains(&reference) {
             return Err(UnencodableReason::Reference(reference));
         }
-        let Some(target) = target(self.root, &reference) else { return Err(UnencodableReason::Reference(reference)) };
+        let Some(target) = resolve_pointer(self.root, &reference) else {
+            return Err(UnencodableReason::Reference(reference));
+        };
         self.trail.push(reference);
-        let node = self.schema(&target, depth + 1)?;
+        let node = self.compile_subschema(&target, depth + 1)?;
         self.trail.pop();
         Ok(match node {
             SchemaNode::Object(members) => members,
@@ -120,7 +129,7 @@ impl SchemaCompiler<'_> {
 }
 
 /// Returns the target of a reference within the schema, given as a JSON pointer (RFC 6901).
-fn target(root: &RawJson, reference: &str) -> Option<RawJson> {
+fn resolve_pointer(root: &RawJson, reference: &str) -> Option<RawJson> {
     let path = reference.strip_prefix('#')?;
     // A reference to the root is always recursive.
     let path = path.strip_prefix('/')?;
@@ -134,37 +143,39 @@ fn target(root: &RawJson, reference: &str) -> Option<RawJson> {
 
 fn child(parent: &RawJson, step: &str) -> Option<RawJson> {
     if parent.is_object() {
-        let list = members(parent, &SCHEMA_LIMITS).ok()?;
+        let list = object_members(parent, &SCHEMA_LIMITS).ok()?;
         return list.into_iter().find(|(key, _)| key == step).map(|(_, value)| value);
     }
     let list: Vec<&RawValue> = parent.decode(&SCHEMA_LIMITS).ok()?;
-    list.get(step.parse::<usize>().ok()?).map(|item| parent.part(item))
+    list.get(step.parse::<usize>().ok()?).map(|item| parent.slice_part(item))
 }
 
 /// Normalizes the top level: sets type `object`, ensures `properties`, and merges the properties of `allOf`, `anyOf`
 /// and `oneOf`, which are removed.
-fn topped(mut members: Vec<(String, SchemaNode)>) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
+fn normalize_top_level(mut members: Vec<(String, SchemaNode)>) -> Result<Vec<(String, SchemaNode)>, UnencodableReason> {
     let choices = members.extract_if(.., |(key, _)| COMBINATORS.contains(&key.as_str())).collect::<Vec<_>>();
     members.retain(|(key, _)| key != "not" && key != "enum");
     if !may_be_object(&members) {
         return Err(UnencodableReason::NotObject);
     }
     members.retain(|(key, _)| key != "type");
-    members.insert(0, ("type".to_owned(), SchemaNode::Data(RawJson::known(r#""object""#))));
-    if !has(&members, "properties") {
+    members.insert(0, ("type".to_owned(), SchemaNode::Data(RawJson::new_unchecked(r#""object""#))));
+    if !has_key(&members, "properties") {
         members.push(("properties".to_owned(), SchemaNode::Object(Vec::new())));
     }
     let properties = members.iter_mut().find(|(key, _)| key == "properties").map(|(_, node)| node);
     if let Some(SchemaNode::Object(properties)) = properties {
-        choices.into_iter().for_each(|(_, choice)| gather(choice, properties));
+        choices.into_iter().for_each(|(_, choice)| merge_properties(choice, properties));
     }
     Ok(members)
 }
 
 /// Adds the properties of a choice, so that the model knows them. Their combinations are lost.
-fn gather(choice: SchemaNode, properties: &mut Vec<(String, SchemaNode)>) {
+fn merge_properties(choice: SchemaNode, properties: &mut Vec<(String, SchemaNode)>) {
     let members = match choice {
-        SchemaNode::List(choices) => return choices.into_iter().for_each(|choice| gather(choice, properties)),
+        SchemaNode::List(choices) => {
+            return choices.into_iter().for_each(|choice| merge_properties(choice, properties));
+        }
         SchemaNode::Object(members) => members,
         SchemaNode::Data(_) => return,
     };
@@ -172,31 +183,31 @@ fn gather(choice: SchemaNode, properties: &mut Vec<(String, SchemaNode)>) {
         match node {
             SchemaNode::Object(more) if key == "properties" => {
                 for (name, node) in more {
-                    if !has(properties, &name) {
+                    if !has_key(properties, &name) {
                         properties.push((name, node));
                     }
                 }
             }
-            node if COMBINATORS.contains(&key.as_str()) => gather(node, properties),
+            node if COMBINATORS.contains(&key.as_str()) => merge_properties(node, properties),
             _ => {}
         }
     }
 }
 
-fn has(members: &[(String, SchemaNode)], key: &str) -> bool {
+fn has_key(members: &[(String, SchemaNode)], key: &str) -> bool {
     members.iter().any(|(other, _)| other == key)
 }
 
 fn may_be_object(members: &[(String, SchemaNode)]) -> bool {
-    types(members).is_none_or(|types| types.iter().any(|name| name == "object"))
+    declared_types(members).is_none_or(|types| types.iter().any(|name| name == "object"))
 }
 
 fn is_array(members: &[(String, SchemaNode)]) -> bool {
-    types(members).is_some_and(|types| types.iter().any(|name| name == "array"))
+    declared_types(members).is_some_and(|types| types.iter().any(|name| name == "array"))
 }
 
 /// Returns the types that a schema names.
-fn types(members: &[(String, SchemaNode)]) -> Option<Vec<Cow<'_, str>>> {
+fn declared_types(members: &[(String, SchemaNode)]) -> Option<Vec<Cow<'_, str>>> {
     let (_, node) = members.iter().find(|(key, _)| key == "type")?;
     let SchemaNode::Data(raw) = node else { return None };
     let one = raw.decode::<Cow<'_, str>>(&SCHEMA_LIMITS).map(|name| vec![name]);
@@ -206,7 +217,7 @@ fn types(members: &[(String, SchemaNode)]) -> Option<Vec<Cow<'_, str>>> {
 impl SchemaNode {
     fn write(&self, text: &mut String) {
         match self {
-            Self::Data(raw) => text.push_str(raw.get()),
+            Self::Data(raw) => text.push_str(raw.as_str()),
             Self::List(items) => {
                 text.push('[');
                 for (n, item) in items.iter().enumerate() {
@@ -229,7 +240,7 @@ impl SchemaNode {
     }
 }
 
-fn fault(error: JsonDecodeError) -> UnencodableReason {
+fn withheld_reason(error: JsonDecodeError) -> UnencodableReason {
     match error {
         JsonDecodeError::TooComplex(_) => UnencodableReason::TooLarge,
         JsonDecodeError::Shape(_) => UnencodableReason::Invalid,

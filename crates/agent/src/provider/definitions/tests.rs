@@ -1,13 +1,17 @@
 use super::*;
 
 fn tool(name: &str, schema: &str) -> ModelToolDefinition {
-    ModelToolDefinition { name: name.into(), description: "Does it.".into(), schema: RawJson::known(schema.to_owned()) }
+    ModelToolDefinition {
+        name: name.into(),
+        description: "Does it.".into(),
+        schema: RawJson::new_unchecked(schema.to_owned()),
+    }
 }
 
-fn compiled(format: ApiFormat, schema: &str) -> Result<String, UnencodableReason> {
-    let EncodedTools { offered, withheld, .. } = compile(format, &[tool("t", schema)]);
+fn encode_schema(format: ApiFormat, schema: &str) -> Result<String, UnencodableReason> {
+    let EncodedTools { offered, withheld, .. } = encode_tools(format, &[tool("t", schema)]);
     match (offered.first(), withheld.into_iter().next()) {
-        (Some(offered), None) => Ok(offered.schema.get().to_owned()),
+        (Some(offered), None) => Ok(offered.schema.as_str().to_owned()),
         (None, Some(withheld)) => Err(withheld.reason),
         other => panic!("{other:?}"),
     }
@@ -18,23 +22,23 @@ fn names_are_made_to_fit_and_found_again() {
     let long = "t".repeat(65);
     let names = ["add", "mcp__git__log-all", "größe", "a b", "a.b", "", &long, "日本語"];
     let tools: Vec<ModelToolDefinition> = names.iter().map(|name| tool(name, r#"{"type":"object"}"#)).collect();
-    let compiled = compile(ApiFormat::ChatCompletions, &tools);
+    let compiled = encode_tools(ApiFormat::ChatCompletions, &tools);
     assert!(compiled.withheld.is_empty());
     for (name, EncodedTool { alias, .. }) in names.iter().zip(&compiled.offered) {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         assert!((1..=64).contains(&alias.len()) && alias.bytes().all(fits), "{alias}");
-        assert_eq!(compiled.name(alias), Some(*name));
+        assert_eq!(compiled.name_of_alias(alias), Some(*name));
     }
     assert_eq!((&*compiled.offered[0].alias, &*compiled.offered[1].alias), ("add", "mcp__git__log-all"));
     assert_ne!(compiled.offered[3].alias, compiled.offered[4].alias);
-    assert_eq!(compiled.name("a b"), None);
+    assert_eq!(compiled.name_of_alias("a b"), None);
 }
 
 #[test]
 fn one_bad_tool_is_withheld_and_the_others_stay() {
     let good = r#"{"type":"object"}"#;
     let tools = [tool("a", good), tool("b", r#"{"type":"string"}"#), tool("a", good), tool("c", good)];
-    let compiled = compile(ApiFormat::Anthropic, &tools);
+    let compiled = encode_tools(ApiFormat::Anthropic, &tools);
     let offered: Vec<&str> = compiled.offered.iter().map(|tool| tool.alias.as_str()).collect();
     assert_eq!(offered, ["a", "c"]);
     let withheld: Vec<(&str, &UnencodableReason)> =
@@ -78,7 +82,7 @@ fn a_schema_is_written_as_each_format_takes_it() {
             r#"{"type":"object","properties":{"x":{"default":{"$ref":1}}}}"#,
         ),
     ] {
-        assert_eq!(compiled(format, schema).as_deref(), Ok(expected), "{schema}");
+        assert_eq!(encode_schema(format, schema).as_deref(), Ok(expected), "{schema}");
     }
 }
 
@@ -105,6 +109,6 @@ fn what_cannot_be_defined_says_why() {
         (&deep, UnencodableReason::TooLarge),
         (&format!(r#"{{"title":"{}"}}"#, "x".repeat(300_000)), UnencodableReason::TooLarge),
     ] {
-        assert_eq!(compiled(ApiFormat::Anthropic, schema), Err(expected), "{schema:.80}");
+        assert_eq!(encode_schema(ApiFormat::Anthropic, schema), Err(expected), "{schema:.80}");
     }
 }

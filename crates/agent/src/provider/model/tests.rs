@@ -36,10 +36,10 @@ impl LoopbackApi {
     async fn model(&self, format: ApiFormat, key: Option<&str>) -> Model {
         let mut provider = provider(format, &format!("http://{}", self.endpoint.address()));
         provider.key = key.map(Secret::new);
-        Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+        Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
+    fn requests(&self) -> Vec<(String, String)> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -58,13 +58,13 @@ fn receive(guest: &mut AcceptedConnection) -> Option<(String, String)> {
     Some((head, String::from_utf8_lossy(&body).into_owned()))
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> String {
+fn http_response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
 }
 
-fn stream_of(events: &[&str]) -> String {
+fn stream_response(events: &[&str]) -> String {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    answer("200 OK", "Content-Type: text/event-stream; charset=utf-8\r\n", &body)
+    http_response("200 OK", "Content-Type: text/event-stream; charset=utf-8\r\n", &body)
 }
 
 fn conversation() -> Conversation {
@@ -73,12 +73,12 @@ fn conversation() -> Conversation {
 }
 
 /// Returns all events of a response, including retry delays.
-async fn told(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
+async fn all_events(model: &Model) -> Result<Vec<ModelEvent>, ModelError> {
     let (conversation, tools) = (conversation(), Arc::default());
     let request =
         CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort: None };
     let mut events = Vec::new();
-    let mut stream = model.stream_telling(request, |wait| events.push(wait)).await?;
+    let mut stream = model.stream_with_retry_events(request, |wait| events.push(wait)).await?;
     while let Some(event) = stream.next().await {
         events.push(event?);
     }
@@ -101,12 +101,12 @@ async fn each_format_asks_at_its_place_and_reads_its_answer() {
         (ApiFormat::ChatCompletions, chat, "/v1/chat/completions", "authorization: Bearer k-1"),
         (ApiFormat::Responses, responses, "/v1/responses", "authorization: Bearer k-1"),
     ] {
-        let api = LoopbackApi::start(vec![stream_of(&events)]);
-        let events = told(&api.model(format, Some("k-1")).await).await.unwrap();
+        let api = LoopbackApi::start(vec![stream_response(&events)]);
+        let events = all_events(&api.model(format, Some("k-1")).await).await.unwrap();
         assert_eq!(events.first(), Some(&ModelEvent::TextDelta("hello".into())), "{format}");
         assert!(events.contains(&ModelEvent::BlockDone(TurnBlock::Text("hello".into()))), "{format}");
         assert_eq!(events.last(), Some(&ModelEvent::Done { stop: StopReason::EndTurn }), "{format}");
-        let (head, body) = api.asked().remove(0);
+        let (head, body) = api.requests().remove(0);
         assert!(head.starts_with(&format!("POST {place} HTTP/1.1")) && head.contains(key), "{head}");
         assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["stream"], true);
     }
@@ -115,54 +115,57 @@ async fn each_format_asks_at_its_place_and_reads_its_answer() {
 #[tokio::test]
 async fn an_api_that_has_too_much_to_do_is_asked_again() {
     let now = "Retry-After: 0\r\n";
-    let done = stream_of(&[r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]);
-    let busy = || answer("429 Too Many Requests", now, "");
-    let down = || answer("503 Service Unavailable", now, "");
-    let api = LoopbackApi::start(vec![busy(), down(), answer("529 Overloaded", now, ""), done.clone()]);
+    let done = stream_response(&[r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]);
+    let busy = || http_response("429 Too Many Requests", now, "");
+    let down = || http_response("503 Service Unavailable", now, "");
+    let api = LoopbackApi::start(vec![busy(), down(), http_response("529 Overloaded", now, ""), done.clone()]);
     let model = api.model(ApiFormat::ChatCompletions, None).await;
-    let events = told(&model).await.unwrap();
+    let events = all_events(&model).await.unwrap();
     let statuses = events.iter().filter_map(|event| match event {
         ModelEvent::Waiting { time: Duration::ZERO, because: ModelError::Refused { status, .. } } => Some(*status),
         _ => None,
     });
     assert_eq!(statuses.collect::<Vec<_>>(), [429, 503, 529]);
     assert_eq!(events[3..], [ModelEvent::Done { stop: StopReason::EndTurn }]);
-    assert_eq!(api.asked().len(), 4);
+    assert_eq!(api.requests().len(), 4);
     let api = LoopbackApi::start((0..6).map(|_| busy()).chain([done]).collect());
-    let error = told(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
+    let error = all_events(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 429, .. }), "{error}");
-    assert_eq!(api.asked().len(), 6);
+    assert_eq!(api.requests().len(), 6);
 }
 
 #[tokio::test]
 async fn once_an_answer_has_begun_nothing_is_asked_again() {
     let overloaded = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-    let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
-    let error = told(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
+    let api = LoopbackApi::start(vec![stream_response(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#, overloaded])]);
+    let error = all_events(&api.model(ApiFormat::ChatCompletions, None).await).await.unwrap_err();
     assert!(matches!(&error, ModelError::Failed(said) if said.text == "Overloaded"), "{error}");
-    assert_eq!(api.asked().len(), 1);
-    let api = LoopbackApi::start(vec![stream_of(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
-    assert_eq!(told(&api.model(ApiFormat::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
+    assert_eq!(api.requests().len(), 1);
+    let api = LoopbackApi::start(vec![stream_response(&[r#"{"choices":[{"delta":{"content":"x"}}]}"#])]);
+    assert_eq!(all_events(&api.model(ApiFormat::ChatCompletions, None).await).await, Err(ModelError::Incomplete));
 }
 
 #[tokio::test]
 async fn what_opens_the_api_is_never_repeated() {
     let said = r#"{"error":{"message":"no token-0001","type":"bad_token-0001"}}"#;
     let begun = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
-    for answer in [answer("400 Bad Request", "", said), stream_of(&[said]), stream_of(&[begun, said])] {
+    for answer in
+        [http_response("400 Bad Request", "", said), stream_response(&[said]), stream_response(&[begun, said])]
+    {
         let api = LoopbackApi::start(vec![answer]);
         let mut provider = api.model(ApiFormat::ChatCompletions, None).await.provider().clone();
         provider.headers.push(("Authorization".into(), Secret::new("Bearer token-0001")));
-        let model = Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap();
-        let error = told(&model).await.unwrap_err().to_string();
+        let model = Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap();
+        let error = all_events(&model).await.unwrap_err().to_string();
         assert!(error.ends_with(": no *** (bad_***)"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_answer_says_what_to_do() {
-    let refused = |key: &str| answer("401 Unauthorized", "", &format!(r#"{{"error":{{"message":"bad key {key}"}}}}"#));
-    let page = answer("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");
+    let refused =
+        |key: &str| http_response("401 Unauthorized", "", &format!(r#"{{"error":{{"message":"bad key {key}"}}}}"#));
+    let page = http_response("200 OK", "Content-Type: text/html\r\n", "<h1>Welcome</h1>");
     let long = r#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens"}}"#;
     for (key, answer, expected) in [
         (None, refused(""), "127.0.0.1 requires an API key and none is set (usually in `ANTHROPIC_API_KEY`): bad key "),
@@ -174,20 +177,20 @@ async fn what_is_no_answer_says_what_to_do() {
         (None, page, "model API did not return an event stream: <h1>Welcome</h1>"),
         (
             None,
-            answer("404 Not Found", "", r#"{"error":"model not found"}"#),
+            http_response("404 Not Found", "", r#"{"error":"model not found"}"#),
             "model API returned HTTP 404: model not found",
         ),
         (
             None,
-            answer("400 Bad Request", "", long),
+            http_response("400 Bad Request", "", long),
             "model API returned HTTP 400: prompt is too long: 9 tokens (invalid_request_error)",
         ),
     ] {
         let api = LoopbackApi::start(vec![answer]);
-        let error = told(&api.model(ApiFormat::Anthropic, key).await).await.unwrap_err();
+        let error = all_events(&api.model(ApiFormat::Anthropic, key).await).await.unwrap_err();
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.needs_key(), expected.contains("key"), "{error}");
-        assert_eq!(error.is_outgrown(), expected.contains("too long"), "{error}");
-        assert_eq!(api.asked().len(), 1);
+        assert_eq!(error.exceeds_context(), expected.contains("too long"), "{error}");
+        assert_eq!(api.requests().len(), 1);
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use wharf_json::{JsonLimits, RawJson};
 
 use crate::conversation::{ConversationTurn, ResultBlock, TurnBlock, TurnRole};
-use crate::provider::definitions::alias;
-use crate::provider::result_images::{data_url, pictures, result_text};
+use crate::provider::definitions::tool_alias;
+use crate::provider::result_images::{data_url, image_parts, result_text};
 use crate::provider::{CompletionRequest, EncodedTool, ModelProvider, ToolChoice};
 
 /// A request body. The API stores no state, so each request contains the whole conversation.
@@ -99,17 +99,19 @@ pub(in crate::provider) enum ReasoningMode {
 }
 
 /// Serializes a request.
-pub(in crate::provider) fn body(
+pub(in crate::provider) fn encode_request(
     provider: &ModelProvider,
     request: &CompletionRequest<'_>,
     thoughts: ReasoningMode,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let (source, tools) = (provider.source(), &request.tools.offered);
+    let (source, tools) = (provider.source_id(), &request.tools.offered);
     let mut input = Vec::new();
     for turn in &request.conversation.turns {
         match turn.role {
-            TurnRole::User => told(turn, provider, &mut input),
-            TurnRole::Assistant => input.extend(turn.blocks.iter().filter_map(|block| said(block, &source))),
+            TurnRole::User => encode_user_turn(turn, provider, &mut input),
+            TurnRole::Assistant => {
+                input.extend(turn.blocks.iter().filter_map(|block| encode_model_block(block, &source)))
+            }
         }
     }
     let reasoning = request.effort.map(|effort| ReasoningParams { effort: effort.name(), summary: "auto" });
@@ -122,34 +124,34 @@ pub(in crate::provider) fn body(
         max_output_tokens: provider.max_tokens,
         instructions: request.conversation.system.as_deref().filter(|text| !text.is_empty()),
         input,
-        tools: tools.iter().map(tool).collect(),
-        tool_choice: (!tools.is_empty()).then(|| choice(request.tool_choice)),
+        tools: tools.iter().map(encode_tool).collect(),
+        tool_choice: (!tools.is_empty()).then(|| encode_tool_choice(request.tool_choice)),
         reasoning,
         include: include.into_iter().collect(),
     })
 }
 
 /// Adds the items of a user turn: first the results, then images that a result cannot contain, then the rest.
-fn told<'a>(turn: &'a ConversationTurn, provider: &ModelProvider, input: &mut Vec<InputItem<'a>>) {
+fn encode_user_turn<'a>(turn: &'a ConversationTurn, provider: &ModelProvider, input: &mut Vec<InputItem<'a>>) {
     let mut parts = Vec::new();
     for block in &turn.blocks {
         if let TurnBlock::ToolResult { id, content, is_error } = block {
-            let output = if provider.is_openai() && content.iter().any(is_picture) {
+            let output = if provider.is_openai() && content.iter().any(is_image) {
                 CallOutput::Parts(result_parts(content, *is_error))
             } else {
-                parts.extend(pictures(id, content, |text| ItemPart::InputText { text: text.into() }, picture));
+                parts.extend(image_parts(id, content, |text| ItemPart::InputText { text: text.into() }, image_part));
                 CallOutput::Text(result_text(content, *is_error))
             };
             input.push(InputItem::Known(KnownItem::FunctionCallOutput { call_id: id, output }));
         }
     }
-    parts.extend(turn.blocks.iter().filter_map(part));
+    parts.extend(turn.blocks.iter().filter_map(encode_part));
     if !parts.is_empty() {
         input.push(InputItem::Known(KnownItem::Message { role: TurnRole::User, content: parts }));
     }
 }
 
-fn is_picture(block: &ResultBlock) -> bool {
+fn is_image(block: &ResultBlock) -> bool {
     matches!(block, ResultBlock::Image { .. })
 }
 
@@ -158,26 +160,26 @@ fn result_parts(content: &[ResultBlock], is_error: bool) -> Vec<ItemPart<'_>> {
     let failed = is_error.then_some(ItemPart::InputText { text: "The tool failed:".into() });
     let parts = content.iter().map(|block| match block {
         ResultBlock::Text(text) => ItemPart::InputText { text: Cow::Borrowed(text) },
-        ResultBlock::Image { media_type, data } => picture(data_url(media_type, data)),
+        ResultBlock::Image { media_type, data } => image_part(data_url(media_type, data)),
     });
     failed.into_iter().chain(parts).collect()
 }
 
-fn part(block: &TurnBlock) -> Option<ItemPart<'_>> {
+fn encode_part(block: &TurnBlock) -> Option<ItemPart<'_>> {
     match block {
         TurnBlock::Text(text) | TurnBlock::Relayed(text) if !text.is_empty() => {
             Some(ItemPart::InputText { text: Cow::Borrowed(text) })
         }
-        TurnBlock::Image { media_type, data } => Some(picture(data_url(media_type, data))),
+        TurnBlock::Image { media_type, data } => Some(image_part(data_url(media_type, data))),
         _ => None,
     }
 }
 
-fn picture<'a>(image_url: String) -> ItemPart<'a> {
+fn image_part<'a>(image_url: String) -> ItemPart<'a> {
     ItemPart::InputImage { image_url }
 }
 
-fn said<'a>(block: &'a TurnBlock, source: &str) -> Option<InputItem<'a>> {
+fn encode_model_block<'a>(block: &'a TurnBlock, source: &str) -> Option<InputItem<'a>> {
     match block {
         TurnBlock::Text(text) if !text.is_empty() => {
             let content = vec![ItemPart::OutputText { text }];
@@ -185,10 +187,10 @@ fn said<'a>(block: &'a TurnBlock, source: &str) -> Option<InputItem<'a>> {
         }
         TurnBlock::ToolCall { id, name, arguments, .. } => Some(InputItem::Known(KnownItem::FunctionCall {
             call_id: id,
-            name: alias(name),
-            arguments: arguments.get(),
+            name: tool_alias(name),
+            arguments: arguments.as_str(),
         })),
-        TurnBlock::Thinking { provider, raw } if provider == source && is_complete(raw) => {
+        TurnBlock::Thinking { provider, raw } if provider == source && has_encrypted_content(raw) => {
             Some(InputItem::Carried(raw))
         }
         TurnBlock::Unknown { provider, raw } if provider == source => Some(InputItem::Carried(raw)),
@@ -198,21 +200,21 @@ fn said<'a>(block: &'a TurnBlock, source: &str) -> Option<InputItem<'a>> {
 
 /// Reports whether reasoning can be sent back. Without its encrypted content the API would look it up in its storage,
 /// where it does not exist.
-fn is_complete(raw: &RawJson) -> bool {
+fn has_encrypted_content(raw: &RawJson) -> bool {
     let thought = raw.decode::<EncryptedReasoning>(&JsonLimits::default());
     thought.is_ok_and(|thought| thought.encrypted_content.is_some())
 }
 
-fn tool(offered: &EncodedTool) -> ResponsesTool<'_> {
+fn encode_tool(offered: &EncodedTool) -> ResponsesTool<'_> {
     let EncodedTool { alias, description, schema } = offered;
     ResponsesTool { r#type: "function", name: alias, description, parameters: schema, strict: false }
 }
 
-fn choice(choice: ToolChoice<'_>) -> ResponsesToolChoice<'_> {
+fn encode_tool_choice(choice: ToolChoice<'_>) -> ResponsesToolChoice<'_> {
     match choice {
         ToolChoice::Auto => ResponsesToolChoice::Word("auto"),
         ToolChoice::Never => ResponsesToolChoice::Word("none"),
         ToolChoice::Any => ResponsesToolChoice::Word("required"),
-        ToolChoice::Tool(name) => ResponsesToolChoice::Tool { r#type: "function", name: alias(name) },
+        ToolChoice::Tool(name) => ResponsesToolChoice::Tool { r#type: "function", name: tool_alias(name) },
     }
 }

@@ -3,12 +3,12 @@ use serde_json::json;
 use super::*;
 use crate::conversation::{Conversation, ResultBlock};
 use crate::provider::event::replay;
-use crate::provider::fixtures::{self, call, failure, picture, provider, raw, thought, tools};
+use crate::provider::fixtures::{self, call, failure, image_result, provider, raw, reasoning_block, tools};
 use crate::provider::{ApiFormat, CompletionRequest, ModelError, ReasoningEffort, ToolChoice};
 
 const SOURCE: &str = "responses api.openai.com small";
 
-fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
+fn decode_events(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     replay(ResponsesDecoder::new(SOURCE.into()), events)
 }
 
@@ -16,7 +16,7 @@ fn decoded(events: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
 fn text_and_thoughts_come_in_pieces_and_then_whole() {
     let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"ZW5j"}"#;
     let search = r#"{"id":"ws_1","type":"web_search_call","n":1.50}"#;
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"type":"response.created","response":{"id":"r1"}}"#,
         r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}"#,
         r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"Hm."}"#,
@@ -34,7 +34,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
         events.unwrap(),
         [
             ModelEvent::ThinkingDelta("Hm.".into()),
-            ModelEvent::BlockDone(thought(SOURCE, reasoning)),
+            ModelEvent::BlockDone(reasoning_block(SOURCE, reasoning)),
             ModelEvent::BlockDone(TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(search) }),
             ModelEvent::TextDelta("Hel".into()),
             ModelEvent::TextDelta("lo".into()),
@@ -47,7 +47,7 @@ fn text_and_thoughts_come_in_pieces_and_then_whole() {
 
 #[test]
 fn calls_in_parallel_are_told_apart() {
-    let events = decoded(&[
+    let events = decode_events(&[
         r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"f0","call_id":"a","name":"add","arguments":""}}"#,
         r#"{"type":"response.output_item.added","item":{"type":"function_call","id":"f1","call_id":"b","name":"sub","arguments":""}}"#,
         r#"{"type":"response.function_call_arguments.delta","item_id":"f1","delta":"{\"y\":"}"#,
@@ -86,7 +86,7 @@ fn an_answer_ends_for_a_reason() {
         (r#"{"output":[{"type":"function_call","call_id":"a","name":"add"}]}"#.to_owned(), StopReason::ToolCalls),
     ] {
         let event = format!(r#"{{"type":"response.incomplete","response":{response}}}"#);
-        assert_eq!(decoded(&[&event]).unwrap().last(), Some(&ModelEvent::Done { stop: expected }), "{response}");
+        assert_eq!(decode_events(&[&event]).unwrap().last(), Some(&ModelEvent::Done { stop: expected }), "{response}");
     }
 }
 
@@ -103,32 +103,32 @@ fn trouble_in_the_stream_is_an_error() {
         ),
         (r#"{"type":"response.failed","response":{}}"#, "no error message", false),
     ] {
-        let error = decoded(&[event]).unwrap_err();
+        let error = decode_events(&[event]).unwrap_err();
         assert_eq!(error.to_string(), format!("model API failed during the response: {expected}"));
         assert_eq!(error.is_retryable(), passes, "{error}");
     }
     for event in ["", "[]", "{}", r#"{"type":"response.output_text.delta"}"#] {
-        assert!(matches!(decoded(&[event]), Err(ModelError::Unreadable(_))), "{event}");
+        assert!(matches!(decode_events(&[event]), Err(ModelError::Unreadable(_))), "{event}");
     }
 }
 
 fn conversation() -> Conversation {
     let said = vec![
-        thought(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
-        thought(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
-        thought("responses api.openai.com large", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
+        reasoning_block(SOURCE, r#"{"type":"reasoning","id":"rs_1","encrypted_content":"ZW5j"}"#),
+        reasoning_block(SOURCE, r#"{"type":"reasoning","id":"rs_2","encrypted_content":null}"#),
+        reasoning_block("responses api.openai.com large", r#"{"type":"reasoning","encrypted_content":"eA=="}"#),
         TurnBlock::Text("Well.".into()),
         call("1", "add", r#"{"z":1}"#),
         TurnBlock::Unknown { provider: SOURCE.into(), raw: raw(r#"{"type":"new"}"#) },
     ];
-    fixtures::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), picture()])])
+    fixtures::conversation(said, vec![failure("1", vec![ResultBlock::Text("no".into()), image_result()])])
 }
 
-fn written(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningMode) -> Value {
+fn encode_json(base: &str, effort: Option<ReasoningEffort>, thoughts: ReasoningMode) -> Value {
     let (conversation, tools) = (conversation(), tools(ApiFormat::Responses));
     let request =
         CompletionRequest { conversation: &conversation, tools: &tools, tool_choice: ToolChoice::Any, effort };
-    let text = body(&provider(ApiFormat::Responses, base), &request, thoughts).unwrap();
+    let text = encode_request(&provider(ApiFormat::Responses, base), &request, thoughts).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -153,12 +153,15 @@ fn a_request_has_everything_in_its_place() {
         "reasoning": {"effort": "medium", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     });
-    assert_eq!(written("https://api.openai.com/v1", Some(ReasoningEffort::Medium), ReasoningMode::GivenOut), expected);
+    assert_eq!(
+        encode_json("https://api.openai.com/v1", Some(ReasoningEffort::Medium), ReasoningMode::GivenOut),
+        expected
+    );
 }
 
 #[test]
 fn others_than_openai_get_pictures_after_the_results() {
-    let value = written("http://127.0.0.1:9", None, ReasoningMode::GivenOut);
+    let value = encode_json("http://127.0.0.1:9", None, ReasoningMode::GivenOut);
     let input = value["input"].as_array().unwrap();
     let [.., output, message] = input.as_slice() else { panic!("{value}") };
     assert_eq!(output["output"], "The tool failed: no\n[image, shown below]");
@@ -180,7 +183,7 @@ fn thoughts_are_asked_for_where_there_may_be_any() {
         (other, low, ReasoningMode::GivenOut, true),
         (other, low, ReasoningMode::LeftAlone, false),
     ] {
-        let value = written(base, effort, thoughts);
+        let value = encode_json(base, effort, thoughts);
         let include = expected.then(|| json!(["reasoning.encrypted_content"]));
         assert_eq!(value.get("include"), include.as_ref(), "{base} {effort:?} {thoughts:?}");
     }

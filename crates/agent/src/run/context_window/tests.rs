@@ -1,7 +1,7 @@
 use wharf_json::RawJson;
 
 use super::*;
-use crate::repair::flaw;
+use crate::repair::find_defect;
 
 /// Builds a conversation of rounds: the person's text (may be empty), then a call and its result. A result is a number
 /// of bytes, or `p` for an image. A `+` is followed by a relayed block in the same notation.
@@ -9,7 +9,7 @@ fn rounds(rounds: &[(&str, &str)]) -> Conversation {
     let mut conversation = Conversation::default();
     for (number, (said, result)) in rounds.iter().enumerate() {
         let words = (!said.is_empty()).then(|| TurnBlock::Text((*said).to_owned()));
-        repair::add(&mut conversation, user(words.into_iter().collect()));
+        repair::append_turn(&mut conversation, user(words.into_iter().collect()));
         let id = number.to_string();
         let call = TurnBlock::ToolCall {
             id: id.clone(),
@@ -63,10 +63,10 @@ fn text_shape(text: &str) -> String {
 
 fn check(before: &[(&str, &str)], excess: u64, reach: ShortenScope, expected: &str, cost: (usize, usize)) {
     let mut conversation = rounds(before);
-    assert_eq!(flaw(&conversation), None);
+    assert_eq!(find_defect(&conversation), None);
     let ShortenCost { results, answers } = shorten(&mut conversation, excess, reach);
     assert_eq!((shape(&conversation).as_str(), (results, answers)), (expected, cost), "{before:?} by {excess}");
-    assert_eq!(flaw(&conversation), None);
+    assert_eq!(find_defect(&conversation), None);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_turn_of_nothing_else_keeps_the_last_word_of_a_server() {
     conversation.turns.push(user(vec![TurnBlock::Relayed("x".repeat(900)), TurnBlock::Relayed("x".repeat(900))]));
     let cost = shorten(&mut conversation, 100_000, ShortenScope::Utmost);
     assert_eq!((shape(&conversation).as_str(), cost), ("+400", ShortenCost { results: 2, answers: 0 }));
-    assert_eq!(flaw(&conversation), None);
+    assert_eq!(find_defect(&conversation), None);
 }
 
 #[test]
@@ -122,20 +122,20 @@ fn the_words_of_the_person_stay() {
 #[test]
 fn what_was_cut_says_so() {
     let mut text = "ü".repeat(1000);
-    let saved = cut(&mut text, 401);
+    let saved = truncate_text(&mut text, 401);
     let expected = format!("{}\n(truncated: 1600 bytes removed)", "ü".repeat(200));
     assert_eq!((&text, saved), (&expected, 2000 - expected.len()));
-    assert_eq!(cut(&mut text, 401), 0);
+    assert_eq!(truncate_text(&mut text, 401), 0);
 }
 
 #[test]
 fn what_an_api_counted_is_believed() {
     let mut conversation = rounds(&[("do", "9000")]);
     let mut gauge = TokenEstimator { definitions: 50, ..TokenEstimator::default() };
-    assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
-    gauge.count(0, &conversation);
-    assert_eq!(gauge.estimate(&conversation), 50 + tokens(9000 + 2 + 3));
-    gauge.count(5000, &conversation);
+    assert_eq!(gauge.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
+    gauge.record(0, &conversation);
+    assert_eq!(gauge.estimate(&conversation), 50 + estimate_tokens(9000 + 2 + 3));
+    gauge.record(5000, &conversation);
     assert_eq!(gauge.estimate(&conversation), 5000);
     conversation.turns.push(user(vec![TurnBlock::Text("x".repeat(400))]));
     assert_eq!(gauge.estimate(&conversation), 5100);
@@ -146,7 +146,7 @@ fn what_an_api_counted_is_believed() {
 #[test]
 fn every_picture_can_be_left_out() {
     let mut conversation = rounds(&[("do", "p+p"), ("", "10+p")]);
-    assert_eq!(leave_out_pictures(&mut conversation), 3);
+    assert_eq!(remove_images(&mut conversation), 3);
     assert_eq!(shape(&conversation), "do - +- 10 +-");
-    assert_eq!(leave_out_pictures(&mut conversation), 0);
+    assert_eq!(remove_images(&mut conversation), 0);
 }

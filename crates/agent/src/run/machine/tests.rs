@@ -6,7 +6,7 @@ use wharf_tools::{AllowAllGate, BoxFuture, Registry, Tool, ToolDescription, Tool
 use super::*;
 use crate::conversation::ResultBlock;
 use crate::provider::{ApiErrorMessage, ApiFormat};
-use crate::repair::flaw;
+use crate::repair::find_defect;
 
 /// Less than the reserved part of the context, so it has no effect.
 const MAX_TOKENS: u32 = 100;
@@ -23,17 +23,17 @@ struct MachineFixture {
 
 impl MachineFixture {
     fn new(conversation: Conversation, said: &str, limits: AgentLimits) -> Self {
-        Self::with(conversation, vec![text(said)], limits, MAX_TOKENS)
+        Self::with_blocks(conversation, vec![text(said)], limits, MAX_TOKENS)
     }
 
-    fn with(conversation: Conversation, said: Vec<TurnBlock>, limits: AgentLimits, max_tokens: u32) -> Self {
-        let (machine, effects) = RunMachine::begin(conversation, said, limits, max_tokens);
+    fn with_blocks(conversation: Conversation, said: Vec<TurnBlock>, limits: AgentLimits, max_tokens: u32) -> Self {
+        let (machine, effects) = RunMachine::start(conversation, said, limits, max_tokens);
         let mut play = Self { machine, told: Vec::new(), done: Vec::new(), open: Vec::new() };
         play.take(effects);
         play
     }
 
-    fn begun() -> Self {
+    fn in_first_request() -> Self {
         let mut play = Self::new(Conversation::default(), "hi", AgentLimits::default());
         play.gather();
         play
@@ -68,7 +68,7 @@ impl MachineFixture {
     }
 
     fn gather(&mut self) {
-        self.step(RunInput::Gathered(RequestInputs { notes: Vec::new(), offering: offering() }));
+        self.step(RunInput::Gathered(RequestInputs { notes: Vec::new(), offering: all_tools_offer() }));
     }
 
     fn model(&mut self, event: ModelEvent) {
@@ -105,11 +105,11 @@ impl MachineFixture {
     /// Checks the turns in shorthand and the ending.
     fn check(&self, turns: &str, ending: Option<RunEnding>) {
         assert_eq!(shape(self.machine.conversation()), turns);
-        assert_eq!(flaw(self.machine.conversation()), None);
-        assert_eq!(self.ending(), ending.as_ref());
+        assert_eq!(find_defect(self.machine.conversation()), None);
+        assert_eq!(self.run_ending(), ending.as_ref());
     }
 
-    fn ending(&self) -> Option<&RunEnding> {
+    fn run_ending(&self) -> Option<&RunEnding> {
         match self.told.last() {
             Some(RunEvent::Ended(ending)) => Some(ending),
             _ => None,
@@ -132,12 +132,12 @@ impl Tool for NamedTool {
     }
 }
 
-fn offering() -> Arc<ToolOffer> {
+fn all_tools_offer() -> Arc<ToolOffer> {
     let registry = Registry::new(Arc::new(AllowAllGate));
     for name in NAMES {
         registry.register(Arc::new(NamedTool(Arc::new(ToolDescription::new(name, "", RawJson::empty_object())))));
     }
-    Arc::new(ToolOffer::of(&registry.snapshot(), ApiFormat::Anthropic, u64::MAX, |_| true))
+    Arc::new(ToolOffer::from_snapshot(&registry.snapshot(), ApiFormat::Anthropic, u64::MAX, |_| true))
 }
 
 fn call(id: &str, tool: &str) -> TurnBlock {
@@ -148,11 +148,11 @@ fn text(text: &str) -> TurnBlock {
     TurnBlock::Text(text.into())
 }
 
-fn picture() -> TurnBlock {
+fn image_block() -> TurnBlock {
     TurnBlock::Image { media_type: "image/png".into(), data: "aGk=".into() }
 }
 
-fn thought() -> TurnBlock {
+fn reasoning_block() -> TurnBlock {
     TurnBlock::Thinking { provider: "p".into(), raw: RawJson::empty_object() }
 }
 
@@ -160,7 +160,7 @@ fn failure(kind: &str) -> ModelError {
     ModelError::Failed(ApiErrorMessage { kind: Some(kind.into()), text: String::new() })
 }
 
-fn refused(status: u16) -> ModelError {
+fn rejection(status: u16) -> ModelError {
     ModelError::Refused { status, said: ApiErrorMessage::default(), retry_after: None }
 }
 
@@ -184,16 +184,16 @@ fn shape(conversation: &Conversation) -> String {
 fn an_answer_without_calls_is_the_end() {
     for (blocks, stop, turns, ending) in [
         (vec![text("hello")], StopReason::EndTurn, "hi | hello", RunEnding::Done),
-        (vec![thought(), text("hello")], StopReason::ToolCalls, "hi | ~ hello", RunEnding::Done),
+        (vec![reasoning_block(), text("hello")], StopReason::ToolCalls, "hi | ~ hello", RunEnding::Done),
         (vec![text("hello")], StopReason::Other("new".into()), "hi | hello", RunEnding::Done),
         (vec![], StopReason::EndTurn, "hi", RunEnding::Done),
-        (vec![thought()], StopReason::EndTurn, "hi", RunEnding::Done),
+        (vec![reasoning_block()], StopReason::EndTurn, "hi", RunEnding::Done),
         (vec![text("no")], StopReason::Refused, "hi | no", RunEnding::Refused),
         (vec![text("long")], StopReason::MaxTokens, "hi | long", RunEnding::TooLong),
         (vec![text("a"), call("1", "t")], StopReason::MaxTokens, "hi | a !1 | -1", RunEnding::TooLong),
         (vec![call("1", "t")], StopReason::Refused, "hi | !1 | -1", RunEnding::Refused),
     ] {
-        let mut play = MachineFixture::begun();
+        let mut play = MachineFixture::in_first_request();
         play.answer(&blocks, stop);
         play.check(turns, Some(ending));
         assert_eq!(play.done, ["gather", "ask"]);
@@ -202,8 +202,11 @@ fn an_answer_without_calls_is_the_end() {
 
 #[test]
 fn results_go_back_in_the_order_of_the_calls_in_one_turn() {
-    let mut play = MachineFixture::begun();
-    play.answer(&[thought(), text("look"), call("1", "a"), call("2", "b"), call("3", "c")], StopReason::ToolCalls);
+    let mut play = MachineFixture::in_first_request();
+    play.answer(
+        &[reasoning_block(), text("look"), call("1", "a"), call("2", "b"), call("3", "c")],
+        StopReason::ToolCalls,
+    );
     assert_eq!(play.open, ["1", "2", "3"]);
     for id in ["3", "1", "1", "nobody", "2"] {
         play.end_call(id, &format!("r{id}"));
@@ -217,7 +220,7 @@ fn results_go_back_in_the_order_of_the_calls_in_one_turn() {
 
 #[test]
 fn a_call_that_cannot_be_read_is_answered_and_not_made() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     let TurnBlock::ToolCall { id, name, arguments, .. } = call("1", "a") else { panic!() };
     play.answer(&[TurnBlock::ToolCall { id, name, arguments, malformed: Some("{\"a".into()) }], StopReason::ToolCalls);
     play.gather();
@@ -231,7 +234,7 @@ fn a_call_that_cannot_be_read_is_answered_and_not_made() {
 
 #[test]
 fn calls_that_were_whole_before_an_answer_became_too_long_are_made() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.answer(&[text("look"), call("1", "a"), call("2", "a"), call("3", "b"), call("4", "c")], StopReason::MaxTokens);
     assert_eq!(play.open, ["1", "3"]);
     for id in ["1", "3"] {
@@ -247,7 +250,7 @@ fn calls_that_were_whole_before_an_answer_became_too_long_are_made() {
 
 #[test]
 fn a_paused_answer_goes_on_in_the_same_turn() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.answer(&[text("wait")], StopReason::Paused);
     assert!(!play.machine.takes_notes());
     play.gather();
@@ -264,19 +267,19 @@ fn cancelled_at_any_moment_the_conversation_is_whole() {
     };
     let play = MachineFixture::new(Conversation::default(), "hi", AgentLimits::default());
     assert_eq!(end(play, "hi"), ["gather"]);
-    assert_eq!(end(MachineFixture::begun(), "hi"), ["gather", "ask", "hang up"]);
-    let mut play = MachineFixture::begun();
-    play.model(ModelEvent::BlockDone(thought()));
+    assert_eq!(end(MachineFixture::in_first_request(), "hi"), ["gather", "ask", "hang up"]);
+    let mut play = MachineFixture::in_first_request();
+    play.model(ModelEvent::BlockDone(reasoning_block()));
     play.model(ModelEvent::TextDelta("hel".into()));
     end(play, "hi | ~ hel");
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.model(ModelEvent::BlockDone(call("1", "a")));
     end(play, "hi | !1 | -1");
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a"), call("2", "a")], StopReason::ToolCalls);
     play.end_call("2", "r");
     assert_eq!(end(play, "hi | !1 !2 | -1 ?2=r").last(), Some(&"withdraw"));
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a")], StopReason::ToolCalls);
     play.end_call("1", "r");
     end(play, "hi | !1 | ?1=r");
@@ -284,7 +287,7 @@ fn cancelled_at_any_moment_the_conversation_is_whole() {
 
 #[test]
 fn after_a_failure_one_can_just_try_again() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.step(RunInput::Failed(ModelError::Incomplete));
     play.check("hi", Some(RunEnding::Failed(ModelError::Incomplete)));
     let conversation = || play.machine.conversation().as_ref().clone();
@@ -293,7 +296,7 @@ fn after_a_failure_one_can_just_try_again() {
         again.gather();
         again.check(turns, None);
     }
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.model(ModelEvent::TextDelta("hel".into()));
     play.step(RunInput::Failed(ModelError::Incomplete));
     play.check("hi | hel", Some(RunEnding::Failed(ModelError::Incomplete)));
@@ -304,7 +307,7 @@ fn after_a_failure_one_can_just_try_again() {
 
 #[test]
 fn who_repeats_himself_is_told_and_then_stopped() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     for _ in 0..5 {
         play.round(&[("a", "same")]);
     }
@@ -315,16 +318,16 @@ fn who_repeats_himself_is_told_and_then_stopped() {
         });
         times.collect::<Vec<_>>()
     };
-    assert_eq!((repeated(&play), play.ending()), (vec![3, 4], None));
+    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4], None));
     assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 3);
     play.round(&[("a", "same")]);
-    assert_eq!((repeated(&play), play.ending()), (vec![3, 4, 5], Some(&RunEnding::Looping)));
-    assert_eq!(flaw(play.machine.conversation()), None);
+    assert_eq!((repeated(&play), play.run_ending()), (vec![3, 4, 5], Some(&RunEnding::Looping)));
+    assert_eq!(find_defect(play.machine.conversation()), None);
 }
 
 #[test]
 fn who_does_something_else_is_not_stopped() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     for number in 0..20 {
         play.round(&[("poll", &number.to_string()), ("a", "same")]);
     }
@@ -336,7 +339,7 @@ fn who_does_something_else_is_not_stopped() {
         (0..3).for_each(|_| play.round(&[("a", "same")]));
         play.round(&[("b", "other")]);
     }
-    assert_eq!(play.ending(), None);
+    assert_eq!(play.run_ending(), None);
 }
 
 #[test]
@@ -354,19 +357,19 @@ fn requests_are_counted() {
 
 #[test]
 fn a_loop_of_ten_calls_at_once_is_noticed_and_ended() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     let ten: Vec<(&str, &str)> = NAMES[..10].iter().map(|name| (*name, "same")).collect();
     (0..6).for_each(|_| play.round(&ten));
-    assert_eq!(play.ending(), Some(&RunEnding::Looping));
+    assert_eq!(play.run_ending(), Some(&RunEnding::Looping));
     assert_eq!(play.done.iter().filter(|done| **done == "call").count(), 30);
-    assert_eq!(flaw(play.machine.conversation()), None);
+    assert_eq!(find_defect(play.machine.conversation()), None);
 }
 
 #[test]
 fn requests_that_others_made_are_counted() {
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.step(RunInput::OutOfRequests);
-    assert_eq!(play.ending(), None, "it is being answered");
+    assert_eq!(play.run_ending(), None, "it is being answered");
     play.answer(&[call("1", "a")], StopReason::ToolCalls);
     play.end_call("1", "r");
     play.step(RunInput::OutOfRequests);
@@ -377,10 +380,10 @@ fn requests_that_others_made_are_counted() {
 fn notes_stand_behind_the_results() {
     let notes = wharf_tools::NoteQueue::default();
     notes.push("files", "changed");
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.answer(&[call("1", "a")], StopReason::ToolCalls);
     play.end_call("1", "r");
-    play.step(RunInput::Gathered(RequestInputs { notes: notes.take(), offering: offering() }));
+    play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
     play.check("hi | !1 | ?1=r Note from `files` (not from the user):\n> changed", None);
     assert!(play.told.iter().any(|event| matches!(event, RunEvent::Noted { from, .. } if from == "files")));
 }

@@ -47,8 +47,8 @@ async fn o02_t47_what_another_process_has_renewed_is_adopted_without_a_request()
     assert_eq!(carried(&other).await.unwrap().unwrap().0, "a1");
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
     let (_, serial) = carried(&other).await.unwrap().unwrap();
-    other.answered(StatusCode::OK, &HeaderMap::new());
-    other.refused(refusal(401, "Bearer", Some(serial))).await.unwrap();
+    other.on_response(StatusCode::OK, &HeaderMap::new());
+    other.on_rejection(refusal(401, "Bearer", Some(serial))).await.unwrap();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
@@ -184,7 +184,7 @@ async fn o06_nobody_renews_while_another_holds_the_lock() {
         tokio::time::advance(Duration::from_millis(100)).await;
     }
     assert_eq!(waiting.await.unwrap().unwrap_err().remedy, AuthRecovery::Waiting);
-    while bench.account.inner.renewals.is_under_way() {
+    while bench.account.inner.renewals.is_running() {
         tokio::time::advance(Duration::from_millis(100)).await;
     }
     assert_eq!(bench.script.seen(), [""; 0]);
@@ -275,7 +275,7 @@ async fn o20_a_clock_that_jumps_costs_a_renewal_and_nothing_else() {
     bench.now.store(START - day, Ordering::Relaxed);
     let (token, serial) = bench.carried().await.unwrap().unwrap();
     assert_eq!(token, "a1");
-    bench.account.answered(StatusCode::OK, &HeaderMap::new());
+    bench.account.on_response(StatusCode::OK, &HeaderMap::new());
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.carried().await.unwrap().unwrap().0, "a2");
 }
@@ -306,7 +306,7 @@ async fn t43_what_was_got_for_another_address_is_not_shown_to_this_one() {
         bench.vault.save(&key(), &StoredLogin { url: url.to_owned(), ..kept("a0", Some("r0")) }).unwrap();
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None, "{url}");
-        let refused = account.refused(refusal(401, "Bearer", None)).await;
+        let refused = account.on_rejection(refusal(401, "Bearer", None)).await;
         assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Login, "{url}");
     }
     for (url, resource) in [

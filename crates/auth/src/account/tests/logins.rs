@@ -22,7 +22,7 @@ async fn o10_a_second_login_joins_the_first() {
     bench.script.await_seen(LOGIN).await;
     // A login demanded by the server joins as well.
     let account = bench.account.clone();
-    let asked = tokio::spawn(async move { account.refused(refusal(401, "Bearer", None)).await });
+    let asked = tokio::spawn(async move { account.on_rejection(refusal(401, "Bearer", None)).await });
     bench.script.open(1);
     for login in logins {
         let login = login.await.unwrap().unwrap();
@@ -71,7 +71,7 @@ async fn a_logout_gives_back_and_forgets() {
     assert_eq!(bench.script.seen(), ["revoke a0"]);
     assert_eq!((bench.kept(), bench.carried().await.unwrap()), (None, None));
     assert!(!bench.account.log_out().await.unwrap().was_kept);
-    let standing = bench.account.standing().await.unwrap();
+    let standing = bench.account.status().await.unwrap();
     assert_eq!(standing.kept, None);
     assert!(standing.place.ends_with("mcp-auth.json`"), "{}", standing.place);
 }

@@ -32,7 +32,7 @@ async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
         let serial = bench.carried().await.unwrap().map(|(_, serial)| serial);
         refusals += 1;
         assert!(refusals < 10);
-        bench.account.answered(StatusCode::UNAUTHORIZED, &refusal(401, "Bearer", None).headers);
+        bench.account.on_response(StatusCode::UNAUTHORIZED, &refusal(401, "Bearer", None).headers);
         if let Err(error) = bench.refused(serial).await {
             break error;
         }
@@ -43,7 +43,7 @@ async fn o01_a_server_that_is_never_content_does_not_go_on_for_ever() {
     bench.refused(Some(serial)).await.unwrap_err();
     assert_eq!(bench.script.seen().len(), 2);
     // Accepted once, a later rejection counts separately.
-    bench.account.answered(StatusCode::OK, &HeaderMap::new());
+    bench.account.on_response(StatusCode::OK, &HeaderMap::new());
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.script.seen().len(), 3);
 }
@@ -67,9 +67,9 @@ async fn without_a_person_there_is_only_saying_so() {
     bench.refused(None).await.unwrap();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     assert_eq!(bench.refused(Some(serial)).await.unwrap_err().remedy, AuthRecovery::Login);
-    let forbidden = bench.account.refused(refusal(403, "Bearer", Some(serial))).await;
+    let forbidden = bench.account.on_rejection(refusal(403, "Bearer", Some(serial))).await;
     assert_eq!(forbidden.unwrap_err().remedy, AuthRecovery::Reading);
-    let more = bench.account.refused(refusal(403, STEP_UP, Some(serial))).await;
+    let more = bench.account.on_rejection(refusal(403, STEP_UP, Some(serial))).await;
     assert_eq!(more.unwrap_err().remedy, AuthRecovery::Scope("read write".to_owned()));
     assert_eq!(bench.script.seen(), [""; 0]);
 }
@@ -82,7 +82,7 @@ async fn t45_o14_where_the_issuer_has_moved_nothing_old_is_shown_to_anybody() {
     bench.refused(Some(serial)).await.unwrap();
     assert_eq!(bench.script.seen(), ["log in at https://new.example as new client for -"]);
     assert_eq!(bench.kept().unwrap().issuer, "https://new.example");
-    let old = bench.vault.load_at(&key(), "https://as.example").unwrap();
+    let old = bench.vault.load_for_issuer(&key(), "https://as.example").unwrap();
     assert_eq!(old, Some(kept("a0", Some("r0"))));
     let without = AccountBench::logged_in();
     let (_, serial) = without.carried().await.unwrap().unwrap();
@@ -108,7 +108,7 @@ async fn t48_a_person_is_asked_for_more_twice_in_ten_minutes() {
     let bench = attended();
     let more = async || {
         let (_, serial) = bench.carried().await.unwrap().unwrap();
-        bench.account.refused(refusal(403, STEP_UP, Some(serial))).await
+        bench.account.on_rejection(refusal(403, STEP_UP, Some(serial))).await
     };
     more().await.unwrap();
     tokio::time::advance(Duration::from_secs(300)).await;
@@ -128,7 +128,7 @@ async fn t48_those_who_were_refused_before_the_last_step_up_only_try_again() {
     let bench = attended();
     let (_, serial) = bench.carried().await.unwrap().unwrap();
     for _ in 0..5 {
-        bench.account.refused(refusal(403, STEP_UP, Some(serial))).await.unwrap();
+        bench.account.on_rejection(refusal(403, STEP_UP, Some(serial))).await.unwrap();
     }
     assert_eq!(bench.script.seen().len(), 1);
 }
@@ -139,8 +139,8 @@ async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
     let mut options =
         AccountOptions::new(key(), "http://mcp.example/mcp".parse().unwrap(), bench.vault.clone() as Arc<dyn Vault>);
     options.visitor = Some(Arc::new(ConsentingBrowser));
-    let account = Account::with(options, Arc::new(bench.script.clone()));
-    let refused = account.refused(refusal(401, "Bearer", None)).await;
+    let account = Account::with_flows(options, Arc::new(bench.script.clone()));
+    let refused = account.on_rejection(refusal(401, "Bearer", None)).await;
     assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Reading);
     assert_eq!(carried(&account).await.unwrap(), None);
     assert_eq!(bench.script.seen(), [""; 0]);
@@ -148,7 +148,7 @@ async fn tokens_are_never_got_for_a_server_they_could_not_be_shown_to() {
 
 fn bound() -> AccountBench {
     let bench = AccountBench::new(None);
-    let key_of_ours = DpopKey::generate().unwrap().keep().clone();
+    let key_of_ours = DpopKey::generate().unwrap().stored_form().clone();
     let tokens = TokenSet { token_type: "DPoP".to_owned(), ..tokens("bound", Some("r0")) };
     let kept = StoredLogin { tokens: Some(tokens), dpop_key: Some(key_of_ours), ..kept("", None) };
     bench.vault.save(&key(), &kept).unwrap();
@@ -181,10 +181,10 @@ async fn a_nonce_that_the_server_wants_is_taken_without_a_renewal() {
     let (token, first, serial) = proven(&bench).await;
     assert_eq!((token.as_str(), first.get("nonce")), ("DPoP bound", None));
     let wanted = nonce_wanted("n1", serial);
-    bench.account.answered(StatusCode::UNAUTHORIZED, &wanted.headers);
-    bench.account.refused(wanted.clone()).await.unwrap();
+    bench.account.on_response(StatusCode::UNAUTHORIZED, &wanted.headers);
+    bench.account.on_rejection(wanted.clone()).await.unwrap();
     // Another request in flight with the old nonce.
-    bench.account.refused(wanted).await.unwrap();
+    bench.account.on_rejection(wanted).await.unwrap();
     let (_, second, _) = proven(&bench).await;
     assert_eq!(second["nonce"], "n1");
     assert_ne!(first["jti"], second["jti"]);
@@ -200,8 +200,8 @@ async fn a_server_that_wants_one_nonce_after_the_other_does_not_go_on_for_ever()
         nonces += 1;
         assert!(nonces < 10);
         let wanted = nonce_wanted("another", serial);
-        bench.account.answered(StatusCode::UNAUTHORIZED, &wanted.headers);
-        bench.account.refused(wanted).await.unwrap();
+        bench.account.on_response(StatusCode::UNAUTHORIZED, &wanted.headers);
+        bench.account.on_rejection(wanted).await.unwrap();
     }
     assert_eq!(nonces, 4);
 }
@@ -214,7 +214,7 @@ async fn tokens_that_cannot_be_shown_are_renewed_when_the_server_asks() {
         bench.vault.save(&key(), &StoredLogin { tokens: Some(tokens), ..kept("", None) }).unwrap();
         let account = bench.another();
         assert_eq!(carried(&account).await.unwrap(), None);
-        account.refused(refusal(401, "Bearer", None)).await.unwrap();
+        account.on_rejection(refusal(401, "Bearer", None)).await.unwrap();
         assert!(carried(&account).await.unwrap().is_some(), "{token_type}");
     }
     assert_eq!(bench.script.seen(), ["renew r0 at https://as.example/token"; 2]);

@@ -82,7 +82,7 @@ impl AccountBench {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
         });
         let options = options(vault.clone(), &now, visitor);
-        let account = Account::with(options, Arc::new(script.clone()));
+        let account = Account::with_flows(options, Arc::new(script.clone()));
         Self { account, script, vault, now, folder }
     }
 
@@ -90,12 +90,12 @@ impl AccountBench {
     pub(super) fn with(self, change: impl FnOnce(&mut AccountOptions)) -> Self {
         let mut options = options(self.vault.clone(), &self.now, None);
         change(&mut options);
-        Self { account: Account::with(options, Arc::new(self.script.clone())), ..self }
+        Self { account: Account::with_flows(options, Arc::new(self.script.clone())), ..self }
     }
 
     /// Creates the same account as in another process.
     pub(super) fn another(&self) -> Account {
-        Account::with(options(self.vault.clone(), &self.now, None), Arc::new(self.script.clone()))
+        Account::with_flows(options(self.vault.clone(), &self.now, None), Arc::new(self.script.clone()))
     }
 
     pub(super) fn pass(&self, milliseconds: u64) {
@@ -118,7 +118,7 @@ impl AccountBench {
 
     /// Reports a 401 for these credentials.
     pub(super) async fn refused(&self, serial: Option<u64>) -> Result<(), NotAuthorized> {
-        self.account.refused(refusal(401, "Bearer", serial)).await
+        self.account.on_rejection(refusal(401, "Bearer", serial)).await
     }
 }
 
@@ -310,7 +310,7 @@ impl BrowserVisit for ConsentingVisit {
         "http://127.0.0.1:1/callback"
     }
 
-    fn go(
+    fn open_and_wait(
         self: Box<Self>,
         _: crate::browser::LoginPage,
     ) -> AuthFuture<Result<crate::browser::LoginCallback, VisitError>> {

@@ -16,7 +16,7 @@ const LOGIN: &str = "log in at https://as.example as new client for -";
 
 impl AccountBench {
     /// Creates a directory at the path of the temporary file, so that writes fail.
-    fn obstruct(&self) -> PathBuf {
+    fn block_writes(&self) -> PathBuf {
         let in_the_way = self.folder.path().join(".mcp-auth.json.wharf-tmp");
         fs::create_dir_all(in_the_way.join("full")).unwrap();
         in_the_way
@@ -64,7 +64,7 @@ async fn o05_the_end_of_a_program_does_not_wait_for_ever() {
 async fn a_login_that_cannot_be_kept_is_used_and_renewed_all_the_same() {
     for was_logged_in in [false, true] {
         let bench = if was_logged_in { AccountBench::logged_in() } else { AccountBench::new(None) };
-        let in_the_way = bench.obstruct();
+        let in_the_way = bench.block_writes();
         bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
         assert_eq!(bench.carried().await.unwrap().unwrap().0, "a1");
         assert_eq!(bench.kept().map(|kept| kept.tokens.unwrap().access.reveal().to_owned()).is_some(), was_logged_in);
@@ -116,7 +116,7 @@ async fn what_went_wrong_is_told_though_it_cannot_be_noted() {
         let bench = AccountBench::logged_in();
         bench.script.answer(Err(answer.clone()));
         bench.pass(LIFE);
-        let in_the_way = bench.obstruct();
+        let in_the_way = bench.block_writes();
         assert_eq!(bench.carried().await.unwrap_err().remedy, remedy, "{answer:?}");
         // Tokens known to be spent are not used again.
         if remedy == AuthRecovery::Login {
@@ -134,7 +134,7 @@ async fn o19_a_logout_wins_over_another_process_while_our_own_renewal_waits_for_
     let theirs = bench.vault.lock(&key(), Duration::ZERO).unwrap();
     let account = bench.account.clone();
     let waiting = tokio::spawn(async move { carried(&account).await });
-    while !bench.account.inner.renewals.is_under_way() {
+    while !bench.account.inner.renewals.is_running() {
         tokio::task::yield_now().await;
     }
     assert!(bench.account.log_out().await.unwrap().was_kept);

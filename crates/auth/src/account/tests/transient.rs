@@ -85,8 +85,8 @@ async fn o01_a_refusal_without_a_word_costs_a_renewal_and_a_login_at_most() {
     let bare = |serial| AuthRejection { status: 401, headers: HeaderMap::new(), serial };
     for round in 1.. {
         let (_, serial) = bench.carried().await.unwrap().unwrap();
-        bench.account.answered(StatusCode::UNAUTHORIZED, &HeaderMap::new());
-        if bench.account.refused(bare(Some(serial))).await.is_err() {
+        bench.account.on_response(StatusCode::UNAUTHORIZED, &HeaderMap::new());
+        if bench.account.on_rejection(bare(Some(serial))).await.is_err() {
             break;
         }
         assert!(round < 10);
@@ -142,7 +142,7 @@ async fn t48_everything_that_was_wanted_is_asked_for() {
         (r#"Bearer error="insufficient_scope", scope="write""#, "read write"),
         (r#"Bearer error="insufficient_scope", scope="admin""#, "read write admin"),
     ] {
-        let refused = bench.account.refused(refusal(403, challenge, Some(serial))).await;
+        let refused = bench.account.on_rejection(refusal(403, challenge, Some(serial))).await;
         assert_eq!(refused.unwrap_err().remedy, AuthRecovery::Scope(shown.to_owned()));
     }
     bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
@@ -155,7 +155,7 @@ async fn t48_everything_that_was_wanted_is_asked_for() {
 async fn what_the_server_said_is_known_to_whoever_logs_in_later() {
     let bench = AccountBench::new(None);
     let challenge = r#"Bearer resource_metadata="https://mcp.example/about", scope="read""#;
-    bench.account.refused(refusal(401, challenge, None)).await.unwrap_err();
+    bench.account.on_rejection(refusal(401, challenge, None)).await.unwrap_err();
     bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     bench.account.log_in(Arc::new(ConsentingBrowser)).await.unwrap();
     let said = bench.script.challenges.lock().unwrap().clone();
@@ -171,9 +171,9 @@ async fn t48_whoever_is_turned_away_does_not_wait_for_somebody_to_agree_to_more(
     bench.script.close();
     let (more, other) = (bench.account.clone(), bench.account.clone());
     let step_up = refusal(403, r#"Bearer error="insufficient_scope", scope="write""#, Some(serial));
-    let agreeing = tokio::spawn(async move { more.refused(step_up).await });
+    let agreeing = tokio::spawn(async move { more.on_rejection(step_up).await });
     bench.script.await_seen("log in at https://as.example as same client for read write").await;
-    let renewing = tokio::spawn(async move { other.refused(refusal(401, "Bearer", Some(serial))).await });
+    let renewing = tokio::spawn(async move { other.on_rejection(refusal(401, "Bearer", Some(serial))).await });
     bench.script.await_seen(RENEW).await;
     bench.script.open(2);
     agreeing.await.unwrap().unwrap();

@@ -81,7 +81,7 @@ async fn t44_two_hundred_hostile_callbacks_and_then_the_real_one() {
     let redirect_uri = visit_ready.redirect_uri().to_owned();
     assert!(redirect_uri.starts_with("http://127.0.0.1:"), "{redirect_uri}");
     assert_eq!(redirect_uri.rsplit('/').next().unwrap().len(), 32);
-    let going = tokio::spawn(visit_ready.go(page()));
+    let going = tokio::spawn(visit_ready.open_and_wait(page()));
     for number in 0..200 {
         let answer = match number % 5 {
             0 => visit(&redirect_uri, &format!("code=forged&state=wrong{number}")).await,
@@ -124,7 +124,7 @@ async fn a_crowd_that_says_nothing_does_not_keep_the_real_callback_out() {
         let (loopback, _is_open) = loopback(None);
         let ready = loopback.prepare().await.unwrap();
         let redirect_uri = ready.redirect_uri().to_owned();
-        let going = tokio::spawn(ready.go(page()));
+        let going = tokio::spawn(ready.open_and_wait(page()));
         let crowd = crowd(&redirect_uri, count, sent).await;
         let query = format!("code=real&state={STATE}");
         let answer = tokio::time::timeout(Duration::from_secs(8), visit(&redirect_uri, &query)).await;
@@ -140,7 +140,7 @@ async fn t44_an_error_with_the_right_state_ends_it_without_an_echo() {
     let (loopback, _is_open) = loopback(None);
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
-    let going = tokio::spawn(ready.go(page()));
+    let going = tokio::spawn(ready.open_and_wait(page()));
     let query = format!("error=access_denied&error_description=%3Cscript%3E&state={STATE}");
     let answer = visit(&redirect_uri, &query).await;
     assert!(answer.contains("Login failed. See the terminal for details") && !answer.contains("script"), "{answer}");
@@ -154,7 +154,7 @@ async fn t44_a_head_without_end_is_cut_off() {
     let (loopback, _is_open) = loopback(None);
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
-    let going = tokio::spawn(ready.go(page()));
+    let going = tokio::spawn(ready.open_and_wait(page()));
     let endless = format!("GET /{} HTTP/1.1\r\n", "x".repeat(4 * MAX_REQUEST_HEAD_BYTES));
     let answer = send(&redirect_uri, endless.as_bytes()).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
@@ -199,7 +199,7 @@ async fn o08_and_o20_nobody_is_waited_for_longer_than_the_patience() {
     let (loopback, is_open) = loopback(None);
     let began = Instant::now();
     let ready = loopback.prepare().await.unwrap();
-    assert_eq!(ready.go(page()).await, Err(VisitError::TooLate(300)));
+    assert_eq!(ready.open_and_wait(page()).await, Err(VisitError::TooLate(300)));
     assert_eq!(began.elapsed().as_secs(), 300);
     assert!(is_open.await.is_ok(), "the page was never shown");
 }
@@ -215,7 +215,7 @@ async fn o08_whoever_declines_ends_it() {
     let loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(DecliningOpener));
     let ready = loopback.prepare().await.unwrap();
     let authority = ready.redirect_uri().strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
-    assert_eq!(ready.go(page()).await, Err(VisitError::Declined));
+    assert_eq!(ready.open_and_wait(page()).await, Err(VisitError::Declined));
     // After a decline the port is closed, possibly after the task has been polled.
     while TcpStream::connect(&authority).await.is_ok() {
         tokio::task::yield_now().await;
@@ -236,7 +236,7 @@ async fn whoever_comes_back_before_the_answer_is_let_in() {
     let loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
     let ready = loopback.prepare().await.unwrap();
     let redirect_uri = ready.redirect_uri().to_owned();
-    let going = tokio::spawn(ready.go(page()));
+    let going = tokio::spawn(ready.open_and_wait(page()));
     let answer = visit(&redirect_uri, &format!("code=real&state={STATE}")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(going.await.unwrap().unwrap().code.as_deref(), Some("real"));
@@ -247,5 +247,5 @@ async fn a_question_nobody_answers_ends_with_the_patience() {
     let mut loopback = LoopbackBrowser::new(&AuthSettings::default(), Arc::new(HangingOpener));
     loopback.patience = Duration::ZERO;
     let ready = loopback.prepare().await.unwrap();
-    assert_eq!(ready.go(page()).await.unwrap_err(), VisitError::TooLate(0));
+    assert_eq!(ready.open_and_wait(page()).await.unwrap_err(), VisitError::TooLate(0));
 }

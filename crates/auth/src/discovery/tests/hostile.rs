@@ -8,7 +8,7 @@ async fn t42_a_login_that_could_be_stolen_is_not_begun() {
     for methods in [json!(null), json!([]), json!(["plain"]), json!("S256"), json!({"S256": true}), json!(["s256"])] {
         let mut document = metadata(&world.authority.origin());
         document["code_challenge_methods_supported"] = methods.clone();
-        world.authority.describes(ISSUER_METADATA, &document);
+        world.authority.serve_document(ISSUER_METADATA, &document);
         let error = world.discover().await.unwrap_err();
         assert!(matches!(&error, LoginError::Unsafe(told) if told.contains("S256")), "{methods}: {error:?}");
     }
@@ -19,7 +19,7 @@ async fn pkce_is_no_matter_where_no_code_is_sent() {
     let mut world = DiscoveryBench::described();
     let mut document = metadata(&world.authority.origin());
     document["code_challenge_methods_supported"] = json!(null);
-    world.authority.describes(ISSUER_METADATA, &document);
+    world.authority.serve_document(ISSUER_METADATA, &document);
     world.settings.grant = TokenGrant::ClientSecret;
     assert!(!world.discover().await.unwrap().server.takes_s256);
 }
@@ -40,7 +40,7 @@ async fn t39_endpoints_that_nobody_should_go_to_are_refused() {
         ] {
             let mut document = metadata(&world.authority.origin());
             document[place] = address.into();
-            world.authority.describes(ISSUER_METADATA, &document);
+            world.authority.serve_document(ISSUER_METADATA, &document);
             let error = world.discover().await.unwrap_err();
             assert!(matches!(error, LoginError::Unsafe(_)), "{place} {address}: {error:?}");
             assert!(!error.to_string().contains('\u{202e}'), "{error}");
@@ -57,11 +57,11 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
         let world = DiscoveryBench::described();
         let mut description = world.description();
         description["authorization_servers"] = json!([issuer]);
-        world.server.describes(PATH_METADATA, &description);
-        let told = world.told().await;
+        world.server.serve_document(PATH_METADATA, &description);
+        let told = world.error_message().await;
         assert_eq!(told.matches("are not allowed").count(), 2, "{host}: {told}");
         let error = world.discover_at(Some(format!("{issuer}/x"))).await.unwrap_err();
-        assert!(error.to_string().contains("are not allowed") && !error.is_passing(), "{host}: {error}");
+        assert!(error.to_string().contains("are not allowed") && !error.is_transient(), "{host}: {error}");
     }
     assert_eq!(canary.connections(), 0);
 }
@@ -69,29 +69,29 @@ async fn t40_descriptions_lead_to_no_hidden_place() {
 /// Discovers with this response as the server's metadata.
 async fn told_of_description(bytes: Vec<u8>) -> Result<DiscoveryResult, LoginError> {
     let world = DiscoveryBench::described();
-    world.server.says(PATH_METADATA, bytes);
+    world.server.respond_with(PATH_METADATA, bytes);
     world.discover_at(Some(format!("{}{PATH_METADATA}", world.server.origin()))).await
 }
 
 async fn told_of_metadata(bytes: Vec<u8>) -> String {
     let world = DiscoveryBench::described();
-    world.authority.says(ISSUER_METADATA, bytes);
-    world.told().await
+    world.authority.respond_with(ISSUER_METADATA, bytes);
+    world.error_message().await
 }
 
 #[tokio::test]
 async fn o07_what_came_instead_is_told() {
-    let document = |value: Value| answer("200 OK", "", &value.to_string());
+    let document = |value: Value| http_response("200 OK", "", &value.to_string());
     for (bytes, expected) in [
-        (answer("404 Not Found", "", ""), ": responded with 404 Not Found"),
-        (answer("401 Unauthorized", "", "{}"), ": responded with 401 Unauthorized"),
-        (answer("500 Internal Server Error", "", "{}"), ": responded with 500 Internal Server Error"),
-        (answer("201 Created", "", "{}"), ": responded with 201 Created"),
-        (answer("200 OK", "Content-Type: text/html\r\n", "<html>hush</html>"), ": not JSON)"),
-        (answer("200 OK", "", ""), ": not JSON)"),
-        (answer("200 OK", "", "[]"), ": not a JSON object"),
+        (http_response("404 Not Found", "", ""), ": responded with 404 Not Found"),
+        (http_response("401 Unauthorized", "", "{}"), ": responded with 401 Unauthorized"),
+        (http_response("500 Internal Server Error", "", "{}"), ": responded with 500 Internal Server Error"),
+        (http_response("201 Created", "", "{}"), ": responded with 201 Created"),
+        (http_response("200 OK", "Content-Type: text/html\r\n", "<html>hush</html>"), ": not JSON)"),
+        (http_response("200 OK", "", ""), ": not JSON)"),
+        (http_response("200 OK", "", "[]"), ": not a JSON object"),
         (
-            answer("302 Found", "Location: /login\r\n", ""),
+            http_response("302 Found", "Location: /login\r\n", ""),
             ": redirect not followed (302 Found to http://127.0.0.1:…/login)",
         ),
         (document(json!({})), ": has no `resource`"),
@@ -103,10 +103,10 @@ async fn o07_what_came_instead_is_told() {
         assert!(!told.contains("hush"), "{told}");
     }
     for (bytes, expected) in [
-        (answer("200 OK", "", "<html>hush</html>"), "oauth-authorization-server: not JSON; "),
-        (answer("200 OK", "", "\"hush\""), "oauth-authorization-server: not a JSON object; "),
+        (http_response("200 OK", "", "<html>hush</html>"), "oauth-authorization-server: not JSON; "),
+        (http_response("200 OK", "", "\"hush\""), "oauth-authorization-server: not a JSON object; "),
         (
-            answer("307 Temporary", "Location: https://evil.example/x\r\n", ""),
+            http_response("307 Temporary", "Location: https://evil.example/x\r\n", ""),
             "redirect not followed (307 Temporary Redirect to https://evil.example/x)",
         ),
         (document(json!({"issuer": ["hush"]})), ": has no `issuer`; "),
@@ -128,8 +128,8 @@ async fn o07_endpoints_that_are_missing_are_named() {
     ] {
         let mut document = metadata(&world.authority.origin());
         document[place] = value;
-        world.authority.describes(ISSUER_METADATA, &document);
-        let told = world.told().await;
+        world.authority.serve_document(ISSUER_METADATA, &document);
+        let told = world.error_message().await;
         assert!(told.ends_with(&format!("the metadata of `{}` have no `{place}`", world.authority.origin())), "{told}");
     }
 }
@@ -140,7 +140,7 @@ async fn t49_hostile_documents_are_errors_or_cut() {
     let flood = format!("{{\"scopes_supported\":[{}\"s\"]}}", "\"s\",".repeat(100_000));
     let huge = format!("{{\"resource\":\"{}\"}}", "x".repeat(2 << 20));
     for body in [deep(32), deep(100), deep(100_000), flood, huge, "{".repeat(500_000), "\u{0}".repeat(1_000)] {
-        let error = told_of_description(answer("200 OK", "", &body)).await.unwrap_err();
+        let error = told_of_description(http_response("200 OK", "", &body)).await.unwrap_err();
         assert!(error.to_string().len() < 1_000, "{error}");
     }
     for member in [
@@ -160,7 +160,7 @@ async fn t49_hostile_documents_are_errors_or_cut() {
             let world = DiscoveryBench::described();
             let mut description = world.description();
             description[name] = member.clone();
-            world.server.describes(PATH_METADATA, &description);
+            world.server.serve_document(PATH_METADATA, &description);
             let pointer = format!("{}{PATH_METADATA}", world.server.origin());
             let error = world.discover_at(Some(pointer)).await.unwrap_err();
             assert!(error.to_string().len() < 1_000, "{name} {error}");
@@ -175,12 +175,12 @@ async fn t49_lists_are_cut_and_what_is_no_word_is_left_out() {
     let mut description = world.description();
     description["scopes_supported"] = json!(many);
     description["dpop_bound_access_tokens_required"] = "yes".into();
-    world.server.describes(PATH_METADATA, &description);
+    world.server.serve_document(PATH_METADATA, &description);
     let mut document = metadata(&world.authority.origin());
     document["scopes_supported"] = json!([1, "a", null, ["b"], "x".repeat(1_000), "c"]);
     document["token_endpoint_auth_methods_supported"] = "none".into();
     document["client_id_metadata_document_supported"] = 1.into();
-    world.authority.describes(ISSUER_METADATA, &document);
+    world.authority.serve_document(ISSUER_METADATA, &document);
     let found = world.discover().await.unwrap();
     assert_eq!((found.scopes.len(), found.needs_dpop), (200, false));
     assert_eq!(found.server.scopes, ["a", "c"]);

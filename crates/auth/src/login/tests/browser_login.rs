@@ -1,13 +1,14 @@
 use sha2::{Digest as _, Sha256};
 
 use super::*;
-use crate::jwt::encoded;
+use crate::jwt::base64url;
 
 #[tokio::test]
 async fn a_person_logs_in() {
     let desk = ScriptedSite::start();
-    protected(&desk, &json!({}));
-    desk.says("/register", "201 Created", "", "{\"client_id\":\"registered\"}").gives("/token", &tokens());
+    describe_servers(&desk, &json!({}));
+    desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"registered\"}")
+        .queue_document("/token", &tokens());
     let person = InstantBrowser::default();
     let (attempt, visitor) = (desk.attempt(), Arc::new(person.clone()));
     let kept = sendable(log_in(&attempt, Some(visitor), None, None, Some("notes".to_owned()))).await.unwrap();
@@ -17,7 +18,7 @@ async fn a_person_logs_in() {
     assert_eq!(kept.tokens.unwrap().expires_at, Some(1_060_000));
     assert_eq!(person.asked("client_id"), ["registered"]);
     assert_eq!((person.asked("resource"), person.asked("scope")), (vec![resource.clone()], vec!["notes".to_owned()]));
-    let [asked] = &desk.asked("/token")[..] else { panic!("one request") };
+    let [asked] = &desk.requests_for("/token")[..] else { panic!("one request") };
     for (name, value) in [
         ("grant_type", "authorization_code"),
         ("code", "the code"),
@@ -28,7 +29,7 @@ async fn a_person_logs_in() {
         assert_eq!(asked.field(name).as_deref(), Some(value), "{name}");
     }
     let verifier = asked.field("code_verifier").unwrap();
-    assert_eq!(person.asked("code_challenge"), [encoded(Sha256::digest(&verifier))]);
+    assert_eq!(person.asked("code_challenge"), [base64url(Sha256::digest(&verifier))]);
     assert!(!asked.headers.contains_key("dpop") && !asked.headers.contains_key("authorization"));
 }
 
@@ -51,22 +52,23 @@ async fn t41_an_answer_that_is_not_to_our_question_reaches_no_token_endpoint() {
     ];
     for answer in answers {
         let desk = ScriptedSite::start();
-        protected(&desk, &json!({"authorization_response_iss_parameter_supported": true}));
-        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
+        describe_servers(&desk, &json!({"authorization_response_iss_parameter_supported": true}));
+        desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"c\"}")
+            .queue_document("/token", &tokens());
         let person = InstantBrowser { answer: Some(answer), ..InstantBrowser::default() };
         let error = log_in_as(&desk, &person, None).await.unwrap_err();
         assert!(matches!(error, LoginError::Mismatch(_)), "{error}");
-        assert_eq!((person.pages.lock().unwrap().len(), desk.asked("/token").len()), (1, 0));
+        assert_eq!((person.pages.lock().unwrap().len(), desk.requests_for("/token").len()), (1, 0));
     }
 }
 
 #[tokio::test]
 async fn nobody_there_means_nothing_is_registered() {
     let desk = ScriptedSite::start();
-    protected(&desk, &json!({}));
+    describe_servers(&desk, &json!({}));
     let error = log_in(&desk.attempt(), None, None, None, Some("a\u{1b}".to_owned())).await.unwrap_err();
     assert!(matches!(&error, LoginError::Needed { scope: Some(scope) } if scope == "a\\u{1b}"), "{error}");
-    assert!(error.needs_person() && desk.asked("/register").is_empty());
+    assert!(error.needs_user() && desk.requests_for("/register").is_empty());
 }
 
 #[tokio::test]
@@ -82,13 +84,13 @@ async fn tokens_are_bound_where_both_sides_know_how() {
     ] {
         let mut desk = ScriptedSite::start();
         desk.settings.dpop = setting;
-        protected(&desk, &json!({"dpop_signing_alg_values_supported": [listed]}));
-        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
-        desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
+        describe_servers(&desk, &json!({"dpop_signing_alg_values_supported": [listed]}));
+        desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"c\"}");
+        desk.queue_document("/token", &json!({"access_token": "at", "token_type": answered}));
         let visitor: Arc<dyn LoginBrowser> = Arc::new(InstantBrowser::default());
         let challenge = challenged.then_some(&challenge);
         let kept = log_in(&desk.attempt(), Some(visitor), challenge, None, None).await.unwrap();
-        assert_eq!(desk.asked("/token")[0].headers.contains_key("dpop"), proves, "{setting:?} {listed}");
+        assert_eq!(desk.requests_for("/token")[0].headers.contains_key("dpop"), proves, "{setting:?} {listed}");
         assert_eq!((kept.dpop_key.is_some(), kept.tokens.unwrap().is_bound()), (bound, bound));
     }
 }
@@ -99,9 +101,9 @@ async fn tokens_are_taken_only_as_bound_as_they_have_to_be() {
     {
         let mut desk = ScriptedSite::start();
         desk.settings.dpop = setting;
-        protected(&desk, &json!({}));
-        desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}");
-        desk.gives("/token", &json!({"access_token": "at", "token_type": answered}));
+        describe_servers(&desk, &json!({}));
+        desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"c\"}");
+        desk.queue_document("/token", &json!({"access_token": "at", "token_type": answered}));
         let error = log_in_as(&desk, &InstantBrowser::default(), None).await.unwrap_err();
         assert!(matches!(error, LoginError::Unsafe(_)), "{setting:?} {error}");
     }
@@ -115,31 +117,33 @@ async fn o11_a_client_that_is_known_no_more_is_registered_anew_once() {
     let unknown = "{\"error\":\"invalid_client\"}";
     for comes_back in [true, false] {
         let desk = ScriptedSite::start();
-        protected(&desk, &json!({"device_authorization_endpoint": format!("{}/device", desk.origin())}));
-        desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
-        desk.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
+        describe_servers(&desk, &json!({"device_authorization_endpoint": format!("{}/device", desk.origin())}));
+        desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"first\"}");
+        desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"second\"}")
+            .queue_document("/token", &tokens());
         let person = InstantBrowser { device: true, ..InstantBrowser::default() };
-        desk.gives("/device", &device).says("/device", "401 Unauthorized", "", unknown);
+        desk.queue_document("/device", &device).queue_response("/device", "401 Unauthorized", "", unknown);
         if comes_back {
-            desk.gives("/device", &device);
+            desk.queue_document("/device", &device);
         }
         let first = log_in_as(&desk, &person, None).await.unwrap();
         assert_eq!(first.client.id, "first");
         let second = log_in_as(&desk, &person, Some(&first)).await;
         assert_eq!(second.ok().map(|kept| kept.client.id), comes_back.then(|| "second".to_owned()));
-        let clients: Vec<_> = desk.asked("/device").iter().map(|asked| asked.field("client_id").unwrap()).collect();
+        let clients: Vec<_> =
+            desk.requests_for("/device").iter().map(|asked| asked.field("client_id").unwrap()).collect();
         assert_eq!(clients, ["first", "first", "second"]);
-        assert_eq!(desk.asked("/register").len(), 2);
+        assert_eq!(desk.requests_for("/register").len(), 2);
         assert_eq!(person.codes.lock().unwrap()[0].code, "AB-CD");
-        assert_eq!(desk.asked("/token")[0].field("device_code").as_deref(), Some("dc"));
+        assert_eq!(desk.requests_for("/token")[0].field("device_code").as_deref(), Some("dc"));
     }
 }
 
 #[tokio::test]
 async fn o20_a_clock_that_jumps_ends_no_login() {
     let desk = ScriptedSite::start();
-    protected(&desk, &json!({}));
-    desk.says("/register", "201 Created", "", "{\"client_id\":\"c\"}").gives("/token", &tokens());
+    describe_servers(&desk, &json!({}));
+    desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"c\"}").queue_document("/token", &tokens());
     for clock in [[u64::MAX, 0, 86_400_000], [86_400_000, 172_800_000, 0], [0, u64::MAX, 0]] {
         let turn = std::sync::atomic::AtomicUsize::new(0);
         let jumping = || clock[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % clock.len()];
@@ -167,7 +171,7 @@ fn offline_access_is_asked_for_where_it_is_known_and_helps() {
         let server = AuthServerMetadata { scopes: vec![known.to_owned()], ..AuthServerMetadata::default() };
         let (scopes, issuers) = (vec!["a".to_owned()], Vec::new());
         let found = DiscoveryResult { resource: None, scopes, needs_dpop: false, issuers, server };
-        let found = asked(settings, None, &found, scope.map(str::to_owned));
+        let found = scope_to_request(settings, None, &found, scope.map(str::to_owned));
         assert_eq!(found.as_deref(), expected, "{known} {scope:?}");
     }
 }

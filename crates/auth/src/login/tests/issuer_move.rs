@@ -7,9 +7,9 @@ use crate::vault::{AccountKey, MemoryVault, Vault as _};
 
 /// Returns the stored login after a login at this test server.
 async fn kept(desk: &ScriptedSite) -> StoredLogin {
-    protected(desk, &json!({}));
-    desk.says("/register", "201 Created", "", "{\"client_id\":\"first\"}");
-    desk.gives("/token", &tokens());
+    describe_servers(desk, &json!({}));
+    desk.queue_response("/register", "201 Created", "", "{\"client_id\":\"first\"}");
+    desk.queue_document("/token", &tokens());
     log_in_as(desk, &InstantBrowser::default(), None).await.unwrap()
 }
 
@@ -19,14 +19,15 @@ async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
     for on_device in [false, true] {
         let (old, new) = (ScriptedSite::start(), ScriptedSite::start());
         let before = kept(&old).await;
-        protected(&new, &json!({"device_authorization_endpoint": format!("{}/device", new.origin())}));
-        new.says("/register", "201 Created", "", "{\"client_id\":\"second\"}").gives("/token", &tokens());
-        new.gives("/device", &device);
+        describe_servers(&new, &json!({"device_authorization_endpoint": format!("{}/device", new.origin())}));
+        new.queue_response("/register", "201 Created", "", "{\"client_id\":\"second\"}")
+            .queue_document("/token", &tokens());
+        new.queue_document("/device", &device);
         let person = InstantBrowser { device: on_device, ..InstantBrowser::default() };
         let after = log_in_as(&new, &person, Some(&before)).await.unwrap();
         assert_eq!(after.client.id, "second");
         assert_eq!(person.asked("client_id"), if on_device { vec![] } else { vec!["second"] });
-        let bodies = ["/register", "/device", "/token"].map(|path| new.asked(path)).concat();
+        let bodies = ["/register", "/device", "/token"].map(|path| new.requests_for(path)).concat();
         assert_eq!(bodies.len(), if on_device { 3 } else { 2 });
         let shown = |secret: &str| bodies.iter().any(|asked| asked.body.contains(secret));
         assert!(shown("second") && !shown("first") && !shown("=rt"));
@@ -37,8 +38,8 @@ async fn t45_another_issuer_never_sees_the_client_or_the_tokens_from_before() {
 async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
     let (old, mut new) = (ScriptedSite::start(), ScriptedSite::start());
     let before = kept(&old).await;
-    protected(&new, &json!({}));
-    new.gives("/token", &tokens());
+    describe_servers(&new, &json!({}));
+    new.queue_document("/token", &tokens());
     new.settings.client_id = Some("first".to_owned());
     let person = InstantBrowser::default();
     let error = log_in_as(&new, &person, Some(&before)).await.unwrap_err();
@@ -54,12 +55,12 @@ async fn o14_a_client_given_for_one_issuer_is_not_tried_at_another() {
 async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
     let (server, first) = (ScriptedSite::start(), ScriptedSite::start());
     let (here, there) = (server.origin(), first.origin());
-    first.gives("/.well-known/oauth-authorization-server", &metadata(&there, &there, &json!({})));
+    first.queue_document("/.well-known/oauth-authorization-server", &metadata(&there, &there, &json!({})));
     let key = AccountKey { server: "notes".to_owned(), account: String::new() };
     for (named, is_renewed) in [(json!([&there, &here]), true), (json!([&there]), false)] {
         let resource = json!({"resource": format!("{here}/mcp"), "authorization_servers": named});
         let place = format!("/description/{is_renewed}");
-        server.gives(&place, &resource).gives("/token", &tokens());
+        server.queue_document(&place, &resource).queue_document("/token", &tokens());
         let (issuer, url, token_endpoint) = (here.clone(), format!("{here}/mcp"), format!("{here}/token"));
         let resource = Some(url.clone());
         let before =
@@ -76,10 +77,10 @@ async fn o14_an_issuer_that_is_still_among_those_named_is_not_left() {
         let serial = carried.await.unwrap().map(|carried| carried.serial);
         let challenge = format!("Bearer resource_metadata=\"{here}{place}\"").parse().unwrap();
         let headers = HeaderMap::from_iter([(header::WWW_AUTHENTICATE, challenge)]);
-        let mended = account.refused(AuthRejection { status: 401, headers, serial }).await;
-        assert_eq!((mended.is_ok(), server.asked("/token").len()), (is_renewed, 1), "{mended:?}");
+        let mended = account.on_rejection(AuthRejection { status: 401, headers, serial }).await;
+        assert_eq!((mended.is_ok(), server.requests_for("/token").len()), (is_renewed, 1), "{mended:?}");
     }
-    assert!(first.asked("/token").is_empty());
+    assert!(first.requests_for("/token").is_empty());
 }
 
 #[tokio::test]
@@ -91,13 +92,13 @@ async fn o04_what_a_renewal_leaves_out_stays() {
     before.client.secret = Some(Secret::new("s"));
     before.client.proof = TokenEndpointAuth::ClientSecretBasic;
     let renewed = json!({"access_token": "at2", "token_type": "Bearer"});
-    desk.gives("/token", &renewed);
+    desk.queue_document("/token", &renewed);
     // The queue still contains the first response.
     sendable(renew(&desk.attempt(), &before)).await.unwrap();
     let after = renew(&desk.attempt(), &before).await.unwrap();
     assert_eq!((after.access.reveal(), after.refresh, after.scope), ("at2", Some(Secret::new("rt")), Some("a".into())));
     assert_eq!(after.expires_at, None);
-    let asked = desk.asked("/token");
+    let asked = desk.requests_for("/token");
     let asked = asked.last().unwrap();
     let resource = desk.origin() + "/mcp";
     for (name, value) in [("grant_type", "refresh_token"), ("refresh_token", "rt"), ("resource", &resource)] {
@@ -113,12 +114,12 @@ async fn a_bound_login_is_renewed_with_its_own_key() {
     let desk = ScriptedSite::start();
     let mut before = kept(&desk).await;
     let key = DpopKey::generate().unwrap();
-    before.dpop_key = Some(key.keep().clone());
+    before.dpop_key = Some(key.stored_form().clone());
     renew(&desk.attempt(), &before).await.unwrap();
-    assert!(desk.asked("/token").last().unwrap().headers.contains_key("dpop"));
+    assert!(desk.requests_for("/token").last().unwrap().headers.contains_key("dpop"));
     before.dpop_key = Some(Secret::new("damaged"));
     assert!(matches!(renew(&desk.attempt(), &before).await, Err(LoginError::Vault(_))));
-    assert_eq!(desk.asked("/token").len(), 2);
+    assert_eq!(desk.requests_for("/token").len(), 2);
 }
 
 #[tokio::test]
@@ -126,11 +127,11 @@ async fn a_bound_login_is_renewed_as_no_other() {
     let mut desk = ScriptedSite::start();
     let plain = kept(&desk).await;
     let mut bound = plain.clone();
-    bound.dpop_key = Some(DpopKey::generate().unwrap().keep().clone());
+    bound.dpop_key = Some(DpopKey::generate().unwrap().stored_form().clone());
     bound.tokens.as_mut().unwrap().token_type = "DPoP".to_owned();
     assert!(matches!(renew(&desk.attempt(), &bound).await, Err(LoginError::Unsafe(_))));
-    desk.gives("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
-    desk.gives("/token", &json!({"access_token": "at3"}));
+    desk.queue_document("/token", &json!({"access_token": "at2", "token_type": "dpop"}));
+    desk.queue_document("/token", &json!({"access_token": "at3"}));
     // The queue still contains the first response.
     assert!(renew(&desk.attempt(), &plain).await.is_ok());
     assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Unsafe(_))));
@@ -138,24 +139,24 @@ async fn a_bound_login_is_renewed_as_no_other() {
     assert_eq!((after.access.reveal(), after.is_bound()), ("at3", true));
     // If the settings require bound tokens, unbound ones are not used any more.
     desk.settings.dpop = DpopMode::Always;
-    let asked = desk.asked("/token").len();
+    let asked = desk.requests_for("/token").len();
     assert!(matches!(renew(&desk.attempt(), &plain).await, Err(LoginError::Needed { .. })));
-    assert_eq!(desk.asked("/token").len(), asked);
+    assert_eq!(desk.requests_for("/token").len(), asked);
 }
 
 #[tokio::test]
 async fn tokens_are_given_back_and_it_is_said_how_that_went() {
     let desk = ScriptedSite::start();
     let mut before = kept(&desk).await;
-    desk.says("/revoke", "200 OK", "", "").says("/revoke", "200 OK", "", "");
-    desk.says("/revoke", "503 Service Unavailable", "", "").says("/revoke", "200 OK", "", "");
-    desk.says("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
+    desk.queue_response("/revoke", "200 OK", "", "").queue_response("/revoke", "200 OK", "", "");
+    desk.queue_response("/revoke", "503 Service Unavailable", "", "").queue_response("/revoke", "200 OK", "", "");
+    desk.queue_response("/revoke", "400 Bad Request", "", "{\"error\":\"unsupported_token_type\"}");
     assert_eq!(sendable(revoke(&desk.attempt(), &before)).await, RevocationOutcome::All);
-    let given = |at: usize, name: &str| desk.asked("/revoke")[at].field(name).unwrap();
+    let given = |at: usize, name: &str| desk.requests_for("/revoke")[at].field(name).unwrap();
     assert_eq!((given(0, "token"), given(0, "token_type_hint")), ("rt".into(), "refresh_token".into()));
     assert_eq!((given(1, "token"), given(1, "client_id")), ("at".into(), "first".into()));
     assert!(matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("503")));
-    assert_eq!(desk.asked("/revoke").len(), 4);
+    assert_eq!(desk.requests_for("/revoke").len(), 4);
     assert!(
         matches!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Unsure(why) if why.contains("unsupported"))
     );
@@ -163,5 +164,5 @@ async fn tokens_are_given_back_and_it_is_said_how_that_went() {
     assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::NotTaken);
     before.tokens = None;
     assert_eq!(revoke(&desk.attempt(), &before).await, RevocationOutcome::Nothing);
-    assert_eq!(desk.asked("/revoke").len(), 6);
+    assert_eq!(desk.requests_for("/revoke").len(), 6);
 }

@@ -13,7 +13,7 @@ fn desk(grant: TokenGrant, secret: Option<&str>) -> ScriptedSite {
     desk.settings.grant = grant;
     desk.settings.client_id = Some("me".to_owned());
     desk.settings.client_secret = secret.map(Secret::new);
-    protected(&desk, &json!({}));
+    describe_servers(&desk, &json!({}));
     desk
 }
 
@@ -22,7 +22,7 @@ async fn log_in_alone(desk: &ScriptedSite) -> Result<StoredLogin, LoginError> {
 }
 
 fn check(desk: &ScriptedSite, path: &str, fields: &[(&str, &str)]) {
-    let [asked] = &desk.asked(path)[..] else { panic!("one request") };
+    let [asked] = &desk.requests_for(path)[..] else { panic!("one request") };
     for (name, value) in fields {
         assert_eq!(asked.field(name).as_deref(), Some(*value), "{name}");
     }
@@ -31,12 +31,12 @@ fn check(desk: &ScriptedSite, path: &str, fields: &[(&str, &str)]) {
 #[tokio::test]
 async fn a_client_is_its_own_account_by_its_secret() {
     let desk = desk(TokenGrant::ClientSecret, Some("s"));
-    desk.gives("/token", &tokens());
+    desk.queue_document("/token", &tokens());
     let kept = log_in_alone(&desk).await.unwrap();
     assert_eq!((kept.client.origin, kept.asked.as_deref()), (ClientOrigin::Given, Some("a b")));
     let resource = desk.origin() + "/mcp";
     check(&desk, "/token", &[("grant_type", "client_credentials"), ("scope", "a b"), ("resource", &resource)]);
-    assert_eq!(desk.asked("/token")[0].headers["authorization"], format!("Basic {}", STANDARD.encode("me:s")));
+    assert_eq!(desk.requests_for("/token")[0].headers["authorization"], format!("Basic {}", STANDARD.encode("me:s")));
 }
 
 #[tokio::test]
@@ -45,10 +45,10 @@ async fn a_client_is_its_own_account_by_its_key() {
     let der = STANDARD.encode(pair.to_pkcs8v1().unwrap().as_ref());
     let key = Secret::new(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"));
     let desk = desk(TokenGrant::ClientKey { key, algorithm: Some("ES256".to_owned()) }, None);
-    desk.gives("/token", &tokens());
+    desk.queue_document("/token", &tokens());
     log_in_alone(&desk).await.unwrap();
     check(&desk, "/token", &[("grant_type", "client_credentials")]);
-    let assertion = desk.asked("/token")[0].field("client_assertion").unwrap();
+    let assertion = desk.requests_for("/token")[0].field("client_assertion").unwrap();
     let claims = URL_SAFE_NO_PAD.decode(assertion.split('.').nth(1).unwrap()).unwrap();
     let claims: Value = serde_json::from_slice(&claims).unwrap();
     assert_eq!((&claims["aud"], &claims["sub"]), (&json!(desk.origin()), &json!("me")));
@@ -68,8 +68,8 @@ async fn an_enterprise_vouches_for_a_person() {
     desk.settings.grant =
         TokenGrant::Enterprise { token_url, client_id: "at-idp".to_owned(), client_secret: None, id_token };
     let kind = "urn:ietf:params:oauth:token-type:id-jag";
-    desk.gives("/idp", &json!({"access_token": "j.a.g", "issued_token_type": kind, "token_type": "N_A"}));
-    desk.gives("/token", &tokens());
+    desk.queue_document("/idp", &json!({"access_token": "j.a.g", "issued_token_type": kind, "token_type": "N_A"}));
+    desk.queue_document("/token", &tokens());
     log_in_alone(&desk).await.unwrap();
     let (issuer, resource) = (desk.origin(), desk.origin() + "/mcp");
     let fields = [
@@ -83,7 +83,7 @@ async fn an_enterprise_vouches_for_a_person() {
     ];
     check(&desk, "/idp", &fields);
     check(&desk, "/token", &[("grant_type", JWT_BEARER), ("assertion", "j.a.g"), ("scope", "a b")]);
-    assert!(desk.asked("/token")[0].headers["authorization"].starts_with("Basic "));
+    assert!(desk.requests_for("/token")[0].headers["authorization"].starts_with("Basic "));
 }
 
 #[tokio::test]
@@ -98,10 +98,10 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
         let token_url = desk.origin() + "/idp";
         let client_secret = Some(Secret::new("t"));
         desk.settings.grant = TokenGrant::Enterprise { token_url, client_id: "c".to_owned(), client_secret, id_token };
-        desk.gives("/idp", &answer);
+        desk.queue_document("/idp", &answer);
         assert!(matches!(log_in_alone(&desk).await, Err(LoginError::Token(_))), "{answer}");
-        assert_eq!((desk.asked("/idp").len(), desk.asked("/token").len()), (1, 0));
-        assert_eq!(desk.asked("/idp")[0].headers["authorization"], format!("Basic {}", STANDARD.encode("c:t")));
+        assert_eq!((desk.requests_for("/idp").len(), desk.requests_for("/token").len()), (1, 0));
+        assert_eq!(desk.requests_for("/idp")[0].headers["authorization"], format!("Basic {}", STANDARD.encode("c:t")));
     }
 }
 
@@ -109,7 +109,8 @@ async fn a_statement_of_another_kind_is_shown_to_nobody() {
 async fn a_workload_is_refused_once_and_takes_no_other_way() {
     let assertion = AssertionSource::Given(Secret::new("w.o.rk"));
     let desk = desk(TokenGrant::Workload { assertion }, None);
-    desk.says("/token", "400 Bad Request", "", "{\"error\":\"invalid_grant\"}").gives("/token", &tokens());
+    desk.queue_response("/token", "400 Bad Request", "", "{\"error\":\"invalid_grant\"}")
+        .queue_document("/token", &tokens());
     let error = log_in_alone(&desk).await.unwrap_err();
     assert!(
         matches!(&error, LoginError::Token(TokenError::Refused { code, .. }) if code == "invalid_grant"),

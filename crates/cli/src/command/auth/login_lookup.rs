@@ -6,7 +6,7 @@ use wharf_spec::{HttpSpec, ServerSpec};
 
 use wharf_terminal::config_context::login_key;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::servers::{entry_of, key_of};
+use wharf_terminal::servers::{login_key_of_word, resolve_configured};
 use wharf_terminal::session::CommandSession;
 
 /// The logins that a word refers to.
@@ -23,9 +23,9 @@ pub struct LoginSelection {
 
 impl LoginSelection {
     /// Resolves a word. A server that is no longer configured, or may not be used, can still have logins.
-    pub async fn by(session: &CommandSession, word: &str) -> Self {
+    pub async fn resolve(session: &CommandSession, word: &str) -> Self {
         let account = session.configuration.account.clone();
-        match entry_of(session, word).await {
+        match resolve_configured(session, word).await {
             Ok(entry) => match entry.spec {
                 ServerSpec::Http(spec) => {
                     let AccountKey { server, account } = session.accounts.key(entry.name.as_str(), &spec);
@@ -34,20 +34,22 @@ impl LoginSelection {
                 ServerSpec::Stdio(_) => {
                     let failure =
                         Failure::usage("this is a local (stdio) server; `wharf auth` applies to HTTP servers only")
-                            .about(word);
-                    Self { server: key_of(session, word), account, spec: None, missing: Some(failure) }
+                            .about_server(word);
+                    Self { server: login_key_of_word(session, word), account, spec: None, missing: Some(failure) }
                 }
             },
             Err(failure) => match session.configuration.find(word) {
-                Ok(server) => Self { server: kept_under(server), account, spec: None, missing: None },
-                Err(_) => Self { server: key_of(session, word), account, spec: None, missing: Some(failure) },
+                Ok(server) => Self { server: vault_key(server), account, spec: None, missing: None },
+                Err(_) => {
+                    Self { server: login_key_of_word(session, word), account, spec: None, missing: Some(failure) }
+                }
             },
         }
     }
 }
 
 /// Returns the vault key of a configured server.
-fn kept_under(server: &ConfiguredServer) -> String {
+fn vault_key(server: &ConfiguredServer) -> String {
     login_key(server).unwrap_or_else(|| server.name.to_string())
 }
 
@@ -56,7 +58,7 @@ fn kept_under(server: &ConfiguredServer) -> String {
 /// # Errors
 ///
 /// Fails if the configuration cannot be read.
-pub async fn configured(session: &CommandSession) -> Result<Vec<AccountKey>, Failure> {
+pub async fn configured_accounts(session: &CommandSession) -> Result<Vec<AccountKey>, Failure> {
     let config = session.configuration.config()?;
     let mut keys = Vec::new();
     for server in &config.servers {
@@ -70,15 +72,15 @@ pub async fn configured(session: &CommandSession) -> Result<Vec<AccountKey>, Fai
         let account = match (&session.configuration.account, said) {
             (Some(named), _) => named.clone(),
             // Expand references the way a connection does.
-            (None, Some(text)) if text.contains('$') => resolved(session, server).await.unwrap_or_default(),
+            (None, Some(text)) if text.contains('$') => resolve_account(session, server).await.unwrap_or_default(),
             (None, said) => said.unwrap_or_default(),
         };
-        keys.push(AccountKey { server: kept_under(server), account });
+        keys.push(AccountKey { server: vault_key(server), account });
     }
     Ok(keys)
 }
 
-async fn resolved(session: &CommandSession, server: &ConfiguredServer) -> Option<String> {
+async fn resolve_account(session: &CommandSession, server: &ConfiguredServer) -> Option<String> {
     match session.configuration.entry_of(server).await.ok()?.spec {
         ServerSpec::Http(spec) => spec.account,
         ServerSpec::Stdio(_) => None,

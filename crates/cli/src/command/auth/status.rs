@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use wharf_auth::{AccountKey, StoredLogin, Vault as _, VaultError};
 use wharf_spec::UntrustedText;
 
-use super::login_lookup::{LoginSelection, configured};
-use super::{apart, vault};
-use wharf_terminal::accounts::{LazyVault, LoginLocation, now};
+use super::login_lookup::{LoginSelection, configured_accounts};
+use super::{run_blocking, vault};
+use wharf_terminal::accounts::{LazyVault, LoginLocation, unix_millis_now};
 use wharf_terminal::age::{AgeText, ExpiryText};
 use wharf_terminal::clock::{timestamp, unix_time};
-use wharf_terminal::columns::{columns, left};
-use wharf_terminal::config_context::of_project;
+use wharf_terminal::columns::{left_aligned, render_columns};
+use wharf_terminal::config_context::split_project_key;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
-use wharf_terminal::login_errors::{kept_badly, lasting};
-use wharf_terminal::servers::shown_word;
+use wharf_terminal::login_errors::{permanent_refusal_hint, vault_failure};
+use wharf_terminal::servers::printable_word;
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
 
@@ -53,25 +53,25 @@ struct LoginRow {
 
 pub async fn run(args: &AuthStatusArgs, session: &CommandSession) -> CommandResult {
     let vault = vault(session)?;
-    if let Some(trouble) = vault.trouble() {
+    if let Some(trouble) = vault.storage_error() {
         session.console.warn(format_args!("{trouble}; {}", trouble.fix().unwrap_or_default()));
     }
     let meant = match &args.word {
-        Some(word) => Some(LoginSelection::by(session, word).await),
+        Some(word) => Some(LoginSelection::resolve(session, word).await),
         None => None,
     };
     let wanted = match &meant {
-        Some(meant) => AccountFilter::of(meant, session),
+        Some(meant) => AccountFilter::from_selection(meant, session),
         None => AccountFilter {
-            keys: configured(session).await?,
+            keys: configured_accounts(session).await?,
             server: None,
             account: session.configuration.account.clone(),
         },
     };
     let used = meant.as_ref().and_then(|_| wanted.keys.first().cloned());
-    let place = vault.place();
+    let place = vault.location();
     let read = move || rows(&vault, wanted);
-    let rows = apart(read).await?.map_err(|error| kept_badly(&error))?;
+    let rows = run_blocking(read).await?.map_err(|error| vault_failure(&error))?;
     if let Some(failure) = meant.and_then(|meant| meant.missing).filter(|_| rows.is_empty()) {
         return Err(failure);
     }
@@ -93,7 +93,7 @@ struct AccountFilter {
 }
 
 impl AccountFilter {
-    fn of(meant: &LoginSelection, session: &CommandSession) -> Self {
+    fn from_selection(meant: &LoginSelection, session: &CommandSession) -> Self {
         let LoginSelection { server, account, missing, .. } = meant;
         let key = || AccountKey { server: server.clone(), account: account.clone().unwrap_or_default() };
         let is_there = missing.is_none();
@@ -111,7 +111,7 @@ fn rows(vault: &LazyVault, wanted: AccountFilter) -> Result<Vec<LoginRow>, Vault
     keys.extend(vault.keys()?.into_iter().filter(is_meant));
     keys.sort();
     keys.dedup();
-    Ok(keys.into_iter().map(|key| LoginRow { kept: vault.load(&key), place: vault.place_of(&key), key }).collect())
+    Ok(keys.into_iter().map(|key| LoginRow { kept: vault.load(&key), place: vault.location_of(&key), key }).collect())
 }
 
 impl LoginRow {
@@ -119,10 +119,14 @@ impl LoginRow {
         let Ok(Some(kept)) = &self.kept else { return TokenState::None };
         let Some(tokens) = &kept.tokens else { return TokenState::NeedsLogin };
         match tokens.expires_at {
-            Some(at) if at <= now() && tokens.refresh.is_some() && !kept.last_error.as_deref().is_some_and(lasts) => {
+            Some(at)
+                if at <= unix_millis_now()
+                    && tokens.refresh.is_some()
+                    && !kept.last_error.as_deref().is_some_and(is_permanent_refusal) =>
+            {
                 TokenState::Renewable
             }
-            Some(at) if at <= now() => TokenState::NeedsLogin,
+            Some(at) if at <= unix_millis_now() => TokenState::NeedsLogin,
             _ => TokenState::LoggedIn,
         }
     }
@@ -135,45 +139,45 @@ impl LoginRow {
         }
     }
 
-    fn kept(&self) -> Option<&StoredLogin> {
+    fn stored(&self) -> Option<&StoredLogin> {
         self.kept.as_ref().ok()?.as_ref()
     }
 
     fn scope(&self) -> Option<&str> {
-        let kept = self.kept()?;
+        let kept = self.stored()?;
         kept.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()).or(kept.asked.as_deref())
     }
 
-    fn ends(&self) -> Option<SystemTime> {
-        self.kept()?.tokens.as_ref()?.expires_at.map(unix_time)
+    fn expires_at(&self) -> Option<SystemTime> {
+        self.stored()?.tokens.as_ref()?.expires_at.map(unix_time)
     }
 
     fn document(&self) -> Value {
         json!({
-            "server": shown_word(&self.key.server),
+            "server": printable_word(&self.key.server),
             "account": self.key.account,
-            "state": self.state().word(),
-            "issuer": self.kept().map(|kept| &kept.issuer),
+            "state": self.state().as_key(),
+            "issuer": self.stored().map(|kept| &kept.issuer),
             "scope": self.scope(),
-            "expires_at": self.ends().map(timestamp),
-            "renewed_at": self.kept().map(|kept| timestamp(unix_time(kept.renewed_at))),
+            "expires_at": self.expires_at().map(timestamp),
+            "renewed_at": self.stored().map(|kept| timestamp(unix_time(kept.renewed_at))),
             "place": self.place.as_ref().map(|place| &place.told),
             "last_error": self.error(),
         })
     }
 
     fn cells(&self) -> [String; 7] {
-        let shown = |text: &str| UntrustedText::new(text).shortened(200).to_string();
-        let state = match (self.state(), self.ends()) {
+        let shown = |text: &str| UntrustedText::new(text).truncate(200).to_string();
+        let state = match (self.state(), self.expires_at()) {
             (TokenState::LoggedIn, Some(ends)) => format!("logged in, ends {}", ExpiryText(ends)),
-            (state, _) => state.told().to_owned(),
+            (state, _) => state.label().to_owned(),
         };
         [
-            named(&self.key),
+            account_label(&self.key),
             state,
-            self.kept().map(|kept| shown(&kept.issuer)).unwrap_or_default(),
+            self.stored().map(|kept| shown(&kept.issuer)).unwrap_or_default(),
             self.scope().map(shown).unwrap_or_default(),
-            self.kept().map(|kept| AgeText(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
+            self.stored().map(|kept| AgeText(unix_time(kept.renewed_at)).to_string()).unwrap_or_default(),
             self.place.as_ref().map(|place| place.word.to_owned()).unwrap_or_default(),
             self.error().unwrap_or_default(),
         ]
@@ -181,12 +185,14 @@ impl LoginRow {
 }
 
 /// Reports whether an error message contains an OAuth error code that a retry does not resolve.
-fn lasts(error: &str) -> bool {
-    error.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| lasting(word).is_some())
+fn is_permanent_refusal(error: &str) -> bool {
+    error
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .any(|word| permanent_refusal_hint(word).is_some())
 }
 
 impl TokenState {
-    fn told(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::LoggedIn => "logged in",
             Self::Renewable => "expired, renewable",
@@ -195,7 +201,7 @@ impl TokenState {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn as_key(self) -> &'static str {
         match self {
             Self::LoggedIn => "logged_in",
             Self::Renewable => "renewable",
@@ -206,28 +212,28 @@ impl TokenState {
 }
 
 /// Returns the display name of a server and its account.
-pub fn named(key: &AccountKey) -> String {
-    let server = match of_project(&key.server) {
-        Some((file, name)) => format!("{} of {}", shown_word(name), shown_word(file)),
-        None => shown_word(&key.server),
+pub fn account_label(key: &AccountKey) -> String {
+    let server = match split_project_key(&key.server) {
+        Some((file, name)) => format!("{} of {}", printable_word(name), printable_word(file)),
+        None => printable_word(&key.server),
     };
     match key.account.as_str() {
         "" => server,
-        account => format!("{server} ({})", UntrustedText::new(account).shortened(80)),
+        account => format!("{server} ({})", UntrustedText::new(account).truncate(80)),
     }
 }
 
 fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), Failure> {
     if session.console.manner.json {
         let items: Vec<Value> = rows.iter().map(LoginRow::document).collect();
-        return session.console.document(&json!({ "schema": 1, "place": place, "items": items }));
+        return session.console.print_json(&json!({ "schema": 1, "place": place, "items": items }));
     }
     if rows.is_empty() {
         session.console.say("No logins, and no configured server uses one. Log in with: wharf auth SERVER");
         return Ok(());
     }
     let cells: Vec<[String; 7]> = rows.iter().map(LoginRow::cells).collect();
-    let headings = left(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "STORED IN", "LAST ERROR"]);
+    let headings = left_aligned(["SERVER", "LOGIN", "ISSUER", "SCOPE", "RENEWED", "STORED IN", "LAST ERROR"]);
     let style = |cell: &str| match cell {
         cell if cell.starts_with("logged in") => GOOD,
         cell if cell.starts_with("expired") => WARNING,
@@ -239,7 +245,7 @@ fn show(session: &CommandSession, rows: &[LoginRow], place: &str) -> Result<(), 
         1 => paint(style(cell), cell).to_string(),
         _ => cell.to_owned(),
     };
-    session.console.print(columns(headings, &cells, session.console.width(), dress))?;
+    session.console.print(render_columns(headings, &cells, session.console.stdout_width(), dress))?;
     session.console.say(format_args!("{} {place}", paint(QUIET, "stored in:")));
     Ok(())
 }
@@ -251,15 +257,15 @@ mod tests {
     #[test]
     fn accounts_are_shown_without_secrets() {
         let key = |server: &str, account: &str| AccountKey { server: server.to_owned(), account: account.to_owned() };
-        assert_eq!(named(&key("docs", "")), "docs");
-        assert_eq!(named(&key("docs", "w\u{1b}rk")), "docs (w\\u{1b}rk)");
-        assert_eq!(named(&key("https://h/mcp?key=hush", "")), "https://h/mcp?key=***");
+        assert_eq!(account_label(&key("docs", "")), "docs");
+        assert_eq!(account_label(&key("docs", "w\u{1b}rk")), "docs (w\\u{1b}rk)");
+        assert_eq!(account_label(&key("https://h/mcp?key=hush", "")), "https://h/mcp?key=***");
     }
 
     #[test]
     fn a_refusal_that_lasts_is_told_from_one_that_passes() {
-        assert!(lasts("the authorization server refused: invalid_client (unknown)"));
-        assert!(!lasts("the authorization server refused: temporarily_unavailable"));
-        assert!(!lasts("the authorization server gave no answer that counts: HTTP 503"));
+        assert!(is_permanent_refusal("the authorization server refused: invalid_client (unknown)"));
+        assert!(!is_permanent_refusal("the authorization server refused: temporarily_unavailable"));
+        assert!(!is_permanent_refusal("the authorization server gave no answer that counts: HTTP 503"));
     }
 }

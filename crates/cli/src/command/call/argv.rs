@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, Command};
 
 /// Moves wharf's own options before the other words of a call. Leaves other commands unchanged.
-pub fn sorted(wharf: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
+pub fn separate_options(wharf: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = position_of_call(wharf, &arguments) else { return arguments };
     let Some(call) = wharf.find_subcommand("call") else { return arguments };
     let (before, after) = arguments.split_at(at + 1);
@@ -28,7 +28,7 @@ fn position_of_call(wharf: &Command, arguments: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         let word = arguments.get(at)?;
-        match option(&[wharf], word) {
+        match match_option(&[wharf], word) {
             Some(found) => at += 1 + usize::from(found.wants_next),
             None if word == "call" => return Some(at),
             None if word == "mcp" => at += 1,
@@ -46,7 +46,7 @@ fn split(commands: &[&Command], arguments: &[OsString]) -> (Vec<OsString>, Vec<O
             words.extend(rest.cloned());
             break;
         }
-        match option(commands, word) {
+        match match_option(commands, word) {
             // After the tool's name, `--help` asks for the tool's help.
             Some(found) if found.is_help && !words.is_empty() => words.push(word.clone()),
             Some(found) => {
@@ -71,7 +71,7 @@ struct MatchedOption {
 }
 
 /// Looks up a word among the options of these commands. Help is handled here because clap has not added it yet.
-fn option(commands: &[&Command], word: &OsStr) -> Option<MatchedOption> {
+fn match_option(commands: &[&Command], word: &OsStr) -> Option<MatchedOption> {
     let word = word.to_str()?;
     if matches!(word, "--help" | "-h") {
         return Some(MatchedOption { wants_next: false, is_help: true });
@@ -108,7 +108,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let sorted = sorted(&crate::command::Cli::command(), words);
+        let sorted = separate_options(&crate::command::Cli::command(), words);
         let sorted: Vec<&str> = sorted.iter().filter_map(|word| word.to_str()).collect();
         assert_eq!(sorted.join(" "), expected, "{line}");
     }

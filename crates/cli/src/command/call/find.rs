@@ -11,7 +11,7 @@ use wharf_terminal::one_shot_host::OneShotHost;
 use wharf_terminal::suggestions::suggestion;
 
 /// Looks up a tool in the current catalog, by its own name or by an alias.
-pub fn known(hosted: &OneShotHost<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {
+pub fn find_in_catalog(hosted: &OneShotHost<'_>, server: &ServerName, wanted: &str) -> Option<Arc<CatalogTool>> {
     let catalog = hosted.host.catalog();
     let section = catalog.section(server.as_str())?;
     let by_name = || catalog.resolve(wanted).ok().filter(|tool| tool.id.server == *server);
@@ -23,26 +23,26 @@ pub fn known(hosted: &OneShotHost<'_>, server: &ServerName, wanted: &str) -> Opt
 /// # Errors
 ///
 /// Fails if the tools cannot be listed, or if no tool has that name.
-pub async fn find(
+pub async fn find_tool(
     hosted: &OneShotHost<'_>,
     server: &ServerName,
     connection: &Connection,
     wanted: &str,
 ) -> Result<Arc<CatalogTool>, Failure> {
-    if let Some(tool) = known(hosted, server, wanted) {
+    if let Some(tool) = find_in_catalog(hosted, server, wanted) {
         return Ok(tool);
     }
     let catalog = hosted.host.catalog();
     let section = catalog.section(server.as_str());
     if section.is_none_or(|section| section.failures.iter().any(|(list, _)| *list == ListName::Tools)) {
         // The catalog holds only the error's text: list again to get the error itself.
-        connection.list_tools().await.map_err(|error| Failure::calling(connection, error))?;
+        connection.list_tools().await.map_err(|error| Failure::from_call_error(connection, error))?;
     }
     let names = section.into_iter().flat_map(|section| section.tools.iter().map(|tool| &*tool.id.tool));
-    let failure = Failure::usage(format_args!("no tool named `{wanted}`")).about(server.as_str());
-    let failure = failure.hint(suggestion(wanted, names.collect::<Vec<_>>().into_iter()));
-    Err(match section.and_then(|section| section.why_not(wanted)) {
-        Some(why) => failure.hint(why),
+    let failure = Failure::usage(format_args!("no tool named `{wanted}`")).about_server(server.as_str());
+    let failure = failure.with_hint(suggestion(wanted, names.collect::<Vec<_>>().into_iter()));
+    Err(match section.and_then(|section| section.explain_missing(wanted)) {
+        Some(why) => failure.with_hint(why),
         None => failure,
     })
 }

@@ -48,10 +48,10 @@ impl PreparedCall<'_> {
     /// Sends the call and shows its progress until it finishes.
     ///
     /// Dropping the future cancels the call. A task is cancelled before the server closes.
-    pub async fn settle(&self) -> Result<ToolResult, CallError> {
+    pub async fn run(&self) -> Result<ToolResult, CallError> {
         let (latest, mut news) = watch::channel(None);
         let head = format!("{} · {}", self.connection.facts().name, UntrustedText::new(self.tool));
-        let answer = self.answer(self.reporter(head.clone(), latest));
+        let answer = self.send(self.reporter(head.clone(), latest));
         tokio::pin!(answer);
         let answer = loop {
             tokio::select! {
@@ -64,7 +64,7 @@ impl PreparedCall<'_> {
                 }
             }
         };
-        self.session.console.clear();
+        self.session.console.clear_status();
         answer
     }
 
@@ -72,14 +72,14 @@ impl PreparedCall<'_> {
     /// nothing.
     fn reporter(&self, head: String, latest: watch::Sender<Option<CallUpdate>>) -> UpdateSink {
         let console = Arc::clone(&self.session.console);
-        let says_all = console.manner.debug && !console.has_status();
+        let says_all = console.manner.debug && !console.shows_status();
         Arc::new(move |news| match says_all {
-            true => console.say(format_args!("{head}  {}", told(&news))),
+            true => console.say(format_args!("{head}  {}", update_text(&news))),
             false => drop(latest.send_replace(Some(news))),
         })
     }
 
-    async fn answer(&self, report: UpdateSink) -> Result<ToolResult, CallError> {
+    async fn send(&self, report: UpdateSink) -> Result<ToolResult, CallError> {
         let reports = report.clone();
         let mut options = CallOptions::default().progress(move |progress| reports(CallUpdate::Progress(progress)));
         options.timeout = self.timeout;
@@ -113,8 +113,8 @@ impl PreparedCall<'_> {
 
     fn show(&self, head: &str, news: &CallUpdate) {
         let console = &self.session.console;
-        if console.has_status() {
-            console.status(&format!("{head}  {}{}", bar(news), told(news)));
+        if console.shows_status() {
+            console.show_status(&format!("{head}  {}{}", progress_bar(news), update_text(news)));
         }
     }
 }
@@ -127,9 +127,9 @@ struct TaskCancelGuard<'a> {
 
 impl Drop for TaskCancelGuard<'_> {
     fn drop(&mut self) {
-        if !self.task.is_over() {
+        if !self.task.has_ended() {
             let task = self.task.clone();
-            self.session.last_word(async move {
+            self.session.on_shutdown(async move {
                 // Ignore a failure: the server is about to be stopped.
                 let _ = task.cancel().await;
             });
@@ -138,7 +138,7 @@ impl Drop for TaskCancelGuard<'_> {
 }
 
 /// Draws the progress bar. Empty if the total is unknown.
-fn bar(news: &CallUpdate) -> String {
+fn progress_bar(news: &CallUpdate) -> String {
     match news {
         CallUpdate::Progress(Progress { progress, total: Some(total), .. }) if *total > 0.0 => {
             let done = (progress / total * PROGRESS_BAR_CELLS as f64).clamp(0.0, PROGRESS_BAR_CELLS as f64) as usize;
@@ -148,12 +148,12 @@ fn bar(news: &CallUpdate) -> String {
     }
 }
 
-fn told(news: &CallUpdate) -> String {
+fn update_text(news: &CallUpdate) -> String {
     match news {
         CallUpdate::Progress(progress) => progress_text(progress),
         CallUpdate::Task { status, message } => {
             let message =
-                message.as_ref().map(|message| format!(": {}", UntrustedText::new(message.as_str()).shortened(200)));
+                message.as_ref().map(|message| format!(": {}", UntrustedText::new(message.as_str()).truncate(200)));
             format!("task {status}{}", message.unwrap_or_default())
         }
     }
@@ -166,5 +166,5 @@ pub fn progress_text(progress: &Progress) -> String {
         _ => progress.progress.to_string(),
     };
     let message = progress.message.as_deref().unwrap_or_default();
-    format!("{done} {}", UntrustedText::new(message).shortened(200)).trim_end().to_owned()
+    format!("{done} {}", UntrustedText::new(message).truncate(200)).trim_end().to_owned()
 }

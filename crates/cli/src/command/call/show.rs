@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{RawJson, ToolResult};
 
 use wharf_terminal::clock::millis;
-use wharf_terminal::content::text_saving;
+use wharf_terminal::content::content_text_saving;
 use wharf_terminal::failure::{CommandEnding, CommandResult, ErrorDocument, Failure, FailureKind};
 use wharf_terminal::saving::SaveDirectory;
 use wharf_terminal::session::CommandSession;
@@ -48,16 +48,16 @@ struct CallDocument<'a> {
 pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandResult {
     let FinishedCall { server, tool, answer, took, save } = answered;
     let mut shelf = save.map(|path| SaveDirectory::open(session, path, &[server, tool])).transpose()?;
-    let output = output_of(answer, shelf.as_mut())?;
+    let output = output_text(answer, shelf.as_mut())?;
     let failure = answer.is_error.then(|| tool_failure(server, tool, &output));
     if session.console.manner.json {
-        let none = RawJson::of::<[u8; 0]>(&[]).map_err(Failure::other)?;
-        session.console.document(&CallDocument {
+        let none = RawJson::from_value::<[u8; 0]>(&[]).map_err(Failure::other)?;
+        session.console.print_json(&CallDocument {
             schema: 1,
             success: !answer.is_error,
             output: &output,
             data: answer.structured.as_ref(),
-            error: failure.as_ref().map(Failure::told),
+            error: failure.as_ref().map(Failure::error_document),
             content: answer.content_raw.as_ref().unwrap_or(&none),
             server,
             tool,
@@ -67,7 +67,7 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
         return Ok(failure.map_or(CommandEnding::Fine, |failure| CommandEnding::Told(failure.kind)));
     }
     let end = if output.is_empty() || output.ends_with('\n') { "" } else { "\n" };
-    session.console.print(format_args!("{}{end}", UntrustedText::new(output.as_str()).block()))?;
+    session.console.print(format_args!("{}{end}", UntrustedText::new(output.as_str()).multiline()))?;
     match failure {
         None => Ok(CommandEnding::Fine),
         Some(mut failure) => {
@@ -79,16 +79,16 @@ pub fn show(session: &CommandSession, answered: &FinishedCall<'_>) -> CommandRes
 }
 
 /// Returns the text of the result, or its structured data if there are no content blocks.
-fn output_of(answer: &ToolResult, shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
+fn output_text(answer: &ToolResult, shelf: Option<&mut SaveDirectory>) -> Result<String, Failure> {
     match &answer.structured {
-        Some(data) if answer.content.is_empty() => Ok(data.get().to_owned()),
-        _ => text_saving(&answer.content, shelf),
+        Some(data) if answer.content.is_empty() => Ok(data.as_str().to_owned()),
+        _ => content_text_saving(&answer.content, shelf),
     }
 }
 
 fn tool_failure(server: &str, tool: &str, output: &str) -> Failure {
     let message = if output.is_empty() { format!("the tool `{tool}` returned an error") } else { output.to_owned() };
-    let mut failure = Failure::other(message).about(server);
+    let mut failure = Failure::other(message).about_server(server);
     failure.kind = FailureKind::ToolError;
     failure
 }

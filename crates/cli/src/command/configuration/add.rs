@@ -5,15 +5,15 @@ mod flags;
 mod report;
 
 use serde_json::{Map, Value};
-use wharf_config::describe;
+use wharf_config::validate_entry;
 use wharf_spec::ServerName;
 
 pub use flags::AddFlags;
-pub use report::{AddedEntry, tell};
+pub use report::{AddedEntry, report_added};
 
 use crate::command::configuration::relative_paths;
-use wharf_terminal::config_context::{problems_of, told as line_of};
-use wharf_terminal::config_scope::{ConfigScope, EntryWrite, write};
+use wharf_terminal::config_context::{problem_line as line_of, server_problems_failure};
+use wharf_terminal::config_scope::{ConfigScope, EntryWrite, write_entry};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -71,11 +71,11 @@ impl AddArgs {
 impl AddArgs {
     /// Moves the words after `--` into the command. Fails if a word before it looks like one of wharf's own flags,
     /// which is hardly meant for the server.
-    fn in_order(mut self) -> Result<Self, Failure> {
+    fn merge_trailing_command(mut self) -> Result<Self, Failure> {
         let own = <Self as clap::Args>::augment_args(clap::Command::new("add"));
-        if let Some(word) = self.rest.iter().find(|word| is_flag_of(&own, word)) {
+        if let Some(word) = self.rest.iter().find(|word| is_flag_of_command(&own, word)) {
             let failure = Failure::usage(format_args!("`{word}` would be passed to the server as an argument"));
-            return Err(failure.hint("put it before the command, or write -- before the command"));
+            return Err(failure.with_hint("put it before the command, or write -- before the command"));
         }
         let mut words = std::mem::take(&mut self.line);
         if self.target.is_none() && !words.is_empty() {
@@ -86,7 +86,7 @@ impl AddArgs {
     }
 }
 
-fn is_flag_of(command: &clap::Command, word: &str) -> bool {
+fn is_flag_of_command(command: &clap::Command, word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     command.get_arguments().any(|argument| match name.strip_prefix("--") {
         Some(long) => argument.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
@@ -103,16 +103,16 @@ impl EntryDestination {
 }
 
 pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
-    let name = server_name(&args.id)?;
-    let args = &args.in_order()?;
-    let mut entry = entry::of(args)?;
-    let asked = entry::asked_for(args, &entry);
+    let name = parse_server_name(&args.id)?;
+    let args = &args.merge_trailing_command()?;
+    let mut entry = entry::build_entry(args)?;
+    let asked = entry::prompted_members(args, &entry);
     let wanted: Vec<String> = asked.iter().map(|(_, name)| name.clone()).collect();
-    let secrets = question::secrets(&session.console, &wanted).await?;
+    let secrets = question::read_secrets(&session.console, &wanted).await?;
     for (place, secret) in asked.iter().zip(&secrets) {
-        entry::fill(&mut entry, place, secret);
+        entry::insert_secret(&mut entry, place, secret);
     }
-    store(session, &name, entry, &args.storing).await
+    validate_and_write(session, &name, entry, &args.storing).await
 }
 
 /// Parses a server name.
@@ -120,9 +120,10 @@ pub async fn run(args: AddArgs, session: &CommandSession) -> CommandResult {
 /// # Errors
 ///
 /// Fails if the id is not a valid name.
-pub fn server_name(id: &str) -> Result<ServerName, Failure> {
-    ServerName::new(id)
-        .map_err(|error| Failure::usage(error).hint("an id has 1 to 64 letters, digits, `_` and `-`, as in my-server"))
+pub fn parse_server_name(id: &str) -> Result<ServerName, Failure> {
+    ServerName::new(id).map_err(|error| {
+        Failure::usage(error).with_hint("an id has 1 to 64 letters, digits, `_` and `-`, as in my-server")
+    })
 }
 
 /// Validates an entry, writes it and reports the change.
@@ -130,21 +131,21 @@ pub fn server_name(id: &str) -> Result<ServerName, Failure> {
 /// # Errors
 ///
 /// Fails if the entry is invalid or cannot be written.
-pub async fn store(
+pub async fn validate_and_write(
     session: &CommandSession,
     name: &ServerName,
     mut entry: Map<String, Value>,
     storing: &EntryDestination,
 ) -> CommandResult {
-    relative_paths::settle(session, storing.scope, name.as_str(), &mut entry).await;
+    relative_paths::adapt_relative_paths(session, storing.scope, name.as_str(), &mut entry).await;
     let entry = &entry;
-    let draft = describe(name, entry);
+    let draft = validate_entry(name, entry);
     // An entry that only disables a server of a lower layer describes no server itself.
     let is_switch = entry.keys().all(|key| key == "enabled") && entry.get("enabled") == Some(&Value::Bool(false));
     if let Err(problems) = draft.described.as_ref().map_err(Clone::clone)
         && !is_switch
     {
-        return Err(problems_of(name.as_str(), &without_places(problems)));
+        return Err(server_problems_failure(name.as_str(), &without_places(problems)));
     }
     for warning in without_places(draft.warnings) {
         session.console.warn(line_of(&warning));
@@ -153,8 +154,8 @@ pub async fn store(
         session.console.warn("scope `local` is not supported: writing to the project's configuration");
     }
     let writing = EntryWrite { name, entry, replace: storing.replace, approve: !is_switch };
-    let written = write(session, storing.scope, &writing)?;
-    tell(session, &AddedEntry { name, entry, written: &written, scope: storing.scope })?;
+    let written = write_entry(session, storing.scope, &writing)?;
+    report_added(session, &AddedEntry { name, entry, written: &written, scope: storing.scope })?;
     Ok(CommandEnding::Fine)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::add::{EntryDestination, server_name, store};
+use super::add::{EntryDestination, parse_server_name, validate_and_write};
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::stdin;
@@ -33,23 +33,23 @@ impl AddJsonArgs {
 }
 
 pub async fn run(args: &AddJsonArgs, session: &CommandSession) -> CommandResult {
-    let name = server_name(&args.id)?;
+    let name = parse_server_name(&args.id)?;
     let entry = match args.entry.as_str() {
-        "-" => object(&stdin::read_all().await.map_err(Failure::other)?)?,
-        text => object(text)?,
+        "-" => parse_object(&stdin::read_all().await.map_err(Failure::other)?)?,
+        text => parse_object(text)?,
     };
-    store(session, &name, entry, &args.storing).await
+    validate_and_write(session, &name, entry, &args.storing).await
 }
 
 /// Parses a JSON object. The failure does not repeat the text, which may hold secrets.
-fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, Failure> {
     let example = "as in '{\"command\": \"npx\", \"args\": [\"-y\", \"some-server\"]}'";
     match serde_json::from_str(text) {
         Ok(Value::Object(entry)) => Ok(entry),
-        Ok(_) => Err(Failure::usage("the entry is not a JSON object").hint(example)),
+        Ok(_) => Err(Failure::usage("the entry is not a JSON object").with_hint(example)),
         Err(error) => {
             let at = format!("line {}, column {}", error.line(), error.column());
-            Err(Failure::usage(format_args!("the entry is not valid JSON at {at}")).hint(example))
+            Err(Failure::usage(format_args!("the entry is not valid JSON at {at}")).with_hint(example))
         }
     }
 }

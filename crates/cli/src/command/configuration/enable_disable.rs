@@ -7,9 +7,9 @@ use wharf_config::edit::{ConfigChange, set_enabled};
 use wharf_config::{Config, ConfiguredServer, FileFormat, Layer, load};
 use wharf_spec::ServerName;
 
-use super::remove::in_a_file;
+use super::remove::ensure_editable;
 use wharf_terminal::config_scope::change_file;
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
@@ -61,37 +61,36 @@ pub async fn disable(args: &SwitchArgs, session: &CommandSession) -> CommandResu
 
 fn run(args: &SwitchArgs, switch: SwitchDirection, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
-    in_a_file(server)?;
+    ensure_editable(server)?;
     let mut files = Vec::new();
-    if switch_in(session, server.layer, &server.place.file, &server.name, switch)
-        .map_err(|failure| instead(failure, server, switch))?
+    if set_enabled_in_file(session, server.layer, &server.place.file, &server.name, switch)
+        .map_err(|failure| add_project_hint(failure, server, switch))?
     {
         files.push(server.place.file.to_path_buf());
     }
     let now = || load(&session.configuration.places, &session.surroundings);
     if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
-        files.extend(free(session, server)?);
+        files.extend(enable_in_higher_layers(session, server)?);
     }
     if switch == SwitchDirection::On && !is_enabled(&now(), &server.name) {
         let failure = Failure::usage("still disabled by `disabled` in its entry or `mcp.enabled` of its file");
-        return Err(failure.about(server.name.as_str()).hint(format_args!("check {}", server.place)));
+        return Err(failure.about_server(server.name.as_str()).with_hint(format_args!("check {}", server.place)));
     }
-    tell(session, server, switch, &files)?;
+    report_switched(session, server, switch, &files)?;
     Ok(CommandEnding::Fine)
 }
 
 /// Adds a hint: if the file cannot be changed, the project's configuration can still disable the server.
-fn instead(failure: Failure, server: &ConfiguredServer, switch: SwitchDirection) -> Failure {
-    let failure = failure.about(server.name.as_str());
+fn add_project_hint(failure: Failure, server: &ConfiguredServer, switch: SwitchDirection) -> Failure {
+    let failure = failure.about_server(server.name.as_str());
     match (switch, server.layer) {
-        (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => {
-            failure.hint(format_args!("for this project only: wharf add-json {} '{{\"enabled\": false}}'", server.name))
-        }
+        (SwitchDirection::Off, Layer::Home | Layer::User | Layer::ProjectShared) => failure
+            .with_hint(format_args!("for this project only: wharf add-json {} '{{\"enabled\": false}}'", server.name)),
         _ => failure,
     }
 }
 
-fn switch_in(
+fn set_enabled_in_file(
     session: &CommandSession,
     layer: Layer,
     file: &std::path::Path,
@@ -104,14 +103,15 @@ fn switch_in(
 }
 
 /// Enables a server in the higher layers that disable it. Returns the changed files.
-fn free(session: &CommandSession, server: &ConfiguredServer) -> Result<Vec<PathBuf>, Failure> {
+fn enable_in_higher_layers(session: &CommandSession, server: &ConfiguredServer) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for layered in &session.configuration.config()?.layers {
         let is_editable = layered.found
             && layered.layer > server.layer
             && layered.layer != Layer::Variable
-            && FileFormat::of(&layered.file) == FileFormat::Json;
-        if is_editable && switch_in(session, layered.layer, &layered.file, &server.name, SwitchDirection::On)? {
+            && FileFormat::from_path(&layered.file) == FileFormat::Json;
+        if is_editable && set_enabled_in_file(session, layered.layer, &layered.file, &server.name, SwitchDirection::On)?
+        {
             files.push(layered.file.clone());
         }
     }
@@ -122,7 +122,7 @@ fn is_enabled(config: &Config, name: &ServerName) -> bool {
     config.server(name.as_str()).is_some_and(|server| server.enabled)
 }
 
-fn tell(
+fn report_switched(
     session: &CommandSession,
     server: &ConfiguredServer,
     switch: SwitchDirection,
@@ -135,7 +135,7 @@ fn tell(
     let name = &server.name;
     let undo = format!("wharf {opposite} {name}");
     if session.console.manner.json {
-        return session.console.document(&SwitchDocument {
+        return session.console.print_json(&SwitchDocument {
             schema: 1,
             success: true,
             id: name.as_str(),
@@ -149,7 +149,7 @@ fn tell(
         session.console.say(format_args!("{} is already {action}", paint(NAME, name)));
         return Ok(());
     }
-    let files: Vec<String> = files.iter().map(|file| shown_path(file, &session.surroundings)).collect();
+    let files: Vec<String> = files.iter().map(|file| display_path(file, &session.surroundings)).collect();
     session.console.say(format_args!("{} {} in {}", paint(GOOD, word), paint(NAME, name), files.join(" and ")));
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     Ok(())

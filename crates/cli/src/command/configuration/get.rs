@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
-use wharf_config::{ConfiguredServer, Layer, ServerApproval, TemplatePart, parts};
+use wharf_config::{ConfiguredServer, Layer, ServerApproval, TemplatePart, parse_template};
 use wharf_spec::UntrustedText;
 
-use super::item::{ConfiguredServerItem, ReferenceItem, problems};
+use super::item::{ConfiguredServerItem, ReferenceItem, problems_of_server};
 use crate::masking::SecretDisplay;
-use wharf_terminal::config_context::told;
+use wharf_terminal::config_context::problem_line;
 use wharf_terminal::detail_sheet::DetailSheet;
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 
@@ -53,12 +53,12 @@ pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
     let server = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
     let item = |server: &ConfiguredServer| {
-        ConfiguredServerItem::new(server, config, &session.surroundings, SecretDisplay::revealed(args.reveal))
+        ConfiguredServerItem::new(server, config, &session.surroundings, SecretDisplay::from_flag(args.reveal))
     };
     let others: Vec<&ConfiguredServer> = config.beside.iter().filter(|other| other.name == server.name).collect();
     if session.console.manner.json {
         let others = others.into_iter().map(item).collect();
-        session.console.document(&GetDocument { schema: 1, item: item(server), others })?;
+        session.console.print_json(&GetDocument { schema: 1, item: item(server), others })?;
         return Ok(CommandEnding::Fine);
     }
     let mut sheet = EntrySheet(DetailSheet::new(&args.id));
@@ -66,10 +66,10 @@ pub async fn run(args: &GetArgs, session: &CommandSession) -> CommandResult {
     sheet.reach(&item(server));
     sheet.settings(&item(server));
     for other in others {
-        sheet.0.line(relation(server, other), &format!("{} ({})", at(session, other), other.layer.source()));
+        sheet.0.line(relation(server, other), &format!("{} ({})", location(session, other), other.layer.source()));
     }
-    for problem in problems(server, config) {
-        sheet.0.line("Problem", &told(problem));
+    for problem in problems_of_server(server, config) {
+        sheet.0.line("Problem", &problem_line(problem));
     }
     sheet.end(server);
     session.console.print(sheet.0.text)?;
@@ -85,8 +85,8 @@ fn relation(server: &ConfiguredServer, other: &ConfiguredServer) -> &'static str
     }
 }
 
-fn at(session: &CommandSession, server: &ConfiguredServer) -> String {
-    format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
+fn location(session: &CommandSession, server: &ConfiguredServer) -> String {
+    format!("{}:{}", display_path(&server.place.file, &session.surroundings), server.place.at.line)
 }
 
 /// A sheet about one entry.
@@ -109,7 +109,7 @@ impl EntrySheet {
             _ => String::new(),
         };
         self.0.line("State", &format!("{}{next}", item.state));
-        self.0.line("File", &at(session, server));
+        self.0.line("File", &location(session, server));
         self.0.line("Type", item.transport.unwrap_or("unknown"));
     }
 
@@ -132,10 +132,10 @@ impl EntrySheet {
                 Value::Object(members) => {
                     for (name, value) in members {
                         let name = UntrustedText::new(name.as_str()).to_string();
-                        self.0.line("Settings", &format!("{key}.{name}: {}", text(item, value)));
+                        self.0.line("Settings", &format!("{key}.{name}: {}", value_text(item, value)));
                     }
                 }
-                value => self.0.line("Settings", &format!("{key}: {}", text(item, value))),
+                value => self.0.line("Settings", &format!("{key}: {}", value_text(item, value))),
             }
         }
     }
@@ -144,13 +144,13 @@ impl EntrySheet {
     fn value(&mut self, word: &'static str, item: &ConfiguredServerItem, value: &Value) {
         match value {
             Value::Null => {}
-            Value::Array(values) => values.iter().for_each(|value| self.0.line(word, &text(item, value))),
+            Value::Array(values) => values.iter().for_each(|value| self.0.line(word, &value_text(item, value))),
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.0.line(word, &format!("{}={}", UntrustedText::new(name.as_str()), text(item, value)));
+                    self.0.line(word, &format!("{}={}", UntrustedText::new(name.as_str()), value_text(item, value)));
                 }
             }
-            value => self.0.line(word, &text(item, value)),
+            value => self.0.line(word, &value_text(item, value)),
         }
     }
 
@@ -165,11 +165,11 @@ impl EntrySheet {
 }
 
 /// Formats a value on one line, escaped, with the state of its references.
-fn text(item: &ConfiguredServerItem, value: &Value) -> String {
+fn value_text(item: &ConfiguredServerItem, value: &Value) -> String {
     let Value::String(text) = value else { return UntrustedText::new(value.to_string()).to_string() };
     let mut notes = Vec::new();
     for one in &item.references {
-        if refers(text, one) {
+        if contains_reference(text, one) {
             notes.push(match (one.set, &one.value) {
                 (Some(true), Some(value)) => format!("set: {}", UntrustedText::new(value.as_str())),
                 (Some(true), None) => "set".to_owned(),
@@ -184,11 +184,11 @@ fn text(item: &ConfiguredServerItem, value: &Value) -> String {
 }
 
 /// Reports whether a text contains a reference.
-fn refers(text: &str, one: &ReferenceItem) -> bool {
+fn contains_reference(text: &str, one: &ReferenceItem) -> bool {
     let wanted = |part: &TemplatePart<'_>| match part {
         TemplatePart::Variable { name, .. } => one.kind == "variable" && *name == one.name,
         TemplatePart::Secret(name) => one.kind == "secret" && *name == one.name,
         _ => false,
     };
-    parts(text).iter().any(wanted)
+    parse_template(text).iter().any(wanted)
 }

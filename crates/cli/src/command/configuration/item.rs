@@ -66,18 +66,18 @@ const DEDICATED_KEYS: [&str; 10] =
 
 impl ConfiguredServerItem {
     pub fn new(server: &ConfiguredServer, config: &Config, around: &Environment, secrets: SecretDisplay) -> Self {
-        let mut entry = masking::entry(&server.written, secrets);
+        let mut entry = masking::mask_entry(&server.written, secrets);
         let mut take = |key: &str| entry.remove(key).unwrap_or_default();
         let [command, args, url, env, headers] = ["command", "args", "url", "env", "headers"].map(&mut take);
         let is_known = |key: &str| SERVER.iter().any(|field| field.name == key);
         let (others, unknown) = entry.into_iter().partition::<Map<_, _>, _>(|(key, _)| is_known(key));
         Self {
             id: server.name.to_string(),
-            transport: transport(server),
+            transport: transport_word(server),
             source: server.layer.source(),
             file: server.place.file.display().to_string(),
             line: server.place.at.line,
-            state: state(server, config),
+            state: state_word(server, config),
             enabled: server.enabled,
             approved: is_approved(server),
             trust: server.described.as_ref().is_ok_and(|described| described.trust),
@@ -90,7 +90,7 @@ impl ConfiguredServerItem {
             others: others.into_iter().filter(|(key, _)| !DEDICATED_KEYS.contains(&key.as_str())).collect(),
             unknown,
             references: references(&server.written).iter().map(|one| reference(one, around, secrets)).collect(),
-            problems: problems(server, config).map(ProblemItem::new).collect(),
+            problems: problems_of_server(server, config).map(ProblemItem::new).collect(),
         }
     }
 
@@ -104,7 +104,10 @@ impl ConfiguredServerItem {
 }
 
 /// Returns the problems of a server in the file that defines it.
-pub fn problems<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl Iterator<Item = &'a ConfigProblem> {
+pub fn problems_of_server<'a>(
+    server: &'a ConfiguredServer,
+    config: &'a Config,
+) -> impl Iterator<Item = &'a ConfigProblem> {
     config.problems.iter().filter(|problem| {
         let is_here = problem.place.as_ref().is_none_or(|place| place.file == server.place.file);
         is_here && problem.server.as_deref() == Some(server.name.as_str())
@@ -112,7 +115,7 @@ pub fn problems<'a>(server: &'a ConfiguredServer, config: &'a Config) -> impl It
 }
 
 /// Returns the state of a server as a word.
-pub fn state(server: &ConfiguredServer, config: &Config) -> &'static str {
+pub fn state_word(server: &ConfiguredServer, config: &Config) -> &'static str {
     match server.approval {
         _ if server.described.is_err() => "broken",
         ServerApproval::Needed => "unapproved",
@@ -133,7 +136,7 @@ fn is_approved(server: &ConfiguredServer) -> bool {
 }
 
 /// Returns the transport. For an invalid entry, derives it from the keys present.
-fn transport(server: &ConfiguredServer) -> Option<&'static str> {
+fn transport_word(server: &ConfiguredServer) -> Option<&'static str> {
     match server.described.as_ref().map(|described| &described.reach) {
         Ok(TransportDefinition::Stdio(_)) => Some("stdio"),
         Ok(TransportDefinition::Http(http)) if http.form == HttpTransport::Sse => Some("sse"),
@@ -161,7 +164,7 @@ impl ProblemItem {
         let place = problem.place.as_ref();
         Self {
             code: problem.code,
-            severity: severity(problem.severity),
+            severity: severity_word(problem.severity),
             server: problem.server.clone(),
             file: place.map(|place| place.file.display().to_string()),
             line: place.map(|place| place.at.line),
@@ -173,7 +176,7 @@ impl ProblemItem {
 }
 
 /// Returns the severity as a word.
-pub fn severity(severity: ProblemSeverity) -> &'static str {
+pub fn severity_word(severity: ProblemSeverity) -> &'static str {
     match severity {
         ProblemSeverity::Warning => "warning",
         ProblemSeverity::Error => "error",

@@ -8,9 +8,9 @@ use wharf_spec::UntrustedText;
 use super::super::status;
 use super::item::{ConfiguredServerItem, ProblemItem};
 use crate::masking::SecretDisplay;
-use wharf_terminal::columns::{columns, left};
-use wharf_terminal::config_context::{ADD, told};
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::columns::{left_aligned, render_columns};
+use wharf_terminal::config_context::{ADD, problem_line};
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, WARNING, paint};
@@ -68,19 +68,19 @@ impl ConfigListArgs {
 
 pub async fn run(args: &ConfigListArgs, session: &CommandSession) -> CommandResult {
     if args.probe {
-        return status::briefly(session, &[]).await;
+        return status::print_brief(session, &[]).await;
     }
     let config = session.configuration.config()?;
-    let secrets = SecretDisplay::revealed(args.reveal);
+    let secrets = SecretDisplay::from_flag(args.reveal);
     let item = |server: &&ConfiguredServer| ConfiguredServerItem::new(server, config, &session.surroundings, secrets);
     let items: Vec<ConfiguredServerItem> = in_scope(config, args.scope).iter().map(item).collect();
-    tell_problems(session, config, &items);
+    warn_of_errors(session, config, &items);
     if session.console.manner.json {
         let of_files = config.problems.iter().filter(|problem| problem.server.is_none());
         let problems = of_files.map(ProblemItem::new).collect();
-        session.console.document(&ListDocument { schema: 1, items, problems })?;
+        session.console.print_json(&ListDocument { schema: 1, items, problems })?;
     } else {
-        show(session, &items)?;
+        print_table(session, &items)?;
     }
     Ok(CommandEnding::Fine)
 }
@@ -99,22 +99,22 @@ fn in_scope(config: &Config, scope: ScopeFilter) -> Vec<&ConfiguredServer> {
 }
 
 /// Warns about errors that disable a server. Other problems were reported when the configuration was loaded.
-fn tell_problems(session: &CommandSession, config: &Config, items: &[ConfiguredServerItem]) {
+fn warn_of_errors(session: &CommandSession, config: &Config, items: &[ConfiguredServerItem]) {
     let is_shown = |id: &str| items.iter().any(|item| item.id == id);
     let costs = config.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     for problem in costs.filter(|problem| problem.server.as_deref().is_some_and(is_shown)) {
-        session.console.warn(told(problem));
+        session.console.warn(problem_line(problem));
     }
 }
 
-fn show(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
+fn print_table(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), Failure> {
     if items.is_empty() {
         session.console.say(format_args!("No MCP servers configured; {ADD}"));
         return Ok(());
     }
     let rows: Vec<[String; 6]> = items.iter().map(|item| row(session, item)).collect();
-    let headings = left(["  ID", "TRANSPORT", "SOURCE", "STATE", "COMMAND OR URL", "FILE"]);
-    session.console.print(columns(headings, &rows, session.console.width(), dress))?;
+    let headings = left_aligned(["  ID", "TRANSPORT", "SOURCE", "STATE", "COMMAND OR URL", "FILE"]);
+    session.console.print(render_columns(headings, &rows, session.console.stdout_width(), style_cell))?;
     let waiting: Vec<&str> =
         items.iter().filter(|item| !item.approved && item.state != "broken").map(|item| item.id.as_str()).collect();
     if !waiting.is_empty() {
@@ -125,7 +125,7 @@ fn show(session: &CommandSession, items: &[ConfiguredServerItem]) -> Result<(), 
 
 fn row(session: &CommandSession, item: &ConfiguredServerItem) -> [String; 6] {
     let mark = if item.shadowed { "·" } else { " " };
-    let file = shown_path(item.file.as_ref(), &session.surroundings);
+    let file = display_path(item.file.as_ref(), &session.surroundings);
     [
         format!("{mark} {}", item.id),
         item.transport.unwrap_or("?").to_owned(),
@@ -136,7 +136,7 @@ fn row(session: &CommandSession, item: &ConfiguredServerItem) -> [String; 6] {
     ]
 }
 
-fn dress(column: usize, cell: &str) -> String {
+fn style_cell(column: usize, cell: &str) -> String {
     let style = match (column, cell) {
         (0, _) => NAME,
         (3, "enabled") => GOOD,

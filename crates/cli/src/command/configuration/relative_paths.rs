@@ -16,7 +16,12 @@ const PROJECT_CWD: &str = "${project}";
 
 /// Adapts relative paths of an entry for the user's own configuration: makes a relative program or directory absolute,
 /// and offers to start the server in the project directory if arguments are relative paths.
-pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, entry: &mut Map<String, Value>) {
+pub async fn adapt_relative_paths(
+    session: &CommandSession,
+    scope: ConfigScope,
+    name: &str,
+    entry: &mut Map<String, Value>,
+) {
     if scope != ConfigScope::Global {
         return;
     }
@@ -32,23 +37,23 @@ pub async fn settle(session: &CommandSession, scope: ConfigScope, name: &str, en
     if found.is_empty() || entry.contains_key("cwd") {
         return;
     }
-    if offer(session, name, &found).await {
+    if offer_project_cwd(session, name, &found).await {
         entry.insert("cwd".to_owned(), PROJECT_CWD.into());
     } else {
         session.console.warn(format_args!(
             "{} starts in a private directory and will not find {} there; use an absolute path, or start it in \
              the project directory: --cwd '{PROJECT_CWD}' (`\"cwd\": \"{PROJECT_CWD}\"`), which needs one approval per project",
             UntrustedText::new(name),
-            listed(&found)
+            quoted_list(&found)
         ));
     }
 }
 
-async fn offer(session: &CommandSession, name: &str, found: &[String]) -> bool {
-    if session.console.manner.json || !question::is_somebody_there() {
+async fn offer_project_cwd(session: &CommandSession, name: &str, found: &[String]) -> bool {
+    if session.console.manner.json || !question::has_terminal() {
         return false;
     }
-    let say = format!("Relative paths among the arguments: {}.", listed(found));
+    let say = format!("Relative paths among the arguments: {}.", quoted_list(found));
     let prompt = format!(
         "Start {} in the current project's directory (needs one approval per project)? [y/N] ",
         paint(NAME, UntrustedText::new(name))
@@ -56,7 +61,7 @@ async fn offer(session: &CommandSession, name: &str, found: &[String]) -> bool {
     question::confirm(&session.console, &say, &prompt).await
 }
 
-fn listed(found: &[String]) -> String {
+fn quoted_list(found: &[String]) -> String {
     let shown: Vec<String> = found.iter().map(|path| format!("`{}`", UntrustedText::new(path.as_str()))).collect();
     shown.join(", ")
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use wharf_config::edit::{ConfigChange, EditedText, remove_server, set_enabled};
 use wharf_config::{ConfiguredServer, Layer, ServerApproval, load};
 
-use super::undo::{quoted, undo_by_json};
+use super::undo::{add_json_command, shell_quote};
 use wharf_terminal::config_scope::{ConfigScope, change_file};
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
@@ -49,25 +49,25 @@ impl RemoveArgs {
 }
 
 pub async fn run(args: &RemoveArgs, session: &CommandSession) -> CommandResult {
-    if args.scope.is_none_or(|scope| scope.layer() == Layer::Project) && remove_switch(args, session)? {
+    if args.scope.is_none_or(|scope| scope.layer() == Layer::Project) && remove_disabling_entry(args, session)? {
         return Ok(CommandEnding::Fine);
     }
-    let server = chosen(args, session)?;
+    let server = select_entry(args, session)?;
     let places = &session.configuration.places;
     let change = change_file(places, server.layer, &server.place.file, |text| remove_server(text, &server.name))?;
     let ConfigChange::Removed(old) = change else {
         let failure = Failure::usage(format_args!("it is no longer in {}", server.place.file.display()));
         return Err(failure
-            .about(server.name.as_str())
-            .hint("another program changed the file; check with `wharf list`"));
+            .about_server(server.name.as_str())
+            .with_hint("another program changed the file; check with `wharf list`"));
     };
-    tell(args, session, server, &old)?;
+    report_removed(args, session, server, &old)?;
     Ok(CommandEnding::Fine)
 }
 
 /// Removes an entry in the project's own file that only disables a server of a lower layer. Returns whether there was
 /// one.
-fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Failure> {
+fn remove_disabling_entry(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Failure> {
     let places = &session.configuration.places;
     let Ok(name) = wharf_spec::ServerName::new(&args.id) else { return Ok(false) };
     let path = places.project_file();
@@ -83,12 +83,12 @@ fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Fa
     if !matches!(change, Ok(ConfigChange::Removed(_))) {
         return Ok(false);
     }
-    let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", quoted(&args.id));
+    let undo = format!("wharf add-json {} '{{\"enabled\": false}}'", shell_quote(&args.id));
     if session.console.manner.json {
         let file = path.display().to_string();
         let counts_now = load(places, &session.surroundings).server(&args.id).map(|server| server.place.to_string());
         let (id, undo) = (&args.id, Some(undo));
-        session.console.document(&RemoveDocument {
+        session.console.print_json(&RemoveDocument {
             schema: 1,
             success: true,
             id,
@@ -99,7 +99,7 @@ fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Fa
         })?;
         return Ok(true);
     }
-    let file = shown_path(&path, &session.surroundings);
+    let file = display_path(&path, &session.surroundings);
     session.console.say(format_args!(
         "{} the entry that disabled {} in {file}",
         paint(GOOD, "Removed"),
@@ -110,7 +110,7 @@ fn remove_switch(args: &RemoveArgs, session: &CommandSession) -> Result<bool, Fa
 }
 
 /// Selects the entry to remove among those with the id.
-fn chosen<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a ConfiguredServer, Failure> {
+fn select_entry<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a ConfiguredServer, Failure> {
     let counts = session.configuration.find(&args.id)?;
     let config = session.configuration.config()?;
     let mut all = config.servers.iter().chain(&config.beside).filter(|server| server.name == counts.name);
@@ -119,10 +119,10 @@ fn chosen<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a Conf
         None => all.find(|server| ConfigScope::Project.holds(server)).or(Some(counts)),
     };
     let server = found.ok_or_else(|| {
-        let failure = Failure::usage("it is not defined in that scope").about(counts.name.as_str());
-        failure.hint(format_args!("it is defined in {}", counts.place))
+        let failure = Failure::usage("it is not defined in that scope").about_server(counts.name.as_str());
+        failure.with_hint(format_args!("it is defined in {}", counts.place))
     })?;
-    in_a_file(server)?;
+    ensure_editable(server)?;
     Ok(server)
 }
 
@@ -131,21 +131,26 @@ fn chosen<'a>(args: &RemoveArgs, session: &'a CommandSession) -> Result<&'a Conf
 /// # Errors
 ///
 /// Fails with a usage error that names the variable.
-pub fn in_a_file(server: &ConfiguredServer) -> Result<(), Failure> {
+pub fn ensure_editable(server: &ConfiguredServer) -> Result<(), Failure> {
     if server.layer != Layer::Variable {
         return Ok(());
     }
     let failure = Failure::usage("it is defined by the variable WHARF_MCP_SERVERS, not by a file");
-    Err(failure.about(server.name.as_str()).hint("change the variable where it is set"))
+    Err(failure.about_server(server.name.as_str()).with_hint("change the variable where it is set"))
 }
 
-fn tell(args: &RemoveArgs, session: &CommandSession, server: &ConfiguredServer, old: &Value) -> Result<(), Failure> {
+fn report_removed(
+    args: &RemoveArgs,
+    session: &CommandSession,
+    server: &ConfiguredServer,
+    old: &Value,
+) -> Result<(), Failure> {
     let now = load(&session.configuration.places, &session.surroundings);
     let counts_now = now.server(server.name.as_str()).map(|server| server.place.to_string());
-    let undo = undo(server, old);
+    let undo = undo_command(server, old);
     if session.console.manner.json {
         let file = server.place.file.display().to_string();
-        return session.console.document(&RemoveDocument {
+        return session.console.print_json(&RemoveDocument {
             schema: 1,
             success: true,
             id: &args.id,
@@ -155,15 +160,15 @@ fn tell(args: &RemoveArgs, session: &CommandSession, server: &ConfiguredServer, 
             counts_now,
         });
     }
-    let file = shown_path(&server.place.file, &session.surroundings);
+    let file = display_path(&server.place.file, &session.surroundings);
     session.console.say(format_args!("{} {} from {file}", paint(GOOD, "Removed"), paint(NAME, &server.name)));
     if let Some(undo) = undo {
         session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
     }
     if let Some(other) = now.server(server.name.as_str()) {
-        let place = format!("{}:{}", shown_path(&other.place.file, &session.surroundings), other.place.at.line);
+        let place = format!("{}:{}", display_path(&other.place.file, &session.surroundings), other.place.at.line);
         let scope = other.layer.source();
-        let name = quoted(server.name.as_str());
+        let name = shell_quote(server.name.as_str());
         session
             .console
             .warn(format_args!("`{name}` of {place} ({scope}) is in effect now; `wharf remove {name}` removes it too"));
@@ -172,7 +177,7 @@ fn tell(args: &RemoveArgs, session: &CommandSession, server: &ConfiguredServer, 
 }
 
 /// Returns the command that restores the entry. `None` for files that no scope writes.
-fn undo(server: &ConfiguredServer, old: &Value) -> Option<String> {
+fn undo_command(server: &ConfiguredServer, old: &Value) -> Option<String> {
     // Running the undo command would approve the entry, and this one has not been reviewed.
     if matches!(server.approval, ServerApproval::Needed | ServerApproval::Changed) {
         return None;
@@ -182,5 +187,5 @@ fn undo(server: &ConfiguredServer, old: &Value) -> Option<String> {
         Layer::User => "--scope global",
         Layer::Home | Layer::ProjectShared | Layer::Flag | Layer::Variable => return None,
     };
-    Some(undo_by_json(&server.name, old.as_object()?, flags))
+    Some(add_json_command(&server.name, old.as_object()?, flags))
 }

@@ -23,7 +23,7 @@ impl SchemaArgs {
 }
 
 pub async fn run(session: &CommandSession) -> CommandResult {
-    let text = serde_json::to_string_pretty(&wharf_config::schema()).map_err(Failure::other)?;
+    let text = serde_json::to_string_pretty(&wharf_config::json_schema()).map_err(Failure::other)?;
     session.console.print(format_args!("{text}\n"))?;
     Ok(CommandEnding::Fine)
 }

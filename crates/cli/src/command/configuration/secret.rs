@@ -5,7 +5,7 @@ use serde_json::json;
 use wharf_config::{SecretError, SecretOrigin, SecretStore, is_secret_name};
 use wharf_spec::Secret;
 
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure, FailureKind};
 use wharf_terminal::question;
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -69,11 +69,11 @@ pub async fn run(args: &SecretArgs, session: &CommandSession) -> CommandResult {
 /// # Errors
 ///
 /// Fails if there is no directory to store secrets in, or if the configuration cannot be read.
-pub fn store(session: &CommandSession) -> Result<SecretStore, Failure> {
+pub fn open_store(session: &CommandSession) -> Result<SecretStore, Failure> {
     let configuration = &session.configuration;
     let user = &configuration.places.user;
     if user.as_os_str().is_empty() {
-        return Err(Failure::usage("no directory to store secrets in").hint("set HOME or XDG_CONFIG_HOME"));
+        return Err(Failure::usage("no directory to store secrets in").with_hint("set HOME or XDG_CONFIG_HOME"));
     }
     let store = SecretStore::new(user.with_file_name("secrets.json"), session.surroundings.clone());
     Ok(match &configuration.config()?.settings.secret_command {
@@ -84,18 +84,19 @@ pub fn store(session: &CommandSession) -> Result<SecretStore, Failure> {
 
 async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
     if !is_secret_name(name) {
-        return Err(failed(&SecretError::BadName { name: name.to_owned() }));
+        return Err(secret_failure(&SecretError::BadName { name: name.to_owned() }));
     }
-    let store = store(session)?;
-    let mut secrets = question::secrets(&session.console, &[name.to_owned()]).await?;
-    let place = store.set(name, &Secret::new(secrets.pop().unwrap_or_default())).map_err(|error| failed(&error))?;
+    let store = open_store(session)?;
+    let mut secrets = question::read_secrets(&session.console, &[name.to_owned()]).await?;
+    let place =
+        store.set(name, &Secret::new(secrets.pop().unwrap_or_default())).map_err(|error| secret_failure(&error))?;
     let reference = format!("${{secret:{name}}}");
     if session.console.manner.json {
-        let place = place_word(&place);
+        let place = place_key(&place);
         let document = json!({ "schema": 1, "success": true, "name": name, "place": place, "reference": reference });
-        return session.console.document(&document);
+        return session.console.print_json(&document);
     }
-    let place = shown(session, &place);
+    let place = place_label(session, &place);
     session.console.say(format_args!("{} {} in {place}", paint(GOOD, "Stored"), paint(NAME, name)));
     session.console.say(format_args!("  {} write {reference} where it is needed", paint(QUIET, "next:")));
     session.console.say(format_args!("  {} wharf secret remove {name}", paint(QUIET, "undo:")));
@@ -103,10 +104,10 @@ async fn set(session: &CommandSession, name: &str) -> Result<(), Failure> {
 }
 
 fn list(session: &CommandSession) -> Result<(), Failure> {
-    let names = store(session)?.names().map_err(|error| failed(&error))?;
+    let names = open_store(session)?.names().map_err(|error| secret_failure(&error))?;
     if session.console.manner.json {
         let items: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
-        return session.console.document(&json!({ "schema": 1, "items": items }));
+        return session.console.print_json(&json!({ "schema": 1, "items": items }));
     }
     if names.is_empty() {
         session.console.say("No secrets stored. Store one with: wharf secret set NAME");
@@ -115,20 +116,20 @@ fn list(session: &CommandSession) -> Result<(), Failure> {
 }
 
 fn remove(session: &CommandSession, name: &str) -> Result<(), Failure> {
-    let store = store(session)?;
-    if !store.remove(name).map_err(|error| failed(&error))? {
+    let store = open_store(session)?;
+    if !store.remove(name).map_err(|error| secret_failure(&error))? {
         let names = store.names().unwrap_or_default();
         let hint = suggestion(name, names.iter().map(String::as_str));
-        return Err(Failure::usage(format_args!("no secret named `{name}`")).hint(hint));
+        return Err(Failure::usage(format_args!("no secret named `{name}`")).with_hint(hint));
     }
     if session.console.manner.json {
-        return session.console.document(&json!({ "schema": 1, "success": true, "name": name, "action": "removed" }));
+        return session.console.print_json(&json!({ "schema": 1, "success": true, "name": name, "action": "removed" }));
     }
     session.console.say(format_args!("{} {}", paint(GOOD, "Deleted:"), paint(NAME, name)));
     Ok(())
 }
 
-fn place_word(place: &SecretOrigin) -> String {
+fn place_key(place: &SecretOrigin) -> String {
     match place {
         SecretOrigin::Command => "command".to_owned(),
         SecretOrigin::Keyring => "keyring".to_owned(),
@@ -136,19 +137,19 @@ fn place_word(place: &SecretOrigin) -> String {
     }
 }
 
-fn shown(session: &CommandSession, place: &SecretOrigin) -> String {
+fn place_label(session: &CommandSession, place: &SecretOrigin) -> String {
     match place {
         SecretOrigin::Command => "the store behind secretCommand".to_owned(),
         SecretOrigin::Keyring => "the system keyring".to_owned(),
-        SecretOrigin::File(path) => format!("{}, which only you can read", shown_path(path, &session.surroundings)),
+        SecretOrigin::File(path) => format!("{}, which only you can read", display_path(path, &session.surroundings)),
     }
 }
 
-fn failed(error: &SecretError) -> Failure {
+fn secret_failure(error: &SecretError) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let kind = match error {
         SecretError::BadName { .. } | SecretError::Unknown { .. } | SecretError::Elsewhere { .. } => FailureKind::Usage,
         _ => FailureKind::Other,
     };
-    Failure::of(kind, format_args!("{error}{cause}")).hint(error.fix())
+    Failure::new(kind, format_args!("{error}{cause}")).with_hint(error.fix())
 }

@@ -10,9 +10,9 @@ use wharf_config::{
 use wharf_policy::Policy;
 use wharf_spec::{ActivationState, UntrustedText};
 
-use super::item::{ProblemItem, severity};
-use wharf_terminal::config_context::sourced;
-use wharf_terminal::display_path::shown_path;
+use super::item::{ProblemItem, severity_word};
+use wharf_terminal::config_context::to_sourced_rules;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::{CommandEnding, CommandResult, FailureKind};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::style::{BAD, GOOD, HEADING, QUIET, WARNING, paint};
@@ -54,17 +54,17 @@ impl ValidateArgs {
 pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult {
     let config = match &args.file {
         None => load(&session.configuration.places, &session.surroundings),
-        Some(file) => load(&alone(session, file), &session.surroundings),
+        Some(file) => load(&single_file_places(session, file), &session.surroundings),
     };
-    let problems = everything_wrong(session, &config);
+    let problems = collect_problems(session, &config);
     let count = |wanted| problems.iter().filter(|problem| problem.severity == wanted).count();
     let (errors, warnings) = (count(ProblemSeverity::Error), count(ProblemSeverity::Warning));
     let is_bad = errors > 0 || (session.configuration.is_strict() && warnings > 0);
     if session.console.manner.json {
-        let files = found(&config).map(|file| file.display().to_string()).collect();
+        let files = found_files(&config).map(|file| file.display().to_string()).collect();
         let items = problems.iter().map(ProblemItem::new).collect();
         let servers = config.servers.len();
-        session.console.document(&ValidateDocument {
+        session.console.print_json(&ValidateDocument {
             schema: 1,
             success: !is_bad,
             servers,
@@ -74,14 +74,14 @@ pub async fn run(args: &ValidateArgs, session: &CommandSession) -> CommandResult
             items,
         })?;
     } else {
-        session.console.print(grouped(session, &problems))?;
+        session.console.print(group_by_file(session, &problems))?;
         session.console.say(summary(session, &config, errors, warnings));
     }
     Ok(if is_bad { CommandEnding::Told(FailureKind::Usage) } else { CommandEnding::Fine })
 }
 
 /// Returns places that contain only one file.
-fn alone(session: &CommandSession, file: &Path) -> ConfigPaths {
+fn single_file_places(session: &CommandSession, file: &Path) -> ConfigPaths {
     ConfigPaths {
         project: session.configuration.places.project.clone(),
         server_dirs: session.configuration.places.server_dirs.clone(),
@@ -91,15 +91,15 @@ fn alone(session: &CommandSession, file: &Path) -> ConfigPaths {
     }
 }
 
-fn found(config: &Config) -> impl Iterator<Item = &Path> {
+fn found_files(config: &Config) -> impl Iterator<Item = &Path> {
     config.layers.iter().filter(|layered| layered.found).map(|layered| layered.file.as_path())
 }
 
 /// Collects the problems found while loading, the references that cannot be resolved and the invalid rules, sorted by
 /// location.
-fn everything_wrong(session: &CommandSession, config: &Config) -> Vec<ConfigProblem> {
-    let used = config.servers.iter().filter(|server| server.admission() == ActivationState::Enabled);
-    let unresolved = used.flat_map(|server| unresolved(session, config, server));
+fn collect_problems(session: &CommandSession, config: &Config) -> Vec<ConfigProblem> {
+    let used = config.servers.iter().filter(|server| server.activation() == ActivationState::Enabled);
+    let unresolved = used.flat_map(|server| unresolved_references(session, config, server));
     let mut problems: Vec<ConfigProblem> =
         config.problems.iter().cloned().chain(unresolved).chain(bad_rules(config)).collect();
     let order =
@@ -110,7 +110,7 @@ fn everything_wrong(session: &CommandSession, config: &Config) -> Vec<ConfigProb
 }
 
 /// Returns the references that cannot be resolved. Secrets are assumed to exist, because reading one may run a program.
-fn unresolved(session: &CommandSession, config: &Config, server: &ConfiguredServer) -> Vec<ConfigProblem> {
+fn unresolved_references(session: &CommandSession, config: &Config, server: &ConfiguredServer) -> Vec<ConfigProblem> {
     let secrets = |_: &str| Ok("secret".to_owned());
     let (around, places) = (&session.surroundings, &session.configuration.places);
     let with = ResolveContext { around, settings: &config.settings, secrets: &secrets, places };
@@ -127,7 +127,7 @@ fn unresolved(session: &CommandSession, config: &Config, server: &ConfiguredServ
 fn bad_rules(config: &Config) -> Vec<ConfigProblem> {
     let servers: Vec<_> = config.servers.iter().map(|server| server.name.clone()).collect();
     let rules = &config.settings.rules;
-    let policy = Policy::compile(sourced(rules), &servers);
+    let policy = Policy::compile(to_sourced_rules(rules), &servers);
     let problem = |found: &wharf_policy::RuleProblem| ConfigProblem {
         code: "rule",
         severity: if found.is_unreadable() { ProblemSeverity::Error } else { ProblemSeverity::Warning },
@@ -140,20 +140,20 @@ fn bad_rules(config: &Config) -> Vec<ConfigProblem> {
 }
 
 /// Formats problems grouped by file.
-fn grouped(session: &CommandSession, problems: &[ConfigProblem]) -> String {
+fn group_by_file(session: &CommandSession, problems: &[ConfigProblem]) -> String {
     let mut text = String::new();
     let mut last: Option<&Path> = None;
     for problem in problems {
         let file = problem.place.as_ref().map(|place| &*place.file);
         if file.is_some() && file != last {
             let gap = if text.is_empty() { "" } else { "\n" };
-            let name = file.map(|file| shown_path(file, &session.surroundings)).unwrap_or_default();
+            let name = file.map(|file| display_path(file, &session.surroundings)).unwrap_or_default();
             let _ = writeln!(text, "{gap}{}", paint(HEADING, name));
             last = file;
         }
         let at = problem.place.as_ref().map(|place| place.at.to_string()).unwrap_or_default();
         let style = if problem.severity == ProblemSeverity::Error { BAD } else { WARNING };
-        let word = severity(problem.severity);
+        let word = severity_word(problem.severity);
         let _ = writeln!(text, "  {at:<8} {} {}", paint(style, format_args!("{word:<7}")), problem.text);
         if let Some(fix) = &problem.fix {
             let _ = writeln!(text, "  {:<8} {} {fix}", "", paint(QUIET, format_args!("{:<7}", "fix")));
@@ -164,7 +164,7 @@ fn grouped(session: &CommandSession, problems: &[ConfigProblem]) -> String {
 
 fn summary(session: &CommandSession, config: &Config, errors: usize, warnings: usize) -> String {
     let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let files: Vec<String> = found(config).map(|file| shown_path(file, &session.surroundings)).collect();
+    let files: Vec<String> = found_files(config).map(|file| display_path(file, &session.surroundings)).collect();
     let read = match files.is_empty() {
         true => "no file found".to_owned(),
         false => files.join(", "),

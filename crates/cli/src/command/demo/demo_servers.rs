@@ -64,7 +64,7 @@ impl CancellationCounter {
 impl<'a> DemoServers<'a> {
     pub fn new(session: &'a CommandSession, answers: AnswerSource) -> Result<Self, Failure> {
         let given: &[&str] = if answers == AnswerSource::Tour { &[AUTOMATIC_ANSWER] } else { &[] };
-        let (overheard, services) = QuestionRecorder::among(ServiceArgs::answering(given).offer(session)?.services);
+        let (overheard, services) = QuestionRecorder::wrap(ServiceArgs::with_answers(given).prepare(session)?.services);
         let program = std::env::current_exe()
             .map_err(|error| Failure::other(format_args!("cannot determine the path of this program: {error}")))?;
         Ok(Self {
@@ -83,7 +83,7 @@ impl<'a> DemoServers<'a> {
     /// # Errors
     ///
     /// Fails if a connection fails.
-    pub async fn assemble(&mut self) -> Result<(), Failure> {
+    pub async fn connect_all(&mut self) -> Result<(), Failure> {
         let mut arriving = JoinSet::new();
         for (position, (name, revision)) in DEMO_SERVERS.into_iter().enumerate() {
             let (spec, options) = (self.spec(revision), self.options(name));
@@ -92,7 +92,8 @@ impl<'a> DemoServers<'a> {
                 let connected = connect(&spec, options).await;
                 (
                     position,
-                    connected.map_err(|error| Failure::connecting(name, &ServerSpec::Stdio(spec), &around, error)),
+                    connected
+                        .map_err(|error| Failure::from_connect_error(name, &ServerSpec::Stdio(spec), &around, error)),
                 )
             });
         }
@@ -100,7 +101,7 @@ impl<'a> DemoServers<'a> {
         while let Some(joined) = arriving.join_next().await {
             let (position, connected) = joined.map_err(Failure::other)?;
             let connection = connected?;
-            self.session.keep(&connection);
+            self.session.track_connection(&connection);
             arrived.push((position, connection));
         }
         arrived.sort_by_key(|(position, _)| *position);

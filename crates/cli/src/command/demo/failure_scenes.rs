@@ -7,16 +7,16 @@ use wharf_client::{CallError, CallOptions, ProcessExit, connect};
 use wharf_spec::{ServerSpec, StdioSpec};
 
 use super::demo_servers::DemoServers;
-use super::processes::left_over;
-use super::scenes::{ask, ensure, raw, shown};
+use super::processes::leftover_processes;
+use super::scenes::{call_tool, ensure, raw, result_line};
 use super::tour::SceneResult;
 use wharf_terminal::clock::DurationText;
-use wharf_terminal::failure::{Failure, gutter, render};
+use wharf_terminal::failure::{Failure, gutter, render_failure};
 
 pub async fn error(cast: &DemoServers<'_>) -> SceneResult {
-    let answer = ask(cast.west(), "fail", "{}").await?;
+    let answer = call_tool(cast.west(), "fail", "{}").await?;
     ensure(answer.is_error, "fail should report an error")?;
-    Ok(vec![format!("fail  →  error: {}", shown(&answer))])
+    Ok(vec![format!("fail  →  error: {}", result_line(&answer))])
 }
 
 /// Drops a call after its first progress update.
@@ -31,10 +31,10 @@ pub async fn cancel(cast: &DemoServers<'_>) -> SceneResult {
         () = begun.notified() => {}
     }
     ensure(cast.cancellations.sent() == sent_before + 1, "the server should have been notified")?;
-    let next = ask(cast.east(), "echo", r#"{"text":"still here"}"#).await?;
+    let next = call_tool(cast.east(), "echo", r#"{"text":"still here"}"#).await?;
     Ok(vec![
         "slow seconds=60  →  cancelled after it started; the server was notified".to_owned(),
-        format!("echo  →  {}", shown(&next)),
+        format!("echo  →  {}", result_line(&next)),
     ])
 }
 
@@ -49,8 +49,8 @@ pub async fn crash(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = vec![format!("east: {failed}")];
     lines.extend(gone.stderr.iter().map(|line| gutter(line)));
     for server in [cast.north(), cast.west()] {
-        let answer = ask(server, "echo", r#"{"text":"all well here"}"#).await?;
-        lines.push(format!("{}: {}", server.facts().name, shown(&answer)));
+        let answer = call_tool(server, "echo", r#"{"text":"all well here"}"#).await?;
+        lines.push(format!("{}: {}", server.facts().name, result_line(&answer)));
     }
     Ok(lines)
 }
@@ -60,8 +60,9 @@ pub async fn missing(cast: &DemoServers<'_>) -> SceneResult {
     match connect(&spec, cast.options("missing")).await {
         Ok(_) => Err("the command should not exist".to_owned()),
         Err(error) => {
-            let failure = Failure::connecting("missing", &ServerSpec::Stdio(spec), &cast.session.surroundings, error);
-            Ok(render(&failure).lines().map(str::to_owned).collect())
+            let failure =
+                Failure::from_connect_error("missing", &ServerSpec::Stdio(spec), &cast.session.surroundings, error);
+            Ok(render_failure(&failure).lines().map(str::to_owned).collect())
         }
     }
 }
@@ -72,7 +73,7 @@ pub async fn close(cast: &DemoServers<'_>) -> SceneResult {
     let began = std::time::Instant::now();
     cast.session.close().await;
     let took = DurationText(began.elapsed());
-    let left = left_over(&pids);
+    let left = leftover_processes(&pids);
     ensure(left.is_empty(), &format!("processes left running: {left:?}"))?;
     let pids = pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Ok(vec![format!("closed in {took}; processes {pids} and their guards have exited")])

@@ -12,7 +12,7 @@ use wharf_terminal::style::{NAME, QUIET, paint};
 pub async fn servers(cast: &DemoServers<'_>) -> SceneResult {
     // Subscribing to the events keeps errors out of the log: the scene shows them.
     let (host, _events) = start(cast).await?;
-    let played = play(&host).await;
+    let played = run_scene(&host).await;
     host.close().await;
     played
 }
@@ -30,9 +30,9 @@ async fn start(cast: &DemoServers<'_>) -> Result<(Host, EventReceiver), String> 
     let host = Host::builder()
         .servers(servers)
         .rules([rule("mcp__*__echo"), rule("mcp__quay__crash")])
-        .surroundings(cast.options("many").surroundings)
+        .environment(cast.options("many").surroundings)
         .limits(cast.options("many").limits)
-        .start_heard();
+        .start_with_events();
     host.await.map_err(|error| error.to_string())
 }
 
@@ -41,24 +41,24 @@ fn rule(tool: &str) -> SourcedRule {
     SourcedRule { rule, origin: RuleOrigin { place: "the tour".to_owned(), standing: RuleAuthority::User } }
 }
 
-async fn play(host: &Host) -> SceneResult {
-    host.settled().await;
-    let mut lines: Vec<String> = host.status().iter().map(shown).collect();
+async fn run_scene(host: &Host) -> SceneResult {
+    host.wait_until_settled().await;
+    let mut lines: Vec<String> = host.status().iter().map(status_line).collect();
     ensure(state(host, "quay")? == ServerState::Ready, "the first server should be ready")?;
     ensure(state(host, "pier")? == ServerState::Idle, "the lazy server should be idle")?;
     ensure(state(host, "wreck")? == ServerState::Failed, "the missing server should have failed")?;
-    lines.push(told(host, "pier", "echo").await?);
+    lines.push(call_line(host, "pier", "echo").await?);
     ensure(state(host, "pier")? == ServerState::Ready, "the first call should have started the server")?;
     let crashed = call(host, "quay", "crash").await;
     lines.push(format!("quay crash  →  {}", crashed.err().ok_or("it should have crashed")?));
-    lines.push(told(host, "quay", "echo").await?);
+    lines.push(call_line(host, "quay", "echo").await?);
     ensure(host.status_of("quay").is_ok_and(|status| status.restarts == 1), "the server should have restarted")?;
     let refused = call(host, "pier", "environment").await;
     lines.push(format!("pier environment  →  {}", refused.err().ok_or("no rule allows it")?));
     Ok(lines)
 }
 
-fn shown(status: &wharf::ServerStatus) -> String {
+fn status_line(status: &wharf::ServerStatus) -> String {
     let name = paint(NAME, format_args!("{:<5}", status.name.as_str())).to_string();
     match &status.last_error {
         Some(trouble) => format!("{name} {}  {}", status.state, paint(QUIET, trouble)),
@@ -70,7 +70,7 @@ fn state(host: &Host, server: &str) -> Result<ServerState, String> {
     host.status_of(server).map(|status| status.state).map_err(|error| error.to_string())
 }
 
-async fn told(host: &Host, server: &str, tool: &str) -> Result<String, String> {
+async fn call_line(host: &Host, server: &str, tool: &str) -> Result<String, String> {
     Ok(format!("{server} {tool}  →  {}", call(host, server, tool).await?))
 }
 

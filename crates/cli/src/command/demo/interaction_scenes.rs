@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::{Elicitation, ElicitationResponse, Interest, Task, UrlRequest};
 
 use super::demo_servers::{AnswerSource, DemoServers};
-use super::scenes::{ask, ensure, raw, shown, told};
+use super::scenes::{call_tool, ensure, error_text, raw, result_line};
 use super::tour::SceneResult;
 use wharf_terminal::content::resource_text;
 
@@ -22,7 +22,7 @@ pub struct QuestionRecorder(Arc<Mutex<Vec<String>>>);
 
 impl QuestionRecorder {
     /// Wraps the elicitor of these services so that its questions are recorded.
-    pub fn among(mut services: ClientServices) -> (Self, ClientServices) {
+    pub fn wrap(mut services: ClientServices) -> (Self, ClientServices) {
         let overheard = Self::default();
         if let Some(person) = services.elicitation.take() {
             services = services.elicitation(RecordingElicitor { person, overheard: overheard.clone() });
@@ -41,8 +41,8 @@ struct RecordingElicitor {
 }
 
 impl Elicitor for RecordingElicitor {
-    fn shows_pages(&self) -> bool {
-        self.person.shows_pages()
+    fn supports_pages(&self) -> bool {
+        self.person.supports_pages()
     }
 
     fn elicit(&self, server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
@@ -50,27 +50,27 @@ impl Elicitor for RecordingElicitor {
             Elicitation::Form(form) => format!("{} ({} fields)", form.message, form.fields.len()),
             Elicitation::Url(page) => page.message.clone(),
         };
-        let told = UntrustedText::new(told).shortened(200).to_string();
+        let told = UntrustedText::new(told).truncate(200).to_string();
         self.overheard.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{server} asks: {told}"));
         self.person.elicit(server, question)
     }
 
-    fn page_done(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
-        self.person.page_done(server, page)
+    fn wait_for_page(&self, server: &str, page: &UrlRequest) -> BoxedFuture<()> {
+        self.person.wait_for_page(server, page)
     }
 }
 
 pub async fn question(cast: &DemoServers<'_>) -> SceneResult {
-    let answer = ask(cast.north(), "book_berth", "{}").await?;
+    let answer = call_tool(cast.north(), "book_berth", "{}").await?;
     let mut lines: Vec<String> = cast.overheard.take().iter().map(|asked| format!("book_berth  →  {asked}")).collect();
     ensure(lines.len() == 1, "book_berth should ask once")?;
     if cast.answers == AnswerSource::Tour {
         lines.push(
             "the tour answers with the server's defaults and an email address; use --ask to answer yourself".to_owned(),
         );
-        ensure(shown(&answer).starts_with("Booked: "), "the berth should be booked")?;
+        ensure(result_line(&answer).starts_with("Booked: "), "the berth should be booked")?;
     }
-    lines.push(format!("→  {}", shown(&answer)));
+    lines.push(format!("→  {}", result_line(&answer)));
     Ok(lines)
 }
 
@@ -85,12 +85,12 @@ pub async fn watch(cast: &DemoServers<'_>) -> SceneResult {
 
 async fn raise_tide(server: &Connection) -> Result<String, String> {
     let interest = Interest { uris: vec![TIDE_URI.to_owned()], ..Interest::default() };
-    let mut subscription = server.subscribe(interest).await.map_err(told)?;
-    let raised = shown(&ask(server, "raise_tide", "{}").await?);
+    let mut subscription = server.subscribe(interest).await.map_err(error_text)?;
+    let raised = result_line(&call_tool(server, "raise_tide", "{}").await?);
     let event = tokio::time::timeout(EVENT_TIMEOUT, subscription.next()).await;
-    let event = event.map_err(|_| "no change notification arrived")?.map_err(told)?;
+    let event = event.map_err(|_| "no change notification arrived")?.map_err(error_text)?;
     ensure(matches!(&event, Event::Resource(uri) if uri == TIDE_URI), "the tide should have changed")?;
-    let read = server.read_resource(TIDE_URI, CallOptions::default()).await.map_err(told)?;
+    let read = server.read_resource(TIDE_URI, CallOptions::default()).await.map_err(error_text)?;
     let read = UntrustedText::new(read.contents.iter().map(resource_text).collect::<String>()).to_string();
     ensure(read == raised, "reading should return the new value")?;
     Ok(format!("{}: raise_tide  →  {TIDE_URI} changed  →  {read}", server.facts().name))
@@ -98,23 +98,24 @@ async fn raise_tide(server: &Connection) -> Result<String, String> {
 
 pub async fn task(cast: &DemoServers<'_>) -> SceneResult {
     let arguments = raw(r#"{"containers":3,"interval_ms":40}"#)?;
-    let started = cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(told)?;
+    let started =
+        cast.north().start_task("unload_ship", &arguments, TaskOptions::default()).await.map_err(error_text)?;
     let Started::Task(task) = started else { return Err("unload_ship should become a task".to_owned()) };
     let words = Arc::new(Mutex::new(Vec::<String>::new()));
     let (kept, console) = (words.clone(), cast.session.console.clone());
     let answer = task.finish(Some(Arc::new(move |task: &Task| {
         let word = task.message.clone().unwrap_or_else(|| task.status.to_string());
-        let word = UntrustedText::new(word.trim_end_matches('.')).shortened(80).to_string();
-        console.status(&format!("north · unload_ship  {word}"));
+        let word = UntrustedText::new(word.trim_end_matches('.')).truncate(80).to_string();
+        console.show_status(&format!("north · unload_ship  {word}"));
         let mut words = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if words.last() != Some(&word) {
             words.push(word);
         }
     })));
     let answer = answer.await;
-    cast.session.console.clear();
-    let answer = answer.map_err(told)?;
+    cast.session.console.clear_status();
+    let answer = answer.map_err(error_text)?;
     let words = std::mem::take(&mut *words.lock().unwrap_or_else(PoisonError::into_inner));
     ensure(words.len() > 1, "the task should have reported its status")?;
-    Ok(vec![format!("unload_ship containers=3  →  {}  →  {}", words.join(", "), shown(&answer))])
+    Ok(vec![format!("unload_ship containers=3  →  {}  →  {}", words.join(", "), result_line(&answer))])
 }

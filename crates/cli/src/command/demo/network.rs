@@ -8,10 +8,10 @@ use wharf_client::{Connection, Transport, connect_http};
 use wharf_spec::{HttpSpec, ServerSpec};
 
 use super::demo_servers::DemoServers;
-use super::scenes::{ask, ensure};
+use super::scenes::{call_tool, ensure};
 use super::tour::SceneResult;
-use wharf_terminal::content::text_view;
-use wharf_terminal::failure::{Failure, render};
+use wharf_terminal::content::content_text;
+use wharf_terminal::failure::{Failure, render_failure};
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Name, arguments of the server, and the expected transport.
@@ -28,9 +28,9 @@ pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
         let url = server.url.clone();
         let connection = dial(cast, name, url.clone()).await?;
         ensure(connection.facts().transport == expected, "the expected transport should be detected")?;
-        let answer = ask(&connection, "echo", r#"{"text":"Ahoy!"}"#).await?;
-        ensure(text_view(&answer.content) == "Ahoy!", "echo should repeat the text")?;
-        let said = if name == "stateless" { customs(&connection).await? } else { String::new() };
+        let answer = call_tool(&connection, "echo", r#"{"text":"Ahoy!"}"#).await?;
+        ensure(content_text(&answer.content) == "Ahoy!", "echo should repeat the text")?;
+        let said = if name == "stateless" { call_with_header(&connection).await? } else { String::new() };
         lines.push(format!(
             "{} {}  {}",
             paint(NAME, format_args!("{name:<9}")),
@@ -39,26 +39,26 @@ pub async fn forms(cast: &DemoServers<'_>) -> SceneResult {
         ));
         lines.extend((!said.is_empty()).then_some(said));
         connection.close().await;
-        server.end().await.map_err(|error| error.to_string())?;
+        server.stop().await.map_err(|error| error.to_string())?;
     }
     Ok(lines)
 }
 
 /// Calls a tool that requires an argument to be repeated in a header, where intermediaries can read it.
-async fn customs(connection: &Connection) -> Result<String, String> {
-    let answer = ask(connection, "clear_customs", r#"{"region":"north"}"#).await?;
-    let text = text_view(&answer.content);
+async fn call_with_header(connection: &Connection) -> Result<String, String> {
+    let answer = call_tool(connection, "clear_customs", r#"{"region":"north"}"#).await?;
+    let text = content_text(&answer.content);
     ensure(text.contains("north"), "the region should have been sent in a header")?;
-    Ok(format!("          {}", wharf_spec::UntrustedText::new(text).shortened(120)))
+    Ok(format!("          {}", wharf_spec::UntrustedText::new(text).truncate(120)))
 }
 
 async fn dial(cast: &DemoServers<'_>, name: &str, url: Url) -> Result<Connection, String> {
     let (spec, options) = (HttpSpec::new(url), cast.options(name));
     let around = options.surroundings.clone();
     let connected = connect_http(&spec, options).await;
-    let connection =
-        connected.map_err(|error| render(&Failure::connecting(name, &ServerSpec::Http(spec), &around, error)))?;
-    cast.session.keep(&connection);
+    let connection = connected
+        .map_err(|error| render_failure(&Failure::from_connect_error(name, &ServerSpec::Http(spec), &around, error)))?;
+    cast.session.track_connection(&connection);
     Ok(connection)
 }
 
@@ -89,7 +89,7 @@ impl BackgroundServer {
     }
 
     /// Closes the server's stdin and waits for its exit.
-    async fn end(mut self) -> io::Result<()> {
+    async fn stop(mut self) -> io::Result<()> {
         drop(self.child.stdin.take());
         blocking(move || self.child.wait()).await.map(drop)
     }

@@ -12,8 +12,8 @@ use super::demo_servers::{DemoServers, SECRET};
 use super::tour::SceneResult;
 use crate::command::call::progress_text;
 use wharf_terminal::clock::DurationText;
-use wharf_terminal::content::{resource_text, text_view};
-use wharf_terminal::failure::render;
+use wharf_terminal::content::{content_text, resource_text};
+use wharf_terminal::failure::render_failure;
 use wharf_terminal::style::{NAME, QUIET, paint};
 
 /// Number of parallel calls and the duration of each.
@@ -21,12 +21,12 @@ const PARALLEL_CALLS: u32 = 16;
 const CALL_DURATION: Duration = Duration::from_millis(300);
 
 pub async fn connect(cast: &mut DemoServers<'_>) -> SceneResult {
-    cast.assemble().await.map_err(|failure| render(&failure))?;
-    Ok(cast.servers.iter().map(arrival).collect())
+    cast.connect_all().await.map_err(|failure| render_failure(&failure))?;
+    Ok(cast.servers.iter().map(connection_line).collect())
 }
 
 /// Formats the negotiated revision and the connection steps.
-fn arrival(server: &Connection) -> String {
+fn connection_line(server: &Connection) -> String {
     let steps = server.trace().steps.iter().map(|step| {
         let detour = if step.outcome == StepOutcome::Detour { " (declined)" } else { "" };
         format!("{}{detour} {}", step.name, DurationText(step.duration))
@@ -43,7 +43,7 @@ fn arrival(server: &Connection) -> String {
 pub async fn tools(cast: &DemoServers<'_>) -> SceneResult {
     let mut lines = Vec::new();
     for server in &cast.servers {
-        let listing = server.list_tools().await.map_err(told)?;
+        let listing = server.list_tools().await.map_err(error_text)?;
         let names: Vec<&str> = listing.items.iter().map(|tool| tool.name.as_str()).collect();
         let tools = UntrustedText::new(names.join(", ")).to_string();
         lines.push(format!("{} {}", paint(NAME, format_args!("{:<5}", server.facts().name)), tools));
@@ -53,14 +53,14 @@ pub async fn tools(cast: &DemoServers<'_>) -> SceneResult {
 }
 
 pub async fn call(cast: &DemoServers<'_>) -> SceneResult {
-    let echo = ask(cast.north(), "echo", r#"{"text":"Ahoy!"}"#).await?;
-    ensure(text_view(&echo.content) == "Ahoy!", "echo should repeat the text")?;
+    let echo = call_tool(cast.north(), "echo", r#"{"text":"Ahoy!"}"#).await?;
+    ensure(content_text(&echo.content) == "Ahoy!", "echo should repeat the text")?;
     let sent = r#"{"cargo":["oranges",7]}"#;
-    let data = ask(cast.north(), "json_response", sent).await?.structured;
+    let data = call_tool(cast.north(), "json_response", sent).await?.structured;
     let data = data.ok_or("json_response should return structured data")?;
     Ok(vec![
-        format!("echo text=Ahoy!  →  {}", shown(&echo)),
-        format!("json_response '{sent}'  →  {}", UntrustedText::new(data.get())),
+        format!("echo text=Ahoy!  →  {}", result_line(&echo)),
+        format!("json_response '{sent}'  →  {}", UntrustedText::new(data.as_str())),
     ])
 }
 
@@ -68,17 +68,17 @@ pub async fn progress(cast: &DemoServers<'_>) -> SceneResult {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let (kept, console) = (reports.clone(), cast.session.console.clone());
     let options = CallOptions::default().progress(move |progress| {
-        console.status(&format!("north · slow  {}", progress_text(&progress)));
+        console.show_status(&format!("north · slow  {}", progress_text(&progress)));
         let percent = progress.progress / progress.total.unwrap_or(1.0) * 100.0;
         kept.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{percent:.0}%"));
     });
     let arguments = raw(r#"{"seconds":0.8,"steps":4}"#)?;
     let answer = cast.north().call_tool("slow", &arguments, options).await;
-    cast.session.console.clear();
-    let answer = answer.map_err(told)?;
+    cast.session.console.clear_status();
+    let answer = answer.map_err(error_text)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     ensure(reports.len() == 4, "there should be four progress updates")?;
-    Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), shown(&answer))])
+    Ok(vec![format!("slow seconds=0.8 steps=4  →  {}  →  {}", reports.join(", "), result_line(&answer))])
 }
 
 pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
@@ -90,7 +90,7 @@ pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
         calls.spawn(async move { server.call_tool("slow", &arguments, CallOptions::default()).await });
     }
     while let Some(joined) = calls.join_next().await {
-        joined.map_err(|error| error.to_string())?.map_err(told)?;
+        joined.map_err(|error| error.to_string())?.map_err(error_text)?;
     }
     let took = began.elapsed();
     ensure(took < CALL_DURATION * PARALLEL_CALLS / 2, "the calls should run in parallel")?;
@@ -102,25 +102,25 @@ pub async fn parallel(cast: &DemoServers<'_>) -> SceneResult {
 }
 
 pub async fn environment(cast: &DemoServers<'_>) -> SceneResult {
-    let answer = ask(cast.north(), "environment", "{}").await?;
-    let text = text_view(&answer.content);
+    let answer = call_tool(cast.north(), "environment", "{}").await?;
+    let text = content_text(&answer.content);
     let names: Vec<&str> = text.lines().collect();
     ensure(!names.contains(&SECRET), "the server should not see the secret")?;
     let (ours, theirs) = (cast.session.surroundings.env.len() + 1, names.len());
     Ok(vec![
         format!("you have {ours} variables, including {SECRET}; the server received {theirs}:"),
-        UntrustedText::new(names.join(" ")).shortened(400).to_string(),
+        UntrustedText::new(names.join(" ")).truncate(400).to_string(),
         "pass more with --env NAME, or all with --inherit-env".to_owned(),
     ])
 }
 
 pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
-    let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(told)?;
+    let read = cast.east().read_resource("demo://greeting", CallOptions::default()).await.map_err(error_text)?;
     let text = read.contents.iter().map(resource_text).collect::<Vec<_>>().join(" ");
     ensure(text.contains("Ahoy"), "the greeting should contain `Ahoy`")?;
     let name = [("name".to_owned(), "Ada".to_owned())];
-    let prompt = cast.west().get_prompt("welcome", &name, CallOptions::default()).await.map_err(told)?;
-    let said = prompt.messages.first().map(|message| text_view(std::slice::from_ref(&message.content)));
+    let prompt = cast.west().get_prompt("welcome", &name, CallOptions::default()).await.map_err(error_text)?;
+    let said = prompt.messages.first().map(|message| content_text(std::slice::from_ref(&message.content)));
     let said = said.ok_or("the prompt should have a message")?;
     Ok(vec![
         format!("demo://greeting  →  {}", UntrustedText::new(text)),
@@ -133,8 +133,8 @@ pub async fn read(cast: &DemoServers<'_>) -> SceneResult {
 /// # Errors
 ///
 /// Returns the text of the error if the arguments are not JSON or the call fails.
-pub async fn ask(server: &Connection, tool: &str, arguments: &str) -> Result<ToolResult, String> {
-    server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(told)
+pub async fn call_tool(server: &Connection, tool: &str, arguments: &str) -> Result<ToolResult, String> {
+    server.call_tool(tool, &raw(arguments)?, CallOptions::default()).await.map_err(error_text)
 }
 
 pub fn raw(json: &str) -> Result<RawJson, String> {
@@ -142,8 +142,8 @@ pub fn raw(json: &str) -> Result<RawJson, String> {
 }
 
 /// Returns the text of a result on one line.
-pub fn shown(answer: &ToolResult) -> String {
-    UntrustedText::new(text_view(&answer.content)).shortened(200).to_string()
+pub fn result_line(answer: &ToolResult) -> String {
+    UntrustedText::new(content_text(&answer.content)).truncate(200).to_string()
 }
 
 pub fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
@@ -151,6 +151,6 @@ pub fn ensure(holds: bool, otherwise: &str) -> Result<(), String> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
-pub fn told(error: wharf_client::CallError) -> String {
+pub fn error_text(error: wharf_client::CallError) -> String {
     error.to_string()
 }

@@ -58,10 +58,10 @@ impl<'a> DemoTour<'a> {
         let played = scene.await;
         let took = began.elapsed();
         let ok = played.is_ok();
-        let lines = played.unwrap_or_else(|problem| vec![UntrustedText::new(problem).block().to_string()]);
+        let lines = played.unwrap_or_else(|problem| vec![UntrustedText::new(problem).multiline().to_string()]);
         let detail = lines.join("\n");
         for line in detail.lines() {
-            let line = wrap(&format!("   {line}"), self.session.console.width());
+            let line = wrap(&format!("   {line}"), self.session.console.stdout_width());
             self.show(format_args!("{line}\n"))?;
         }
         let mark = if ok { paint(GOOD, "✓ passed") } else { paint(BAD, "✗ failed") };
@@ -80,7 +80,7 @@ impl<'a> DemoTour<'a> {
         let success = self.steps.iter().all(|step| step.ok);
         if self.session.console.manner.json {
             let duration_ms = millis(self.began.elapsed());
-            self.session.console.document(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
+            self.session.console.print_json(&TourDocument { schema: 1, success, duration_ms, steps: &self.steps })?;
         } else if success {
             let took = DurationText(self.began.elapsed());
             self.show(format_args!("{} in {took}. Next, try your own server:\n", paint(GOOD, "All steps passed")))?;

@@ -8,7 +8,7 @@ use wharf_terminal::control::RunningWharf;
 use wharf_terminal::session::CommandSession;
 
 /// Returns the last stderr lines of the server. Empty if no running `wharf` has it.
-pub async fn ask(session: &CommandSession, id: &str) -> Vec<LogEntry> {
+pub async fn fetch_lines(session: &CommandSession, id: &str) -> Vec<LogEntry> {
     let Some(mut remote) = RunningWharf::find(session).await else { return Vec::new() };
     let Ok(known) = remote.call("mcp.get", json!({ "id": id })).await else { return Vec::new() };
     session.console.say(format_args!("asked the running wharf, process {}", remote.pid));

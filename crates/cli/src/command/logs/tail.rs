@@ -26,7 +26,7 @@ pub struct LogTails {
 }
 
 /// Returns the servers that have a log file, sorted.
-pub fn servers_in(folder: &Path) -> Vec<String> {
+pub fn servers_with_logs(folder: &Path) -> Vec<String> {
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
     let mut servers: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".log")?.to_owned())).collect();
@@ -40,14 +40,16 @@ impl LogTails {
     }
 
     /// Returns the lines added since the last call, sorted by time. The first call returns all lines.
-    pub fn more(&mut self) -> Vec<LogEntry> {
-        let servers = self.only.clone().map_or_else(|| servers_in(&self.folder), |only| vec![only]);
+    pub fn read_new(&mut self) -> Vec<LogEntry> {
+        let servers = self.only.clone().map_or_else(|| servers_with_logs(&self.folder), |only| vec![only]);
         let mut entries = Vec::new();
         for server in servers {
             let path = self.folder.join(log_file_name(&server));
             let tail = self.tails.entry(server.clone()).or_insert_with(|| LogTail::new(path));
-            let lines = tail.more();
-            entries.extend(lines.iter().filter_map(|line| LogLine::read(line)).map(|line| LogEntry::of(&server, line)));
+            let lines = tail.read_new();
+            entries.extend(
+                lines.iter().filter_map(|line| LogLine::parse(line)).map(|line| LogEntry::from_line(&server, line)),
+            );
         }
         entries.sort_by(|one, other| one.time.cmp(&other.time));
         entries
@@ -59,7 +61,7 @@ impl LogEntry {
         Some(self.time.as_str()).filter(|time| !time.is_empty())
     }
 
-    fn of(server: &str, line: LogLine<'_>) -> Self {
+    fn from_line(server: &str, line: LogLine<'_>) -> Self {
         let LogLine { time, voice, text } = line;
         Self { time: time.to_owned(), server: server.to_owned(), voice, text: text.to_owned() }
     }
@@ -80,7 +82,7 @@ impl LogTail {
         Self { path, file: None, begun: Vec::new(), has_begun: false }
     }
 
-    fn more(&mut self) -> Vec<String> {
+    fn read_new(&mut self) -> Vec<String> {
         let mut bytes = std::mem::take(&mut self.begun);
         if !std::mem::replace(&mut self.has_begun, true) {
             let mut older = self.path.clone().into_os_string();
@@ -128,7 +130,8 @@ mod tests {
 
     #[track_caller]
     fn check(tails: &mut LogTails, expected: &[&str]) {
-        let told: Vec<String> = tails.more().iter().map(|entry| format!("{} {}", entry.server, entry.text)).collect();
+        let told: Vec<String> =
+            tails.read_new().iter().map(|entry| format!("{} {}", entry.server, entry.text)).collect();
         assert_eq!(told, expected);
     }
 
@@ -155,6 +158,6 @@ mod tests {
         check(&mut tails, &[]);
         check(&mut LogTails::new(folder.path().to_owned(), Some("b".to_owned())), &["b two"]);
         check(&mut LogTails::new(path("nowhere"), None), &[]);
-        assert_eq!(servers_in(folder.path()), ["b", "c"]);
+        assert_eq!(servers_with_logs(folder.path()), ["b", "c"]);
     }
 }

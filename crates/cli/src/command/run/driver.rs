@@ -9,7 +9,7 @@ use super::events::EventWriter;
 use super::run_totals::RunTotals;
 use super::text::TextWriter;
 use wharf_terminal::chat::ChatSession;
-use wharf_terminal::chat::ending::ended;
+use wharf_terminal::chat::ending::command_outcome;
 use wharf_terminal::control::{ControlRequest, ControlSocket, PendingControlRequest, rows};
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::local_tasks::LocalTasks;
@@ -50,13 +50,13 @@ impl<'a> RunDriver<'a> {
     /// # Errors
     ///
     /// Fails if the run cannot start or the output cannot be written.
-    pub fn begin(
+    pub fn start(
         fleet: &'a ManagedHost<'a>,
         mut chat: ChatSession<'a>,
         control: Option<ControlSocket>,
         said: Vec<TurnBlock>,
     ) -> Result<Self, Failure> {
-        let run = chat.begin(said)?;
+        let run = chat.start_run(said)?;
         let show = RunOutput::new(fleet, &chat)?;
         Ok(Self { fleet, chat, control, errands: LocalTasks::default(), under_way: Some(ActiveRun { run, show }) })
     }
@@ -66,13 +66,13 @@ impl<'a> RunDriver<'a> {
     /// # Errors
     ///
     /// Fails if the run fails or the output cannot be written.
-    pub async fn live(mut self) -> CommandResult {
+    pub async fn run_to_end(mut self) -> CommandResult {
         loop {
             match self.next().await {
-                DriverEvent::Run(Some(RunEvent::Ended(ending))) => return self.over(&ending).await,
-                DriverEvent::Run(Some(event)) => self.heard(&event)?,
+                DriverEvent::Run(Some(RunEvent::Ended(ending))) => return self.finish(&ending).await,
+                DriverEvent::Run(Some(event)) => self.on_event(&event)?,
                 DriverEvent::Run(None) => return Err(Failure::other("internal error: the run ended without a result")),
-                DriverEvent::Ordered(order) => self.ordered(order),
+                DriverEvent::Ordered(order) => self.on_control_request(order),
                 // The task has sent the reply itself.
                 DriverEvent::Errand => {}
             }
@@ -83,38 +83,38 @@ impl<'a> RunDriver<'a> {
     async fn next(&mut self) -> DriverEvent {
         tokio::select! {
             biased;
-            event = next_of(&mut self.under_way) => DriverEvent::Run(event),
-            order = ordered(&mut self.control) => DriverEvent::Ordered(order),
+            event = next_run_event(&mut self.under_way) => DriverEvent::Run(event),
+            order = next_control_request(&mut self.control) => DriverEvent::Ordered(order),
             () = self.errands.next() => DriverEvent::Errand,
         }
     }
 
-    fn heard(&mut self, event: &RunEvent) -> Result<(), Failure> {
-        self.chat.heard(event);
+    fn on_event(&mut self, event: &RunEvent) -> Result<(), Failure> {
+        self.chat.record_event(event);
         self.under_way.as_mut().map_or(Ok(()), |under_way| under_way.show.event(event))
     }
 
-    async fn over(&mut self, ending: &RunEnding) -> CommandResult {
-        self.chat.leave().await;
+    async fn finish(&mut self, ending: &RunEnding) -> CommandResult {
+        self.chat.finish_saving().await;
         match self.under_way.take() {
-            Some(under_way) => under_way.show.over(ending),
-            None => ended(ending),
+            Some(under_way) => under_way.show.finish(ending),
+            None => command_outcome(ending),
         }
     }
 
-    fn ordered(&mut self, order: PendingControlRequest) {
+    fn on_control_request(&mut self, order: PendingControlRequest) {
         match order.request.clone() {
-            ControlRequest::List => order.reply(rows::list(self.fleet)),
-            ControlRequest::One(id) => order.reply(rows::one(self.fleet, &id)),
+            ControlRequest::List => order.reply(rows::list_result(self.fleet)),
+            ControlRequest::One(id) => order.reply(rows::get_result(self.fleet, &id)),
             ControlRequest::Reload => {
                 let fleet = self.fleet;
-                self.errands.send(async move {
+                self.errands.push(async move {
                     order.reply(fleet.reload(ReloadTrigger::Asked).await.map(|reloaded| json!(reloaded)))
                 });
             }
             ControlRequest::Cancel => {
                 self.under_way.iter_mut().for_each(|under_way| under_way.run.cancel());
-                order.answer(json!({ "cancelled": true }));
+                order.succeed(json!({ "cancelled": true }));
             }
         }
     }
@@ -125,10 +125,10 @@ impl Drop for RunDriver<'_> {
     fn drop(&mut self) {
         let Some(ActiveRun { run, show }) = self.under_way.take() else { return };
         let mut show = Some(show);
-        self.chat.last_word(Some(run), move |event| {
+        self.chat.end_on_shutdown(Some(run), move |event| {
             // Ignore output errors: the command is ending.
             let _ = match event {
-                RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.over(ending).map(|_| ())),
+                RunEvent::Ended(ending) => show.take().map_or(Ok(()), |show| show.finish(ending).map(|_| ())),
                 event => show.as_mut().map_or(Ok(()), |show| show.event(event)),
             };
         });
@@ -140,7 +140,7 @@ impl RunOutput {
         let (console, registry) = (fleet.session.console.clone(), Arc::clone(fleet.host.registry()));
         let spent = RunTotals::new(chat);
         Ok(match console.manner.json {
-            true => Self::Events(EventWriter::begin(console, registry, spent, fleet)?),
+            true => Self::Events(EventWriter::start(console, registry, spent, fleet)?),
             false => Self::Text(TextWriter::new(console, registry, spent)),
         })
     }
@@ -152,24 +152,24 @@ impl RunOutput {
         }
     }
 
-    fn over(self, ending: &RunEnding) -> CommandResult {
+    fn finish(self, ending: &RunEnding) -> CommandResult {
         match self {
-            Self::Text(text) => text.over()?,
-            Self::Events(events) => return events.over(ending),
+            Self::Text(text) => text.finish()?,
+            Self::Events(events) => return events.finish(ending),
         }
-        ended(ending)
+        command_outcome(ending)
     }
 }
 
 /// Returns the next event of a run. Never resolves without a run.
-async fn next_of(under_way: &mut Option<ActiveRun>) -> Option<RunEvent> {
+async fn next_run_event(under_way: &mut Option<ActiveRun>) -> Option<RunEvent> {
     match under_way {
-        Some(under_way) => under_way.run.next().await,
+        Some(under_way) => under_way.run.next_event().await,
         None => std::future::pending().await,
     }
 }
 
-async fn ordered(control: &mut Option<ControlSocket>) -> PendingControlRequest {
+async fn next_control_request(control: &mut Option<ControlSocket>) -> PendingControlRequest {
     match control {
         Some(control) => control.next().await,
         None => std::future::pending().await,

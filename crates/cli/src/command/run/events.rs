@@ -9,11 +9,11 @@ use wharf_spec::ServerName;
 use wharf_wire::RawJson;
 
 use super::run_totals::{RunTotals, UsageTotals};
-use wharf_terminal::chat::ending::{failure, word};
+use wharf_terminal::chat::ending::{ending_code, ending_failure};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::millis;
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::{self, CommandResult, ErrorDocument, Failure, chain};
+use wharf_terminal::failure::{self, CommandResult, ErrorDocument, Failure, error_chain};
 use wharf_terminal::managed_host::ManagedHost;
 
 const SCHEMA: u32 = 1;
@@ -67,13 +67,13 @@ impl EventWriter {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn begin(
+    pub fn start(
         console: Arc<Console>,
         registry: Arc<Registry>,
         spent: RunTotals,
         fleet: &ManagedHost<'_>,
     ) -> Result<Self, Failure> {
-        let known = fleet.known();
+        let known = fleet.loaded_config();
         let servers: Vec<&ServerName> = known.entries.iter().map(|entry| &entry.name).collect();
         let events = Self { console, registry, spent };
         events.write(RunEventDocument::Begun {
@@ -85,14 +85,14 @@ impl EventWriter {
     }
 
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
-        self.spent.heard(event);
-        let name = named(event).map(|tool| ToolDisplayName::of(&self.registry, tool));
+        self.spent.record(event);
+        let name = called_tool(event).map(|tool| ToolDisplayName::from_registry(&self.registry, tool));
         let (server, name) =
             name.as_ref().map(|name| (name.server.as_deref(), name.name.as_deref())).unwrap_or_default();
         let told = match event {
             RunEvent::Asking { request } => RunEventDocument::Asking { request: *request },
             RunEvent::Waiting { time, because } => {
-                RunEventDocument::Waiting { duration_ms: millis(*time), because: chain(because) }
+                RunEventDocument::Waiting { duration_ms: millis(*time), because: error_chain(because) }
             }
             RunEvent::Text(text) => RunEventDocument::Text { text },
             RunEvent::Thinking(text) => RunEventDocument::Thinking { text },
@@ -107,7 +107,7 @@ impl EventWriter {
                 id,
                 is_error: report.is_error,
                 duration_ms: millis(report.duration),
-                content: report.content.iter().map(content).collect(),
+                content: report.content.iter().map(result_part).collect(),
             },
             RunEvent::Noted { from, text } => RunEventDocument::Noted { from, text },
             RunEvent::Usage { input, output, cached } => {
@@ -131,28 +131,28 @@ impl EventWriter {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn over(self, ending: &RunEnding) -> CommandResult {
-        let failure = failure(ending);
-        let error = failure.as_ref().map(Failure::told);
+    pub fn finish(self, ending: &RunEnding) -> CommandResult {
+        let failure = ending_failure(ending);
+        let error = failure.as_ref().map(Failure::error_document);
         let (text, usage) = (self.spent.text.as_str(), self.spent.usage);
-        self.write(RunEventDocument::Ended { ending: word(ending), text, usage, error })?;
+        self.write(RunEventDocument::Ended { ending: ending_code(ending), text, usage, error })?;
         Ok(failure.map_or(failure::CommandEnding::Fine, |failure| failure::CommandEnding::Told(failure.kind)))
     }
 
     fn write(&self, event: RunEventDocument<'_>) -> Result<(), Failure> {
-        self.console.document(&EventLine { schema: SCHEMA, event })
+        self.console.print_json(&EventLine { schema: SCHEMA, event })
     }
 }
 
 /// Returns the called tool.
-fn named(event: &RunEvent) -> Option<&str> {
+fn called_tool(event: &RunEvent) -> Option<&str> {
     match event {
         RunEvent::CallBegun { tool, .. } => Some(tool),
         _ => None,
     }
 }
 
-fn content(block: &ResultBlock) -> ResultPart<'_> {
+fn result_part(block: &ResultBlock) -> ResultPart<'_> {
     match block {
         ResultBlock::Text(text) => ResultPart::Text { text },
         ResultBlock::Image { media_type, data } => ResultPart::Image { media_type, bytes: data.len() / 4 * 3 },

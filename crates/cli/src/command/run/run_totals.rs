@@ -27,12 +27,12 @@ pub struct UsageTotals {
 
 impl RunTotals {
     pub fn new(chat: &ChatSession<'_>) -> Self {
-        let model = chat.chosen().map(|chosen| chosen.name.clone()).unwrap_or_default();
+        let model = chat.selected_model().map(|chosen| chosen.name.clone()).unwrap_or_default();
         let conversation = chat.id().map(str::to_owned);
         Self { model, conversation, text: String::new(), usage: UsageTotals::default() }
     }
 
-    pub fn heard(&mut self, event: &RunEvent) {
+    pub fn record(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Asking { .. } => {
                 self.usage.requests += 1;
@@ -67,7 +67,7 @@ mod tests {
             RunEvent::Asking { request: 2 },
             RunEvent::Usage { input: 1000, output: 200, cached: 100 },
         ] {
-            spent.heard(&event);
+            spent.record(&event);
         }
         let UsageTotals { requests, input, output, cached } = spent.usage;
         assert_eq!((requests, input, output, cached), (5, 1110, 222, 111));

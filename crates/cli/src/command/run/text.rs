@@ -8,11 +8,11 @@ use wharf_agent::{CallReport, ModelError, ResultBlock, RunEvent};
 use wharf_spec::UntrustedText;
 
 use super::run_totals::{RunTotals, UsageTotals};
-use wharf_terminal::chat::context_notices::{pictures_left_out, shortened};
+use wharf_terminal::chat::context_notices::{context_shortened_notice, images_dropped_notice};
 use wharf_terminal::chat::tool_name::ToolDisplayName;
 use wharf_terminal::clock::DurationText;
 use wharf_terminal::console::Console;
-use wharf_terminal::failure::{Failure, chain};
+use wharf_terminal::failure::{Failure, error_chain};
 use wharf_terminal::style::{BAD, GOOD, NAME, QUIET, paint};
 
 /// Maximum characters of arguments, results and notes on a line.
@@ -35,17 +35,17 @@ impl TextWriter {
     }
 
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Failure> {
-        self.spent.heard(event);
+        self.spent.record(event);
         match event {
-            RunEvent::Waiting { time, because } => self.waiting(*time, because),
+            RunEvent::Waiting { time, because } => self.on_retry(*time, because),
             RunEvent::Text(text) => return self.text(text),
-            RunEvent::CallBegun { id, tool, arguments } => self.begun(id, tool, arguments.get()),
-            RunEvent::CallEnded { id, report } => return self.called(id, report),
-            RunEvent::Noted { from, text } => self.say(format_args!("note from {}: {}", short(from), short(text))),
-            RunEvent::Shortened { results, answers } => self.say(shortened(*results, *answers)),
-            RunEvent::PicturesLeftOut { pictures } => self.say(pictures_left_out(*pictures)),
+            RunEvent::CallBegun { id, tool, arguments } => self.on_call_started(id, tool, arguments.as_str()),
+            RunEvent::CallEnded { id, report } => return self.on_call_ended(id, report),
+            RunEvent::Noted { from, text } => self.say(format_args!("note from {}: {}", shorten(from), shorten(text))),
+            RunEvent::Shortened { results, answers } => self.say(context_shortened_notice(*results, *answers)),
+            RunEvent::PicturesLeftOut { pictures } => self.say(images_dropped_notice(*pictures)),
             RunEvent::Repeated { tool, times } => {
-                let name = ToolDisplayName::of(&self.registry, tool);
+                let name = ToolDisplayName::from_registry(&self.registry, tool);
                 self.console.warn(format_args!("{name} was called {times} times with the same result"));
             }
             _ => {}
@@ -58,19 +58,19 @@ impl TextWriter {
     /// # Errors
     ///
     /// Fails if the output cannot be written.
-    pub fn over(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         self.end_line()?;
         let UsageTotals { requests, input, output, cached } = self.spent.usage;
         let cached = if cached > 0 { format!(" ({cached} cached)") } else { String::new() };
         let requests = format!("{requests} {}", if requests == 1 { "request" } else { "requests" });
         let id = self.spent.conversation.as_deref().map(|id| format!(" · --resume={id}")).unwrap_or_default();
-        let model = short(&self.spent.model);
+        let model = shorten(&self.spent.model);
         self.say(format_args!("{model} · {requests}, {input} input tokens{cached}, {output} output tokens{id}"));
         Ok(())
     }
 
-    fn waiting(&self, time: Duration, because: &ModelError) {
-        self.say(format_args!("{}; retrying in {}", UntrustedText::new(chain(because)), DurationText(time)));
+    fn on_retry(&self, time: Duration, because: &ModelError) {
+        self.say(format_args!("{}; retrying in {}", UntrustedText::new(error_chain(because)), DurationText(time)));
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -78,20 +78,20 @@ impl TextWriter {
             return Ok(());
         }
         self.open = !text.ends_with('\n');
-        self.console.print(UntrustedText::new(text).block())
+        self.console.print(UntrustedText::new(text).multiline())
     }
 
     fn end_line(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.open) { self.console.print("\n") } else { Ok(()) }
     }
 
-    fn begun(&mut self, id: &str, tool: &str, arguments: &str) {
-        let name = paint(NAME, ToolDisplayName::of(&self.registry, tool)).to_string();
-        self.calls.push((id.to_owned(), format!("{name} {}", short(arguments))));
+    fn on_call_started(&mut self, id: &str, tool: &str, arguments: &str) {
+        let name = paint(NAME, ToolDisplayName::from_registry(&self.registry, tool)).to_string();
+        self.calls.push((id.to_owned(), format!("{name} {}", shorten(arguments))));
     }
 
     /// Prints a line such as `▸ git.status {} → ok 12 ms`.
-    fn called(&mut self, id: &str, report: &CallReport) -> Result<(), Failure> {
+    fn on_call_ended(&mut self, id: &str, report: &CallReport) -> Result<(), Failure> {
         self.end_line()?;
         let at = self.calls.iter().position(|(other, _)| other == id);
         let call = at.map(|at| self.calls.remove(at).1).unwrap_or_default();
@@ -99,7 +99,7 @@ impl TextWriter {
             false => paint(GOOD, "ok").to_string(),
             true => paint(BAD, "error").to_string(),
         };
-        let why = if report.is_error { format!(": {}", words(&report.content)) } else { String::new() };
+        let why = if report.is_error { format!(": {}", error_text(&report.content)) } else { String::new() };
         self.console.say(format_args!(
             "{} {call} → {outcome} {}{why}",
             paint(QUIET, "▸"),
@@ -115,14 +115,14 @@ impl TextWriter {
 
 /// Returns the error text of a tool. Allows four times the usual length, because a denial ends with the rule that would
 /// allow the call.
-fn words(content: &[ResultBlock]) -> String {
+fn error_text(content: &[ResultBlock]) -> String {
     let texts = content.iter().filter_map(|block| match block {
         ResultBlock::Text(text) => Some(text.trim()),
         ResultBlock::Image { .. } => None,
     });
-    UntrustedText::new(texts.collect::<Vec<_>>().join(" ")).shortened(4 * MAX_LINE_TEXT).to_string()
+    UntrustedText::new(texts.collect::<Vec<_>>().join(" ")).truncate(4 * MAX_LINE_TEXT).to_string()
 }
 
-fn short(text: &str) -> String {
-    UntrustedText::new(text).shortened(MAX_LINE_TEXT).to_string()
+fn shorten(text: &str) -> String {
+    UntrustedText::new(text).truncate(MAX_LINE_TEXT).to_string()
 }

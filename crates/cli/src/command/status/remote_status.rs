@@ -7,7 +7,7 @@ use super::ending;
 use wharf_terminal::control::{RunningWharf, rows};
 use wharf_terminal::failure::CommandResult;
 use wharf_terminal::session::CommandSession;
-use wharf_terminal::status::show::table;
+use wharf_terminal::status::show::status_table;
 use wharf_terminal::status::status_rows::StatusRow;
 
 /// A status response, both as received and as rows.
@@ -19,11 +19,11 @@ pub struct RemoteStatus {
 
 /// Asks a running `wharf` for these servers, or for all. Returns `None` if none is running, or if it does not manage
 /// all of them: `wharf run --server` uses only some.
-pub async fn ask(session: &CommandSession, config: &Config, ids: &[String]) -> Option<RemoteStatus> {
+pub async fn fetch_status(session: &CommandSession, config: &Config, ids: &[String]) -> Option<RemoteStatus> {
     let mut remote = RunningWharf::find(session).await?;
     let mut listed = remote.call("mcp.list", json!({})).await.ok()?;
     let is_wanted = |id: &str| ids.is_empty() || ids.iter().any(|wanted| wanted == id);
-    let mut rows = rows::rows(&listed)?;
+    let mut rows = rows::parse_rows(&listed)?;
     let mut items: Vec<Value> = std::mem::take(listed.get_mut("items")?.as_array_mut()?);
     rows.retain(|row| is_wanted(&row.id));
     items.retain(|item| item["id"].as_str().is_some_and(is_wanted));
@@ -37,9 +37,9 @@ impl RemoteStatus {
         let console = &session.console;
         console.say(format_args!("asked the running wharf, process {}", self.pid));
         if console.manner.json {
-            console.document(&json!({ "schema": 1, "items": self.items }))?;
+            console.print_json(&json!({ "schema": 1, "items": self.items }))?;
         } else {
-            console.print(table(&self.rows, console.width()))?;
+            console.print(status_table(&self.rows, console.stdout_width()))?;
         }
         Ok(ending(&self.rows, ids))
     }

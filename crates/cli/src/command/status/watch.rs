@@ -8,12 +8,12 @@ use wharf::{Event, EventDelivery, EventReceiver};
 use wharf_config::ConfigWatcher;
 use wharf_spec::UntrustedText;
 
-use super::start;
+use super::start_status_host;
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::failure::{CommandResult, Failure};
-use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, follow};
+use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, watch_config_files};
 use wharf_terminal::session::CommandSession;
-use wharf_terminal::status::show::{StatusItem, document, item, line, table};
+use wharf_terminal::status::show::{StatusItem, document, item, status_line, status_table};
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{QUIET, paint};
 
@@ -45,16 +45,16 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
     let read = tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await;
     let watch = read.map_err(Failure::other)?;
     let known = LoadedConfig::resolve(session, watch.config().clone(), ids).await;
-    let host = start(session, known.entries.clone()).await?;
+    let host = start_status_host(session, known.entries.clone()).await?;
     let mut events = host.events();
     let mut watching = StatusWatch { session, fleet: ManagedHost::new(session, host, known, ids), drawn: 0 };
-    watching.begin()?;
-    let mut configs = follow(watch);
+    watching.print_initial()?;
+    let mut configs = watch_config_files(watch);
     loop {
         match next(session, &mut events, &mut configs).await {
             // The host was closed.
             WatchEvent::Heard(None) => return Err(Failure::interrupted()),
-            WatchEvent::Heard(Some(heard)) => watching.heard(&heard)?,
+            WatchEvent::Heard(Some(heard)) => watching.on_host_event(&heard)?,
             WatchEvent::Configured => watching.reload().await?,
             WatchEvent::Time => watching.draw()?,
         }
@@ -62,7 +62,7 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
 }
 
 async fn next(session: &CommandSession, events: &mut EventReceiver, configs: &mut mpsc::Receiver<()>) -> WatchEvent {
-    let redraws = session.console.width().is_some() && !session.console.manner.json;
+    let redraws = session.console.stdout_width().is_some() && !session.console.manner.json;
     tokio::select! {
         heard = events.next() => WatchEvent::Heard(heard),
         Some(()) = configs.recv() => WatchEvent::Configured,
@@ -91,19 +91,19 @@ impl StatusWatch<'_> {
     }
 
     /// Prints the initial state.
-    fn begin(&mut self) -> Result<(), Failure> {
+    fn print_initial(&mut self) -> Result<(), Failure> {
         let (console, rows) = (&self.session.console, self.rows());
-        match (console.manner.json, console.width()) {
-            (true, _) => console.document(&document(&rows)),
+        match (console.manner.json, console.stdout_width()) {
+            (true, _) => console.print_json(&document(&rows)),
             (false, Some(_)) => self.draw(),
-            (false, None) => rows.iter().try_for_each(|row| self.say(line(row))),
+            (false, None) => rows.iter().try_for_each(|row| self.say(status_line(row))),
         }
     }
 
     /// Redraws the table in place.
     fn draw(&mut self) -> Result<(), Failure> {
-        let width = self.session.console.width();
-        let text = table(&self.rows(), width);
+        let width = self.session.console.stdout_width();
+        let text = status_table(&self.rows(), width);
         self.session.console.redraw(self.drawn, &text)?;
         self.drawn = text.lines().count();
         Ok(())
@@ -114,7 +114,7 @@ impl StatusWatch<'_> {
         self.session.console.print(format_args!("{time} {text}\n"))
     }
 
-    fn heard(&mut self, heard: &EventDelivery) -> Result<(), Failure> {
+    fn on_host_event(&mut self, heard: &EventDelivery) -> Result<(), Failure> {
         let server = match heard {
             EventDelivery::Event(told) => match &told.event {
                 Event::State { server, .. } | Event::Catalog { server, .. } => Some(server.clone()),
@@ -128,13 +128,13 @@ impl StatusWatch<'_> {
     /// Prints the rows that changed; on a terminal, redraws the table.
     fn show(&mut self, has_changed: impl Fn(&StatusRow) -> bool) -> Result<(), Failure> {
         let console = &self.session.console;
-        if !console.manner.json && console.width().is_some() {
+        if !console.manner.json && console.stdout_width().is_some() {
             return self.draw();
         }
         for row in self.rows().iter().filter(|row| has_changed(row)) {
             match console.manner.json {
-                true => console.document(&ChangeDocument::State { schema: 1, item: Box::new(item(row)) })?,
-                false => self.say(line(row))?,
+                true => console.print_json(&ChangeDocument::State { schema: 1, item: Box::new(item(row)) })?,
+                false => self.say(status_line(row))?,
             }
         }
         Ok(())
@@ -143,22 +143,22 @@ impl StatusWatch<'_> {
     /// Applies the changed configuration to the host.
     async fn reload(&mut self) -> Result<(), Failure> {
         let reloaded = self.fleet.reload(ReloadTrigger::Noticed).await?;
-        self.tell(&reloaded)
+        self.report_reload(&reloaded)
     }
 
-    fn tell(&mut self, reloaded: &ReloadReport) -> Result<(), Failure> {
+    fn report_reload(&mut self, reloaded: &ReloadReport) -> Result<(), Failure> {
         let console = &self.session.console;
         if console.manner.json {
-            return console.document(&ChangeDocument::Config { schema: 1, reloaded });
+            return console.print_json(&ChangeDocument::Config { schema: 1, reloaded });
         }
         for problem in &reloaded.news {
             console.warn(UntrustedText::new(problem.as_str()));
             // The table is no longer the last output on the screen.
             self.drawn = 0;
         }
-        if console.width().is_some() {
+        if console.stdout_width().is_some() {
             return self.draw();
         }
-        self.say(format!("configuration changed: {}", reloaded.words()))
+        self.say(format!("configuration changed: {}", reloaded.describe()))
     }
 }

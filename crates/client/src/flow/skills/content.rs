@@ -17,7 +17,7 @@ pub struct SkillContent {
 }
 
 /// Returns the one file in a result after verification. `room` is its maximum size.
-pub(super) fn only(
+pub(super) fn verify_single_content(
     uri: &str,
     answer: ReadResult,
     promise: Option<&SkillFile>,
@@ -31,7 +31,7 @@ pub(super) fn only(
     let mime_type = content.mime_type.clone();
     let bytes = match (content.text, content.blob) {
         (Some(text), None) => text.into_bytes(),
-        (None, Some(blob)) => decoded(uri, &blob, promise, room)?,
+        (None, Some(blob)) => decode_blob(uri, &blob, promise, room)?,
         _ => return Err(SkillError::content(uri, "must have either text or blob")),
     };
     match promise {
@@ -43,11 +43,11 @@ pub(super) fn only(
 }
 
 /// Decodes base64, unless the result would exceed `room`.
-fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Result<Vec<u8>, SkillError> {
+fn decode_blob(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Result<Vec<u8>, SkillError> {
     let least = (blob.len() as u64 / 4 * 3).saturating_sub(2);
     if least > room {
         return Err(match promise {
-            Some(promise) => size_differs(promise, &format!("at least {least}")),
+            Some(promise) => size_mismatch(promise, &format!("at least {least}")),
             None => SkillError::TooLarge { limit: MAX_SKILL_BYTES },
         });
     }
@@ -57,7 +57,7 @@ fn decoded(uri: &str, blob: &str, promise: Option<&SkillFile>, room: u64) -> Res
 /// Compares the size first, because it is cheaper. Both size and digest must match (SEP-2640, verification on read).
 fn verify(promise: &SkillFile, bytes: &[u8]) -> Result<(), SkillError> {
     if bytes.len() as u64 != promise.size {
-        return Err(size_differs(promise, &bytes.len().to_string()));
+        return Err(size_mismatch(promise, &bytes.len().to_string()));
     }
     let found = Sha256(sha2::Sha256::digest(bytes).into());
     if found != promise.digest {
@@ -67,6 +67,6 @@ fn verify(promise: &SkillFile, bytes: &[u8]) -> Result<(), SkillError> {
     Ok(())
 }
 
-fn size_differs(promise: &SkillFile, found: &str) -> SkillError {
+fn size_mismatch(promise: &SkillFile, found: &str) -> SkillError {
     SkillError::mismatch(&promise.uri, "size", &promise.size.to_string(), found)
 }

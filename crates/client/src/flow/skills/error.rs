@@ -1,6 +1,6 @@
 //! Errors of loading a skill. No content is returned on error.
 
-use super::shown;
+use super::escape_short;
 use crate::error::CallError;
 
 /// The reason a skill or one of its files cannot be loaded.
@@ -73,19 +73,19 @@ impl SkillError {
     }
 
     pub(super) fn unlisted(path: &str) -> Self {
-        Self::Unlisted { path: shown(path) }
+        Self::Unlisted { path: escape_short(path) }
     }
 
     pub(super) fn content(uri: &str, problem: &str) -> Self {
-        Self::Content { uri: shown(uri), problem: shown(problem) }
+        Self::Content { uri: escape_short(uri), problem: escape_short(problem) }
     }
 
     pub(super) fn mismatch(uri: &str, what: &str, expected: &str, found: &str) -> Self {
         Self::Mismatch(SkillMismatch {
-            uri: shown(uri),
-            what: shown(what),
-            expected: shown(expected),
-            found: shown(found),
+            uri: escape_short(uri),
+            what: escape_short(what),
+            expected: escape_short(expected),
+            found: escape_short(found),
         })
     }
 }

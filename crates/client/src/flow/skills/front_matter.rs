@@ -17,10 +17,10 @@ const MAX_NESTING: usize = 32;
 const MAX_EVENTS: usize = 4096;
 
 /// Compares the front matter of a `SKILL.md` with the entry, field by field (SEP-2640, frontmatter verification).
-pub(super) fn compare(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<(), SkillError> {
+pub(super) fn verify_front_matter(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<(), SkillError> {
     let unreadable = |problem: &str| SkillError::content(&skill.uri, &format!("front matter: {problem}"));
-    let head = find(text).map_err(unreadable)?;
-    let found = read(head).map_err(|problem| unreadable(&problem))?;
+    let head = extract_front_matter(text).map_err(unreadable)?;
+    let found = parse_front_matter(head).map_err(|problem| unreadable(&problem))?;
     let expected: Map<String, Value> = skill.frontmatter.decode(bounds).map_err(crate::CallError::from)?;
     let Some(field) = first_difference(&expected, &found) else { return Ok(()) };
     let text = |fields: &Map<String, Value>| fields.get(field).map_or("absent".to_owned(), Value::to_string);
@@ -31,28 +31,28 @@ pub(super) fn compare(skill: &Skill, text: &str, bounds: &JsonLimits) -> Result<
 fn first_difference<'a>(expected: &'a Map<String, Value>, found: &'a Map<String, Value>) -> Option<&'a String> {
     let mut fields = expected.keys().chain(found.keys());
     fields.find(|&field| match (expected.get(field), found.get(field)) {
-        (Some(expected), Some(found)) => !same(expected, found),
+        (Some(expected), Some(found)) => !values_equal(expected, found),
         _ => true,
     })
 }
 
 /// Compares values as data: `1` and `1.0` are equal, as in JSON.
-fn same(one: &Value, other: &Value) -> bool {
+fn values_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| values_equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| values_equal(one, other)))
         }
         _ => one == other,
     }
 }
 
 /// Returns the text between the first line, which must be `---`, and the next such line.
-fn find(text: &str) -> Result<&str, &'static str> {
+fn extract_front_matter(text: &str) -> Result<&str, &'static str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     if !lines.next().is_some_and(is_fence) {
@@ -76,7 +76,7 @@ fn is_fence(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-fn read(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_front_matter(text: &str) -> Result<Map<String, Value>, String> {
     let mut options = Options::default();
     options.disallow_directives = true;
     let mut reader = FrontMatterBuilder::default();
@@ -85,7 +85,7 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
             return Err(format!("more than {MAX_EVENTS} values"));
         }
         let (event, _) = event.map_err(|error| error.to_string())?;
-        reader.take(event)?;
+        reader.handle_event(event)?;
     }
     match reader.root {
         Some(Value::Object(fields)) => Ok(fields),
@@ -107,7 +107,7 @@ enum OpenCollection {
 }
 
 impl FrontMatterBuilder {
-    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
+    fn handle_event(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
             Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(..) if self.root.is_none() => Ok(()),
@@ -117,16 +117,18 @@ impl FrontMatterBuilder {
                     *key = Some(text.into_owned());
                     Ok(())
                 }
-                _ => self.put(scalar(&text, style)),
+                _ => self.insert_value(parse_scalar(&text, style)),
             },
-            Event::SequenceStart(_, 0, None) => self.begin(OpenCollection::List(Vec::new())),
-            Event::MappingStart(_, 0, None) => self.begin(OpenCollection::Fields { fields: Map::new(), key: None }),
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::SequenceStart(_, 0, None) => self.open_collection(OpenCollection::List(Vec::new())),
+            Event::MappingStart(_, 0, None) => {
+                self.open_collection(OpenCollection::Fields { fields: Map::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close_collection(),
             _ => Err("anchors, aliases and tags are not allowed".to_owned()),
         }
     }
 
-    fn begin(&mut self, new: OpenCollection) -> Result<(), String> {
+    fn open_collection(&mut self, new: OpenCollection) -> Result<(), String> {
         if matches!(self.open.last(), Some(OpenCollection::Fields { key: None, .. })) {
             return Err("a key is not a plain scalar".to_owned());
         }
@@ -137,15 +139,15 @@ impl FrontMatterBuilder {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), String> {
+    fn close_collection(&mut self) -> Result<(), String> {
         match self.open.pop() {
-            Some(OpenCollection::List(items)) => self.put(Value::Array(items)),
-            Some(OpenCollection::Fields { fields, key: None }) => self.put(Value::Object(fields)),
+            Some(OpenCollection::List(items)) => self.insert_value(Value::Array(items)),
+            Some(OpenCollection::Fields { fields, key: None }) => self.insert_value(Value::Object(fields)),
             _ => Err("a key has no value".to_owned()),
         }
     }
 
-    fn put(&mut self, value: Value) -> Result<(), String> {
+    fn insert_value(&mut self, value: Value) -> Result<(), String> {
         match self.open.last_mut() {
             None => self.root = Some(value),
             Some(OpenCollection::List(items)) => items.push(value),
@@ -161,7 +163,7 @@ impl FrontMatterBuilder {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> Value {
+fn parse_scalar(text: &str, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return text.into();
     }
@@ -169,11 +171,11 @@ fn scalar(text: &str, style: ScalarStyle) -> Value {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => true.into(),
         "false" | "False" | "FALSE" => false.into(),
-        _ => number(text).map_or_else(|| text.into(), Value::Number),
+        _ => parse_number(text).map_or_else(|| text.into(), Value::Number),
     }
 }
 
-fn number(text: &str) -> Option<Number> {
+fn parse_number(text: &str) -> Option<Number> {
     let based = |digits: &str, radix| {
         let plain = digits.bytes().all(|digit| char::from(digit).is_digit(radix));
         u64::from_str_radix(digits, radix).ok().filter(|_| plain).map(Number::from)
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str) -> Result<Value, String> {
-        read(find(text)?).map(Value::Object)
+        parse_front_matter(extract_front_matter(text)?).map(Value::Object)
     }
 
     #[test]
@@ -297,7 +299,7 @@ mod tests {
     fn the_first_difference_is_told() {
         let entry = |frontmatter: Value| {
             let entry = json!({ "uri": "skill://a/SKILL.md", "frontmatter": frontmatter, "resources": "dynamic" });
-            Skill::view(RawJson::of(&entry).unwrap(), &JsonLimits::default()).unwrap()
+            Skill::from_raw(RawJson::from_value(&entry).unwrap(), &JsonLimits::default()).unwrap()
         };
         let text = "---\nname: a\ndescription: d\nmetadata: {n: 1.0, tags: [x]}\n---\n";
         for (frontmatter, expected) in [
@@ -315,7 +317,7 @@ mod tests {
                 Some("license"),
             ),
         ] {
-            let found = match compare(&entry(frontmatter.clone()), text, &JsonLimits::default()) {
+            let found = match verify_front_matter(&entry(frontmatter.clone()), text, &JsonLimits::default()) {
                 Ok(()) => None,
                 Err(SkillError::Mismatch(mismatch)) => Some(mismatch.what),
                 Err(other) => panic!("{other}"),

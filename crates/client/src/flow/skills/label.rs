@@ -8,13 +8,13 @@ use wharf_wire::Skill;
 /// Returns a unique label for each skill of one listing: its name, or if that is ambiguous also the parent directory,
 /// or the whole URI of its directory. Labels are escaped and for display; the URI identifies a skill.
 pub fn skill_labels(skills: &[Skill]) -> Vec<String> {
-    let tiers = [name, name_and_parent, whole].map(|tier| skills.iter().map(tier).collect::<Vec<_>>());
-    let counts = tiers.each_ref().map(|labels| tally(labels));
+    let tiers = [name, name_and_parent, directory_uri].map(|tier| skills.iter().map(tier).collect::<Vec<_>>());
+    let counts = tiers.each_ref().map(|labels| count_labels(labels));
     let mut taken = HashSet::new();
     (0..skills.len())
         .map(|n| {
             let unique = (0..tiers.len()).find(|&tier| counts[tier][tiers[tier][n]] == 1).unwrap_or(tiers.len() - 1);
-            numbered(&mut taken, UntrustedText::new(tiers[unique][n]).to_string())
+            make_unique(&mut taken, UntrustedText::new(tiers[unique][n]).to_string())
         })
         .collect()
 }
@@ -24,24 +24,24 @@ fn name(skill: &Skill) -> &str {
 }
 
 fn name_and_parent(skill: &Skill) -> &str {
-    let root = whole(skill);
+    let root = directory_uri(skill);
     let path = root.find("://").map_or(0, |at| at + 3);
     let start = root[path..].rmatch_indices('/').nth(1).map_or(path, |(at, _)| path + at + 1);
     &root[start..]
 }
 
-fn whole(skill: &Skill) -> &str {
+fn directory_uri(skill: &Skill) -> &str {
     skill.directory().trim_end_matches('/')
 }
 
-fn tally<'a>(labels: &[&'a str]) -> HashMap<&'a str, usize> {
+fn count_labels<'a>(labels: &[&'a str]) -> HashMap<&'a str, usize> {
     let mut counts = HashMap::new();
     labels.iter().for_each(|label| *counts.entry(*label).or_default() += 1);
     counts
 }
 
 /// Appends a number to labels of entries with the same URI.
-fn numbered(taken: &mut HashSet<String>, label: String) -> String {
+fn make_unique(taken: &mut HashSet<String>, label: String) -> String {
     let mut candidate = label.clone();
     let mut number = 2;
     while !taken.insert(candidate.clone()) {
@@ -64,7 +64,7 @@ mod tests {
             "frontmatter": { "name": name, "description": "d" },
             "resources": "dynamic",
         });
-        Skill::view(RawJson::of(&entry).unwrap(), &JsonLimits::default()).unwrap()
+        Skill::from_raw(RawJson::from_value(&entry).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     #[test]

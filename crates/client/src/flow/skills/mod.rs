@@ -12,7 +12,7 @@ mod label;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wharf_spec::UntrustedText;
-use wharf_wire::{RawJson, Skill, SkillFile, SkillFiles, View, members};
+use wharf_wire::{RawJson, Skill, SkillFile, SkillFiles, View, object_members};
 
 pub use content::SkillContent;
 pub use error::{SkillError, SkillMismatch};
@@ -21,7 +21,7 @@ pub use label::skill_labels;
 use crate::connection::Connection;
 use crate::engine::RawResult;
 use crate::error::CallError;
-use crate::flow::{ListKind, Listing, list};
+use crate::flow::{ListKind, Listing, list_all};
 use crate::options::CallOptions;
 
 /// Maximum files of one skill (SEP-2640, limits).
@@ -54,17 +54,17 @@ impl LoadedSkill {
 impl Connection {
     /// Lists the skills without reading their files. A server may have skills that are not listed.
     pub async fn list_skills(&self) -> Result<Listing<Skill>, CallError> {
-        self.gate("skills/list")?;
-        list(self, SKILLS).await
+        self.check_capability("skills/list")?;
+        list_all(self, SKILLS).await
     }
 
     /// Returns the current entry of one skill by the URI of its `SKILL.md`, listed or not.
-    pub async fn skill(&self, uri: &str) -> Result<Skill, CallError> {
-        self.gate("skills/list")?;
-        let params = RawJson::of(&serde_json::json!({ "uri": uri }));
+    pub async fn get_skill(&self, uri: &str) -> Result<Skill, CallError> {
+        self.check_capability("skills/list")?;
+        let params = RawJson::from_value(&serde_json::json!({ "uri": uri }));
         let params = params.map_err(|error| CallError::Invalid(error.to_string()))?;
         let answer = self.request("skills/get", Some(&params), CallOptions::default()).await?;
-        let skill = self.entry(answer)?;
+        let skill = self.decode_entry(answer)?;
         if skill.uri != uri {
             return Err(CallError::Protocol("result describes a different skill".to_owned()));
         }
@@ -78,7 +78,7 @@ impl Connection {
     ///
     /// Dropping the future cancels the read.
     pub async fn load_skill(&self, skill: &Skill) -> Result<LoadedSkill, SkillError> {
-        self.gate("skills/list")?;
+        self.check_capability("skills/list")?;
         let mut loaded = LoadedSkill {
             server: self.facts().name.clone(),
             entry: skill.clone(),
@@ -88,7 +88,7 @@ impl Connection {
         check_limits(skill)?;
         let SkillContent { bytes, .. } = self.read_skill_file(&loaded, "SKILL.md").await?;
         let text = String::from_utf8(bytes).map_err(|_| SkillError::content(&skill.uri, "not valid UTF-8"))?;
-        front_matter::compare(skill, &text, &self.limits().bounds)?;
+        front_matter::verify_front_matter(skill, &text, &self.limits().bounds)?;
         loaded.text = text;
         Ok(loaded)
     }
@@ -113,7 +113,7 @@ impl Connection {
             |file| file.size,
         );
         let answer = self.read_resource(uri, CallOptions::default()).await?;
-        let found = content::only(uri, answer, promise, room)?;
+        let found = content::verify_single_content(uri, answer, promise, room)?;
         if promise.is_none() {
             let read = skill.read.fetch_add(found.bytes.len() as u64, Ordering::Relaxed);
             if read.saturating_add(found.bytes.len() as u64) > MAX_SKILL_BYTES {
@@ -123,12 +123,12 @@ impl Connection {
         Ok(found)
     }
 
-    fn entry(&self, answer: RawResult) -> Result<Skill, CallError> {
+    fn decode_entry(&self, answer: RawResult) -> Result<Skill, CallError> {
         let bounds = &self.limits().bounds;
-        let result = self.complete(answer)?;
-        let entry = members(&result, bounds)?.into_iter().find(|(key, _)| key == "skill");
+        let result = self.expect_complete(answer)?;
+        let entry = object_members(&result, bounds)?.into_iter().find(|(key, _)| key == "skill");
         let (_, entry) = entry.ok_or_else(|| CallError::Protocol("result has no `skill`".to_owned()))?;
-        Ok(Skill::view(entry, bounds)?)
+        Ok(Skill::from_raw(entry, bounds)?)
     }
 }
 
@@ -160,6 +160,6 @@ fn check_limits(skill: &Skill) -> Result<(), SkillError> {
 }
 
 /// Escapes and shortens text from the server for an error.
-fn shown(text: &str) -> String {
-    UntrustedText::new(text).shortened(120).to_string()
+fn escape_short(text: &str) -> String {
+    UntrustedText::new(text).truncate(120).to_string()
 }

@@ -17,13 +17,13 @@ use super::link::{HttpLink, QueuedBytes};
 use super::link_tasks::SentFlag;
 use super::post_request::{LAST_EVENT, PostRequest, SESSION};
 use super::response_body::{
-    CollectError, ContentKind, EXCERPT, EventReader, StreamItem, collect, excerpt, finish, message_of,
+    CollectError, ContentKind, EXCERPT, EventReader, StreamItem, body_excerpt, collect_body, drain_rest, event_message,
 };
 use super::resume::ResumeState;
 use super::session::SessionTarget;
-use super::status::{StatusMeaning, challenge, meaning, retry_after, spread};
+use super::status::{StatusMeaning, challenge, classify_status, retry_after, with_jitter};
 use crate::engine::{Engine, MessageDelivery, NotMcpPeer, ResponseChannel, SendState};
-use crate::era::supported_by;
+use crate::era::supported_revisions;
 use crate::error::{CallError, DisconnectCause, DisconnectReport};
 
 /// Maximum retries if the server asks to retry later.
@@ -68,96 +68,98 @@ impl HttpExchange {
     }
 
     async fn attempt(&mut self, tries: u32) -> ExchangeStep {
-        let place = match self.link.place().await {
+        let place = match self.link.target().await {
             Ok(place) => place,
             Err(why) => return self.lose(DisconnectReport::clone(&why), SendState::Never),
         };
-        self.departure.note();
+        self.departure.set();
         // If the call ends from now on, it counts as possibly sent. If it ended before, it was reported as not sent.
-        if !self.is_awaited() {
+        if !self.is_pending() {
             return ExchangeStep::Done;
         }
         match self.link.post(&place, &self.order).await {
             Ok(response) => {
                 self.queued = None;
-                self.judge(response, &place, tries).await
+                self.on_response(response, &place, tries).await
             }
-            Err(error) => self.unsent(&error, tries),
+            Err(error) => self.on_send_error(&error, tries),
         }
     }
 
-    fn unsent(&self, error: &SendError, tries: u32) -> ExchangeStep {
+    fn on_send_error(&self, error: &SendError, tries: u32) -> ExchangeStep {
         match error {
-            SendError::NotAuthorized(why) => self.unauthorized(why.clone(), 401, None, String::new()),
+            SendError::NotAuthorized(why) => self.fail_unauthorized(why.clone(), 401, None, String::new()),
             SendError::Redirected { .. } | SendError::RedirectLoop => self.fail(CallError::Protocol(error.to_string())),
             // The connection was closed meanwhile. Requests that open a session are not retried elsewhere, and
             // repeating them is harmless.
             SendError::Broken(_) if tries == 0 && self.link.dialect.revision().is_none() => {
-                ExchangeStep::Again(spread(self.link.limits.send_again))
+                ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
-            _ if !error.never_left() => self.lose(errors::unsent(error), SendState::Perhaps),
+            _ if !error.is_certainly_unsent() => self.lose(errors::from_send_error(error), SendState::Perhaps),
             // The request was not sent: a retry cannot execute it twice.
             SendError::Refused(_) | SendError::Unresolved { .. } if tries == 0 => {
-                self.departure.take_back();
-                ExchangeStep::Again(spread(self.link.limits.send_again))
+                self.departure.clear();
+                ExchangeStep::Again(with_jitter(self.link.limits.send_again))
             }
-            _ => self.lose(errors::unsent(error), SendState::Never),
+            _ => self.lose(errors::from_send_error(error), SendState::Never),
         }
     }
 
-    async fn judge(&mut self, response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
+    async fn on_response(&mut self, response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
         if response.status.is_success() {
-            return self.answered(response, place).await;
+            return self.on_success(response, place).await;
         }
         // Rare paths are boxed, so that the common future stays small.
-        match meaning(response.status, self.order.effect, self.is_in_session(place)) {
-            StatusMeaning::Login => Box::pin(self.login(response)).await,
-            StatusMeaning::Later => Box::pin(self.later(response, tries)).await,
-            StatusMeaning::SessionExpired => Box::pin(self.unknown(response, place)).await,
-            StatusMeaning::Refused | StatusMeaning::Unclear => Box::pin(self.refused(response, place, tries)).await,
+        match classify_status(response.status, self.order.effect, self.is_in_session(place)) {
+            StatusMeaning::Login => Box::pin(self.on_unauthorized(response)).await,
+            StatusMeaning::Later => Box::pin(self.retry_later(response, tries)).await,
+            StatusMeaning::SessionExpired => Box::pin(self.on_not_found(response, place)).await,
+            StatusMeaning::Refused | StatusMeaning::Unclear => {
+                Box::pin(self.on_error_status(response, place, tries)).await
+            }
         }
     }
 
-    async fn answered(&mut self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
+    async fn on_success(&mut self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
         if self.order.opens && self.link.form == HttpTransportKind::Streamable {
-            self.link.session.adopt(response.headers.get(SESSION));
+            self.link.session.set_session_id(response.headers.get(SESSION));
         }
-        let kind = ContentKind::of(&response.headers);
+        let kind = ContentKind::from_headers(&response.headers);
         if self.link.form == HttpTransportKind::Sse {
-            return Box::pin(self.taken(response, kind)).await;
+            return Box::pin(self.on_accepted(response, kind)).await;
         }
         match kind {
             ContentKind::Events => Box::pin(self.follow(self.link.events(response.body), place)).await,
-            ContentKind::Json => match collect(&mut response.body, &self.link.limits, &self.link.budget).await {
-                Ok(body) if body.trim_ascii().is_empty() => self.no_answer(response.status, ""),
-                Ok(body) => self.conclude(body, ResponseChannel::Body).await,
+            ContentKind::Json => match collect_body(&mut response.body, &self.link.limits, &self.link.budget).await {
+                Ok(body) if body.trim_ascii().is_empty() => self.fail_without_response(response.status, ""),
+                Ok(body) => self.deliver_single(body, ResponseChannel::Body).await,
                 Err(CollectError::Refused(error)) => self.fail(error),
-                Err(CollectError::Broken(what)) => self.lose(errors::cut(&what), SendState::Perhaps),
+                Err(CollectError::Broken(what)) => self.lose(errors::stream_interrupted(&what), SendState::Perhaps),
             },
             ContentKind::Other => {
-                let shown = excerpt(&mut response.body).await;
-                self.no_answer(response.status, &shown)
+                let shown = body_excerpt(&mut response.body).await;
+                self.fail_without_response(response.status, &shown)
             }
         }
     }
 
-    fn no_answer(&self, status: StatusCode, shown: &str) -> ExchangeStep {
+    fn fail_without_response(&self, status: StatusCode, shown: &str) -> ExchangeStep {
         let what = if shown.is_empty() { String::new() } else { format!(": {shown}") };
         self.fail(CallError::Protocol(format!("HTTP {status} without a response message{what}")))
     }
 
     /// Handles the reply to a POST before 2025-03-26, where the response comes on the stream. Some servers send it here
     /// instead.
-    async fn taken(&self, mut response: HttpResponse, kind: ContentKind) -> ExchangeStep {
+    async fn on_accepted(&self, mut response: HttpResponse, kind: ContentKind) -> ExchangeStep {
         if kind == ContentKind::Json
-            && let Ok(body) = collect(&mut response.body, &self.link.limits, &self.link.budget).await
+            && let Ok(body) = collect_body(&mut response.body, &self.link.limits, &self.link.budget).await
         {
             let found = body.clone();
-            if self.link.budget.work(body.len(), move || is_answer(&found)).await == Some(true) {
-                return self.conclude(body, ResponseChannel::Shared).await;
+            if self.link.budget.offload_if_large(body.len(), move || is_response_body(&found)).await == Some(true) {
+                return self.deliver_single(body, ResponseChannel::Shared).await;
             }
         } else {
-            finish(response.body).await;
+            drain_rest(response.body).await;
         }
         ExchangeStep::Done
     }
@@ -169,7 +171,7 @@ impl HttpExchange {
         loop {
             let Ok(piece) = tokio::time::timeout(PENDING_CHECK_INTERVAL, events.next()).await else {
                 // Answered elsewhere or cancelled: the stream is no longer needed.
-                if self.is_awaited() {
+                if self.is_pending() {
                     continue;
                 }
                 return ExchangeStep::Done;
@@ -179,13 +181,16 @@ impl HttpExchange {
                     if !past.is_new(event.id.as_deref()) {
                         continue;
                     }
-                    let Some(message) = message_of(event).filter(|message| self.may_say(message)) else { continue };
-                    match self.deliver_at_end(message, channel, &mut events).await {
+                    let Some(message) = event_message(event).filter(|message| self.is_allowed_on_stream(message))
+                    else {
+                        continue;
+                    };
+                    match self.deliver_and_drain(message, channel, &mut events).await {
                         Ok(MessageDelivery::Answer) => {
-                            finish(events.into_body()).await;
+                            drain_rest(events.into_body()).await;
                             return ExchangeStep::Done;
                         }
-                        Ok(MessageDelivery::Other) if self.is_awaited() => {}
+                        Ok(MessageDelivery::Other) if self.is_pending() => {}
                         Ok(MessageDelivery::Other) => return ExchangeStep::Done,
                         Err(next) => return next,
                     }
@@ -193,7 +198,7 @@ impl HttpExchange {
                 StreamItem::TooLarge => return self.fail(CallError::TooLarge { limit: self.link.limits.message }),
                 StreamItem::Discarded(exceeded) => return self.fail(CallError::Discarded(exceeded)),
                 StreamItem::End(what) => {
-                    past.note(&events);
+                    past.record_end(&events);
                     events = match Box::pin(self.resume(&past, place, &what)).await {
                         Ok(events) => events,
                         Err(next) => return next,
@@ -205,7 +210,7 @@ impl HttpExchange {
 
     /// Reports whether the server may send this message on the stream. Before negotiation, a response under the rules
     /// of the stateless era may not contain requests (2026-07-28, basic/transports).
-    fn may_say(&self, message: &[u8]) -> bool {
+    fn is_allowed_on_stream(&self, message: &[u8]) -> bool {
         if self.order.era == Era::Handshake || self.link.dialect.revision().is_some() {
             return true;
         }
@@ -218,7 +223,7 @@ impl HttpExchange {
 
     /// Delivers a message. After the response, briefly waits for the end of the stream, so that the woken caller finds
     /// the connection free.
-    async fn deliver_at_end(
+    async fn deliver_and_drain(
         &self,
         message: Bytes,
         channel: ResponseChannel,
@@ -234,109 +239,118 @@ impl HttpExchange {
             }
         }
         drop(wakers);
-        heard.map_err(|nonsense| self.nonsense(nonsense))
+        heard.map_err(|nonsense| self.close_not_mcp(nonsense))
     }
 
     /// Resumes an interrupted stream of the handshake era, always by GET (2025-11-25, basic/transports).
     async fn resume(&self, past: &ResumeState, place: &SessionTarget, what: &str) -> Result<EventReader, ExchangeStep> {
         let last = match &past.last {
             Some(last) if self.order.era == Era::Handshake => last,
-            _ => return Err(self.lose(errors::cut(what), SendState::Perhaps)),
+            _ => return Err(self.lose(errors::stream_interrupted(what), SendState::Perhaps)),
         };
         let wait = past.retry.unwrap_or(self.link.limits.resume).clamp(MIN_RESUME_DELAY, MAX_RESUME_DELAY);
         for _ in 0..MAX_RESUMES {
             tokio::time::sleep(wait).await;
-            if !self.is_awaited() {
+            if !self.is_pending() {
                 return Err(ExchangeStep::Done);
             }
             match self.link.net.send(self.link.stream_request(place, Some(last))).await {
                 Ok(response)
-                    if response.status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events =>
+                    if response.status.is_success()
+                        && ContentKind::from_headers(&response.headers) == ContentKind::Events =>
                 {
                     return Ok(self.link.events(response.body));
                 }
                 Ok(response) if response.status.is_server_error() => {}
                 Ok(response) if response.status == StatusCode::NOT_FOUND && place.id.is_some() => {
-                    return Err(self.forgotten(place));
+                    return Err(self.on_session_lost(place));
                 }
                 Ok(response) => {
                     let what = format!("{what}, and resuming failed (HTTP {})", response.status);
-                    return Err(self.lose(errors::cut(&what), SendState::Perhaps));
+                    return Err(self.lose(errors::stream_interrupted(&what), SendState::Perhaps));
                 }
                 Err(_) => {}
             }
         }
-        Err(self.lose(errors::cut(&format!("{what}, and resuming failed")), SendState::Perhaps))
+        Err(self.lose(errors::stream_interrupted(&format!("{what}, and resuming failed")), SendState::Perhaps))
     }
 
-    async fn login(&self, mut response: HttpResponse) -> ExchangeStep {
+    async fn on_unauthorized(&self, mut response: HttpResponse) -> ExchangeStep {
         let challenge = challenge(&response.headers);
         let status = response.status.as_u16();
-        let said = excerpt(&mut response.body).await;
+        let said = body_excerpt(&mut response.body).await;
         match response.not_authorized {
-            Some(why) => self.unauthorized(why, status, challenge, said),
+            Some(why) => self.fail_unauthorized(why, status, challenge, said),
             None => self.fail(CallError::Unauthorized { status, challenge, said, why: None }),
         }
     }
 
     /// Handles a failure of the authorizer. The rejected call was not executed, so it may be retried if the failure is
     /// transient.
-    fn unauthorized(&self, why: NotAuthorized, status: u16, challenge: Option<String>, said: String) -> ExchangeStep {
-        if why.may_pass() {
+    fn fail_unauthorized(
+        &self,
+        why: NotAuthorized,
+        status: u16,
+        challenge: Option<String>,
+        said: String,
+    ) -> ExchangeStep {
+        if why.is_transient() {
             return self.lose(errors::not_authorized(why), SendState::Never);
         }
         self.fail(CallError::Unauthorized { status, challenge, said, why: Some(Box::new(why)) })
     }
 
-    async fn later(&self, mut response: HttpResponse, tries: u32) -> ExchangeStep {
+    async fn retry_later(&self, mut response: HttpResponse, tries: u32) -> ExchangeStep {
         let asked = retry_after(&response.headers, SystemTime::now());
         let least = self.link.limits.send_again;
-        let wait = spread(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
+        let wait = with_jitter(asked.map_or(least * 2u32.pow(tries), |asked| asked.max(least)));
         let left = self.engine.time_left(self.order.id).unwrap_or_default();
         if tries < MAX_RETRIES && wait < left {
-            finish(response.body).await;
+            drain_rest(response.body).await;
             return ExchangeStep::Again(wait);
         }
-        let (status, detail) = (response.status.as_u16(), excerpt(&mut response.body).await);
+        let (status, detail) = (response.status.as_u16(), body_excerpt(&mut response.body).await);
         self.fail(CallError::Status { status, detail, retry_after: asked })
     }
 
     /// Handles 404 in a session: the session has expired, unless the message reports an unknown method.
-    async fn unknown(&self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
-        let body = self.refusal_of(&mut response).await;
-        match refusal_in(&body, &self.link.limits) {
-            Some(error) if error.code == code::METHOD_NOT_FOUND => self.conclude(body, ResponseChannel::Refusal).await,
-            _ => self.forgotten(place),
+    async fn on_not_found(&self, mut response: HttpResponse, place: &SessionTarget) -> ExchangeStep {
+        let body = self.read_error_body(&mut response).await;
+        match error_in_body(&body, &self.link.limits) {
+            Some(error) if error.code == code::METHOD_NOT_FOUND => {
+                self.deliver_single(body, ResponseChannel::Refusal).await
+            }
+            _ => self.on_session_lost(place),
         }
     }
 
-    async fn refusal_of(&self, response: &mut HttpResponse) -> Bytes {
+    async fn read_error_body(&self, response: &mut HttpResponse) -> Bytes {
         let body = tokio::time::timeout(self.link.limits.dial, response.body.collect(MAX_ERROR_BODY)).await;
         body.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    fn forgotten(&self, place: &SessionTarget) -> ExchangeStep {
-        self.link.expired(place);
-        self.lose(errors::expired(), SendState::Perhaps)
+    fn on_session_lost(&self, place: &SessionTarget) -> ExchangeStep {
+        self.link.on_session_expired(place);
+        self.lose(errors::session_expired(), SendState::Perhaps)
     }
 
     /// Handles an error status, which often comes with a message that gives the reason.
-    async fn refused(&self, mut response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
+    async fn on_error_status(&self, mut response: HttpResponse, place: &SessionTarget, tries: u32) -> ExchangeStep {
         let status = response.status;
-        let body = self.refusal_of(&mut response).await;
-        if let Some(error) = refusal_in(&body, &self.link.limits) {
-            if self.is_in_session(place) && means_no_session(status, &error) {
-                return self.forgotten(place);
+        let body = self.read_error_body(&mut response).await;
+        if let Some(error) = error_in_body(&body, &self.link.limits) {
+            if self.is_in_session(place) && is_unknown_session(status, &error) {
+                return self.on_session_lost(place);
             }
             if error.code == code::UNSUPPORTED_REVISION
                 && let Some(agreed) = self.link.dialect.revision()
             {
-                let still_spoken = supported_by(&error).iter().any(|named| named == agreed.as_str());
+                let still_spoken = supported_revisions(&error).iter().any(|named| named == agreed.as_str());
                 match (still_spoken, tries) {
-                    (false, _) => return self.changed(),
+                    (false, _) => return self.on_revision_changed(),
                     // The server rejects a revision it lists as supported, and has done nothing: possibly a partial
                     // upgrade.
-                    (true, 0) => return ExchangeStep::Again(spread(self.link.limits.send_again)),
+                    (true, 0) => return ExchangeStep::Again(with_jitter(self.link.limits.send_again)),
                     (true, _) => {}
                 }
             }
@@ -346,30 +360,30 @@ impl HttpExchange {
             {
                 // The server may only speak the older transport: the status is then more useful than the message.
                 let message = UntrustedText::new(error.message.as_str());
-                let detail = format!("{} (code {})", message.shortened(200), error.code);
+                let detail = format!("{} (code {})", message.truncate(200), error.code);
                 return self.fail(CallError::Status { status: status.as_u16(), detail, retry_after: None });
             }
-            return self.conclude(body, ResponseChannel::Refusal).await;
+            return self.deliver_single(body, ResponseChannel::Refusal).await;
         }
-        let shown = UntrustedText::from_bytes(body.trim_ascii()).shortened(EXCERPT).to_string();
+        let shown = UntrustedText::from_bytes(body.trim_ascii()).truncate(EXCERPT).to_string();
         if status.is_server_error() {
-            return self.lose(errors::status(status, &shown), SendState::Perhaps);
+            return self.lose(errors::unclear_status(status, &shown), SendState::Perhaps);
         }
         self.fail(CallError::Status { status: status.as_u16(), detail: shown, retry_after: None })
     }
 
     /// Handles a server that no longer speaks the negotiated revision. The next connection negotiates again.
-    fn changed(&self) -> ExchangeStep {
+    fn on_revision_changed(&self) -> ExchangeStep {
         tracing::warn!("server no longer speaks the negotiated revision");
-        self.engine.lose_turned_away(Some(self.order.id), errors::changed());
+        self.engine.close_after_rejection(Some(self.order.id), errors::revision_changed());
         ExchangeStep::Done
     }
 
     /// Delivers the only message of the response.
-    async fn conclude(&self, message: Bytes, channel: ResponseChannel) -> ExchangeStep {
+    async fn deliver_single(&self, message: Bytes, channel: ResponseChannel) -> ExchangeStep {
         match self.deliver(message, channel).await.0 {
             Ok(_) => ExchangeStep::Done,
-            Err(nonsense) => self.nonsense(nonsense),
+            Err(nonsense) => self.close_not_mcp(nonsense),
         }
     }
 
@@ -380,15 +394,15 @@ impl HttpExchange {
         channel: ResponseChannel,
     ) -> (Result<MessageDelivery, NotMcpPeer>, WakeOnDrop) {
         let (engine, id) = (Arc::clone(&self.engine), self.order.id);
-        let delivered = self.link.budget.work(message.len(), move || {
+        let delivered = self.link.budget.offload_if_large(message.len(), move || {
             let mut wakers = WakeOnDrop::default();
             (engine.deliver_for(id, &message, channel, &mut wakers.0), wakers)
         });
         delivered.await.unwrap_or((Ok(MessageDelivery::Other), WakeOnDrop::default()))
     }
 
-    fn nonsense(&self, NotMcpPeer(what): NotMcpPeer) -> ExchangeStep {
-        self.engine.lose(DisconnectReport::because(DisconnectCause::NotMcp(what)));
+    fn close_not_mcp(&self, NotMcpPeer(what): NotMcpPeer) -> ExchangeStep {
+        self.engine.close(DisconnectReport::from_cause(DisconnectCause::NotMcp(what)));
         ExchangeStep::Done
     }
 
@@ -398,7 +412,7 @@ impl HttpExchange {
     }
 
     /// Reports whether the call is still pending.
-    fn is_awaited(&self) -> bool {
+    fn is_pending(&self) -> bool {
         self.engine.time_left(self.order.id).is_some()
     }
 
@@ -416,8 +430,8 @@ impl HttpExchange {
 impl Drop for HttpExchange {
     /// Ends the call if the exchange ends without an outcome, by a panic or with its runtime.
     fn drop(&mut self) {
-        if self.link.form == HttpTransportKind::Streamable && self.is_awaited() {
-            self.lose(errors::cut("internal error: the request task ended"), SendState::Perhaps);
+        if self.link.form == HttpTransportKind::Streamable && self.is_pending() {
+            self.lose(errors::stream_interrupted("internal error: the request task ended"), SendState::Perhaps);
         }
     }
 }
@@ -433,19 +447,19 @@ impl Drop for WakeOnDrop {
 }
 
 /// Reports whether a body is a response, not only an acknowledgement.
-fn is_answer(body: &Bytes) -> bool {
+fn is_response_body(body: &Bytes) -> bool {
     scan(body).is_ok_and(|found| found.method.is_none() && (found.result.is_some() || found.error.is_some()))
 }
 
 /// Returns the error in a body, if it is an error response.
-fn refusal_in(body: &Bytes, limits: &crate::limits::Limits) -> Option<RpcError> {
+fn error_in_body(body: &Bytes, limits: &crate::limits::Limits) -> Option<RpcError> {
     let envelope = scan(body).ok().filter(|envelope| envelope.method.is_none())?;
-    RpcError::view(envelope.error?.copy(body), &limits.bounds).ok()
+    RpcError::from_raw(envelope.error?.to_raw(body), &limits.bounds).ok()
 }
 
 /// Reports whether an error means an unknown session. Restarted servers on the TypeScript SDK 1 return 400 instead of
 /// 404.
-fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
+fn is_unknown_session(status: StatusCode, error: &RpcError) -> bool {
     status == StatusCode::BAD_REQUEST && error.code == -32000 && error.message.to_ascii_lowercase().contains("session")
 }
 
@@ -457,7 +471,7 @@ impl HttpLink {
 
     /// Creates a GET for a stream: a new one, or one resumed after an event.
     pub fn stream_request(&self, place: &SessionTarget, after: Option<&str>) -> HttpRequest {
-        let mut headers = self.headers.listening(self.dialect.revision());
+        let mut headers = self.headers.stream_headers(self.dialect.revision());
         if let Some(id) = &place.id {
             headers.insert(SESSION, id.clone());
         }

@@ -21,7 +21,7 @@ use crate::engine::{Engine, Link, OutgoingMessage, Protocol, RequestLabel, Submi
 use crate::era::{DISCOVER, INITIALIZE, INITIALIZED};
 use crate::error::{DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
-use crate::transport::{LinkSetup, keep_time};
+use crate::transport::{LinkSetup, expire_calls};
 
 pub(super) struct HttpLink {
     me: Weak<HttpLink>,
@@ -88,29 +88,29 @@ impl HttpLink {
     }
 
     /// Expires calls while the link exists.
-    pub fn keep_time(&self, engine: &Arc<Engine>) {
+    pub fn spawn_expiry(&self, engine: &Arc<Engine>) {
         let Some(link) = self.me.upgrade() else { return };
         let clock = ExpiryGuard(engine.clone());
-        self.tasks.upkeep(async move { keep_time(&clock.0, &link.look).await });
+        self.tasks.spawn_background(async move { expire_calls(&clock.0, &link.look).await });
     }
 
     /// Stops accepting messages.
-    pub fn refuse(&self) {
+    pub fn stop_accepting(&self) {
         self.refusing.store(true, Ordering::Release);
     }
 
-    pub fn is_refusing(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.refusing.load(Ordering::Acquire)
     }
 
     /// Sends pending messages, ends the session, and ends all tasks.
-    pub async fn leave(&self) {
+    pub async fn shut_down(&self) {
         self.tasks.abort_calls();
         // Cancellations are being sent and before 2025-03-26 need the stream. The wait for them is bounded.
-        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.tasks.all_said()).await;
-        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.part()).await;
+        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.tasks.wait_until_sent()).await;
+        let _ = tokio::time::timeout(self.limits.stop_grace / 2, self.delete_session()).await;
         self.tasks.abort_all();
-        self.tasks.idle().await;
+        self.tasks.wait_until_idle().await;
     }
 
     /// Returns the era and revision under which a request is sent.
@@ -126,32 +126,33 @@ impl HttpLink {
         self.dialect.revision().is_none_or(|revision| revision.era() == Era::Stateless)
     }
 
-    fn ask(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {
+    fn submit_request(&self, label: RequestLabel<'_>, body: Bytes, queued: QueuedBytes) -> Result<Ticket, SubmitError> {
         let Some(engine) = self.engine() else { return Err(SubmitError::Closed) };
         if label.method == INITIALIZE {
-            self.session.remember(body.clone());
+            self.session.set_initialize(body.clone());
         }
         let order = PostRequest::request(self, label, body);
         let link = queued.link.clone();
-        self.tasks
-            .call(label.id, |departure| HttpExchange { link, engine, order, departure, queued: Some(queued) }.run());
+        self.tasks.spawn_call(label.id, |departure| {
+            HttpExchange { link, engine, order, departure, queued: Some(queued) }.run()
+        });
         Ok(Ticket(label.id))
     }
 
-    fn mention(&self, body: Bytes, queued: QueuedBytes) -> Ticket {
+    fn submit_notification(&self, body: Bytes, queued: QueuedBytes) -> Ticket {
         if &body[..] == INITIALIZED.as_bytes() {
             // From here on: later requests must not overtake it.
-            self.session.hold();
-            self.tasks.word(async move {
-                queued.link.greet().await;
-                queued.link.listen();
+            self.session.hold_messages();
+            self.tasks.spawn_message(async move {
+                queued.link.send_initialized().await;
+                queued.link.spawn_server_stream();
                 if queued.link.form == HttpTransportKind::Sse {
                     queued.link.heard.send_replace(true);
                 }
             });
         } else {
-            let order = PostRequest::word(self, body);
-            self.tasks.word(async move { queued.link.say(order).await });
+            let order = PostRequest::notification(self, body);
+            self.tasks.spawn_message(async move { queued.link.post_notification(order).await });
         }
         Ticket(0)
     }
@@ -159,13 +160,13 @@ impl HttpLink {
 
 impl Link for HttpLink {
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
-        let link = self.me.upgrade().filter(|_| !self.is_refusing());
+        let link = self.me.upgrade().filter(|_| !self.is_closed());
         let Some(link) = link else { return Err(SubmitError::Closed) };
-        let body = gathered(&message);
-        let queued = QueuedBytes::enter(&link, body.len())?;
+        let body = concat_message(&message);
+        let queued = QueuedBytes::reserve(&link, body.len())?;
         match message.request {
-            Some(label) => self.ask(label, body, queued),
-            None => Ok(self.mention(body, queued)),
+            Some(label) => self.submit_request(label, body, queued),
+            None => Ok(self.submit_notification(body, queued)),
         }
     }
 
@@ -175,8 +176,8 @@ impl Link for HttpLink {
         self.form == HttpTransportKind::Streamable && self.is_stateless()
     }
 
-    fn may_have_left(&self, ticket: Ticket) -> bool {
-        self.tasks.may_have_left(ticket.0)
+    fn may_have_been_sent(&self, ticket: Ticket) -> bool {
+        self.tasks.may_have_been_sent(ticket.0)
     }
 
     fn wake(&self) {
@@ -189,7 +190,7 @@ struct ExpiryGuard(Arc<Engine>);
 
 impl Drop for ExpiryGuard {
     fn drop(&mut self) {
-        self.0.lose(DisconnectReport::because(DisconnectCause::Closed));
+        self.0.close(DisconnectReport::from_cause(DisconnectCause::Closed));
     }
 }
 
@@ -200,7 +201,7 @@ pub(super) struct QueuedBytes {
 }
 
 impl QueuedBytes {
-    fn enter(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, SubmitError> {
+    fn reserve(link: &Arc<HttpLink>, bytes: usize) -> Result<Self, SubmitError> {
         let before = link.queued.fetch_add(bytes, Ordering::AcqRel);
         let entered = Self { link: link.clone(), bytes };
         if before > 0 && before + bytes > link.limits.queued { Err(SubmitError::Full) } else { Ok(entered) }
@@ -213,7 +214,7 @@ impl Drop for QueuedBytes {
     }
 }
 
-fn gathered(message: &OutgoingMessage<'_>) -> Bytes {
+fn concat_message(message: &OutgoingMessage<'_>) -> Bytes {
     let mut text = BytesMut::with_capacity(message.len());
     message.parts.iter().for_each(|part| text.extend_from_slice(part));
     if text.ends_with(b"\n") {

@@ -44,7 +44,7 @@ struct LinkTaskEntry {
 
 impl LinkTaskEntry {
     /// Marks the task as aborted and returns its handle, if it has been spawned.
-    fn renounce(&mut self) -> Option<AbortHandle> {
+    fn mark_aborted(&mut self) -> Option<AbortHandle> {
         self.unwanted = true;
         self.handle.clone()
     }
@@ -56,12 +56,12 @@ pub(super) struct SentFlag(Arc<AtomicBool>);
 
 impl SentFlag {
     /// Records that bytes may have been sent.
-    pub fn note(&self) {
+    pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
     /// Records that no bytes were sent.
-    pub fn take_back(&self) {
+    pub fn clear(&self) {
         self.0.store(false, Ordering::Release);
     }
 }
@@ -76,30 +76,30 @@ impl LinkTasks {
     }
 
     /// Starts the task of a call and passes it the flag that records the sending.
-    pub fn call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
+    pub fn spawn_call<F: Future<Output = ()> + Send + 'static>(&self, id: u64, work: impl FnOnce(SentFlag) -> F) {
         let departure = SentFlag::default();
         let left = departure.0.clone();
-        self.begin(|_| TaskPurpose::Call(id), left, work(departure));
+        self.spawn_task(|_| TaskPurpose::Call(id), left, work(departure));
     }
 
     /// Starts the task of a message that gets no response.
-    pub fn word(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.begin(TaskPurpose::Word, Arc::default(), work);
+    pub fn spawn_message(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_task(TaskPurpose::Word, Arc::default(), work);
     }
 
     /// Starts a task that runs as long as the link.
-    pub fn upkeep(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.begin(TaskPurpose::Upkeep, Arc::default(), work);
+    pub fn spawn_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_task(TaskPurpose::Upkeep, Arc::default(), work);
     }
 
-    fn begin(
+    fn spawn_task(
         &self,
         name: impl FnOnce(u64) -> TaskPurpose,
         left: Arc<AtomicBool>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         let errand = {
-            let mut running = locked(&self.running);
+            let mut running = lock(&self.running);
             if running.closed {
                 return;
             }
@@ -116,7 +116,7 @@ impl LinkTasks {
             let _end = end;
             work.await;
         });
-        if let Some(entered) = locked(&self.running).tasks.get_mut(&errand) {
+        if let Some(entered) = lock(&self.running).tasks.get_mut(&errand) {
             entered.handle = Some(task.abort_handle());
             if entered.unwanted {
                 task.abort();
@@ -126,19 +126,19 @@ impl LinkTasks {
 
     /// Aborts a call's task, if it has one.
     pub fn abort_call(&self, id: u64) {
-        let handle = locked(&self.running).tasks.get_mut(&TaskPurpose::Call(id)).and_then(LinkTaskEntry::renounce);
+        let handle = lock(&self.running).tasks.get_mut(&TaskPurpose::Call(id)).and_then(LinkTaskEntry::mark_aborted);
         handle.iter().for_each(AbortHandle::abort);
     }
 
     /// Reports whether any byte of a call may have been sent. True for a call that has ended.
-    pub fn may_have_left(&self, id: u64) -> bool {
-        let running = locked(&self.running);
+    pub fn may_have_been_sent(&self, id: u64) -> bool {
+        let running = lock(&self.running);
         running.tasks.get(&TaskPurpose::Call(id)).is_none_or(|task| task.left.load(Ordering::Acquire))
     }
 
     /// Aborts all tasks and starts no more.
     pub fn abort_all(&self) {
-        locked(&self.running).closed = true;
+        lock(&self.running).closed = true;
         self.abort_where(|_| true);
     }
 
@@ -149,28 +149,28 @@ impl LinkTasks {
 
     fn abort_where(&self, unwanted: impl Fn(&TaskPurpose) -> bool) {
         let handles: Vec<AbortHandle> = {
-            let mut running = locked(&self.running);
+            let mut running = lock(&self.running);
             let unwanted = running.tasks.iter_mut().filter(|(errand, _)| unwanted(errand));
-            unwanted.filter_map(|(_, task)| task.renounce()).collect()
+            unwanted.filter_map(|(_, task)| task.mark_aborted()).collect()
         };
         // Not under the lock: a task removes itself from the list when it ends.
         handles.iter().for_each(AbortHandle::abort);
     }
 
     /// Waits until no task is running.
-    pub async fn idle(&self) {
-        self.ended_where(|_| true).await;
+    pub async fn wait_until_idle(&self) {
+        self.wait_until_ended(|_| true).await;
     }
 
     /// Waits until all messages without a response have been sent.
-    pub async fn all_said(&self) {
-        self.ended_where(|errand| matches!(errand, TaskPurpose::Word(_))).await;
+    pub async fn wait_until_sent(&self) {
+        self.wait_until_ended(|errand| matches!(errand, TaskPurpose::Word(_))).await;
     }
 
-    async fn ended_where(&self, awaited: impl Fn(&TaskPurpose) -> bool) {
+    async fn wait_until_ended(&self, awaited: impl Fn(&TaskPurpose) -> bool) {
         loop {
             let ended = self.ended.notified();
-            if !locked(&self.running).tasks.keys().any(&awaited) {
+            if !lock(&self.running).tasks.keys().any(&awaited) {
                 return;
             }
             ended.await;
@@ -187,11 +187,11 @@ struct LinkTaskGuard {
 
 impl Drop for LinkTaskGuard {
     fn drop(&mut self) {
-        locked(&self.running).tasks.remove(&self.errand);
+        lock(&self.running).tasks.remove(&self.errand);
         self.ended.notify_waiters();
     }
 }
 
-fn locked(running: &Mutex<LinkTaskTable>) -> MutexGuard<'_, LinkTaskTable> {
+fn lock(running: &Mutex<LinkTaskTable>) -> MutexGuard<'_, LinkTaskTable> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }

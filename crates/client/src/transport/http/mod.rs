@@ -59,11 +59,11 @@ impl RemoteServer {
         redactor: &Arc<Redactor>,
     ) -> Result<Self, ConnectCause> {
         if !matches!(spec.url.scheme(), "http" | "https") || spec.url.host_str().is_none() {
-            return Err(ConnectCause::BadAddress(spec.shown_url()));
+            return Err(ConnectCause::BadAddress(spec.masked_url()));
         }
         let mut spec = spec.clone();
         let mut headers = ConfiguredHeaders::new(&spec.headers).map_err(ConnectCause::BadHeader)?;
-        headers.log_in(&mut spec.url).map_err(ConnectCause::BadHeader)?;
+        headers.move_credentials_from(&mut spec.url).map_err(ConnectCause::BadHeader)?;
         let mut options = NetOptions::default();
         options.proxy.clone_from(&spec.proxy);
         options.extra_ca.clone_from(&spec.extra_ca);
@@ -73,14 +73,14 @@ impl RemoteServer {
         options.reach = AddressPolicy::Anywhere;
         let mut net = Net::open(&options).await.map_err(ConnectCause::Net)?;
         // Configured credentials take precedence over the authorizer.
-        if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.say_who_asks()) {
-            net = net.authorized_by(RedactingAuthorizer::new(authorizer.clone(), redactor.clone()), &spec.url);
+        if let Some(authorizer) = with.authorizer.as_ref().filter(|_| !headers.has_authorization()) {
+            net = net.with_authorizer(RedactingAuthorizer::new(authorizer.clone(), redactor.clone()), &spec.url);
         }
         Ok(Self { spec, headers, net, form })
     }
 
     /// Returns the same server with another transport.
-    pub fn in_form(&self, form: HttpTransportKind) -> Self {
+    pub fn with_transport(&self, form: HttpTransportKind) -> Self {
         Self { form, ..self.clone() }
     }
 }
@@ -103,20 +103,20 @@ impl ServerStarter for RemoteServer {
 impl RemoteServer {
     async fn open(self, opening: &LinkSetup) -> Result<ServerLink, ConnectCause> {
         let (home, form, mirror) = (self.spec.url.clone(), self.form, self.spec.mirror_arguments);
-        let shown = self.spec.shown_url();
+        let shown = self.spec.masked_url();
         let link = HttpLink::new(self, opening);
         let engine = opening.engine(link.clone());
         link.attach(&engine);
         // Dropping this ends everything started so far.
         let held = HttpLinkHandle { link: link.clone(), engine: engine.clone() };
-        link.keep_time(&engine);
+        link.spawn_expiry(&engine);
         let (transport, mirroring) = match form {
             HttpTransportKind::Streamable => {
-                link.session.join(SessionTarget::new(home));
+                link.session.set_target(SessionTarget::new(home));
                 (Transport::StreamableHttp, if mirror { HeaderMirroring::Repeat } else { HeaderMirroring::Withhold })
             }
             HttpTransportKind::Sse => {
-                sse::open(&link).await?;
+                sse::open_session(&link).await?;
                 (Transport::HttpSse, HeaderMirroring::Unknown)
             }
         };
@@ -136,22 +136,22 @@ struct HttpLinkHandle {
 impl LinkHandle for HttpLinkHandle {
     fn ready(&self) -> BoxedFuture<()> {
         let link = self.link.clone();
-        Box::pin(async move { link.listening().await })
+        Box::pin(async move { link.wait_for_server_stream().await })
     }
 
     fn close(&self) -> BoxedFuture<()> {
-        self.link.refuse();
-        self.engine.lose(DisconnectReport::because(DisconnectCause::Closed));
+        self.link.stop_accepting();
+        self.engine.close(DisconnectReport::from_cause(DisconnectCause::Closed));
         let link = self.link.clone();
-        let leaving = self.link.runtime().spawn(async move { link.leave().await });
+        let leaving = self.link.runtime().spawn(async move { link.shut_down().await });
         Box::pin(async move { drop(leaving.await) })
     }
 }
 
 impl Drop for HttpLinkHandle {
     fn drop(&mut self) {
-        self.link.refuse();
+        self.link.stop_accepting();
         self.link.tasks.abort_all();
-        self.engine.lose(DisconnectReport::because(DisconnectCause::Closed));
+        self.engine.close(DisconnectReport::from_cause(DisconnectCause::Closed));
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use url::Url;
 use wharf_net::{HeaderMap, HeaderName, HeaderValue, header};
 use wharf_spec::Secret;
-use wharf_wire::{Era, Revision, header_text};
+use wharf_wire::{Era, Revision, encode_header_value};
 
 use super::link::HttpLink;
 use crate::engine::{CallEffect, RequestLabel};
@@ -70,14 +70,14 @@ impl ConfiguredHeaders {
     }
 
     /// Moves credentials from the address to a header: addresses are logged and displayed more often.
-    pub fn log_in(&mut self, url: &mut Url) -> Result<(), String> {
+    pub fn move_credentials_from(&mut self, url: &mut Url) -> Result<(), String> {
         if url.username().is_empty() && url.password().is_none() {
             return Ok(());
         }
         if self.0.contains_key(header::AUTHORIZATION) {
             return Err("credentials are set both in the URL and in `Authorization`".to_owned());
         }
-        let who = format!("{}:{}", unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
+        let who = format!("{}:{}", percent_decode(url.username()), percent_decode(url.password().unwrap_or_default()));
         let text = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(who));
         let mut value =
             HeaderValue::from_str(&text).map_err(|_| "the credentials in the URL are invalid".to_owned())?;
@@ -89,11 +89,11 @@ impl ConfiguredHeaders {
     }
 
     /// Reports whether the headers contain credentials.
-    pub fn say_who_asks(&self) -> bool {
+    pub fn has_authorization(&self) -> bool {
         self.0.contains_key(header::AUTHORIZATION)
     }
 
-    fn posting(&self) -> HeaderMap {
+    fn post_headers(&self) -> HeaderMap {
         let mut headers = self.0.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -101,23 +101,23 @@ impl ConfiguredHeaders {
     }
 
     /// Returns the headers of a GET for a stream.
-    pub fn listening(&self, revision: Option<Revision>) -> HeaderMap {
+    pub fn stream_headers(&self, revision: Option<Revision>) -> HeaderMap {
         let mut headers = self.0.clone();
         headers.insert(header::ACCEPT, HeaderValue::from_static(EVENTS));
-        name_revision(&mut headers, revision);
+        insert_revision(&mut headers, revision);
         headers
     }
 
     /// Returns the headers of the DELETE that ends a session.
-    pub fn leaving(&self, revision: Option<Revision>) -> HeaderMap {
+    pub fn delete_headers(&self, revision: Option<Revision>) -> HeaderMap {
         let mut headers = self.0.clone();
-        name_revision(&mut headers, revision);
+        insert_revision(&mut headers, revision);
         headers
     }
 }
 
 /// Decodes the percent-encoding in a part of a URL.
-fn unescaped(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -131,7 +131,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Adds the revision header, which exists since 2025-06-18.
-fn name_revision(headers: &mut HeaderMap, revision: Option<Revision>) {
+fn insert_revision(headers: &mut HeaderMap, revision: Option<Revision>) {
     if let Some(revision) = revision.filter(|revision| *revision >= Revision::V2025_06_18) {
         headers.insert(REVISION, HeaderValue::from_static(revision.as_str()));
     }
@@ -155,10 +155,10 @@ impl PostRequest {
     /// Creates a request that gets a response.
     pub fn request(link: &HttpLink, label: RequestLabel<'_>, body: Bytes) -> Self {
         let (era, revision) = link.era_of(label.method);
-        let mut headers = link.headers.posting();
-        name_revision(&mut headers, revision);
+        let mut headers = link.headers.post_headers();
+        insert_revision(&mut headers, revision);
         if era == Era::Stateless {
-            describe(&mut headers, &label);
+            insert_target_headers(&mut headers, &label);
         }
         Self {
             headers,
@@ -172,22 +172,22 @@ impl PostRequest {
     }
 
     /// Creates the request that opens a session again.
-    pub fn opening(link: &HttpLink, body: Bytes) -> Self {
-        let headers = link.headers.posting();
+    pub fn reinitialize(link: &HttpLink, body: Bytes) -> Self {
+        let headers = link.headers.post_headers();
         Self { headers, body, era: Era::Handshake, id: 0, effect: CallEffect::Reads, opens: true, lasts: false }
     }
 
     /// Creates a notification or a reply to the server.
-    pub fn word(link: &HttpLink, body: Bytes) -> Self {
+    pub fn notification(link: &HttpLink, body: Bytes) -> Self {
         let revision = link.dialect.revision();
-        let mut headers = link.headers.posting();
-        name_revision(&mut headers, revision);
+        let mut headers = link.headers.post_headers();
+        insert_revision(&mut headers, revision);
         Self { headers, body, era: Era::Handshake, id: 0, effect: CallEffect::MayWrite, opens: false, lasts: false }
     }
 }
 
 /// Repeats the target of the request in headers (2026-07-28, basic/transports), verbatim or in Base64.
-fn describe(headers: &mut HeaderMap, label: &RequestLabel<'_>) {
+fn insert_target_headers(headers: &mut HeaderMap, label: &RequestLabel<'_>) {
     insert(headers, METHOD, label.method);
     if let Some(name) = label.name {
         insert(headers, NAME, name);
@@ -201,7 +201,7 @@ fn describe(headers: &mut HeaderMap, label: &RequestLabel<'_>) {
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
-    if let Ok(value) = HeaderValue::from_str(&header_text(text)) {
+    if let Ok(value) = HeaderValue::from_str(&encode_header_value(text)) {
         headers.insert(name, value);
     }
 }
@@ -224,11 +224,11 @@ mod tests {
     fn who_logs_in_by_the_address_does_so_by_a_header() {
         let mut headers = ConfiguredHeaders::new(&[]).unwrap();
         let mut url = Url::parse("https://me:p%40ss@example.org/mcp").unwrap();
-        headers.log_in(&mut url).unwrap();
+        headers.move_credentials_from(&mut url).unwrap();
         assert_eq!(url.as_str(), "https://example.org/mcp");
         assert_eq!(headers.0[header::AUTHORIZATION], "Basic bWU6cEBzcw==");
         let mut url = Url::parse("https://me@example.org/mcp").unwrap();
-        assert!(headers.log_in(&mut url).is_err(), "somebody else logs in already");
+        assert!(headers.move_credentials_from(&mut url).is_err(), "somebody else logs in already");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use wharf_spec::UntrustedText;
 use wharf_wire::scan;
 
 use super::post_request::{EVENTS, JSON};
-use crate::budget::{BudgetCharge, BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, MIN_COUNTED_BYTES, ServerBudget, attach_charge};
 use crate::error::CallError;
 use crate::limits::Limits;
 
@@ -30,7 +30,7 @@ pub(super) enum ContentKind {
 }
 
 impl ContentKind {
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let essence = value.split(';').next().unwrap_or_default().trim();
         if essence.eq_ignore_ascii_case(JSON) {
@@ -58,13 +58,13 @@ pub(super) struct EventReader {
 struct ReadTurn(usize);
 
 impl ReadTurn {
-    async fn read(&mut self, bytes: usize, budget: &ServerBudget) {
+    async fn count_read(&mut self, bytes: usize, budget: &ServerBudget) {
         self.0 += bytes;
         if self.0 > BYTES_PER_TURN {
-            budget.pace().spend_large(std::mem::take(&mut self.0));
-            match budget.pace().pause() {
+            budget.throttle().record_large(std::mem::take(&mut self.0));
+            match budget.throttle().required_pause() {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => budget.turn().await,
+                None => budget.wait_for_turn().await,
             }
         }
     }
@@ -84,18 +84,18 @@ impl EventReader {
     pub fn new(body: ResponseBody, limits: &Limits, budget: &ServerBudget) -> Self {
         // An event is a message plus a small overhead.
         let parser = SseParser::new(limits.message + (4 << 10));
-        Self { body, parser, charge: budget.empty(), budget: budget.clone(), turn: ReadTurn::default() }
+        Self { body, parser, charge: budget.empty_charge(), budget: budget.clone(), turn: ReadTurn::default() }
     }
 
     /// Returns the next event. Cancel-safe.
     pub async fn next(&mut self) -> StreamItem {
         loop {
             match self.parser.next() {
-                Some(Ok(event)) => return self.counted(event),
+                Some(Ok(event)) => return self.charge_event(event),
                 Some(Err(_)) => return StreamItem::TooLarge,
                 None => {}
             }
-            let held = self.parser.held();
+            let held = self.parser.buffered_bytes();
             if held >= MIN_COUNTED_BYTES
                 && let Err(exceeded) = self.charge.resize(held)
             {
@@ -105,7 +105,7 @@ impl EventReader {
                 Ok(Some(chunk)) => {
                     let bytes = chunk.len();
                     self.parser.push(chunk);
-                    self.turn.read(bytes, &self.budget).await;
+                    self.turn.count_read(bytes, &self.budget).await;
                 }
                 Ok(None) => return StreamItem::End("the stream ended".to_owned()),
                 Err(error) => return StreamItem::End(error.to_string()),
@@ -114,13 +114,13 @@ impl EventReader {
     }
 
     /// Charges an event to the budget for as long as its data is held.
-    fn counted(&mut self, mut event: SseEvent) -> StreamItem {
-        let mut charge = std::mem::replace(&mut self.charge, self.budget.empty());
+    fn charge_event(&mut self, mut event: SseEvent) -> StreamItem {
+        let mut charge = std::mem::replace(&mut self.charge, self.budget.empty_charge());
         if event.data.len() >= MIN_COUNTED_BYTES {
             if let Err(exceeded) = charge.resize(event.data.len()) {
                 return StreamItem::Discarded(exceeded);
             }
-            event.data = charged(event.data, charge);
+            event.data = attach_charge(event.data, charge);
         }
         StreamItem::Event(event)
     }
@@ -141,18 +141,18 @@ impl EventReader {
 }
 
 /// Returns the message of an event. Events with an unknown name carry none.
-pub(super) fn message_of(event: SseEvent) -> Option<Bytes> {
+pub(super) fn event_message(event: SseEvent) -> Option<Bytes> {
     let is_message = event.event.as_deref().is_none_or(|name| name.is_empty() || name == "message");
     (is_message && !event.data.is_empty()).then_some(event.data)
 }
 
 /// Returns the first response in the body, for a caller that reads it without the engine.
-pub(super) async fn first_answer(
+pub(super) async fn first_response(
     mut response: HttpResponse,
     limits: &Limits,
     budget: &ServerBudget,
 ) -> Result<Bytes, String> {
-    match ContentKind::of(&response.headers) {
+    match ContentKind::from_headers(&response.headers) {
         ContentKind::Json => response.body.collect(limits.request).await.map_err(|error| error.to_string()),
         ContentKind::Other => Err("response is neither JSON nor an event stream".to_owned()),
         ContentKind::Events => {
@@ -160,9 +160,9 @@ pub(super) async fn first_answer(
             loop {
                 match events.next().await {
                     StreamItem::Event(event) => {
-                        let answer = message_of(event).filter(|message| answers(message));
+                        let answer = event_message(event).filter(|message| is_response(message));
                         if let Some(message) = answer {
-                            finish(events.into_body()).await;
+                            drain_rest(events.into_body()).await;
                             return Ok(message);
                         }
                     }
@@ -200,7 +200,7 @@ impl From<BudgetExceeded> for CollectError {
 
 /// Collects a body, charged to the budget while it arrives and for as long as it is held. A body in a single chunk is
 /// not copied.
-pub(super) async fn collect(
+pub(super) async fn collect_body(
     body: &mut ResponseBody,
     limits: &Limits,
     budget: &ServerBudget,
@@ -210,11 +210,11 @@ pub(super) async fn collect(
     let Some(mut chunk) = body.chunk().await? else {
         return match first.len() {
             length if length > limit => Err(BodyError::TooLarge { limit }.into()),
-            length if length >= MIN_COUNTED_BYTES => Ok(charged(first, budget.charge(length)?)),
+            length if length >= MIN_COUNTED_BYTES => Ok(attach_charge(first, budget.charge(length)?)),
             _ => Ok(first),
         };
     };
-    let (mut all, mut charge, mut turn) = (Vec::from(first), budget.empty(), ReadTurn::default());
+    let (mut all, mut charge, mut turn) = (Vec::from(first), budget.empty_charge(), ReadTurn::default());
     loop {
         let length = all.len() + chunk.len();
         if length > limit {
@@ -227,32 +227,32 @@ pub(super) async fn collect(
             all.reserve_exact(larger - all.len());
         }
         all.extend_from_slice(&chunk);
-        turn.read(chunk.len(), budget).await;
+        turn.count_read(chunk.len(), budget).await;
         match body.chunk().await? {
             Some(more) => chunk = more,
             None if all.len() < MIN_COUNTED_BYTES => return Ok(all.into()),
             None => {
                 all.shrink_to_fit();
                 charge.resize(all.capacity())?;
-                return Ok(charged(all, charge));
+                return Ok(attach_charge(all, charge));
             }
         }
     }
 }
 
 /// Reports whether a message is a response, not a request or notification.
-pub(super) fn answers(message: &[u8]) -> bool {
+pub(super) fn is_response(message: &[u8]) -> bool {
     scan(message).is_ok_and(|envelope| envelope.method.is_none())
 }
 
 /// Returns the first bytes of an unexpected body, escaped.
-pub(super) async fn excerpt(body: &mut ResponseBody) -> String {
+pub(super) async fn body_excerpt(body: &mut ResponseBody) -> String {
     let seen = tokio::time::timeout(REST_TIMEOUT, body.excerpt(4 * EXCERPT)).await.unwrap_or_default();
-    UntrustedText::from_bytes(seen.trim_ascii()).shortened(EXCERPT).to_string()
+    UntrustedText::from_bytes(seen.trim_ascii()).truncate(EXCERPT).to_string()
 }
 
 /// Reads the rest of a body, within bounds, so that its connection can be reused.
-pub(super) async fn finish(mut body: ResponseBody) {
+pub(super) async fn drain_rest(mut body: ResponseBody) {
     let rest = async {
         let mut read = 0;
         while let Ok(Some(chunk)) = body.chunk().await {

@@ -40,7 +40,7 @@ impl ResumeState {
     }
 
     /// Records the end of a stream.
-    pub fn note(&mut self, events: &EventReader) {
+    pub fn record_end(&mut self, events: &EventReader) {
         let last = events.last_id().filter(|id| id.len() <= MAX_EVENT_ID_BYTES).map(str::to_owned);
         self.last = last.or(self.last.take());
         self.retry = events.retry().or(self.retry);

@@ -33,33 +33,33 @@ impl Authorizer for RedactingAuthorizer {
         match self.authorizer.credentials(method, url) {
             RequestCredentials::None => RequestCredentials::None,
             RequestCredentials::Ready(carried) => {
-                self.secrets.tell(&carried);
+                self.secrets.register(&carried);
                 RequestCredentials::Ready(carried)
             }
             RequestCredentials::Later(pending) => {
                 let secrets = self.secrets.clone();
                 RequestCredentials::Later(Box::pin(async move {
                     let carried = pending.await?;
-                    carried.iter().for_each(|carried| secrets.tell(carried));
+                    carried.iter().for_each(|carried| secrets.register(carried));
                     Ok(carried)
                 }))
             }
         }
     }
 
-    fn answered(&self, status: StatusCode, headers: &HeaderMap) {
-        self.authorizer.answered(status, headers);
+    fn on_response(&self, status: StatusCode, headers: &HeaderMap) {
+        self.authorizer.on_response(status, headers);
     }
 
-    fn refused(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
-        self.authorizer.refused(refusal)
+    fn on_rejection(&self, refusal: AuthRejection) -> AuthFuture<Result<(), NotAuthorized>> {
+        self.authorizer.on_rejection(refusal)
     }
 }
 
 impl CredentialRegistrar {
     /// Registers credentials with the redactor, if they are new. A proof is valid for one request only and is not
     /// registered.
-    fn tell(&self, carried: &CredentialHeaders) {
+    fn register(&self, carried: &CredentialHeaders) {
         let number = carried.serial.wrapping_add(1);
         if self.told.load(Ordering::Acquire) == number {
             return;

@@ -9,7 +9,7 @@ use wharf_net::{AuthRecovery, NotAuthorized, SendError, StatusCode};
 use super::HttpTransportKind;
 use super::errors;
 use super::link::HttpLink;
-use super::response_body::{ContentKind, EventReader, StreamItem, message_of};
+use super::response_body::{ContentKind, EventReader, StreamItem, event_message};
 use super::resume::MAX_EVENT_ID_BYTES;
 use super::session::SessionTarget;
 use crate::engine::Engine;
@@ -34,20 +34,21 @@ enum ListenOutcome {
 impl HttpLink {
     /// Waits until the server's own stream is open, if it has one. Some servers send requests on it during a call, and
     /// lose them if no stream is open (the TypeScript SDK 1).
-    pub async fn listening(&self) {
+    pub async fn wait_for_server_stream(&self) {
         let mut heard = self.heard.subscribe();
         let _ = tokio::time::timeout(self.limits.resume, heard.wait_for(|heard| *heard)).await;
     }
 
     /// Starts to listen, for as long as the session lasts.
-    pub fn listen(self: &Arc<Self>) {
-        let place = self.session.current().filter(|_| !self.is_refusing());
+    pub fn spawn_server_stream(self: &Arc<Self>) {
+        let place = self.session.current().filter(|_| !self.is_closed());
         let (link, engine) = (self.clone(), self.engine());
         let (Some(place), Some(engine)) = (place.filter(|_| self.form == HttpTransportKind::Streamable), engine) else {
             return;
         };
-        self.tasks
-            .upkeep(async move { ServerStreamTask { link, engine, place, last: None, opened: false }.run().await });
+        self.tasks.spawn_background(async move {
+            ServerStreamTask { link, engine, place, last: None, opened: false }.run().await
+        });
     }
 }
 
@@ -65,7 +66,7 @@ impl ServerStreamTask {
         let mut failures = 0u32;
         loop {
             let began = Instant::now();
-            let (asked, fine) = match self.listen().await {
+            let (asked, fine) = match self.listen_once().await {
                 ListenOutcome::ForGood => return,
                 ListenOutcome::Cut { asked, spoke } => (asked, spoke || began.elapsed() > MIN_STREAM_LIFETIME),
                 ListenOutcome::Failed => (None, false),
@@ -78,7 +79,7 @@ impl ServerStreamTask {
         }
     }
 
-    async fn listen(&mut self) -> ListenOutcome {
+    async fn listen_once(&mut self) -> ListenOutcome {
         let request = self.link.stream_request(&self.place, self.last.as_deref());
         let opened = tokio::time::timeout(self.link.limits.headers, self.link.net.send(request)).await;
         self.link.heard.send_replace(true);
@@ -91,17 +92,17 @@ impl ServerStreamTask {
             return self.not_authorized(why);
         }
         match response.status {
-            status if status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events => {
+            status if status.is_success() && ContentKind::from_headers(&response.headers) == ContentKind::Events => {
                 if self.opened && self.last.is_none() {
                     // Without an event id the stream cannot be resumed, so messages may have been missed.
-                    self.link.dialect.have_missed();
+                    self.link.dialect.on_messages_missed();
                 }
                 self.opened = true;
                 self.read(self.link.events(response.body)).await
             }
             // After a working stream, 404 means an expired session; otherwise the server has no such stream.
             StatusCode::NOT_FOUND if self.opened && self.place.id.is_some() => {
-                self.link.expired(&self.place);
+                self.link.on_session_expired(&self.place);
                 ListenOutcome::ForGood
             }
             status if status.is_server_error() => ListenOutcome::Failed,
@@ -116,7 +117,7 @@ impl ServerStreamTask {
         match &why.remedy {
             AuthRecovery::Waiting => ListenOutcome::Failed,
             AuthRecovery::Login => {
-                self.engine.lose(errors::not_authorized(why));
+                self.engine.close(errors::not_authorized(why));
                 ListenOutcome::ForGood
             }
             _ => ListenOutcome::ForGood,
@@ -128,10 +129,10 @@ impl ServerStreamTask {
         loop {
             match events.next().await {
                 StreamItem::Event(event) => {
-                    let Some(message) = message_of(event) else { continue };
+                    let Some(message) = event_message(event) else { continue };
                     spoke = true;
-                    if let Err(nonsense) = self.engine.deliver_in_turn(message).await {
-                        self.engine.lose(DisconnectReport::because(DisconnectCause::NotMcp(nonsense.0)));
+                    if let Err(nonsense) = self.engine.deliver_by_size(message).await {
+                        self.engine.close(DisconnectReport::from_cause(DisconnectCause::NotMcp(nonsense.0)));
                         return ListenOutcome::ForGood;
                     }
                 }

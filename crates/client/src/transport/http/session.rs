@@ -43,7 +43,7 @@ impl SessionTarget {
     }
 
     /// Returns the same destination with the session id given by the server.
-    fn named(&self, id: Option<&HeaderValue>) -> Self {
+    fn with_session_id(&self, id: Option<&HeaderValue>) -> Self {
         let good =
             |id: &&HeaderValue| id.len() <= MAX_SESSION_ID_BYTES && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let id = id.filter(good).cloned().map(|mut id| {
@@ -83,7 +83,7 @@ impl Default for LinkSession {
 }
 
 impl LinkSession {
-    pub fn remember(&self, initialize: Bytes) {
+    pub fn set_initialize(&self, initialize: Bytes) {
         let _ = self.initialize.set(initialize);
     }
 
@@ -93,17 +93,17 @@ impl LinkSession {
     }
 
     /// Sets the destination of messages.
-    pub fn join(&self, place: SessionTarget) {
-        self.state.send_replace(SessionState::Joined(self.numbered(place)));
+    pub fn set_target(&self, place: SessionTarget) {
+        self.state.send_replace(SessionState::Joined(self.assign_number(place)));
     }
 
     /// Sets the destination of messages, held back until `initialized` is sent.
-    pub fn approach(&self, place: SessionTarget) {
-        self.state.send_replace(SessionState::Greeting(self.numbered(place)));
+    pub fn set_pending_target(&self, place: SessionTarget) {
+        self.state.send_replace(SessionState::Greeting(self.assign_number(place)));
     }
 
     /// Holds messages back until `initialized` is sent.
-    pub fn hold(&self) {
+    pub fn hold_messages(&self) {
         self.state.send_modify(|state| {
             if let SessionState::Joined(place) = state {
                 *state = SessionState::Greeting(place.clone());
@@ -111,7 +111,7 @@ impl LinkSession {
         });
     }
 
-    fn release(&self) {
+    fn release_messages(&self) {
         self.state.send_modify(|state| {
             if let SessionState::Greeting(place) = state {
                 *state = SessionState::Joined(place.clone());
@@ -119,23 +119,23 @@ impl LinkSession {
         });
     }
 
-    fn numbered(&self, mut place: SessionTarget) -> Arc<SessionTarget> {
+    fn assign_number(&self, mut place: SessionTarget) -> Arc<SessionTarget> {
         place.number = self.places.fetch_add(1, Ordering::Relaxed) + 1;
         place.since = Instant::now();
         Arc::new(place)
     }
 
     /// Sets the session id given by the server.
-    pub fn adopt(&self, id: Option<&HeaderValue>) {
+    pub fn set_session_id(&self, id: Option<&HeaderValue>) {
         self.state.send_modify(|state| {
             if let SessionState::Joined(place) = state {
-                *place = Arc::new(place.named(id));
+                *place = Arc::new(place.with_session_id(id));
             }
         });
     }
 
     /// Holds messages back until reconnected. Returns false if the destination was already abandoned.
-    pub fn leave(&self, place: &SessionTarget) -> bool {
+    pub fn abandon_target(&self, place: &SessionTarget) -> bool {
         self.state.send_if_modified(|state| {
             let current =
                 matches!(state, SessionState::Joined(known) | SessionState::Greeting(known) if known.number == place.number);
@@ -159,7 +159,7 @@ impl LinkSession {
     }
 
     /// Returns the destination if messages may be sent at once.
-    fn joined(&self) -> Option<Arc<SessionTarget>> {
+    fn ready_target(&self) -> Option<Arc<SessionTarget>> {
         match &*self.state.borrow() {
             SessionState::Joined(place) => Some(place.clone()),
             _ => None,
@@ -167,7 +167,7 @@ impl LinkSession {
     }
 
     /// Claims the attempt to reconnect, if it is due.
-    pub fn take_attempt(&self, after: Duration) -> bool {
+    pub fn claim_reconnect(&self, after: Duration) -> bool {
         self.state.send_if_modified(|state| {
             let due = matches!(state, SessionState::Lost { at, .. } if at.elapsed() >= after);
             if due {
@@ -177,92 +177,96 @@ impl LinkSession {
         })
     }
 
-    async fn settled(&self) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
+    async fn wait_for_target(&self) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, SessionState::Away | SessionState::Greeting(_))).await;
         match settled.as_deref() {
             Ok(SessionState::Joined(place)) => Ok(place.clone()),
             Ok(SessionState::Lost { why, .. }) => Err(why.clone()),
             // The sender lives as long as this value.
-            Ok(SessionState::Away | SessionState::Greeting(_)) | Err(_) => Err(Arc::new(errors::expired())),
+            Ok(SessionState::Away | SessionState::Greeting(_)) | Err(_) => Err(Arc::new(errors::session_expired())),
         }
     }
 }
 
 impl HttpLink {
     /// Waits for the destination of messages.
-    pub async fn place(self: &Arc<Self>) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
-        if let Some(place) = self.session.joined() {
+    pub async fn target(self: &Arc<Self>) -> Result<Arc<SessionTarget>, Arc<DisconnectReport>> {
+        if let Some(place) = self.session.ready_target() {
             return Ok(place);
         }
-        if self.session.take_attempt(self.limits.resume) {
-            self.meet_again();
+        if self.session.claim_reconnect(self.limits.resume) {
+            self.spawn_reconnect();
         }
-        self.session.settled().await
+        self.session.wait_for_target().await
     }
 
     /// Handles an expired session.
-    pub fn expired(self: &Arc<Self>, place: &SessionTarget) {
-        if !self.session.leave(place) {
+    pub fn on_session_expired(self: &Arc<Self>, place: &SessionTarget) {
+        if !self.session.abandon_target(place) {
             return;
         }
         // A server that loses sessions immediately is not reconnected at once.
         if place.number > 1 && place.since.elapsed() < self.limits.resume {
-            self.session.lose(errors::expired());
+            self.session.lose(errors::session_expired());
         } else {
-            self.meet_again();
+            self.spawn_reconnect();
         }
     }
 
-    fn meet_again(self: &Arc<Self>) {
+    fn spawn_reconnect(self: &Arc<Self>) {
         let link = self.clone();
-        self.tasks.upkeep(async move {
+        self.tasks.spawn_background(async move {
             match link.form {
-                HttpTransportKind::Streamable => link.rejoin().await,
+                HttpTransportKind::Streamable => link.reopen_session().await,
                 HttpTransportKind::Sse => link.reopen().await,
             }
         });
     }
 
     /// Opens a new session with the original `initialize`.
-    async fn rejoin(self: Arc<Self>) {
+    async fn reopen_session(self: Arc<Self>) {
         let (Some(initialize), Some(engine)) = (self.session.initialize(), self.engine()) else { return };
         let place = SessionTarget::new(self.home.clone());
-        match tokio::time::timeout(self.limits.startup, self.introduce(&place, initialize)).await {
+        match tokio::time::timeout(self.limits.startup, self.send_initialize(&place, initialize)).await {
             Ok(Ok(place)) => {
-                self.session.approach(place);
-                self.greet().await;
+                self.session.set_pending_target(place);
+                self.send_initialized().await;
                 tracing::info!("session expired, opened a new one");
-                self.dialect.begun_anew(&engine);
-                self.listen();
+                self.dialect.on_server_restarted(&engine);
+                self.spawn_server_stream();
             }
-            Ok(Err(why)) if why.is_final() => engine.lose(why),
+            Ok(Err(why)) if why.is_final() => engine.close(why),
             Ok(Err(why)) => self.session.lose(why),
-            Err(_) => self.session.lose(errors::unanswered(self.limits.startup)),
+            Err(_) => self.session.lose(errors::response_timeout(self.limits.startup)),
         }
     }
 
-    async fn introduce(&self, place: &SessionTarget, initialize: Bytes) -> Result<SessionTarget, DisconnectReport> {
-        let order = PostRequest::opening(self, initialize);
-        let response = self.post(place, &order).await.map_err(|error| errors::unsent(&error))?;
+    async fn send_initialize(
+        &self,
+        place: &SessionTarget,
+        initialize: Bytes,
+    ) -> Result<SessionTarget, DisconnectReport> {
+        let order = PostRequest::reinitialize(self, initialize);
+        let response = self.post(place, &order).await.map_err(|error| errors::from_send_error(&error))?;
         if !response.status.is_success() {
-            return Err(errors::turned_away(&response));
+            return Err(errors::initialize_rejected(&response));
         }
-        let place = place.named(response.headers.get(SESSION));
-        let message = response_body::first_answer(response, &self.limits, &self.budget).await;
-        let message = message.map_err(|what| errors::cut(&what))?;
-        self.check_introduction(&message)?;
+        let place = place.with_session_id(response.headers.get(SESSION));
+        let message = response_body::first_response(response, &self.limits, &self.budget).await;
+        let message = message.map_err(|what| errors::stream_interrupted(&what))?;
+        self.check_initialize_result(&message)?;
         Ok(place)
     }
 
     /// Checks that the server still negotiates the same revision.
-    pub fn check_introduction(&self, message: &Bytes) -> Result<(), DisconnectReport> {
-        let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.copy(message)));
-        let judged = era::judge_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
+    pub fn check_initialize_result(&self, message: &Bytes) -> Result<(), DisconnectReport> {
+        let result = scan(message).ok().and_then(|envelope| envelope.result.map(|result| result.to_raw(message)));
+        let judged = era::evaluate_initialize(result.unwrap_or_else(RawJson::empty_object), &self.limits.bounds);
         match judged {
             Ok((revision, _)) if Some(revision) == self.dialect.revision() => Ok(()),
-            Ok(_) => Err(errors::changed()),
-            Err(cause) => Err(errors::cut(&cause.to_string())),
+            Ok(_) => Err(errors::revision_changed()),
+            Err(cause) => Err(errors::stream_interrupted(&cause.to_string())),
         }
     }
 
@@ -284,26 +288,26 @@ impl HttpLink {
             .send(HttpRequest { method: Method::POST, url, headers, body, redirects: RedirectPolicy::SameOrigin })
             .await;
         if let Some((headers, began)) = shown {
-            self.tell_posted(&headers, began, &sent);
+            self.log_post(&headers, began, &sent);
         }
         sent
     }
 
     /// Logs the headers and the outcome. Values marked as sensitive are not in the text.
-    fn tell_posted(&self, headers: &str, began: Instant, sent: &Result<wharf_net::HttpResponse, wharf_net::SendError>) {
+    fn log_post(&self, headers: &str, began: Instant, sent: &Result<wharf_net::HttpResponse, wharf_net::SendError>) {
         let Some(engine) = self.engine() else { return };
-        let server = engine.onlooker().server.as_str();
-        let headers = engine.onlooker().redactor.redact(headers);
+        let server = engine.observer().server.as_str();
+        let headers = engine.observer().redactor.redact(headers);
         let answer = sent.as_ref().map_or_else(ToString::to_string, |response| format!("HTTP {}", response.status));
-        let answer = engine.onlooker().redactor.redact_cut(&answer);
+        let answer = engine.observer().redactor.redact_truncated(&answer);
         tracing::debug!(server, millis = began.elapsed().as_millis(), %headers, "posted: {answer}");
     }
 
     /// Sends `initialized` and releases held messages. The wait is bounded. If sending fails it is repeated once, which
     /// is harmless.
-    pub async fn greet(self: &Arc<Self>) {
+    pub async fn send_initialized(self: &Arc<Self>) {
         let Some(place) = self.session.current() else { return };
-        let order = PostRequest::word(self, Bytes::from_static(INITIALIZED.as_bytes()));
+        let order = PostRequest::notification(self, Bytes::from_static(INITIALIZED.as_bytes()));
         let told = tokio::time::timeout(self.limits.headers, async {
             match self.post(&place, &order).await {
                 Err(_) => self.post(&place, &order).await,
@@ -311,52 +315,52 @@ impl HttpLink {
             }
         });
         if let Ok(outcome) = told.await {
-            self.said(&place, outcome).await;
+            self.on_post_outcome(&place, outcome).await;
         }
-        self.session.release();
+        self.session.release_messages();
     }
 
     /// Posts a message that gets no response. A failure is only logged.
-    pub async fn say(self: &Arc<Self>, order: PostRequest) {
+    pub async fn post_notification(self: &Arc<Self>, order: PostRequest) {
         let told = tokio::time::timeout(self.limits.headers, async {
-            match self.place().await {
+            match self.target().await {
                 Ok(place) => {
                     let outcome = self.post(&place, &order).await;
-                    self.said(&place, outcome).await;
+                    self.on_post_outcome(&place, outcome).await;
                 }
-                Err(_) => self.unsaid("server unreachable"),
+                Err(_) => self.log_unsent("server unreachable"),
             }
         });
         if told.await.is_err() {
-            self.unsaid("no response from the server");
+            self.log_unsent("no response from the server");
         }
     }
 
-    fn unsaid(&self, why: &str) {
+    fn log_unsent(&self, why: &str) {
         if let Some(engine) = self.engine() {
-            engine.tally.warn(CounterKind::Unsent, "failed to send a notification or a reply");
+            engine.tally.count_and_warn(CounterKind::Unsent, "failed to send a notification or a reply");
         }
         tracing::debug!(why, "failed to send a notification or a reply");
     }
 
-    async fn said(
+    async fn on_post_outcome(
         self: &Arc<Self>,
         place: &SessionTarget,
         outcome: Result<wharf_net::HttpResponse, wharf_net::SendError>,
     ) {
         match outcome {
-            Ok(response) if response.status.is_success() => response_body::finish(response.body).await,
-            Ok(response) if response.status == 404 && place.id.is_some() => self.expired(place),
-            Ok(response) => self.unsaid(&format!("HTTP {}", response.status)),
-            Err(error) => self.unsaid(&error.to_string()),
+            Ok(response) if response.status.is_success() => response_body::drain_rest(response.body).await,
+            Ok(response) if response.status == 404 && place.id.is_some() => self.on_session_expired(place),
+            Ok(response) => self.log_unsent(&format!("HTTP {}", response.status)),
+            Err(error) => self.log_unsent(&error.to_string()),
         }
     }
 
     /// Ends the session on the server, if there is one.
-    pub async fn part(&self) {
+    pub async fn delete_session(&self) {
         let Some(place) = self.session.current() else { return };
         let (url, Some(id)) = (place.url.clone(), place.id.clone()) else { return };
-        let mut headers = self.headers.leaving(self.dialect.revision());
+        let mut headers = self.headers.delete_headers(self.dialect.revision());
         headers.insert(SESSION, id);
         let request = HttpRequest {
             method: Method::DELETE,

@@ -14,7 +14,7 @@ use wharf_wire::scan;
 use super::errors;
 use super::link::HttpLink;
 use super::post_request::PostRequest;
-use super::response_body::{ContentKind, EventReader, StreamItem, message_of};
+use super::response_body::{ContentKind, EventReader, StreamItem, event_message};
 use super::session::SessionTarget;
 use crate::engine::Engine;
 use crate::error::{ConnectCause, DisconnectCause, DisconnectReport};
@@ -32,10 +32,10 @@ enum StreamOpenError {
 
 impl StreamOpenError {
     /// Converts an authorization error response. A transient failure of the authorizer is not a refusal.
-    fn turned_away(response: HttpResponse) -> Self {
+    fn from_response(response: HttpResponse) -> Self {
         let challenge = super::status::challenge(&response.headers);
         match response.not_authorized {
-            Some(why) if why.may_pass() => Self::Failed(errors::not_authorized(why)),
+            Some(why) if why.is_transient() => Self::Failed(errors::not_authorized(why)),
             why => {
                 let (status, why) = (response.status.as_u16(), why.map(Box::new));
                 Self::Refused(ConnectCause::Unauthorized { status, challenge, why })
@@ -44,31 +44,31 @@ impl StreamOpenError {
     }
 
     /// Converts the error of a request that was not sent.
-    fn unsent(error: SendError) -> Self {
+    fn from_send_error(error: SendError) -> Self {
         match error {
-            SendError::NotAuthorized(why) if !why.may_pass() => {
+            SendError::NotAuthorized(why) if !why.is_transient() => {
                 Self::Refused(ConnectCause::Unauthorized { status: 401, challenge: None, why: Some(Box::new(why)) })
             }
-            error => Self::Failed(errors::unsent(&error)),
+            error => Self::Failed(errors::from_send_error(&error)),
         }
     }
 
     /// Converts the error for a server that offered a stream before.
-    fn once_there(self) -> DisconnectReport {
+    fn into_disconnect(self) -> DisconnectReport {
         match self {
             Self::Failed(gone) => gone,
-            Self::Refused(cause) if cause.needs_login() => errors::logged_out(&cause),
-            Self::Refused(cause) => DisconnectReport { hint: Some(cause.to_string()), ..errors::changed() },
+            Self::Refused(cause) if cause.needs_login() => errors::login_required(&cause),
+            Self::Refused(cause) => DisconnectReport { hint: Some(cause.to_string()), ..errors::revision_changed() },
         }
     }
 }
 
 /// Opens the stream and waits for the endpoint to post to.
-pub(super) async fn open(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
+pub(super) async fn open_session(link: &Arc<HttpLink>) -> Result<(), ConnectCause> {
     match link.open_stream().await {
         Ok((events, endpoint)) => {
-            link.session.join(SessionTarget::new(endpoint));
-            link.drive(events);
+            link.session.set_target(SessionTarget::new(endpoint));
+            link.spawn_reader(events);
             Ok(())
         }
         Err(StreamOpenError::Refused(cause)) => Err(cause),
@@ -81,20 +81,21 @@ impl HttpLink {
         let limit = self.limits.endpoint;
         match tokio::time::timeout(limit, self.await_endpoint()).await {
             Ok(opened) => opened,
-            Err(_) => {
-                Err(StreamOpenError::Failed(errors::cut(&format!("no endpoint event within {} ms", limit.as_millis()))))
-            }
+            Err(_) => Err(StreamOpenError::Failed(errors::stream_interrupted(&format!(
+                "no endpoint event within {} ms",
+                limit.as_millis()
+            )))),
         }
     }
 
     async fn await_endpoint(&self) -> Result<(EventReader, Url), StreamOpenError> {
         let request = self.stream_request(&SessionTarget::new(self.home.clone()), None);
-        let response = self.net.send(request).await.map_err(StreamOpenError::unsent)?;
+        let response = self.net.send(request).await.map_err(StreamOpenError::from_send_error)?;
         match response.status {
-            status if status.is_success() && ContentKind::of(&response.headers) == ContentKind::Events => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(StreamOpenError::turned_away(response)),
+            status if status.is_success() && ContentKind::from_headers(&response.headers) == ContentKind::Events => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(StreamOpenError::from_response(response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                return Err(StreamOpenError::Failed(errors::status(status, "")));
+                return Err(StreamOpenError::Failed(errors::unclear_status(status, "")));
             }
             status => {
                 let detail = "response to GET is not an event stream".to_owned();
@@ -106,29 +107,31 @@ impl HttpLink {
         loop {
             match events.next().await {
                 StreamItem::Event(event) if event.event.as_deref() == Some("endpoint") => {
-                    let endpoint = endpoint(&self.spec, &base, &event.data).map_err(StreamOpenError::Refused)?;
+                    let endpoint = parse_endpoint(&self.spec, &base, &event.data).map_err(StreamOpenError::Refused)?;
                     return Ok((events, endpoint));
                 }
                 StreamItem::Event(_) => {}
-                StreamItem::End(what) => return Err(StreamOpenError::Failed(errors::cut(&what))),
-                StreamItem::TooLarge => return Err(StreamOpenError::Failed(errors::cut("event over the size limit"))),
+                StreamItem::End(what) => return Err(StreamOpenError::Failed(errors::stream_interrupted(&what))),
+                StreamItem::TooLarge => {
+                    return Err(StreamOpenError::Failed(errors::stream_interrupted("event over the size limit")));
+                }
                 StreamItem::Discarded(exceeded) => {
-                    return Err(StreamOpenError::Failed(errors::cut(&exceeded.to_string())));
+                    return Err(StreamOpenError::Failed(errors::stream_interrupted(&exceeded.to_string())));
                 }
             }
         }
     }
 
     /// Reads the stream to its end, then reopens it.
-    fn drive(self: &Arc<Self>, events: EventReader) {
+    fn spawn_reader(self: &Arc<Self>, events: EventReader) {
         let (link, Some(engine)) = (self.clone(), self.engine()) else { return };
-        self.tasks.upkeep(async move {
-            let gone = read(events, &engine).await;
+        self.tasks.spawn_background(async move {
+            let gone = read_stream(events, &engine).await;
             let Some(place) = link.session.current() else { return };
             if matches!(gone.cause, DisconnectCause::NotMcp(_)) {
-                return engine.lose(gone);
+                return engine.close(gone);
             }
-            if link.session.leave(&place) {
+            if link.session.abandon_target(&place) {
                 engine.lose_calls(gone);
                 link.reopen().await;
             }
@@ -140,82 +143,82 @@ impl HttpLink {
         let Some(engine) = self.engine() else { return };
         let mut wait = self.limits.resume;
         for attempt in 1.. {
-            let gone = match self.begin_anew(&engine).await {
+            let gone = match self.reinitialize(&engine).await {
                 Ok(events) => {
                     tracing::info!("stream lost, opened a new one");
-                    self.dialect.begun_anew(&engine);
-                    return self.drive(events);
+                    self.dialect.on_server_restarted(&engine);
+                    return self.spawn_reader(events);
                 }
                 Err(gone) => gone,
             };
             if attempt == MAX_REOPEN_ATTEMPTS || gone.is_final() {
-                return engine.lose(gone);
+                return engine.close(gone);
             }
             self.session.lose(gone);
-            tokio::time::sleep(super::status::spread(wait)).await;
+            tokio::time::sleep(super::status::with_jitter(wait)).await;
             wait = (wait * 2).min(Duration::from_secs(60));
             // A call may have claimed the next attempt.
-            if !self.session.take_attempt(Duration::ZERO) {
+            if !self.session.claim_reconnect(Duration::ZERO) {
                 return;
             }
         }
     }
 
-    async fn begin_anew(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<EventReader, DisconnectReport> {
-        let (mut events, endpoint) = self.open_stream().await.map_err(StreamOpenError::once_there)?;
+    async fn reinitialize(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<EventReader, DisconnectReport> {
+        let (mut events, endpoint) = self.open_stream().await.map_err(StreamOpenError::into_disconnect)?;
         let place = SessionTarget::new(endpoint);
         // Lost during the initial connect: the connecting caller gets the error of `initialize`.
         let Some(initialize) = self.session.initialize().filter(|_| self.dialect.revision().is_some()) else {
-            return Err(errors::expired());
+            return Err(errors::session_expired());
         };
         let introduced = tokio::time::timeout(self.limits.startup, async {
-            let order = PostRequest::opening(self, initialize.clone());
-            let response = self.post(&place, &order).await.map_err(|error| errors::unsent(&error))?;
+            let order = PostRequest::reinitialize(self, initialize.clone());
+            let response = self.post(&place, &order).await.map_err(|error| errors::from_send_error(&error))?;
             if !response.status.is_success() {
-                return Err(errors::turned_away(&response));
+                return Err(errors::initialize_rejected(&response));
             }
             drop(response);
-            let message = await_answer(&mut events, &initialize, engine).await?;
-            self.check_introduction(&message)
+            let message = await_response(&mut events, &initialize, engine).await?;
+            self.check_initialize_result(&message)
         });
-        introduced.await.unwrap_or_else(|_| Err(errors::unanswered(self.limits.startup)))?;
-        self.session.approach(place);
-        self.greet().await;
+        introduced.await.unwrap_or_else(|_| Err(errors::response_timeout(self.limits.startup)))?;
+        self.session.set_pending_target(place);
+        self.send_initialized().await;
         Ok(events)
     }
 }
 
 /// Validates the endpoint to post to: it must have the stream's own origin.
-fn endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
+fn parse_endpoint(spec: &HttpSpec, base: &Url, text: &[u8]) -> Result<Url, ConnectCause> {
     let url = base.join(String::from_utf8_lossy(text).trim()).ok();
     // Displayed without its query, which often contains the session id.
-    let shown = url.as_ref().map_or_else(|| "invalid URL".to_owned(), |url| spec.shown(url));
+    let shown = url.as_ref().map_or_else(|| "invalid URL".to_owned(), |url| spec.mask_url(url));
     url.filter(|url| url.origin() == base.origin()).ok_or_else(|| ConnectCause::BadEndpoint {
-        endpoint: UntrustedText::new(shown).shortened(200).to_string(),
-        stream: spec.shown(base),
+        endpoint: UntrustedText::new(shown).truncate(200).to_string(),
+        stream: spec.mask_url(base),
     })
 }
 
 /// Delivers the stream's messages to the engine until the stream ends.
-async fn read(mut events: EventReader, engine: &Arc<Engine>) -> DisconnectReport {
+async fn read_stream(mut events: EventReader, engine: &Arc<Engine>) -> DisconnectReport {
     loop {
         match events.next().await {
             // A second `endpoint` is ignored: it would redirect later messages.
             StreamItem::Event(event) => {
-                let Some(message) = message_of(event) else { continue };
-                if let Err(nonsense) = engine.deliver_in_turn(message).await {
-                    return DisconnectReport::because(DisconnectCause::NotMcp(nonsense.0));
+                let Some(message) = event_message(event) else { continue };
+                if let Err(nonsense) = engine.deliver_by_size(message).await {
+                    return DisconnectReport::from_cause(DisconnectCause::NotMcp(nonsense.0));
                 }
             }
-            StreamItem::End(what) => return errors::cut(&what),
-            StreamItem::TooLarge => return errors::cut("message over the size limit"),
-            StreamItem::Discarded(exceeded) => return errors::cut(&exceeded.to_string()),
+            StreamItem::End(what) => return errors::stream_interrupted(&what),
+            StreamItem::TooLarge => return errors::stream_interrupted("message over the size limit"),
+            StreamItem::Discarded(exceeded) => return errors::stream_interrupted(&exceeded.to_string()),
         }
     }
 }
 
 /// Waits for the response to a request that was posted without the engine.
-async fn await_answer(
+async fn await_response(
     events: &mut EventReader,
     request: &Bytes,
     engine: &Arc<Engine>,
@@ -226,15 +229,15 @@ async fn await_answer(
     loop {
         match events.next().await {
             StreamItem::Event(event) => {
-                let Some(message) = message_of(event) else { continue };
-                if super::response_body::answers(&message) && id_of(&message) == wanted {
+                let Some(message) = event_message(event) else { continue };
+                if super::response_body::is_response(&message) && id_of(&message) == wanted {
                     return Ok(message);
                 }
-                let _ = engine.deliver_in_turn(message).await;
+                let _ = engine.deliver_by_size(message).await;
             }
-            StreamItem::End(what) => return Err(errors::cut(&what)),
-            StreamItem::TooLarge => return Err(errors::cut("message over the size limit")),
-            StreamItem::Discarded(exceeded) => return Err(errors::cut(&exceeded.to_string())),
+            StreamItem::End(what) => return Err(errors::stream_interrupted(&what)),
+            StreamItem::TooLarge => return Err(errors::stream_interrupted("message over the size limit")),
+            StreamItem::Discarded(exceeded) => return Err(errors::stream_interrupted(&exceeded.to_string())),
         }
     }
 }
@@ -259,7 +262,7 @@ mod tests {
             ("file:///etc/passwd", None),
             ("http://[", None),
         ] {
-            let found = endpoint(&HttpSpec::new(base.clone()), &base, text.as_bytes());
+            let found = parse_endpoint(&HttpSpec::new(base.clone()), &base, text.as_bytes());
             assert_eq!(found.ok().map(String::from).as_deref(), expected, "{text}");
         }
     }
@@ -268,7 +271,7 @@ mod tests {
     fn a_bad_endpoint_is_told_without_what_is_hidden_in_the_address() {
         let mut spec = HttpSpec::new(Url::parse("http://127.0.0.1:8000/hush/sse").unwrap());
         spec.hidden.push(wharf_spec::Secret::new("hush"));
-        let told = format!("{:?}", endpoint(&spec, &spec.url, b"http://example.org/hush").unwrap_err());
+        let told = format!("{:?}", parse_endpoint(&spec, &spec.url, b"http://example.org/hush").unwrap_err());
         assert!(told.contains("8000/***/sse") && told.contains("example.org/***"), "{told}");
     }
 }

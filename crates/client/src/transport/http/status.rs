@@ -25,7 +25,7 @@ pub(super) enum StatusMeaning {
     Unclear,
 }
 
-pub(super) fn meaning(status: StatusCode, effect: CallEffect, in_session: bool) -> StatusMeaning {
+pub(super) fn classify_status(status: StatusCode, effect: CallEffect, in_session: bool) -> StatusMeaning {
     match status.as_u16() {
         401 | 403 => StatusMeaning::Login,
         404 if in_session => StatusMeaning::SessionExpired,
@@ -52,11 +52,11 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 /// Returns the server's authentication challenge, escaped.
 pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(header::WWW_AUTHENTICATE)?;
-    Some(UntrustedText::from_bytes(text.as_bytes()).shortened(300).to_string())
+    Some(UntrustedText::from_bytes(text.as_bytes()).truncate(300).to_string())
 }
 
 /// Adds up to 25 % jitter, so that clients do not retry at the same time.
-pub(super) fn spread(wait: Duration) -> Duration {
+pub(super) fn with_jitter(wait: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or_default();
     wait + wait.mul_f64(f64::from(random % 1000) / 4000.0)
 }
@@ -105,7 +105,7 @@ mod tests {
             (504, MayWrite, true, StatusMeaning::Unclear),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(meaning(status, effect, in_session), expected, "{status} {effect:?} {in_session}");
+            assert_eq!(classify_status(status, effect, in_session), expected, "{status} {effect:?} {in_session}");
         }
     }
 }

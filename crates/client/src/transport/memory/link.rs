@@ -58,7 +58,7 @@ impl MemoryLink {
             let arrived = self.arrived.notified();
             {
                 let mut queue = self.queue();
-                if let Some(message) = queue.take() {
+                if let Some(message) = queue.pop_front() {
                     return Some(message);
                 }
                 if queue.state != MemoryLinkState::Open {
@@ -69,11 +69,11 @@ impl MemoryLink {
         }
     }
 
-    pub fn take(&self) -> Option<LocalMessage> {
-        self.queue().take()
+    pub fn try_receive(&self) -> Option<LocalMessage> {
+        self.queue().pop_front()
     }
 
-    pub async fn arrival(&self) {
+    pub async fn wait_for_message(&self) {
         self.arrived.notified().await;
     }
 
@@ -92,7 +92,7 @@ impl MemoryLink {
         self.queue().state == MemoryLinkState::Open
     }
 
-    pub async fn looked_at(&self) {
+    pub async fn wait_for_deadline_change(&self) {
         self.look.notified().await;
     }
 
@@ -102,7 +102,7 @@ impl MemoryLink {
 }
 
 impl MessageQueue {
-    fn take(&mut self) -> Option<LocalMessage> {
+    fn pop_front(&mut self) -> Option<LocalMessage> {
         let message = self.waiting.pop_front()?;
         self.taken += 1;
         self.bytes -= message.text.len();
@@ -141,7 +141,7 @@ impl Link for MemoryLink {
         Ok(ticket)
     }
 
-    fn may_have_left(&self, ticket: Ticket) -> bool {
+    fn may_have_been_sent(&self, ticket: Ticket) -> bool {
         self.queue().taken >= ticket.0
     }
 

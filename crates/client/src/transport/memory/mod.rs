@@ -53,18 +53,18 @@ impl ServerEnd {
     }
 
     /// Returns the next message, if one is queued.
-    pub(crate) fn take(&self) -> Option<LocalMessage> {
-        self.link.take()
+    pub(crate) fn try_receive(&self) -> Option<LocalMessage> {
+        self.link.try_receive()
     }
 
     /// Resolves when a message has arrived since the last call, or the client has disconnected. Only one task may wait
     /// at a time.
-    pub(crate) async fn arrival(&self) {
-        self.link.arrival().await;
+    pub(crate) async fn wait_for_message(&self) {
+        self.link.wait_for_message().await;
     }
 
     /// Returns the sender for messages to the client. Cheap to clone and usable on any thread.
-    pub fn outbox(&self) -> ClientSender {
+    pub fn sender(&self) -> ClientSender {
         self.outbox.clone()
     }
 }
@@ -84,7 +84,7 @@ impl ClientSender {
         if message.len() > self.limits.message {
             let mut scanner = wharf_wire::Scanner::new();
             scanner.push(&message);
-            self.engine.deliver_oversized(&scanner.glimpse(), &mut wakers);
+            self.engine.deliver_oversized(&scanner.partial_envelope(), &mut wakers);
         } else if self.engine.deliver(&message, &mut wakers).is_err() {
             tracing::warn!("in-process server sent a client-only request");
         }
@@ -105,7 +105,7 @@ impl ServerStarter for LocalServerStarter {
     fn start(&self, opening: LinkSetup) -> BoxedFuture<Result<ServerLink, ConnectCause>> {
         let server = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let opened = match server {
-            Some(server) => Ok(open(server, &opening)),
+            Some(server) => Ok(open_link(server, &opening)),
             None => Err(ConnectCause::Protocol("an in-process server can be started only once".to_owned())),
         };
         Box::pin(std::future::ready(opened))
@@ -116,7 +116,7 @@ impl ServerStarter for LocalServerStarter {
     }
 }
 
-fn open(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
+fn open_link(server: Box<dyn LocalServer>, opening: &LinkSetup) -> ServerLink {
     let limits = Arc::new(opening.limits.clone());
     let link = Arc::new(MemoryLink::new(limits.queued));
     let engine = opening.engine(link.clone());
@@ -142,7 +142,7 @@ async fn run(
     let mut serving = CatchPanic(Box::pin(serving));
     let stopped = tokio::select! {
         outcome = &mut serving => Some(outcome),
-        () = keep_time(&engine, &link) => None,
+        () = expire_until_closed(&engine, &link) => None,
     };
     // A server that ends because the client disconnected has not stopped by itself.
     let cause = if link.is_open() { DisconnectCause::Stopped } else { DisconnectCause::Closed };
@@ -153,18 +153,18 @@ async fn run(
         None => drop(tokio::time::timeout(Duration::ZERO, &mut serving).await),
     }
     link.close(MemoryLinkState::Broken);
-    engine.lose(DisconnectReport { cause, exit: None, stderr: Vec::new(), hint: None });
+    engine.close(DisconnectReport { cause, exit: None, stderr: Vec::new(), hint: None });
     drop(serving);
     workers.stop().await;
     let _ = done.send(true);
 }
 
 /// Expires calls until the link is closed.
-async fn keep_time(engine: &Engine, link: &MemoryLink) {
+async fn expire_until_closed(engine: &Engine, link: &MemoryLink) {
     while link.is_open() {
-        let due = engine.next_due();
+        let due = engine.next_deadline();
         tokio::select! {
-            () = link.looked_at() => {}
+            () = link.wait_for_deadline_change() => {}
             () = tokio::time::sleep_until(due) => {
                 let mut wakers = Vec::new();
                 engine.expire(tokio::time::Instant::now(), &mut wakers);
@@ -198,7 +198,7 @@ impl LinkHandle for LocalLinkHandle {
 impl Drop for LocalLinkHandle {
     fn drop(&mut self) {
         self.link.close(MemoryLinkState::Broken);
-        self.workers.dismiss();
+        self.workers.stop_without_waiting();
         self.task.abort();
     }
 }

@@ -122,7 +122,7 @@ impl Workers {
     /// Runs `work` for a message of this depth and returns a handle to abort it. Returns `None` if no thread is
     /// available.
     ///
-    /// A panic ends only this work; see [`Workers::caught`] to observe it.
+    /// A panic ends only this work; see [`Workers::catch_panics`] to observe it.
     pub fn spawn(&self, depth: usize, work: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let (handle, load) = self.worker()?;
         let job = JobGuard::begin(&self.shared, Some(load));
@@ -130,31 +130,31 @@ impl Workers {
             let _job = job;
             let _ = CatchPanic(Box::pin(work)).await;
         }));
-        self.watch();
+        self.ensure_watched();
         Some(task.abort_handle())
     }
 
     /// Sets the task that every thread runs in addition to its jobs, such as the one that handles a server's messages.
-    pub(crate) fn reside(&self, resident: impl Fn() -> BoxedFuture<()> + Send + Sync + 'static) {
+    pub(crate) fn set_resident(&self, resident: impl Fn() -> BoxedFuture<()> + Send + Sync + 'static) {
         *self.shared.resident() = Some(Arc::new(resident));
         self.worker();
     }
 
     /// Polls `work` once for a message of this depth. Must be called on a worker thread. Pending work must then be
     /// spawned: this poll registers no waker.
-    pub(crate) fn first_step<T>(&self, depth: usize, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    pub(crate) fn poll_once<T>(&self, depth: usize, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         let _job = JobGuard::begin(&self.shared, None);
-        self.watch();
+        self.ensure_watched();
         DEPTH.sync_scope(depth + 1, || work.poll(&mut Context::from_waker(Waker::noop())))
     }
 
     /// Resolves when too many threads have been set aside and none is left.
-    pub(crate) async fn exhausted(&self) {
+    pub(crate) async fn wait_until_exhausted(&self) {
         self.shared.exhausted.notified().await;
     }
 
     /// Wraps a handler's work, so that a panic becomes an error.
-    pub fn caught<T>(
+    pub fn catch_panics<T>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> impl Future<Output = Result<T, HandlerPanic>> + Send + 'static
@@ -182,7 +182,7 @@ impl Workers {
     }
 
     /// Ends the current thread as soon as it becomes responsive, without waiting.
-    pub(super) fn dismiss(&self) {
+    pub(super) fn stop_without_waiting(&self) {
         self.shared.closed.send_replace(true);
         drop(self.shared.current().take());
     }
@@ -192,7 +192,7 @@ impl Workers {
         self.shared.closed.send_replace(true);
         let worker = self.shared.current().take();
         let Some(WorkerThread { handle, stop, mut ended, .. }) = worker else { return };
-        self.shared.note_leaks(&handle);
+        self.shared.record_leaks(&handle);
         drop((handle, stop));
         let _ = tokio::time::timeout(self.shared.grace, ended.wait_for(|ended| *ended)).await;
     }
@@ -200,23 +200,23 @@ impl Workers {
     fn worker(&self) -> Option<(Handle, Arc<ThreadLoad>)> {
         let mut current = self.shared.current();
         if current.is_none() {
-            *current = self.shared.another();
+            *current = self.shared.start_another();
         }
         current.as_ref().map(|worker| (worker.handle.clone(), Arc::clone(&worker.load)))
     }
 
     /// Ensures that the watcher runs while there is work.
-    fn watch(&self) {
+    fn ensure_watched(&self) {
         if self.shared.watched.load(Ordering::SeqCst) || self.shared.watched.swap(true, Ordering::SeqCst) {
             return;
         }
         // Ends by itself, with the server or when idle.
-        self.shared.host.spawn(look_after(Arc::downgrade(&self.shared), self.shared.stall));
+        self.shared.host.spawn(watch_thread(Arc::downgrade(&self.shared), self.shared.stall));
     }
 }
 
 /// Watches the current thread until there has been no work for a while.
-async fn look_after(weak: Weak<WorkersShared>, stall: Duration) {
+async fn watch_thread(weak: Weak<WorkersShared>, stall: Duration) {
     let mut quiet = 0;
     loop {
         if let Some(handle) = weak.upgrade().and_then(|shared| shared.current_handle()) {
@@ -225,7 +225,7 @@ async fn look_after(weak: Weak<WorkersShared>, stall: Duration) {
             if !alive {
                 shared.set_aside(&handle);
             } else if shared.is_idle() {
-                shared.note_leaks(&handle);
+                shared.record_leaks(&handle);
             }
         }
         tokio::time::sleep(stall).await;
@@ -264,7 +264,7 @@ impl WorkersShared {
     }
 
     /// Starts another thread, unless too many have been set aside.
-    fn another(self: &Arc<Self>) -> Option<WorkerThread> {
+    fn start_another(self: &Arc<Self>) -> Option<WorkerThread> {
         let hopeless = self.set_aside.load(Ordering::Relaxed) > MAX_SET_ASIDE;
         if hopeless || self.is_closed() { None } else { WorkerThread::start(self) }
     }
@@ -277,7 +277,7 @@ impl WorkersShared {
             self.set_aside.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(server = %self.server, "handler blocks its thread, continuing on a new thread");
             if self.resident().is_some() {
-                *current = self.another();
+                *current = self.start_another();
                 if current.is_none() {
                     self.exhausted.notify_one();
                 }
@@ -286,7 +286,7 @@ impl WorkersShared {
     }
 
     /// Counts tasks that belong to no job: handlers left them running.
-    fn note_leaks(&self, handle: &Handle) {
+    fn record_leaks(&self, handle: &Handle) {
         let expected = self.jobs.load(Ordering::Acquire) + usize::from(self.resident().is_some());
         let left = handle.metrics().num_alive_tasks().saturating_sub(expected) as u64;
         if self.leaked.swap(left, Ordering::Relaxed) < left {
@@ -315,7 +315,7 @@ impl WorkerThread {
             runtime.block_on(async move {
                 while stopped.changed().await.is_ok() {}
                 tokio::select! {
-                    () = unfinished.done() => {}
+                    () = unfinished.wait_until_idle() => {}
                     _ = closed.wait_for(|closed| *closed) => {}
                 }
             });
@@ -335,7 +335,7 @@ impl WorkerThread {
 
 impl ThreadLoad {
     /// Waits until there is no job left.
-    async fn done(&self) {
+    async fn wait_until_idle(&self) {
         while self.jobs.load(Ordering::Acquire) > 0 {
             self.idle.notified().await;
         }
@@ -378,12 +378,12 @@ impl<F: Future> Future for CatchPanic<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(HandlerPanic(words(&*payload)))),
+            Err(payload) => Poll::Ready(Err(HandlerPanic(panic_message(&*payload)))),
         }
     }
 }
 
-fn words(payload: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -23,7 +23,7 @@ use crate::engine::{Engine, NotMcpPeer};
 use crate::error::{DisconnectCause, DisconnectReport};
 use crate::limits::Limits;
 use crate::services::BoxedFuture;
-use wharf_guard::{LaunchedServer, ProcessExit, watched};
+use wharf_guard::{LaunchedServer, ProcessExit, register_fd};
 
 /// Maximum reads in one turn, and maximum duration of a turn.
 const MAX_READS_PER_TURN: usize = 16;
@@ -61,7 +61,7 @@ impl StdioDriver {
         limits: Limits,
     ) -> io::Result<Self> {
         Ok(Self {
-            stdout: watched(stdout, Interest::READABLE)?,
+            stdout: register_fd(stdout, Interest::READABLE)?,
             frames: LineSplitter::new(&limits, engine.budget().clone()),
             engine,
             link,
@@ -88,15 +88,15 @@ impl StdioDriver {
             let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
             (lines.tail(MAX_STDERR_LINES), lines.is_logged())
         };
-        let hint = if cause == DisconnectCause::Closed { None } else { self.engine.suspicion() };
-        self.engine.lose(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
+        let hint = if cause == DisconnectCause::Closed { None } else { self.engine.last_anomaly() };
+        self.engine.close(DisconnectReport { cause, exit: self.exited, stderr: shown, hint });
         let (mut exit, exit_wait) = (self.process.exit(), self.limits.exit_wait);
         self.stop().await;
         if is_logged {
             // The last stderr lines belong before the log line about the exit.
             stderr.finish(exit_wait).await;
         }
-        exited(&mut exit).await
+        wait_for_exit(&mut exit).await
     }
 
     /// Closes the server's stdin, waits, sends SIGTERM, waits, sends SIGKILL; then waits until all processes have
@@ -107,22 +107,22 @@ impl StdioDriver {
         if known.is_none() {
             let mut exit = process.exit();
             let patience = async {
-                if tokio::time::timeout(limits.stop_grace, exited(&mut exit)).await.is_ok() {
+                if tokio::time::timeout(limits.stop_grace, wait_for_exit(&mut exit)).await.is_ok() {
                     return;
                 }
                 process.terminate();
-                if tokio::time::timeout(limits.term_grace, exited(&mut exit)).await.is_err() {
+                if tokio::time::timeout(limits.term_grace, wait_for_exit(&mut exit)).await.is_err() {
                     process.kill();
                 }
             };
             tokio::select! {
                 () = patience => {}
                 // Keep reading the output, so that the server can exit normally instead of with a broken pipe.
-                () = discard(&stdout, &mut frames) => unreachable!("reading on never ends"),
+                () = discard_output(&stdout, &mut frames) => unreachable!("reading on never ends"),
             }
         }
         drop(stdout);
-        process.gone().await;
+        process.wait_until_gone().await;
     }
 
     /// Ready when the link has ended.
@@ -158,7 +158,7 @@ impl StdioDriver {
         }
         let mut end = ready!(self.poll_delivered(context));
         if self.delivering.is_none()
-            && let Some(pause) = self.engine.budget().pace().pause()
+            && let Some(pause) = self.engine.budget().throttle().required_pause()
         {
             self.delivering = Some(Box::pin(async move {
                 tokio::time::sleep(pause).await;
@@ -171,7 +171,7 @@ impl StdioDriver {
             if turns == MAX_READS_PER_TURN
                 || (turns > 0 && began.get_or_insert_with(Instant::now).elapsed() > MAX_TURN_TIME)
             {
-                if self.engine.budget().pace().is_ahead() {
+                if self.engine.budget().throttle().is_over_rate() {
                     self.wait_for_turn();
                 } else {
                     // Woken after the runtime has polled all other ready tasks.
@@ -210,7 +210,7 @@ impl StdioDriver {
         self.delivering = None;
         Poll::Ready(match delivered {
             Ok(scanner) => {
-                scanner.into_iter().for_each(|scanner| self.frames.scanned(scanner));
+                scanner.into_iter().for_each(|scanner| self.frames.return_scanner(scanner));
                 self.deliver()
             }
             Err(nonsense) => Poll::Ready(DisconnectCause::NotMcp(nonsense.0)),
@@ -223,14 +223,14 @@ impl StdioDriver {
                 Ok(ready) => ready,
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            let space = self.frames.space();
+            let space = self.frames.read_space();
             match rustix::io::read(self.stdout.get_ref(), &mut *space) {
                 Ok(count) => {
                     // A short read has emptied the pipe: another read would return EAGAIN.
                     if count < space.len() {
                         ready.clear_ready();
                     }
-                    self.frames.read(count);
+                    self.frames.record_read(count);
                     return Poll::Ready(Ok(count));
                 }
                 Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
@@ -244,7 +244,7 @@ impl StdioDriver {
     fn wait_for_turn(&mut self) {
         let budget = self.engine.budget().clone();
         self.delivering = Some(Box::pin(async move {
-            budget.turn().await;
+            budget.wait_for_turn().await;
             Ok(None)
         }));
     }
@@ -263,10 +263,10 @@ impl StdioDriver {
                     }
                 }
                 LineFrame::Large(message) => {
-                    self.engine.budget().pace().spend_large(message.len());
+                    self.engine.budget().throttle().record_large(message.len());
                     let engine = Arc::clone(&self.engine);
                     self.delivering =
-                        Some(Box::pin(async move { engine.deliver_in_turn(message).await.map(|()| None) }));
+                        Some(Box::pin(async move { engine.deliver_by_size(message).await.map(|()| None) }));
                     return Poll::Pending;
                 }
                 LineFrame::Oversized(glimpse, LineExcess::Message) => {
@@ -277,26 +277,28 @@ impl StdioDriver {
                 }
                 LineFrame::Endless => return Poll::Ready(DisconnectCause::EndlessLine),
             }
-            if messages.is_multiple_of(MAX_MESSAGES_PER_TURN) && self.engine.budget().pace().is_ahead() {
+            if messages.is_multiple_of(MAX_MESSAGES_PER_TURN) && self.engine.budget().throttle().is_over_rate() {
                 self.wait_for_turn();
                 break;
             }
         }
-        if let Some((mut scanner, unscanned)) = self.frames.unscanned() {
+        if let Some((mut scanner, unscanned)) = self.frames.take_unscanned() {
             let (budget, bytes) = (self.engine.budget().clone(), unscanned.len());
             let scan = move || {
                 scanner.push(&unscanned);
                 scanner
             };
-            self.delivering = Some(Box::pin(async move { Ok(budget.work(bytes, scan).await) }));
+            self.delivering = Some(Box::pin(async move { Ok(budget.offload_if_large(bytes, scan).await) }));
         }
         Poll::Pending
     }
 
     /// Handles the end of the output. Waits briefly for the exit status. An unterminated line is not a message.
     fn end_of_output(&mut self) {
-        if !self.frames.rest().is_empty() {
-            self.engine.tally.warn(crate::counters::CounterKind::Broken, "output ended in the middle of a line");
+        if !self.frames.unfinished_line().is_empty() {
+            self.engine
+                .tally
+                .count_and_warn(crate::counters::CounterKind::Broken, "output ended in the middle of a line");
         }
         self.end_soon(DisconnectCause::ClosedOutput, self.limits.exit_wait);
     }
@@ -322,7 +324,7 @@ impl StdioDriver {
             if stuck.is_some_and(|stuck| now >= stuck) {
                 return Poll::Ready(DisconnectCause::StoppedReading(self.limits.write_stall));
             }
-            let calls = self.engine.next_due();
+            let calls = self.engine.next_deadline();
             if now >= calls {
                 self.engine.expire(now, &mut self.wakers);
                 self.wakers.drain(..).for_each(Waker::wake);
@@ -347,7 +349,7 @@ impl StdioDriver {
 }
 
 /// Waits until the server's own process has ended.
-pub(super) async fn exited(exit: &mut watch::Receiver<Option<ProcessExit>>) -> ProcessExit {
+pub(super) async fn wait_for_exit(exit: &mut watch::Receiver<Option<ProcessExit>>) -> ProcessExit {
     match exit.wait_for(Option::is_some).await {
         Ok(exit) => exit.unwrap_or(ProcessExit::Unknown),
         Err(_) => ProcessExit::Unknown,
@@ -355,8 +357,8 @@ pub(super) async fn exited(exit: &mut watch::Receiver<Option<ProcessExit>>) -> P
 }
 
 /// Reads and discards output, forever.
-async fn discard(stdout: &AsyncFd<OwnedFd>, frames: &mut LineSplitter) {
-    let buffer = frames.space();
+async fn discard_output(stdout: &AsyncFd<OwnedFd>, frames: &mut LineSplitter) {
+    let buffer = frames.read_space();
     loop {
         let Ok(mut ready) = stdout.readable().await else { return std::future::pending().await };
         let read = ready.try_io(|stdout| Ok(rustix::io::read(stdout.get_ref(), &mut *buffer)?));

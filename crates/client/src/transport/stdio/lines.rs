@@ -4,7 +4,7 @@ use bytes::Bytes;
 use memchr::memchr;
 use wharf_wire::{PartialEnvelope, Scanner};
 
-use crate::budget::{BudgetCharge, BudgetExceeded, LARGE_MESSAGE_BYTES, ServerBudget, charged};
+use crate::budget::{BudgetCharge, BudgetExceeded, LARGE_MESSAGE_BYTES, ServerBudget, attach_charge};
 use crate::limits::Limits;
 
 /// Maximum bytes of one read, by the size of the pipe.
@@ -65,7 +65,7 @@ impl LineSplitter {
     pub fn new(limits: &Limits, budget: ServerBudget) -> Self {
         Self {
             buffer: vec![0; USUAL_BUFFER_BYTES],
-            charge: budget.empty(),
+            charge: budget.empty_charge(),
             budget,
             filled: 0,
             taken: 0,
@@ -80,7 +80,7 @@ impl LineSplitter {
 
     /// Returns the buffer space to read into. Never empty, and never more than one read. Call when [`LineSplitter::next`]
     /// returns `None`.
-    pub fn space(&mut self) -> &mut [u8] {
+    pub fn read_space(&mut self) -> &mut [u8] {
         if self.taken == self.filled {
             (self.taken, self.filled, self.searched) = (0, 0, 0);
         } else if self.taken > 0 && self.buffer.len() - self.filled < MAX_READ_BYTES {
@@ -90,8 +90,8 @@ impl LineSplitter {
             self.taken = 0;
         }
         if self.filled == 0 && self.buffer.len() > USUAL_BUFFER_BYTES {
-            self.begin_buffer();
-            self.charge = self.budget.empty();
+            self.replace_buffer();
+            self.charge = self.budget.empty_charge();
         }
         if self.filled == self.buffer.len() {
             self.grow();
@@ -109,30 +109,30 @@ impl LineSplitter {
                 self.buffer.resize(larger, 0);
             }
             Err(exceeded) => {
-                self.oversize(LineExcess::Budget(exceeded));
+                self.skip_line(LineExcess::Budget(exceeded));
             }
         }
     }
 
     /// Replaces the buffer with one of the usual size and returns the old one.
-    fn begin_buffer(&mut self) -> Vec<u8> {
+    fn replace_buffer(&mut self) -> Vec<u8> {
         std::mem::replace(&mut self.buffer, vec![0; USUAL_BUFFER_BYTES])
     }
 
     /// Records the number of bytes read.
-    pub fn read(&mut self, count: usize) {
+    pub fn record_read(&mut self, count: usize) {
         self.filled += count;
     }
 
     /// Returns the input that must be scanned before [`LineSplitter::next`] can continue, and the scanner to do so, which
-    /// [`LineSplitter::scanned`] takes back. Scanning may take long.
-    pub fn unscanned(&mut self) -> Option<(Scanner, Bytes)> {
+    /// [`LineSplitter::return_scanner`] takes back. Scanning may take long.
+    pub fn take_unscanned(&mut self) -> Option<(Scanner, Bytes)> {
         let unscanned = self.unscanned.take()?;
         Some((std::mem::take(&mut self.oversized.as_mut()?.scanner), unscanned))
     }
 
     /// Takes the scanner back.
-    pub fn scanned(&mut self, scanner: Scanner) {
+    pub fn return_scanner(&mut self, scanner: Scanner) {
         if let Some(oversized) = &mut self.oversized {
             oversized.scanner = scanner;
         }
@@ -147,18 +147,18 @@ impl LineSplitter {
             let Some(end) = memchr(b'\n', &self.buffer[self.searched..self.filled]).map(|found| self.searched + found)
             else {
                 self.searched = self.filled;
-                return self.incomplete();
+                return self.on_incomplete();
             };
             if self.oversized.is_none() && end - self.taken > self.limit {
                 self.searched = end;
-                self.oversize(LineExcess::Message);
+                self.skip_line(LineExcess::Message);
                 return None;
             }
             let start = std::mem::replace(&mut self.taken, end + 1);
             self.searched = end + 1;
             if let Some(mut oversized) = self.oversized.take() {
                 oversized.scanner.push(&self.buffer[start..end]);
-                return Some(LineFrame::Oversized(oversized.scanner.glimpse(), oversized.excess));
+                return Some(LineFrame::Oversized(oversized.scanner.partial_envelope(), oversized.excess));
             }
             let at_start = std::mem::replace(&mut self.at_start, false);
             let line = self.buffer[start..end].trim_ascii();
@@ -168,7 +168,7 @@ impl LineSplitter {
                 let from = line.as_ptr() as usize - self.buffer.as_ptr() as usize;
                 let length = line.len();
                 if length >= LARGE_MESSAGE_BYTES && self.buffer.len() > USUAL_BUFFER_BYTES {
-                    return Some(LineFrame::Large(self.hand_on().slice(from..from + length)));
+                    return Some(LineFrame::Large(self.give_away_buffer().slice(from..from + length)));
                 }
                 return Some(LineFrame::Line(&self.buffer[from..from + length]));
             }
@@ -183,25 +183,25 @@ impl LineSplitter {
     }
 
     /// Returns the last, unfinished line.
-    pub fn rest(&self) -> &[u8] {
+    pub fn unfinished_line(&self) -> &[u8] {
         self.buffer[self.taken..self.filled].trim_ascii()
     }
 
     /// Handles a missing line ending: a line over its limit is scanned but not stored.
-    fn incomplete(&mut self) -> Option<LineFrame<'static>> {
+    fn on_incomplete(&mut self) -> Option<LineFrame<'static>> {
         let pending = self.filled - self.taken;
         if self.oversized.is_none() && pending <= self.limit {
             return None;
         }
-        self.oversize(LineExcess::Message);
+        self.skip_line(LineExcess::Message);
         self.oversized.as_ref().filter(|oversized| oversized.length > self.discard).map(|_| LineFrame::Endless)
     }
 
     /// Scans a line without storing it, up to the searched position.
-    fn oversize(&mut self, excess: LineExcess) {
+    fn skip_line(&mut self, excess: LineExcess) {
         let pending = self.taken..self.searched;
         // A quarter, since discarded bytes cost less: an endless line is still recognised within the first second.
-        self.budget.pace().spend_large(pending.len() / 4);
+        self.budget.throttle().record_large(pending.len() / 4);
         if let Some(oversized) = &mut self.oversized {
             oversized.length += pending.len();
             oversized.scanner.push(&self.buffer[pending]);
@@ -210,18 +210,18 @@ impl LineSplitter {
         }
         self.oversized = Some(OversizedLine { scanner: Scanner::new(), length: pending.len(), excess });
         self.taken = self.searched;
-        self.unscanned = Some(self.hand_on().slice(pending));
+        self.unscanned = Some(self.give_away_buffer().slice(pending));
     }
 
     /// Gives the buffer away and keeps the input after the line, which is at most one read.
-    fn hand_on(&mut self) -> Bytes {
+    fn give_away_buffer(&mut self) -> Bytes {
         let rest = self.taken..self.filled;
         let length = rest.len();
-        let large = self.begin_buffer();
+        let large = self.replace_buffer();
         self.buffer[..length].copy_from_slice(&large[rest]);
         (self.taken, self.filled, self.searched) = (0, length, 0);
-        let charge = std::mem::replace(&mut self.charge, self.budget.empty());
-        charged(large, charge)
+        let charge = std::mem::replace(&mut self.charge, self.budget.empty_charge());
+        attach_charge(large, charge)
     }
 }
 
@@ -237,21 +237,21 @@ mod tests {
 
     fn check_within(budget: &ByteBudget, limit: usize, discard: usize, pieces: &[&[u8]]) -> Vec<String> {
         let limits = Limits { message: limit, discard, ..Limits::default() };
-        let mut frames = LineSplitter::new(&limits, budget.of_server(64 << 20));
+        let mut frames = LineSplitter::new(&limits, budget.for_server(64 << 20));
         let mut out = Vec::new();
         for piece in pieces {
             let mut piece = *piece;
             while !piece.is_empty() {
-                let space = frames.space();
+                let space = frames.read_space();
                 let count = space.len().min(piece.len());
                 space[..count].copy_from_slice(&piece[..count]);
-                frames.read(count);
+                frames.record_read(count);
                 piece = &piece[count..];
                 loop {
                     let Some(frame) = frames.next() else {
-                        let Some((mut scanner, unscanned)) = frames.unscanned() else { break };
+                        let Some((mut scanner, unscanned)) = frames.take_unscanned() else { break };
                         scanner.push(&unscanned);
-                        frames.scanned(scanner);
+                        frames.return_scanner(scanner);
                         continue;
                     };
                     out.push(match frame {
@@ -288,12 +288,12 @@ mod tests {
     #[test]
     fn bytes_of_a_discarded_line_count_for_the_pace_of_the_server() {
         let (limits, budget) = (Limits { message: 100, ..Limits::default() }, ByteBudget::new(64 << 20));
-        let server = budget.of_server(64 << 20);
+        let server = budget.for_server(64 << 20);
         let mut lines = LineSplitter::new(&limits, server.clone());
-        let count = lines.space().len();
-        lines.read(count);
+        let count = lines.read_space().len();
+        lines.record_read(count);
         assert!(lines.next().is_none());
-        assert!(server.pace().is_ahead(), "a line of {count} bytes was discarded without a cost");
+        assert!(server.throttle().is_over_rate(), "a line of {count} bytes was discarded without a cost");
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(found[0].len(), line(1, 5 << 20).len() - 1);
         assert_eq!(found[1..], ["all servers together exceed the memory budget of 6291456 bytes: 2", "next"]);
         assert_eq!(budget.used(), 0);
-        let held = budget.of_server(6 << 20).charge(5 << 20).unwrap();
+        let held = budget.for_server(6 << 20).charge(5 << 20).unwrap();
         let found = check_within(&budget, 8 << 20, 64 << 20, &[&line(1, 2 << 20), &line(2, 300_000), b"next\n"]);
         assert_eq!(found[0], "all servers together exceed the memory budget of 6291456 bytes: 1");
         assert_eq!((found[1].len(), &found[2][..]), (line(2, 300_000).len() - 1, "next"), "the usual buffer is free");

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use crate::engine::{Link, OutgoingMessage, SubmitError, Ticket};
-use wharf_guard::{ProcessExit, watched};
+use wharf_guard::{ProcessExit, register_fd};
 
 /// Messages up to this size are copied before they are written: cheaper than a vectored write.
 const MAX_COPIED_MESSAGE: usize = 16 << 10;
@@ -71,7 +71,7 @@ pub(super) enum LinkState {
 
 impl StdioLink {
     pub fn new(stdin: OwnedFd, limit: usize) -> io::Result<Self> {
-        let pipe = watched(stdin, Interest::WRITABLE)?;
+        let pipe = register_fd(stdin, Interest::WRITABLE)?;
         let out = Mutex::new(StdinBuffer {
             pipe: Some(pipe),
             buffer: Vec::new(),
@@ -91,7 +91,7 @@ impl StdioLink {
     /// Starts to close: no more messages are accepted, and the driver ends the server.
     pub fn close(&self) {
         let waker = {
-            let mut out = self.out();
+            let mut out = self.lock();
             out.state = LinkState::Closing;
             out.driver.take()
         };
@@ -100,7 +100,7 @@ impl StdioLink {
 
     /// Writes as much as possible and registers the driver's waker. Returns the state of the link.
     pub fn poll_flush(&self, context: &mut Context<'_>, gather: bool) -> FlushStatus {
-        let mut out = self.out();
+        let mut out = self.lock();
         out.gather = gather;
         match &mut out.driver {
             Some(known) => known.clone_from(context.waker()),
@@ -118,7 +118,7 @@ impl StdioLink {
     /// Informs the driver that the server's own process has ended.
     pub fn server_exited(&self, exit: ProcessExit) {
         let waker = {
-            let mut out = self.out();
+            let mut out = self.lock();
             out.exited = Some(exit);
             out.driver.take()
         };
@@ -127,7 +127,7 @@ impl StdioLink {
 
     /// Closes the server's stdin.
     pub fn close_input(&self) {
-        let mut out = self.out();
+        let mut out = self.lock();
         out.write_now();
         out.pipe = None;
         if out.state == LinkState::Open {
@@ -135,7 +135,7 @@ impl StdioLink {
         }
     }
 
-    fn out(&self) -> MutexGuard<'_, StdinBuffer> {
+    fn lock(&self) -> MutexGuard<'_, StdinBuffer> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ impl Link for StdioLink {
     fn submit(&self, message: OutgoingMessage<'_>) -> Result<Ticket, SubmitError> {
         let (parts, length) = (message.parts, message.len());
         let (ticket, waker) = {
-            let mut out = self.out();
+            let mut out = self.lock();
             match out.state {
                 LinkState::Open => {}
                 LinkState::Broken => return Err(SubmitError::Broken),
@@ -156,7 +156,7 @@ impl Link for StdioLink {
                 return Err(SubmitError::Full);
             }
             let ticket = Ticket(out.taken);
-            out.take(parts, length);
+            out.accept(parts, length);
             let left = out.head < out.buffer.len() || out.state != LinkState::Open;
             (ticket, if left { out.driver.take() } else { None })
         };
@@ -164,13 +164,13 @@ impl Link for StdioLink {
         Ok(ticket)
     }
 
-    fn may_have_left(&self, ticket: Ticket) -> bool {
-        self.out().written > ticket.0
+    fn may_have_been_sent(&self, ticket: Ticket) -> bool {
+        self.lock().written > ticket.0
     }
 
     fn wake(&self) {
         let waker = {
-            let mut out = self.out();
+            let mut out = self.lock();
             out.look_at_clock = true;
             out.driver.take()
         };
@@ -180,7 +180,7 @@ impl Link for StdioLink {
 
 impl StdinBuffer {
     /// Accepts a message: writes it to the pipe if the buffer is empty, otherwise appends it to the buffer.
-    fn take(&mut self, parts: &[&[u8]], length: usize) {
+    fn accept(&mut self, parts: &[&[u8]], length: usize) {
         self.taken += length as u64;
         let nothing_waits = self.head == self.buffer.len() && !self.gather;
         let mut done = if nothing_waits && length > MAX_COPIED_MESSAGE { self.write_parts(parts) } else { 0 };
@@ -212,7 +212,7 @@ impl StdinBuffer {
             *slice = IoSlice::new(part);
         }
         let result = rustix::io::writev(pipe.get_ref(), &slices[..parts.len().min(slices.len())]);
-        self.note(result).unwrap_or(0)
+        self.record_write(result).unwrap_or(0)
     }
 
     /// Writes from the buffer until it is empty or the pipe is full.
@@ -220,7 +220,7 @@ impl StdinBuffer {
         while self.head < self.buffer.len() {
             let Some(pipe) = &self.pipe else { return };
             let result = rustix::io::write(pipe.get_ref(), &self.buffer[self.head..]);
-            match self.note(result) {
+            match self.record_write(result) {
                 Some(count) => self.head += count,
                 None => return,
             }
@@ -252,7 +252,7 @@ impl StdinBuffer {
     }
 
     /// Counts written bytes. Returns `None` if the pipe is full or broken.
-    fn note(&mut self, result: Result<usize, Errno>) -> Option<usize> {
+    fn record_write(&mut self, result: Result<usize, Errno>) -> Option<usize> {
         match result {
             Ok(count) => {
                 self.written += count as u64;

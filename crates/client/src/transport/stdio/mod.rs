@@ -45,9 +45,9 @@ impl ServerStarter for Arc<PreparedCommand> {
 /// Starts the server and the task that drives its streams.
 async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLink, ConnectCause> {
     check_launch(prepared.launch_check.as_ref(), Some(&prepared.program)).await?;
-    let errand = prepared.errand(opening.limits.orphan_grace);
+    let errand = prepared.start_request(opening.limits.orphan_grace);
     let (process, streams) = launch(errand, opening.guard.clone()).await.map_err(|error| match error {
-        LaunchError::Server(error) if is_about_the_file(&error) => {
+        LaunchError::Server(error) if is_executable_error(&error) => {
             ConnectCause::NotExecutable { program: prepared.program.clone(), error }
         }
         LaunchError::Server(error) | LaunchError::Around(error) => ConnectCause::Spawn(error),
@@ -59,12 +59,12 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     let ring = Arc::new(Mutex::new(StderrBuffer::new(&limits, opening.onlooker.redactor, log.clone())));
     let facts = ServerProcess { pid: process.pid, containment: process.containment };
     if let Some(log) = &log {
-        log.note(ProcessNote::Started(facts.pid));
+        log.record(ProcessNote::Started(facts.pid));
     }
     let stderr_reader =
-        stderr::drain(streams.stderr, ring.clone(), engine.budget().clone()).map_err(ConnectCause::Spawn)?;
+        stderr::spawn_reader(streams.stderr, ring.clone(), engine.budget().clone()).map_err(ConnectCause::Spawn)?;
     let (mut exit, told) = (process.exit(), link.clone());
-    tokio::spawn(async move { told.server_exited(driver::exited(&mut exit).await) });
+    tokio::spawn(async move { told.server_exited(driver::wait_for_exit(&mut exit).await) });
     let (done, ended) = watch::channel(false);
     let driver =
         StdioDriver::new(engine.clone(), link.clone(), streams.stdout, process, limits).map_err(ConnectCause::Spawn)?;
@@ -72,7 +72,7 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     let task = tokio::spawn(async move {
         let exit = driver.run(stderr_reader, lines).await;
         if let Some(log) = log {
-            log.note(ProcessNote::Ended(exit));
+            log.record(ProcessNote::Ended(exit));
         }
         let _ = done.send(true);
     });
@@ -83,7 +83,7 @@ async fn open(prepared: &PreparedCommand, opening: LinkSetup) -> Result<ServerLi
     Ok(open)
 }
 
-fn is_about_the_file(error: &io::Error) -> bool {
+fn is_executable_error(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::ENOENT | libc::EACCES | libc::ENOEXEC | libc::ENOTDIR | libc::ELIBBAD | libc::EISDIR)

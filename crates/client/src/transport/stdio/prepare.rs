@@ -64,7 +64,7 @@ pub(crate) struct PreparedCommand {
 
 impl PreparedCommand {
     /// Creates the request for one start, with a random mark that identifies its processes.
-    pub fn errand(&self, grace: Duration) -> StartRequest {
+    pub fn start_request(&self, grace: Duration) -> StartRequest {
         let mut random = [0; 16];
         // Without randomness the mark is weaker, but the start still works.
         let _ = getrandom::fill(&mut random);
@@ -89,11 +89,11 @@ pub(crate) fn prepare(spec: &StdioSpec, surroundings: &Environment) -> Result<Pr
     }
     let env = environment(spec, surroundings);
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
-    let program = find_program(&spec.program, &path, &cwd, surroundings).map_err(|error| not_found(spec, error))?;
+    let program = find_program(&spec.program, &path, &cwd, surroundings).map_err(|error| program_error(spec, error))?;
     Ok(PreparedCommand { program, args: spec.args.clone(), env, cwd, launch_check: spec.launch_check.clone() })
 }
 
-fn not_found(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
+fn program_error(spec: &StdioSpec, error: ProgramError) -> ConnectCause {
     match error {
         ProgramError::NotFound { searched } => {
             ConnectCause::CommandNotFound { program: PathBuf::from(&spec.program), searched }

@@ -16,7 +16,7 @@ use crate::budget::ServerBudget;
 use crate::limits::Limits;
 use crate::process_log::{ProcessNote, ServerProcessLog};
 use crate::throttle::ReceiveThrottle;
-use wharf_guard::watched;
+use wharf_guard::register_fd;
 
 /// Maximum reads and maximum lines before other tasks run.
 const MAX_READS_PER_TURN: usize = 8;
@@ -61,12 +61,12 @@ impl StderrBuffer {
         for _ in 0..MAX_LINES_PER_TURN {
             let Some(end) = memchr::memchr(b'\n', bytes) else {
                 self.extend(bytes);
-                pace.spend(bytes.len());
+                pace.record(bytes.len());
                 return &[];
             };
             self.extend(&bytes[..end]);
             self.end_line();
-            pace.spend(end);
+            pace.record(end);
             bytes = &bytes[end + 1..];
         }
         bytes
@@ -79,12 +79,13 @@ impl StderrBuffer {
     }
 
     fn end_line(&mut self) {
-        let text = self.text();
-        let line = if self.is_cut { self.redactor.redact_cut(&text) } else { self.redactor.redact(&text) }.into_owned();
+        let text = self.current_text();
+        let line =
+            if self.is_cut { self.redactor.redact_truncated(&text) } else { self.redactor.redact(&text) }.into_owned();
         self.current.clear();
         self.is_cut = false;
         if let Some(log) = &self.log {
-            log.note(ProcessNote::Wrote(&line));
+            log.record(ProcessNote::Wrote(&line));
         }
         self.kept += line.len() + 1;
         self.lines.push_back(line);
@@ -95,21 +96,21 @@ impl StderrBuffer {
     }
 
     /// Ends the stream: an unterminated line is still a line.
-    fn end(&mut self) {
+    fn finish(&mut self) {
         if !self.current.is_empty() {
             self.end_line();
         }
     }
 
     /// Returns the current line as text, unredacted.
-    fn text(&self) -> Cow<'_, str> {
+    fn current_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.current.trim_ascii_end())
     }
 
     /// Returns the last lines that are not blank, oldest first.
     pub fn tail(&self, count: usize) -> Vec<String> {
         // The line may be incomplete.
-        let current = self.redactor.redact_cut(&self.text()).into_owned();
+        let current = self.redactor.redact_truncated(&self.current_text()).into_owned();
         let all = self.lines.iter().chain([&current]);
         let mut tail: Vec<String> =
             all.rev().map(|line| line.trim()).filter(|line| !line.is_empty()).take(count).map(str::to_owned).collect();
@@ -119,8 +120,12 @@ impl StderrBuffer {
 }
 
 /// Starts a task that reads until the end of the stream or until the returned reader is dropped.
-pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<StderrBuffer>>, budget: ServerBudget) -> io::Result<StderrReader> {
-    let stderr = watched(stderr, Interest::READABLE)?;
+pub(super) fn spawn_reader(
+    stderr: OwnedFd,
+    ring: Arc<Mutex<StderrBuffer>>,
+    budget: ServerBudget,
+) -> io::Result<StderrReader> {
+    let stderr = register_fd(stderr, Interest::READABLE)?;
     let task = tokio::spawn(async move {
         let locked = || ring.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = vec![0; 32 << 10];
@@ -128,24 +133,24 @@ pub(super) fn drain(stderr: OwnedFd, ring: Arc<Mutex<StderrBuffer>>, budget: Ser
         loop {
             reads += 1;
             if reads.is_multiple_of(MAX_READS_PER_TURN) {
-                budget.turn().await;
+                budget.wait_for_turn().await;
             }
-            let Ok(mut ready) = stderr.readable().await else { return locked().end() };
+            let Ok(mut ready) = stderr.readable().await else { return locked().finish() };
             match ready.try_io(|stderr| Ok(rustix::io::read(stderr.get_ref(), &mut buffer)?)) {
-                Ok(Ok(0)) => return locked().end(),
+                Ok(Ok(0)) => return locked().finish(),
                 Ok(Ok(count)) => {
                     let mut rest = &buffer[..count];
                     while !rest.is_empty() {
-                        rest = locked().push(rest, budget.pace());
-                        match budget.pace().pause() {
+                        rest = locked().push(rest, budget.throttle());
+                        match budget.throttle().required_pause() {
                             Some(pause) => tokio::time::sleep(pause).await,
                             None if rest.is_empty() => {}
-                            None => budget.turn().await,
+                            None => budget.wait_for_turn().await,
                         }
                     }
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(Err(_)) => return locked().end(),
+                Ok(Err(_)) => return locked().finish(),
                 Err(_would_block) => {}
             }
         }

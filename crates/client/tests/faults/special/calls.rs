@@ -17,8 +17,9 @@ pub async fn dropped_call(cell: &Cell) -> Problems {
         outcome = call => return vec![format!("the call ended by itself: {}", call_word(&outcome))],
         () = heard => {}
     }
-    let told =
-        oracle::until(Duration::from_secs(5), || cell.ledger().lines.iter().any(|line| line.starts_with("cancelled ")));
+    let told = oracle::poll_until(Duration::from_secs(5), || {
+        cell.ledger().lines.iter().any(|line| line.starts_with("cancelled "))
+    });
     let after = call_tool(&connection, "echo").await;
     connection.close().await;
     let mut problems = Vec::new();
@@ -72,7 +73,7 @@ pub async fn disorder(cell: &Cell) -> Problems {
             let outcome = connection
                 .call_tool("echo", &json(format!(r#"{{"text":"answer {number}"}}"#)), CallOptions::default())
                 .await;
-            outcome.is_ok_and(|result| result.raw.get().contains(&format!("\"answer {number}\"")))
+            outcome.is_ok_and(|result| result.raw.as_str().contains(&format!("\"answer {number}\"")))
         })
     });
     let calls: Vec<_> = calls.collect();

@@ -28,7 +28,7 @@ pub async fn deaf_large(cell: &Cell) -> Problems {
 pub async fn deaf_stall(cell: &Cell) -> Problems {
     let connection = opened!(&deaf(cell));
     let outcome = connection.call_tool("echo", &large(), CallOptions::default()).await;
-    let cause = outcome.as_ref().err().and_then(CallError::gone).map(|gone| gone.cause.clone());
+    let cause = outcome.as_ref().err().and_then(CallError::disconnect_report).map(|gone| gone.cause.clone());
     connection.close().await;
     match cause {
         Some(DisconnectCause::StoppedReading(_)) if call_word(&outcome) == "unknown" => Vec::new(),

@@ -41,7 +41,7 @@ pub async fn guard_killed(cell: &Cell) -> Problems {
         rustix::process::kill_process(guard, rustix::process::Signal::KILL).unwrap();
     }
     // The server dies with its guard, and what it had started is found by its mark.
-    let swept = oracle::until(Duration::from_secs(3), || oracle::marked_processes(&cell.marker).is_empty());
+    let swept = oracle::poll_until(Duration::from_secs(3), || oracle::marked_processes(&cell.marker).is_empty());
     demand(&mut problems, swept, || "I3: processes outlived their guard".to_owned());
     let outcome = call_tool(&connection, "echo").await;
     demand(&mut problems, matches!(call_word(&outcome), "unknown" | "gone"), || call_word(&outcome).to_owned());
@@ -95,7 +95,7 @@ pub async fn runtime_dropped(cell: &Cell) -> Problems {
         }
     });
     let mut problems = problems.join().unwrap();
-    let ended = oracle::until(Duration::from_secs(3), || oracle::marked_processes(&cell.marker).is_empty());
+    let ended = oracle::poll_until(Duration::from_secs(3), || oracle::marked_processes(&cell.marker).is_empty());
     demand(&mut problems, ended, || "I3: processes outlived their runtime".to_owned());
     let connection = opened!(&with_fault(cell, "ok"));
     connection.close().await;

@@ -31,12 +31,12 @@ pub async fn fidelity(cell: &Cell) -> Problems {
         .ok()
         .and_then(|listing| listing.items.into_iter().find(|tool| tool.name == "odd"))
         .and_then(|tool| tool.input_schema);
-    demand(&mut problems, schema.as_ref().is_some_and(|schema| schema.get() == faultd::ODD_SCHEMA), || {
-        format!("schema: {:?}", schema.map(|schema| schema.get().to_owned()))
+    demand(&mut problems, schema.as_ref().is_some_and(|schema| schema.as_str() == faultd::ODD_SCHEMA), || {
+        format!("schema: {:?}", schema.map(|schema| schema.as_str().to_owned()))
     });
     match outcome {
         Ok(result) => {
-            let whole = result.raw.get();
+            let whole = result.raw.as_str();
             demand(&mut problems, whole.contains("12345678901234567890123") || whole == faultd::ODD_RESULT, || {
                 whole.to_owned()
             });

@@ -24,7 +24,7 @@ where
         "echo",
         "Says it again.",
         any(),
-        |call| async move { Ok(ToolReply::text(call.arguments.get())) },
+        |call| async move { Ok(ToolReply::text(call.arguments.as_str())) },
     )
 }
 
@@ -61,10 +61,10 @@ pub async fn panics(cell: &Cell) -> Problems {
     let connection = opened(cell, server(|_| async { std::panic::panic_any(ON_PURPOSE) })).await;
     let mut problems = Vec::new();
     let outcome = call(&connection, "fault").await;
-    let told = outcome.as_ref().is_ok_and(|result| result.is_error && result.raw.get().contains(ON_PURPOSE));
+    let told = outcome.as_ref().is_ok_and(|result| result.is_error && result.raw.as_str().contains(ON_PURPOSE));
     demand(&mut problems, told, || format!("{outcome:?}"));
     demand_service(&mut problems, &connection, cell).await;
-    let panics = connection.workers().unwrap().panics;
+    let panics = connection.workers_health().unwrap().panics;
     demand(&mut problems, panics == 1, || format!("{panics} panics counted"));
     connection.close().await;
     problems
@@ -89,11 +89,11 @@ pub async fn blocks(cell: &Cell) -> Problems {
     let timed_out = matches!(outcome, Err(CallError::TimedOut { .. }));
     demand(&mut problems, timed_out, || call_word(&outcome).to_owned());
     demand_service(&mut problems, &connection, cell).await;
-    let aside = connection.workers().unwrap().set_aside;
+    let aside = connection.workers_health().unwrap().set_aside;
     demand(&mut problems, aside == 1, || format!("{aside} threads set aside"));
     drop(release);
     ended.notified().await;
-    let back = oracle::until(Duration::from_secs(5), || connection.workers().unwrap().set_aside == 0);
+    let back = oracle::poll_until(Duration::from_secs(5), || connection.workers_health().unwrap().set_aside == 0);
     demand(&mut problems, back, || "the thread that was released is still missed".to_owned());
     connection.close().await;
     problems
@@ -170,7 +170,7 @@ pub async fn late(cell: &Cell) -> Problems {
     }
     demand_heard(&mut problems, &connection).await;
     release.add_permits(1);
-    let done = oracle::until(Duration::from_secs(5), || ended.load(Ordering::SeqCst) == 1);
+    let done = oracle::poll_until(Duration::from_secs(5), || ended.load(Ordering::SeqCst) == 1);
     demand(&mut problems, done, || "the handler never ended".to_owned());
     demand_service(&mut problems, &connection, cell).await;
     // It is thrown away where it is made or where it arrives, and counted there; nobody else is given it.
@@ -198,7 +198,7 @@ pub async fn calls_itself(cell: &Cell) -> Problems {
     let _ = own.set(connection.clone());
     let mut problems = Vec::new();
     let outcome = call(&connection, "fault").await;
-    let told = outcome.as_ref().is_ok_and(|result| result.is_error && result.raw.get().contains("8 deep"));
+    let told = outcome.as_ref().is_ok_and(|result| result.is_error && result.raw.as_str().contains("8 deep"));
     demand(&mut problems, told, || format!("{outcome:?}"));
     let depth = deepest.load(Ordering::SeqCst);
     demand(&mut problems, depth == 8, || format!("{depth} calls"));
@@ -238,7 +238,7 @@ pub async fn crowd(cell: &Cell) -> Problems {
             tokio::spawn(async move { connection.call_tool("fault", &RawJson::empty_object(), options).await })
         })
         .collect();
-    let full = oracle::until(Duration::from_secs(5), || begun.load(Ordering::SeqCst) == 64);
+    let full = oracle::poll_until(Duration::from_secs(5), || begun.load(Ordering::SeqCst) == 64);
     demand(&mut problems, full, || format!("{} at work", begun.load(Ordering::SeqCst)));
     // One more waits its turn, within its own time, and never begins.
     let options = CallOptions::default().timeout(Duration::from_millis(200));
@@ -271,12 +271,12 @@ pub async fn leaks(cell: &Cell) -> Problems {
     let connection = opened(cell, server(leaky)).await;
     let mut problems = Vec::new();
     demand_answer(&mut problems, "the call", &call(&connection, "fault").await);
-    let found = oracle::until(Duration::from_secs(5), || connection.workers().unwrap().leaked_tasks == 1);
-    demand(&mut problems, found, || format!("{:?}", connection.workers()));
+    let found = oracle::poll_until(Duration::from_secs(5), || connection.workers_health().unwrap().leaked_tasks == 1);
+    demand(&mut problems, found, || format!("{:?}", connection.workers_health()));
     demand_service(&mut problems, &connection, cell).await;
     connection.close().await;
     drop(connection);
-    let gone = oracle::until(Duration::from_secs(5), || Arc::strong_count(&alive) == 1);
+    let gone = oracle::poll_until(Duration::from_secs(5), || Arc::strong_count(&alive) == 1);
     demand(&mut problems, gone, || "what was left behind outlives the server".to_owned());
     problems
 }

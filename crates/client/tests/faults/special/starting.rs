@@ -34,7 +34,7 @@ pub async fn cannot_start() -> Problems {
             Ok(_) => problems.push(format!("{word}: connected")),
             Err(error) => {
                 demand(&mut problems, connect_word(&error) == word && !error.cause.is_retryable(), || explain(&error));
-                demand(&mut problems, error.trace.failed().is_some(), || "no failed step in the trace".to_owned());
+                demand(&mut problems, error.trace.failed_step().is_some(), || "no failed step in the trace".to_owned());
             }
         }
     }
@@ -45,7 +45,7 @@ pub async fn cannot_start() -> Problems {
 fn blank() -> Cell {
     let folder = std::env::temp_dir().join(format!("wharf-fault-blank-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let limits = wharf_client::Limits::default().hurried(crate::cell::SCALE);
+    let limits = wharf_client::Limits::default().with_delays_divided(crate::cell::SCALE);
     Cell {
         case: String::new(),
         form: Form::Stdio,
@@ -121,13 +121,13 @@ pub async fn environment(cell: &Cell) -> Problems {
     }
     let mut problems = Vec::new();
     for outcome in [&environ, &canaried] {
-        let text = outcome.as_ref().map(|result| result.raw.get().to_owned()).unwrap_or_default();
+        let text = outcome.as_ref().map(|result| result.raw.as_str().to_owned()).unwrap_or_default();
         demand(&mut problems, text.contains("MCPH_CASE") && text.contains("PATH"), || {
             format!("what it should have is missing: {text}")
         });
         demand(&mut problems, !text.contains("canary"), || format!("a secret of the host crossed: {text}"));
     }
-    let told = fds.ok().and_then(|result| result.structured).map(|data| data.get().to_owned()).unwrap_or_default();
+    let told = fds.ok().and_then(|result| result.structured).map(|data| data.as_str().to_owned()).unwrap_or_default();
     let told: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
     let listed: Vec<&str> =
         told["fds"].as_object().map(|fds| fds.keys().map(String::as_str).collect()).unwrap_or_default();

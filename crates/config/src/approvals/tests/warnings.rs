@@ -3,7 +3,7 @@
 use super::*;
 
 fn check_warns(words: &[&str], part: &str) {
-    let approvable = ApprovalSubject::of(&described(started(command(words))), &Environment::default());
+    let approvable = ApprovalSubject::inspect(&described(stdio_reach(command(words))), &Environment::default());
     let warnings = approvable.warnings();
     match part {
         "" => assert!(warnings.is_empty(), "{words:?}: {warnings:?}"),
@@ -51,8 +51,9 @@ fn t05_interpreters_are_warned_of_and_asked_about_anew() {
         &["sudo", "timeout", "9", "bash", "-c", "x"],
         &["anything", "--fine", "--eval=x"],
     ];
-    let digest =
-        |words: &[&str]| ApprovalSubject::of(&described(started(command(words))), &Environment::default()).digest();
+    let digest = |words: &[&str]| {
+        ApprovalSubject::inspect(&described(stdio_reach(command(words))), &Environment::default()).digest()
+    };
     for words in combinations {
         check_warns(words, "can run inline code or another program");
         assert_ne!(digest(words), digest(&words[..1]), "{words:?}");
@@ -92,7 +93,8 @@ fn many_arguments_are_looked_at_once() {
         let mut words = vec![word; 50_000];
         words[0] = "npx";
         assert!(
-            ApprovalSubject::of(&described(started(command(&words))), &Environment::default()).lines().len() > 50_000
+            ApprovalSubject::inspect(&described(stdio_reach(command(&words))), &Environment::default()).lines().len()
+                > 50_000
         );
     }
 }
@@ -101,7 +103,7 @@ fn many_arguments_are_looked_at_once() {
 fn variables_that_load_something_are_warned_of() {
     let mut stdio = command(&["tool"]);
     stdio.env = ["A", "LD_PRELOAD", "NODE_OPTIONS"].map(|name| (name.to_owned(), sited("x"))).to_vec();
-    let approvable = ApprovalSubject::of(&described(started(stdio)), &Environment::default());
+    let approvable = ApprovalSubject::inspect(&described(stdio_reach(stdio)), &Environment::default());
     let expected = [
         "`LD_PRELOAD` can make the server load or run other code",
         "`NODE_OPTIONS` can make the server load or run other code",
@@ -118,7 +120,7 @@ fn what_a_login_sends_elsewhere_is_warned_of() {
         let texts = texts.iter().map(|(name, text)| (*name, sited(text))).collect();
         http.oauth = Some(OauthDefinition { texts, callback_port: None });
         let warnings =
-            ApprovalSubject::of(&described(TransportDefinition::Http(Box::new(http))), &Environment::default())
+            ApprovalSubject::inspect(&described(TransportDefinition::Http(Box::new(http))), &Environment::default())
                 .warnings()
                 .to_vec();
         let ways =

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{changing, harmless, schema};
+use super::{changing_annotations, read_only_annotations, schema};
 
 pub fn asking_tools() -> Vec<Value> {
     let mut tools = Vec::from(asking_a_person());
@@ -34,28 +34,28 @@ fn asking_a_person() -> [Value; 4] {
             "description": "Asks for the particulars by a form, and repeats what it was told.",
             "inputSchema": schema(&json!({}), &[]),
             "outputSchema": schema(&json!({"action": {"type": "string"}, "content": {"type": "object"}}), &["action"]),
-            "annotations": changing(),
+            "annotations": changing_annotations(),
         }),
         json!({
             "name": "open_harbour_page",
             "title": "Open the harbour page",
             "description": "Asks to have a web page opened.",
             "inputSchema": schema(&via, &[]),
-            "annotations": changing(),
+            "annotations": changing_annotations(),
         }),
         json!({
             "name": "many_questions",
             "title": "Many questions",
             "description": "Asks several times before it answers.",
             "inputSchema": schema(&rounds, &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "stubborn",
             "title": "Stubborn",
             "description": "Asks the same thing for ever, to show who gives in.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
     ]
 }
@@ -72,14 +72,14 @@ fn asking_the_client() -> [Value; 2] {
             "description": "Has the client's model answer a question.",
             "inputSchema": schema(&question, &[]),
             "outputSchema": schema(&json!({"text": {"type": "string"}, "model": {}}), &["text"]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "show_roots",
             "title": "Show the roots",
             "description": "Lists the folders that the client lets servers work on.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
     ]
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{harmless, schema};
+use super::{read_only_annotations, schema};
 
 pub fn plain_tools() -> Vec<Value> {
     let mut tools = Vec::from(simple_tools());
     tools.extend(media_tools());
     tools.extend(process_tools());
-    tools.push(mirrored_tool());
+    tools.push(header_param_tool());
     tools
 }
 
@@ -22,7 +22,7 @@ fn simple_tools() -> [Value; 5] {
                 &json!({"text": {"type": "string", "description": "What to repeat"}}),
                 &["text"],
             ),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "add",
@@ -36,14 +36,14 @@ fn simple_tools() -> [Value; 5] {
                 &["a", "b"],
             ),
             "outputSchema": schema(&json!({"sum": {"type": "number"}}), &["sum"]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "fail",
             "title": "Fail",
             "description": "Always reports an error, to show how errors look.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "slow",
@@ -62,7 +62,7 @@ fn simple_tools() -> [Value; 5] {
                 }),
                 &[],
             ),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "json_response",
@@ -80,7 +80,7 @@ fn simple_tools() -> [Value; 5] {
                 }),
                 &["received", "count"],
             ),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
     ]
 }
@@ -92,7 +92,7 @@ fn media_tools() -> [Value; 2] {
             "title": "Picture",
             "description": "Answers with a small PNG image of an anchor.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "mixed",
@@ -100,7 +100,7 @@ fn media_tools() -> [Value; 2] {
             "description": "Answers with one block of every kind: text, image, audio, \
                             a resource link and an embedded resource.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
     ]
 }
@@ -113,7 +113,7 @@ fn process_tools() -> [Value; 2] {
             "description": "Lists the names, never the values, of the environment variables \
                             that this server was started with.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "crash",
@@ -140,7 +140,7 @@ fn process_tools() -> [Value; 2] {
 }
 
 /// The tool with arguments repeated in headers (2026-07-28 server/tools, "x-mcp-header").
-fn mirrored_tool() -> Value {
+fn header_param_tool() -> Value {
     json!({
         "name": "clear_customs",
         "title": "Clear customs",
@@ -158,6 +158,6 @@ fn mirrored_tool() -> Value {
             }),
             &["region"],
         ),
-        "annotations": harmless(),
+        "annotations": read_only_annotations(),
     })
 }

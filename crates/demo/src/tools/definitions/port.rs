@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{changing, harmless, schema};
+use super::{changing_annotations, read_only_annotations, schema};
 use crate::logging::LEVELS;
 
 pub fn port_tools() -> Vec<Value> {
@@ -13,10 +13,10 @@ pub fn port_tools() -> Vec<Value> {
             "title": title,
             "description": description,
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": changing(),
+            "annotations": changing_annotations(),
         })
     }));
-    tools.extend(telling_tools());
+    tools.extend(notifying_tools());
     tools
 }
 
@@ -50,7 +50,7 @@ fn working_tools() -> [Value; 2] {
             "description": "Unloads containers one by one; as a task, if the client knows tasks.",
             "inputSchema": schema(&work, &[]),
             "outputSchema": schema(&json!({"unloaded": {"type": "integer"}}), &["unloaded"]),
-            "annotations": changing(),
+            "annotations": changing_annotations(),
             "execution": {"taskSupport": "optional"},
         }),
         json!({
@@ -58,13 +58,13 @@ fn working_tools() -> [Value; 2] {
             "title": "Survey the hull",
             "description": "Looks at a hull from all sides; only as a task.",
             "inputSchema": schema(&json!({}), &[]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
             "execution": {"taskSupport": "required"},
         }),
     ]
 }
 
-fn telling_tools() -> [Value; 2] {
+fn notifying_tools() -> [Value; 2] {
     let entry = json!({
         "level": {"type": "string", "enum": LEVELS, "description": "How severe it is"},
         "message": {"type": "string", "description": "What to say"},
@@ -81,14 +81,14 @@ fn telling_tools() -> [Value; 2] {
             "title": "Log something",
             "description": "Sends a log message, if the client wants to hear of its level.",
             "inputSchema": schema(&entry, &["level", "message"]),
-            "annotations": harmless(),
+            "annotations": read_only_annotations(),
         }),
         json!({
             "name": "end_subscriptions",
             "title": "End subscriptions",
             "description": "Ends every open subscription from the server's side.",
             "inputSchema": schema(&how, &[]),
-            "annotations": changing(),
+            "annotations": changing_annotations(),
         }),
     ]
 }

@@ -7,9 +7,9 @@ use std::mem::discriminant;
 use wharf_spec::UntrustedText;
 
 use crate::catalog::tree::{JsonMembers, JsonTree};
-use crate::catalog::{DESCRIPTION, ToolWarning, neutral};
+use crate::catalog::{DESCRIPTION, ToolWarning, sanitize};
 
-use super::keyword::{KeywordRole, role};
+use super::keyword::{KeywordRole, keyword_role};
 use super::measure::ReferenceSizes;
 
 /// Maximum bytes of a schema that is inlined in place of a reference.
@@ -22,13 +22,16 @@ const SCHEMA_TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number"
 pub(super) const MAX_REPORTED_CHARS: usize = 100;
 
 /// Copies a schema. Definitions are copied only if a reference to one remains.
-pub(super) fn copy<'a>(root: &JsonTree<'a>, measures: &ReferenceSizes<'_, 'a>) -> (JsonMembers<'a>, Vec<ToolWarning>) {
+pub(super) fn copy_schema_tree<'a>(
+    root: &JsonTree<'a>,
+    measures: &ReferenceSizes<'_, 'a>,
+) -> (JsonMembers<'a>, Vec<ToolWarning>) {
     let mut copier = SchemaCopier { measures, room: MAX_TOTAL_INLINED_BYTES, refers: false, marks: Vec::new() };
     let JsonTree::Object(members) = root else { return (Vec::new(), Vec::new()) };
-    let mut copied = copier.members(members, CopyScope::Top);
+    let mut copied = copier.copy_members(members, CopyScope::Top);
     if copier.refers {
         copier.room = 0;
-        copied.extend(copier.members(members, CopyScope::Definitions));
+        copied.extend(copier.copy_members(members, CopyScope::Definitions));
     }
     (copied, copier.marks)
 }
@@ -54,57 +57,57 @@ struct SchemaCopier<'m, 't, 'a> {
 }
 
 impl<'a> SchemaCopier<'_, '_, 'a> {
-    fn members(&mut self, members: &JsonMembers<'a>, part: CopyScope) -> JsonMembers<'a> {
+    fn copy_members(&mut self, members: &JsonMembers<'a>, part: CopyScope) -> JsonMembers<'a> {
         let mut copied = Vec::with_capacity(members.len());
         let mut referred = Vec::new();
         for (key, value) in members {
-            match role(key) {
+            match keyword_role(key) {
                 role if part != CopyScope::Inner
                     && (role == KeywordRole::Definitions) != (part == CopyScope::Definitions) => {}
                 KeywordRole::Bookkeeping => {}
-                role if !makes_sense(role, key, value) => {
-                    self.mark(ToolWarning::KeywordDropped(key.clone().into_owned()))
+                role if !is_valid_keyword(role, key, value) => {
+                    self.add_warning(ToolWarning::KeywordDropped(key.clone().into_owned()))
                 }
-                KeywordRole::Dynamic => self.dropped(value),
-                KeywordRole::Reference => referred = self.reference(value, part),
-                KeywordRole::Schemas => copied.push((key.clone(), self.schemas(value))),
-                KeywordRole::Named | KeywordRole::Definitions => copied.push((key.clone(), self.named(value))),
-                KeywordRole::Required => copied.push((key.clone(), self.required(value, members))),
-                KeywordRole::Data => copied.push((self.name(key), self.data(value))),
+                KeywordRole::Dynamic => self.record_dropped(value),
+                KeywordRole::Reference => referred = self.inline_reference(value, part),
+                KeywordRole::Schemas => copied.push((key.clone(), self.copy_schemas(value))),
+                KeywordRole::Named | KeywordRole::Definitions => copied.push((key.clone(), self.copy_named(value))),
+                KeywordRole::Required => copied.push((key.clone(), self.copy_required(value, members))),
+                KeywordRole::Data => copied.push((self.check_name(key), self.copy_data(value))),
             }
         }
-        beside(referred, copied)
+        merge_siblings(referred, copied)
     }
 
-    fn schemas(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
+    fn copy_schemas(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
         match value {
             JsonTree::List(items) => {
-                JsonTree::List(items.iter().filter(|item| is_schema(item)).map(|item| self.schema(item)).collect())
+                JsonTree::List(items.iter().filter(|item| is_schema(item)).map(|item| self.copy_schema(item)).collect())
             }
-            one => self.schema(one),
+            one => self.copy_schema(one),
         }
     }
 
-    fn schema(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
+    fn copy_schema(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
         match value {
-            JsonTree::Object(members) => JsonTree::Object(self.members(members, CopyScope::Inner)),
-            other => self.data(other),
+            JsonTree::Object(members) => JsonTree::Object(self.copy_members(members, CopyScope::Inner)),
+            other => self.copy_data(other),
         }
     }
 
-    fn named(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
-        let JsonTree::Object(members) = value else { return self.data(value) };
+    fn copy_named(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
+        let JsonTree::Object(members) = value else { return self.copy_data(value) };
         // `dependencies` may contain lists of names.
         let sensible = members.iter().filter(|(_, value)| is_schema(value) || matches!(value, JsonTree::List(_)));
-        JsonTree::Object(sensible.map(|(key, value)| (self.name(key), self.schema(value))).collect())
+        JsonTree::Object(sensible.map(|(key, value)| (self.check_name(key), self.copy_schema(value))).collect())
     }
 
     /// Returns the members that replace a reference.
-    fn reference(&mut self, value: &JsonTree<'a>, part: CopyScope) -> JsonMembers<'a> {
+    fn inline_reference(&mut self, value: &JsonTree<'a>, part: CopyScope) -> JsonMembers<'a> {
         let reference = value.text().unwrap_or_default();
         let itself = part == CopyScope::Top && reference == "#";
         let Some((target, measure)) = self.measures.target(reference).filter(|_| !itself) else {
-            self.dropped(value);
+            self.record_dropped(value);
             return Vec::new();
         };
         // `true` allows everything, like an empty schema, and `false` is useless to a model.
@@ -117,72 +120,74 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
                 return vec![(Cow::Borrowed("$ref"), value.clone())];
             }
         }
-        self.members(members, CopyScope::Inner)
+        self.copy_members(members, CopyScope::Inner)
     }
 
-    fn dropped(&mut self, reference: &JsonTree<'a>) {
+    fn record_dropped(&mut self, reference: &JsonTree<'a>) {
         let reference =
-            UntrustedText::new(reference.text().unwrap_or_default()).shortened(MAX_REPORTED_CHARS).to_string();
-        self.mark(ToolWarning::ReferenceDropped(reference));
+            UntrustedText::new(reference.text().unwrap_or_default()).truncate(MAX_REPORTED_CHARS).to_string();
+        self.add_warning(ToolWarning::ReferenceDropped(reference));
     }
 
     /// Argument names are kept unchanged, otherwise the argument could not be passed.
-    fn required(&mut self, value: &JsonTree<'a>, members: &JsonMembers<'a>) -> JsonTree<'a> {
-        let JsonTree::List(names) = value else { return self.data(value) };
+    fn copy_required(&mut self, value: &JsonTree<'a>, members: &JsonMembers<'a>) -> JsonTree<'a> {
+        let JsonTree::List(names) = value else { return self.copy_data(value) };
         let arguments: HashSet<&str> = match members.iter().find(|(key, _)| key == "properties") {
             Some((_, JsonTree::Object(properties))) => properties.iter().map(|(name, _)| &**name).collect(),
             _ => HashSet::new(),
         };
         let copied = names.iter().map(|name| match name {
             JsonTree::Text(text) if arguments.contains(&**text) => name.clone(),
-            other => self.data(other),
+            other => self.copy_data(other),
         });
         JsonTree::List(copied.collect())
     }
 
-    fn data(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
+    fn copy_data(&mut self, value: &JsonTree<'a>) -> JsonTree<'a> {
         match value {
             JsonTree::Scalar(text) => JsonTree::Scalar(text),
-            JsonTree::Text(text) => JsonTree::Text(self.text(text)),
-            JsonTree::List(items) => JsonTree::List(items.iter().map(|item| self.data(item)).collect()),
+            JsonTree::Text(text) => JsonTree::Text(self.copy_text(text)),
+            JsonTree::List(items) => JsonTree::List(items.iter().map(|item| self.copy_data(item)).collect()),
             JsonTree::Object(members) => {
-                JsonTree::Object(members.iter().filter_map(|member| self.datum(member)).collect())
+                JsonTree::Object(members.iter().filter_map(|member| self.copy_member(member)).collect())
             }
         }
     }
 
     /// Drops an external `$ref` in data, because a careless consumer might follow it.
-    fn datum(&mut self, (key, value): &(Cow<'a, str>, JsonTree<'a>)) -> Option<(Cow<'a, str>, JsonTree<'a>)> {
+    fn copy_member(&mut self, (key, value): &(Cow<'a, str>, JsonTree<'a>)) -> Option<(Cow<'a, str>, JsonTree<'a>)> {
         if key == "$ref" && value.text().is_some_and(|reference| !reference.starts_with('#')) {
-            self.dropped(value);
+            self.record_dropped(value);
             return None;
         }
-        Some((self.name(key), self.data(value)))
+        Some((self.check_name(key), self.copy_data(value)))
     }
 
-    fn name(&mut self, name: &Cow<'a, str>) -> Cow<'a, str> {
-        if neutral(name, DESCRIPTION).revealed {
-            self.mark(ToolWarning::OddArgument(UntrustedText::new(&**name).shortened(MAX_REPORTED_CHARS).to_string()));
+    fn check_name(&mut self, name: &Cow<'a, str>) -> Cow<'a, str> {
+        if sanitize(name, DESCRIPTION).revealed {
+            self.add_warning(ToolWarning::OddArgument(
+                UntrustedText::new(&**name).truncate(MAX_REPORTED_CHARS).to_string(),
+            ));
         }
         name.clone()
     }
 
-    fn text(&mut self, text: &Cow<'a, str>) -> Cow<'a, str> {
-        let found = neutral(text, DESCRIPTION);
+    fn copy_text(&mut self, text: &Cow<'a, str>) -> Cow<'a, str> {
+        let found = sanitize(text, DESCRIPTION);
         if !found.revealed && !found.cut {
             return text.clone();
         }
         if found.revealed {
-            self.mark(ToolWarning::Neutralised);
+            self.add_warning(ToolWarning::Neutralised);
         }
         if found.cut {
-            self.mark(ToolWarning::Shortened);
+            self.add_warning(ToolWarning::Shortened);
         }
         Cow::Owned(found.text.into_owned())
     }
 
     /// Records the first warning of each kind: there may be thousands.
-    fn mark(&mut self, mark: ToolWarning) {
+    fn add_warning(&mut self, mark: ToolWarning) {
         if !self.marks.iter().any(|told| discriminant(told) == discriminant(&mark)) {
             self.marks.push(mark);
         }
@@ -190,7 +195,7 @@ impl<'a> SchemaCopier<'_, '_, 'a> {
 }
 
 /// Reports whether a keyword has a valid value. Providers reject a whole request with an invalid one.
-fn makes_sense(role: KeywordRole, keyword: &str, value: &JsonTree<'_>) -> bool {
+fn is_valid_keyword(role: KeywordRole, keyword: &str, value: &JsonTree<'_>) -> bool {
     match role {
         KeywordRole::Schemas => is_schema(value) || matches!(value, JsonTree::List(_)),
         KeywordRole::Named | KeywordRole::Definitions => matches!(value, JsonTree::Object(_)),
@@ -214,7 +219,7 @@ fn is_schema(value: &JsonTree<'_>) -> bool {
 }
 
 /// Merges inlined members with their siblings, which take precedence.
-fn beside<'a>(referred: JsonMembers<'a>, beside: JsonMembers<'a>) -> JsonMembers<'a> {
+fn merge_siblings<'a>(referred: JsonMembers<'a>, beside: JsonMembers<'a>) -> JsonMembers<'a> {
     if referred.is_empty() {
         return beside;
     }

@@ -23,7 +23,7 @@ pub(super) fn is_flat(members: &JsonMembers<'_>) -> bool {
 
 /// Flattens the members into one object.
 pub(super) fn flatten(members: JsonMembers<'_>) -> JsonMembers<'_> {
-    let FlatSchema { mut rest, arguments, required, .. } = FlatSchema::of(members);
+    let FlatSchema { mut rest, arguments, required, .. } = FlatSchema::from_members(members);
     rest.push((Cow::Borrowed("properties"), JsonTree::Object(arguments)));
     if !required.is_empty() {
         rest.push((Cow::Borrowed("required"), JsonTree::List(required)));
@@ -42,14 +42,14 @@ struct FlatSchema<'a> {
 }
 
 impl<'a> FlatSchema<'a> {
-    fn of(members: JsonMembers<'a>) -> Self {
+    fn from_members(members: JsonMembers<'a>) -> Self {
         let mut plain = Self::default();
         let mut every = Vec::new();
         let mut choices = Vec::new();
         let mut condition = [None, None];
         for (key, value) in members {
             match (&*key, value) {
-                ("properties", JsonTree::Object(arguments)) => plain.describe(arguments),
+                ("properties", JsonTree::Object(arguments)) => plain.add_arguments(arguments),
                 ("required", JsonTree::List(names)) => names.into_iter().for_each(|name| plain.require(name)),
                 ("allOf", JsonTree::List(branches)) => every = branches,
                 ("anyOf" | "oneOf", JsonTree::List(branches)) => choices.push(branches),
@@ -62,16 +62,16 @@ impl<'a> FlatSchema<'a> {
         if condition.iter().any(Option::is_some) {
             choices.push(condition.map(|branch| branch.unwrap_or(JsonTree::Object(Vec::new()))).into());
         }
-        every.into_iter().for_each(|branch| plain.choose(vec![branch]));
-        choices.into_iter().for_each(|branches| plain.choose(branches));
+        every.into_iter().for_each(|branch| plain.merge_branches(vec![branch]));
+        choices.into_iter().for_each(|branches| plain.merge_branches(branches));
         plain
     }
 
     /// Merges several branches of which one applies. A single branch applies unconditionally.
-    fn choose(&mut self, branches: Vec<JsonTree<'a>>) {
+    fn merge_branches(&mut self, branches: Vec<JsonTree<'a>>) {
         let objects = branches.into_iter().filter_map(|branch| match branch {
             JsonTree::Object(_) if !may_be_object(&branch) => None,
-            JsonTree::Object(members) => Some(Self::of(members)),
+            JsonTree::Object(members) => Some(Self::from_members(members)),
             // Allows everything and requires nothing.
             JsonTree::Scalar("true") => Some(Self::default()),
             _ => None,
@@ -79,7 +79,7 @@ impl<'a> FlatSchema<'a> {
         let mut branches: Vec<Self> = objects.collect();
         let Some(first) = branches.first_mut() else { return };
         let required = std::mem::take(&mut first.required);
-        let by_all = |name: &&JsonTree<'a>| branches.iter().all(|branch| branch.needs(name));
+        let by_all = |name: &&JsonTree<'a>| branches.iter().all(|branch| branch.requires(name));
         required.iter().filter(by_all).cloned().for_each(|name| self.require(name));
         let mut ways = ArgumentAlternatives::default();
         for (name, argument) in branches.into_iter().flat_map(|branch| branch.arguments) {
@@ -87,10 +87,10 @@ impl<'a> FlatSchema<'a> {
                 ways.add(name, argument);
             }
         }
-        self.describe(ways.merged());
+        self.add_arguments(ways.into_arguments());
     }
 
-    fn describe(&mut self, arguments: impl IntoIterator<Item = (Cow<'a, str>, JsonTree<'a>)>) {
+    fn add_arguments(&mut self, arguments: impl IntoIterator<Item = (Cow<'a, str>, JsonTree<'a>)>) {
         for (name, argument) in arguments {
             self.known.insert(name.clone());
             self.arguments.push((name, argument));
@@ -105,7 +105,7 @@ impl<'a> FlatSchema<'a> {
         }
     }
 
-    fn needs(&self, name: &JsonTree<'a>) -> bool {
+    fn requires(&self, name: &JsonTree<'a>) -> bool {
         matches!(name, JsonTree::Text(text) if self.needed.contains(text))
     }
 }
@@ -129,7 +129,7 @@ impl<'a> ArgumentAlternatives<'a> {
         }
     }
 
-    fn merged(self) -> impl Iterator<Item = (Cow<'a, str>, JsonTree<'a>)> {
+    fn into_arguments(self) -> impl Iterator<Item = (Cow<'a, str>, JsonTree<'a>)> {
         self.list.into_iter().map(|(name, mut ways)| {
             let merged = match ways.len() {
                 1 => ways.remove(0),

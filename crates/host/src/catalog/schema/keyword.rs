@@ -21,7 +21,7 @@ pub(super) enum KeywordRole {
     Data,
 }
 
-pub(super) fn role(keyword: &str) -> KeywordRole {
+pub(super) fn keyword_role(keyword: &str) -> KeywordRole {
     match keyword {
         "items"
         | "prefixItems"

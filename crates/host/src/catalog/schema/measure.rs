@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::catalog::SchemaError;
 use crate::catalog::tree::JsonTree;
 
-use super::keyword::{KeywordRole, role};
+use super::keyword::{KeywordRole, keyword_role};
 
 /// Maximum number of schemas as written.
 const MAX_SCHEMAS: usize = 5_000;
@@ -45,21 +45,21 @@ pub(super) struct ReferenceSizes<'t, 'a> {
 
 impl<'t, 'a> ReferenceSizes<'t, 'a> {
     /// Measures a schema. Returns an error if it exceeds a limit.
-    pub fn take(root: &'t JsonTree<'a>) -> Result<Self, SchemaError> {
-        count(root, 0, &mut 0)?;
+    pub fn measure(root: &'t JsonTree<'a>) -> Result<Self, SchemaError> {
+        count_schemas(root, 0, &mut 0)?;
         let mut measures = Self { root, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
-        let whole = measures.schema(root, 0)?;
+        let whole = measures.measure_schema(root, 0)?;
         if whole.cost > MAX_SCHEMA_COST { Err(SchemaError::TooCostly) } else { Ok(measures) }
     }
 
     /// Returns the target of a reference within this schema, and its measure unless it is cyclic.
     pub fn target(&self, reference: &str) -> Option<(&'t JsonTree<'a>, Option<SchemaSize>)> {
         let measure = self.targets.get(reference).copied().flatten().filter(|measure| !measure.cyclic);
-        Some((resolve(self.root, reference)?, measure))
+        Some((resolve_pointer(self.root, reference)?, measure))
     }
 
-    fn schema(&mut self, tree: &'t JsonTree<'a>, way: usize) -> Result<SchemaSize, SchemaError> {
-        let mut total = SchemaSize { cost: 1, bytes: size(tree), cyclic: false };
+    fn measure_schema(&mut self, tree: &'t JsonTree<'a>, way: usize) -> Result<SchemaSize, SchemaError> {
+        let mut total = SchemaSize { cost: 1, bytes: written_size(tree), cyclic: false };
         self.steps += 1;
         self.bytes += total.bytes;
         if self.steps > MAX_MEASURE_STEPS || self.bytes > MAX_MEASURED_BYTES {
@@ -70,13 +70,15 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
         }
         let JsonTree::Object(members) = tree else { return Ok(total) };
         for (key, value) in members {
-            match (role(key), value) {
-                (KeywordRole::Reference, JsonTree::Text(reference)) => total.add(self.reference(reference, way + 1)?),
+            match (keyword_role(key), value) {
+                (KeywordRole::Reference, JsonTree::Text(reference)) => {
+                    total.add(self.measure_reference(reference, way + 1)?)
+                }
                 (role, _) => {
-                    for inner in schemas(role, value) {
+                    for inner in nested_schemas(role, value) {
                         // The bytes of `inner` are already part of the whole, but those of its references are not.
-                        let SchemaSize { cost, bytes, cyclic } = self.schema(inner, way + 1)?;
-                        total.add(SchemaSize { cost, bytes: bytes - size(inner), cyclic });
+                        let SchemaSize { cost, bytes, cyclic } = self.measure_schema(inner, way + 1)?;
+                        total.add(SchemaSize { cost, bytes: bytes - written_size(inner), cyclic });
                     }
                 }
             }
@@ -84,15 +86,15 @@ impl<'t, 'a> ReferenceSizes<'t, 'a> {
         Ok(total)
     }
 
-    fn reference(&mut self, reference: &'t str, way: usize) -> Result<SchemaSize, SchemaError> {
+    fn measure_reference(&mut self, reference: &'t str, way: usize) -> Result<SchemaSize, SchemaError> {
         match self.targets.get(reference) {
             Some(Some(known)) => return Ok(*known),
             Some(None) => return Ok(SchemaSize { cost: 1, bytes: 0, cyclic: true }),
             None => {}
         }
-        let Some(target) = resolve(self.root, reference) else { return Ok(SchemaSize::default()) };
+        let Some(target) = resolve_pointer(self.root, reference) else { return Ok(SchemaSize::default()) };
         self.targets.insert(reference, None);
-        let measure = self.schema(target, way)?;
+        let measure = self.measure_schema(target, way)?;
         self.targets.insert(reference, Some(measure));
         Ok(measure)
     }
@@ -107,7 +109,10 @@ impl SchemaSize {
 }
 
 /// Returns the schemas directly within a keyword's value, except definitions.
-fn schemas<'t, 'a>(role: KeywordRole, value: &'t JsonTree<'a>) -> Box<dyn Iterator<Item = &'t JsonTree<'a>> + 't> {
+fn nested_schemas<'t, 'a>(
+    role: KeywordRole,
+    value: &'t JsonTree<'a>,
+) -> Box<dyn Iterator<Item = &'t JsonTree<'a>> + 't> {
     match (role, value) {
         (KeywordRole::Schemas, JsonTree::List(list)) => Box::new(list.iter()),
         (KeywordRole::Schemas, one) => Box::new(std::iter::once(one)),
@@ -117,7 +122,7 @@ fn schemas<'t, 'a>(role: KeywordRole, value: &'t JsonTree<'a>) -> Box<dyn Iterat
 }
 
 /// Counts the schemas as written, including definitions.
-fn count(tree: &JsonTree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
+fn count_schemas(tree: &JsonTree<'_>, depth: usize, number: &mut usize) -> Result<(), SchemaError> {
     let JsonTree::Object(members) = tree else { return Ok(()) };
     *number += 1;
     if *number > MAX_SCHEMAS {
@@ -127,33 +132,33 @@ fn count(tree: &JsonTree<'_>, depth: usize, number: &mut usize) -> Result<(), Sc
         return Err(SchemaError::TooDeep);
     }
     for (key, value) in members {
-        let role = if role(key) == KeywordRole::Definitions { KeywordRole::Named } else { role(key) };
-        schemas(role, value).try_for_each(|inner| count(inner, depth + 1, number))?;
+        let role = if keyword_role(key) == KeywordRole::Definitions { KeywordRole::Named } else { keyword_role(key) };
+        nested_schemas(role, value).try_for_each(|inner| count_schemas(inner, depth + 1, number))?;
     }
     Ok(())
 }
 
 /// Returns the approximate bytes of a value when written, excluding definitions.
-fn size(tree: &JsonTree<'_>) -> usize {
+fn written_size(tree: &JsonTree<'_>) -> usize {
     match tree {
         JsonTree::Scalar(text) => text.len(),
         JsonTree::Text(text) => text.len() + 2,
-        JsonTree::List(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
+        JsonTree::List(items) => items.iter().map(|item| written_size(item) + 1).sum::<usize>() + 2,
         JsonTree::Object(members) => {
-            let written = members.iter().filter(|(key, _)| role(key) != KeywordRole::Definitions);
-            written.map(|(key, value)| key.len() + size(value) + 4).sum::<usize>() + 2
+            let written = members.iter().filter(|(key, _)| keyword_role(key) != KeywordRole::Definitions);
+            written.map(|(key, value)| key.len() + written_size(value) + 4).sum::<usize>() + 2
         }
     }
 }
 
 /// Returns the target of a reference within the same document: `#`, or `#` and a JSON pointer (RFC 6901).
-pub(super) fn resolve<'t, 'a>(root: &'t JsonTree<'a>, reference: &str) -> Option<&'t JsonTree<'a>> {
+pub(super) fn resolve_pointer<'t, 'a>(root: &'t JsonTree<'a>, reference: &str) -> Option<&'t JsonTree<'a>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
         return Some(root);
     }
     pointer.strip_prefix('/')?.split('/').try_fold(root, |tree, step| {
-        let step = unescaped(step)?;
+        let step = unescape_step(step)?;
         match tree {
             JsonTree::List(items) => items.get(step.parse::<usize>().ok()?),
             other => other.member(&step),
@@ -162,7 +167,7 @@ pub(super) fn resolve<'t, 'a>(root: &'t JsonTree<'a>, reference: &str) -> Option
 }
 
 /// Decodes a step of a JSON pointer in a URI: percent-encoding, `~1` for `/` and `~0` for `~`.
-fn unescaped(step: &str) -> Option<String> {
+fn unescape_step(step: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(step.len());
     let mut rest = step.bytes();
     while let Some(byte) = rest.next() {
@@ -183,16 +188,16 @@ mod tests {
 
     use super::*;
 
-    fn measured(text: &str) -> Result<u64, SchemaError> {
+    fn measure_text(text: &str) -> Result<u64, SchemaError> {
         let raw = RawJson::parse(text.to_owned()).unwrap();
         let tree = JsonTree::parse(&raw, &JsonLimits { depth: 256, nodes: usize::MAX }).unwrap();
-        count(&tree, 0, &mut 0)?;
+        count_schemas(&tree, 0, &mut 0)?;
         let mut measures = ReferenceSizes { root: &tree, targets: HashMap::from([("#", None)]), steps: 0, bytes: 0 };
-        measures.schema(&tree, 0).map(|whole| whole.cost)
+        measures.measure_schema(&tree, 0).map(|whole| whole.cost)
     }
 
     /// Each definition refers to the next one twice.
-    fn doubling(levels: usize) -> String {
+    fn doubling_schema(levels: usize) -> String {
         let level = |n: usize| {
             let next = n + 1;
             format!(r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{next}"}},{{"$ref":"#/$defs/d{next}"}}]}}"##)
@@ -212,9 +217,9 @@ mod tests {
             (r#"{"$ref":"https://example.org/x"}"#, Ok(1)),
             (r##"{"a~b/c":{"not":{}},"not":{"$ref":"#/a~0b~1c"},"if":{"$ref":"#/%61~0b~1c"}}"##, Ok(7)),
         ] {
-            assert_eq!(measured(text), cost, "{text}");
+            assert_eq!(measure_text(text), cost, "{text}");
         }
-        assert_eq!(measured(&doubling(10)), Ok(4 * 1024 - 2));
+        assert_eq!(measure_text(&doubling_schema(10)), Ok(4 * 1024 - 2));
     }
 
     #[test]
@@ -232,10 +237,10 @@ mod tests {
             (properties(5_000), Err(SchemaError::TooMany)),
             (format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{}}}}}"##, chain.join(",")), Err(SchemaError::TooDeep)),
         ] {
-            assert_eq!(measured(&text), expected, "{} bytes", text.len());
+            assert_eq!(measure_text(&text), expected, "{} bytes", text.len());
         }
         for levels in [20, 40, 63, 64, 90] {
-            assert!(measured(&doubling(levels)).unwrap() > MAX_SCHEMA_COST);
+            assert!(measure_text(&doubling_schema(levels)).unwrap() > MAX_SCHEMA_COST);
         }
     }
 }

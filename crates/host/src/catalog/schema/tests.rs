@@ -4,8 +4,8 @@ use serde_json::Value;
 use super::*;
 
 fn compiled_text(text: &str) -> (String, Vec<ToolWarning>) {
-    let CompiledSchema { schema, marks } = compile(Some(&RawJson::known(text.to_owned())));
-    (schema.get().to_owned(), marks)
+    let CompiledSchema { schema, marks } = compile_schema(Some(&RawJson::new_unchecked(text.to_owned())));
+    (schema.as_str().to_owned(), marks)
 }
 
 const ANY: &str = r#"{"type":"object","additionalProperties":true}"#;
@@ -15,7 +15,7 @@ fn what_needs_no_change_is_the_same_bytes() {
     let text = r#"{ "type": "object", "properties": {"z": {"type":"integer", "maximum": 12345678901234567890123},
         "a": {"enum": ["x", 1.0, null]}}, "required": ["z"], "additionalProperties": false }"#;
     let raw = RawJson::parse(text.to_owned()).unwrap();
-    let CompiledSchema { schema, marks } = compile(Some(&raw));
+    let CompiledSchema { schema, marks } = compile_schema(Some(&raw));
     assert!(marks.is_empty());
     assert_eq!(schema.as_bytes().as_ptr(), raw.as_bytes().as_ptr());
 }
@@ -39,8 +39,8 @@ fn what_is_no_schema_of_an_object_is_replaced() {
         let shown = &text[..text.len().min(60)];
         assert_eq!(compiled_text(text), (ANY.to_owned(), vec![ToolWarning::SchemaReplaced(fault)]), "{shown}");
     }
-    let missing = compile(None);
-    assert_eq!(missing.schema.get(), ANY);
+    let missing = compile_schema(None);
+    assert_eq!(missing.schema.as_str(), ANY);
     assert_eq!(missing.marks, [ToolWarning::SchemaReplaced(SchemaError::Missing)]);
 }
 

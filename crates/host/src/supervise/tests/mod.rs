@@ -15,7 +15,7 @@ use super::step::{ClockReading, ServerActivity, SupervisionPolicy};
 use crate::server_error::ServerError;
 
 /// An eager server with retries and a health check every minute.
-fn keeping() -> SupervisionPolicy {
+fn default_policy() -> SupervisionPolicy {
     SupervisionPolicy {
         admission: ActivationState::Enabled,
         lazy: false,
@@ -25,7 +25,7 @@ fn keeping() -> SupervisionPolicy {
     }
 }
 
-fn moment(at: Instant) -> ClockReading {
+fn clock_reading(at: Instant) -> ClockReading {
     ClockReading { at, date: SystemTime::UNIX_EPOCH }
 }
 
@@ -33,22 +33,22 @@ fn unused_since(last_used: Instant) -> ServerActivity {
     ServerActivity { in_flight: 0, held: 0, last_used }
 }
 
-fn passing() -> Arc<ServerError> {
+fn transient_error() -> Arc<ServerError> {
     Arc::new(ServerError::Silent("nothing".to_owned()))
 }
 
-fn permanent() -> Arc<ServerError> {
+fn permanent_error() -> Arc<ServerError> {
     Arc::new(ServerError::NotMade("no such thing".to_owned()))
 }
 
-fn login() -> Arc<ServerError> {
+fn login_error() -> Arc<ServerError> {
     let cause = ConnectCause::Unauthorized { status: 401, challenge: None, why: None };
     let error = ConnectError { cause, trace: ConnectTrace::default(), stderr: Vec::new() };
     Arc::new(ServerError::NotConnected(Arc::new(error)))
 }
 
 /// A rejected call, with the remedy that the authorizer reports.
-fn turned_away(remedy: Option<AuthRecovery>) -> Arc<ServerError> {
+fn rejected_call(remedy: Option<AuthRecovery>) -> Arc<ServerError> {
     let why = remedy.map(|remedy| Box::new(NotAuthorized { remedy, reason: "it has ended".to_owned() }));
     Arc::new(ServerError::TurnedAway(CallError::Unauthorized {
         status: 401,

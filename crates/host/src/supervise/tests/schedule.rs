@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wharf_spec::{BackoffSettings, ReconnectPolicy};
 
-use super::{keeping, moment, passing, unused_since};
+use super::{clock_reading, default_policy, transient_error, unused_since};
 use crate::supervise::ServerState;
 use crate::supervise::step::{
     ServerActivity, SupervisionPolicy, Supervisor, SupervisorCommand, SupervisorEffect, SupervisorEvent,
@@ -18,12 +18,12 @@ const fn seconds(count: u64) -> Duration {
 }
 
 /// Creates a server that became ready `after` its creation.
-fn ready(kept: SupervisionPolicy, born: Instant, after: Duration) -> ScheduledSupervisor {
-    let mut server = ScheduledSupervisor::new(kept, 7, moment(born));
-    server.begin(moment(born));
-    server.step(SupervisorEvent::Command(SupervisorCommand::Connect), moment(born + after));
+fn ready_server(kept: SupervisionPolicy, born: Instant, after: Duration) -> ScheduledSupervisor {
+    let mut server = ScheduledSupervisor::new(kept, 7, clock_reading(born));
+    server.begin(clock_reading(born));
+    server.step(SupervisorEvent::Command(SupervisorCommand::Connect), clock_reading(born + after));
     let epoch = server.epoch();
-    server.step(SupervisorEvent::Connected { epoch, open: "" }, moment(born + after));
+    server.step(SupervisorEvent::Connected { epoch, open: "" }, clock_reading(born + after));
     server
 }
 
@@ -31,14 +31,14 @@ fn ready(kept: SupervisionPolicy, born: Instant, after: Duration) -> ScheduledSu
 /// became ready, for several uses.
 #[test]
 fn a_ready_server_is_looked_at_when_something_is_to_be_done() {
-    let lazy = SupervisionPolicy { lazy: true, health_check: None, ..keeping() };
+    let lazy = SupervisionPolicy { lazy: true, health_check: None, ..default_policy() };
     let (busy, held) = ((1, 0), (0, 1));
     let check =
         |kept: SupervisionPolicy, (in_flight, held): (usize, usize), used: u64, now: u64, expected: Option<u64>| {
             let born = Instant::now();
-            let server = ready(kept, born, seconds(1000));
+            let server = ready_server(kept, born, seconds(1000));
             let activity = ServerActivity { in_flight, held, last_used: born + seconds(used) };
-            let due = server.due(activity, born + seconds(1000 + now));
+            let due = server.next_due(activity, born + seconds(1000 + now));
             assert_eq!(due, expected.map(|time| born + seconds(1000 + time)), "{kept:?} {activity:?} at {now}");
         };
     let healthy = SupervisionPolicy { health_check: Some(seconds(60)), ..lazy };
@@ -65,34 +65,37 @@ fn waits_that_no_clock_reaches_are_no_trouble() {
     let endless = BackoffSettings { attempts: 3, base: Duration::MAX, max: Duration::MAX };
     let born = Instant::now();
     for lasted in [1, 3600] {
-        let mut server =
-            ready(SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(endless), ..keeping() }, born, seconds(0));
+        let mut server = ready_server(
+            SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(endless), ..default_policy() },
+            born,
+            seconds(0),
+        );
         let now = born + seconds(lasted);
-        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: transient_error() }, clock_reading(now));
         assert_eq!(server.state(), ServerState::Reconnecting);
-        assert!(server.due(unused_since(born), now).is_some_and(|due| due > now));
+        assert!(server.next_due(unused_since(born), now).is_some_and(|due| due > now));
     }
 }
 
 #[test]
 fn one_that_is_lost_again_and_again_is_flapping_until_it_lasts() {
     let born = Instant::now();
-    let mut server = ready(keeping(), born, seconds(0));
+    let mut server = ready_server(default_policy(), born, seconds(0));
     let mut now = born + seconds(1);
     for lost in 1..=2 {
-        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: passing() }, moment(now));
+        server.step(SupervisorEvent::Lost { epoch: server.epoch(), trouble: transient_error() }, clock_reading(now));
         assert_eq!(server.is_flapping(), lost == 2);
-        now = server.due(unused_since(born), now).unwrap();
-        let effects = server.step(SupervisorEvent::Due(unused_since(born)), moment(now));
+        now = server.next_due(unused_since(born), now).unwrap();
+        let effects = server.step(SupervisorEvent::Due(unused_since(born)), clock_reading(now));
         assert_eq!(effects, [SupervisorEffect::Connect(server.epoch())]);
-        server.step(SupervisorEvent::Connected { epoch: server.epoch(), open: "" }, moment(now));
+        server.step(SupervisorEvent::Connected { epoch: server.epoch(), open: "" }, clock_reading(now));
     }
     assert_eq!((server.state(), server.restarts), (ServerState::Ready, 2));
     assert!(server.is_flapping(), "it has only just come back");
-    let firm = server.due(unused_since(born), now).unwrap();
+    let firm = server.next_due(unused_since(born), now).unwrap();
     assert_eq!(firm, now + seconds(10));
-    assert_eq!(server.step(SupervisorEvent::Due(unused_since(born)), moment(firm)), []);
-    assert!(!server.is_flapping() && server.due(unused_since(born), firm).unwrap() > firm);
+    assert_eq!(server.step(SupervisorEvent::Due(unused_since(born)), clock_reading(firm)), []);
+    assert!(!server.is_flapping() && server.next_due(unused_since(born), firm).unwrap() > firm);
 }
 
 #[test]
@@ -100,20 +103,23 @@ fn one_that_was_given_up_gets_one_attempt_after_each_ever_longer_rest() {
     let born = Instant::now();
     let backoff = BackoffSettings { attempts: 2, ..BackoffSettings::default() };
     let mut server = ScheduledSupervisor::new(
-        SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(backoff), ..keeping() },
+        SupervisionPolicy { reconnect: ReconnectPolicy::Backoff(backoff), ..default_policy() },
         7,
-        moment(born),
+        clock_reading(born),
     );
-    server.begin(moment(born));
+    server.begin(clock_reading(born));
     let (mut now, mut rests, mut starts) = (born, Vec::new(), 1);
     while rests.len() < 6 {
-        server.step(SupervisorEvent::NotConnected { epoch: server.epoch(), trouble: passing() }, moment(now));
-        let due = server.due(unused_since(born), now).unwrap();
+        server.step(
+            SupervisorEvent::NotConnected { epoch: server.epoch(), trouble: transient_error() },
+            clock_reading(now),
+        );
+        let due = server.next_due(unused_since(born), now).unwrap();
         if server.state() == ServerState::Failed {
             rests.push((due - now).as_secs() / 60);
         }
         now = due;
-        starts += server.step(SupervisorEvent::Due(unused_since(born)), moment(now)).len();
+        starts += server.step(SupervisorEvent::Due(unused_since(born)), clock_reading(now)).len();
     }
     // Three attempts at first, then one after each cool-down.
     assert_eq!(starts, 3 + rests.len());

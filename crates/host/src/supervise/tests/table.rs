@@ -7,7 +7,9 @@ use tokio::time::Instant;
 use wharf_client::AuthRecovery;
 use wharf_spec::{ActivationState, BackoffSettings, ReconnectPolicy};
 
-use super::{keeping, login, moment, passing, permanent, turned_away, unused_since};
+use super::{
+    clock_reading, default_policy, login_error, permanent_error, rejected_call, transient_error, unused_since,
+};
 use crate::supervise::phase::Phase;
 use crate::supervise::step::{SupervisionPolicy, Supervisor, SupervisorCommand, SupervisorEffect, SupervisorEvent};
 
@@ -63,19 +65,19 @@ struct PreparedServer {
 }
 
 fn check(place: &str, event: &str, expected: &str) {
-    let mut stand = stand(place);
+    let mut stand = prepare_server(place);
     if event == "later" {
         stand.now += HOUR;
     }
-    let event_of_it = happening(event, &stand);
+    let event_of_it = event_named(event, &stand);
     let PreparedServer { mut server, attempt, now, .. } = stand;
-    let before = word(&server);
+    let before = state_letters(&server);
     assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(before == "con"), "{place}: an attempt is held");
     let epoch = server.epoch();
-    let effects = server.step(event_of_it, moment(now));
-    let after = word(&server);
+    let effects = server.step(event_of_it, clock_reading(now));
+    let after = state_letters(&server);
     let place_after = if after == before { "." } else { after };
-    let found = format!("{place_after}{}", effects.iter().map(mark).collect::<String>());
+    let found = format!("{place_after}{}", effects.iter().map(effect_symbol).collect::<String>());
     assert_eq!(found, expected, "{place} when {event}");
     let began = effects.iter().any(|effect| matches!(effect, SupervisorEffect::Connect(_)));
     assert_eq!(server.epoch(), epoch + u64::from(began), "{place} when {event}: attempts are numbered");
@@ -86,27 +88,27 @@ fn check(place: &str, event: &str, expected: &str) {
     assert_eq!(Rc::strong_count(&attempt), 1 + usize::from(kept), "{place} when {event}: an attempt is let go");
 }
 
-fn stand(place: &str) -> PreparedServer {
+fn prepare_server(place: &str) -> PreparedServer {
     let born = Instant::now();
     let (place, manner) = place.split_once('_').unwrap_or((place, ""));
-    let kept = kept(place, manner);
+    let kept = policy_for(place, manner);
     let attempt = Rc::new(());
-    let mut server = TableSupervisor::new(kept, 7, moment(born));
-    let mut effects = server.begin(moment(born));
+    let mut server = TableSupervisor::new(kept, 7, clock_reading(born));
+    let mut effects = server.begin(clock_reading(born));
     if manner == "lazy" {
-        effects = server.step(SupervisorEvent::Wanted, moment(born));
+        effects = server.step(SupervisorEvent::Wanted, clock_reading(born));
     }
     if !effects.is_empty() {
-        server.hold(Rc::clone(&attempt));
-        let first = first(place, manner);
-        assert_eq!(first.map(|event| server.step(event, moment(born))).unwrap_or_default(), []);
+        server.store_attempt(Rc::clone(&attempt));
+        let first = first_event(place, manner);
+        assert_eq!(first.map(|event| server.step(event, clock_reading(born))).unwrap_or_default(), []);
     }
     let now = if place == "cooled" { born + HOUR } else { born };
     PreparedServer { server, kept, attempt, born, now }
 }
 
-fn kept(place: &str, manner: &str) -> SupervisionPolicy {
-    let mut kept = keeping();
+fn policy_for(place: &str, manner: &str) -> SupervisionPolicy {
+    let mut kept = default_policy();
     kept.lazy = manner == "lazy" || place == "idle";
     kept.reconnect = match (place, manner) {
         (_, "off") => ReconnectPolicy::Off,
@@ -124,19 +126,19 @@ fn kept(place: &str, manner: &str) -> SupervisionPolicy {
 }
 
 /// Returns the event that moves a connecting server to the phase.
-fn first(place: &str, manner: &str) -> Option<SupervisorEvent<&'static str>> {
+fn first_event(place: &str, manner: &str) -> Option<SupervisorEvent<&'static str>> {
     let trouble = match (place, manner) {
         ("connecting", _) => return None,
         ("disconnected", _) => return Some(SupervisorEvent::Command(SupervisorCommand::Disconnect)),
         ("ready", _) => return Some(SupervisorEvent::Connected { epoch: 1, open: "its own" }),
-        ("auth", _) => login(),
-        (_, "final") => permanent(),
-        _ => passing(),
+        ("auth", _) => login_error(),
+        (_, "final") => permanent_error(),
+        _ => transient_error(),
     };
     Some(SupervisorEvent::NotConnected { epoch: 1, trouble })
 }
 
-fn happening(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static str> {
+fn event_named(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static str> {
     let (epoch, kept) = (stand.server.epoch(), stand.kept);
     let keep = |kept: SupervisionPolicy| SupervisorEvent::Command(SupervisorCommand::Keep(kept));
     let admit = |admission| SupervisorEvent::Command(SupervisorCommand::Keep(SupervisionPolicy { admission, ..kept }));
@@ -152,17 +154,17 @@ fn happening(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static st
         "wanted" => SupervisorEvent::Wanted,
         "connected" => SupervisorEvent::Connected { epoch, open: "another" },
         "overtaken" => SupervisorEvent::Connected { epoch: epoch.wrapping_sub(1), open: "another" },
-        "passing" => SupervisorEvent::NotConnected { epoch, trouble: passing() },
-        "permanent" => SupervisorEvent::NotConnected { epoch, trouble: permanent() },
-        "login" => SupervisorEvent::NotConnected { epoch, trouble: login() },
-        "bygone" => SupervisorEvent::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login() },
-        "lost" => SupervisorEvent::Lost { epoch, trouble: passing() },
-        "missed" => SupervisorEvent::Lost { epoch: epoch.wrapping_sub(1), trouble: passing() },
-        "logout" => SupervisorEvent::TurnedAway { epoch, trouble: turned_away(Some(AuthRecovery::Login)) },
-        "doubt" => SupervisorEvent::TurnedAway { epoch, trouble: turned_away(None) },
+        "passing" => SupervisorEvent::NotConnected { epoch, trouble: transient_error() },
+        "permanent" => SupervisorEvent::NotConnected { epoch, trouble: permanent_error() },
+        "login" => SupervisorEvent::NotConnected { epoch, trouble: login_error() },
+        "bygone" => SupervisorEvent::NotConnected { epoch: epoch.wrapping_sub(1), trouble: login_error() },
+        "lost" => SupervisorEvent::Lost { epoch, trouble: transient_error() },
+        "missed" => SupervisorEvent::Lost { epoch: epoch.wrapping_sub(1), trouble: transient_error() },
+        "logout" => SupervisorEvent::TurnedAway { epoch, trouble: rejected_call(Some(AuthRecovery::Login)) },
+        "doubt" => SupervisorEvent::TurnedAway { epoch, trouble: rejected_call(None) },
         "outdated" => SupervisorEvent::TurnedAway {
             epoch: epoch.wrapping_sub(1),
-            trouble: turned_away(Some(AuthRecovery::Login)),
+            trouble: rejected_call(Some(AuthRecovery::Login)),
         },
         "due" | "later" => SupervisorEvent::Due(unused_since(stand.born)),
         _ => unreachable!("no event is called {event}"),
@@ -170,7 +172,7 @@ fn happening(event: &str, stand: &PreparedServer) -> SupervisorEvent<&'static st
 }
 
 /// Returns the state of a server as three letters.
-fn word(server: &TableSupervisor) -> &'static str {
+fn state_letters(server: &TableSupervisor) -> &'static str {
     match (server.phase(), server.state().as_str()) {
         (Phase::Disconnected, _) => "off",
         (_, "ready") => "rdy",
@@ -178,7 +180,7 @@ fn word(server: &TableSupervisor) -> &'static str {
     }
 }
 
-fn mark(effect: &SupervisorEffect<&'static str>) -> char {
+fn effect_symbol(effect: &SupervisorEffect<&'static str>) -> char {
     match effect {
         SupervisorEffect::Connect(_) => '+',
         SupervisorEffect::Close(_) => 'x',

@@ -27,7 +27,7 @@ async fn check_refused(host: &Host, expected: ServerState) {
 async fn a_server_that_is_taken_off_stays_so_until_somebody_connects_it() {
     let fake = Fake::new("one");
     let host = host_of(settings(), fake.factory()).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!((state(&host), host.catalog().tools().count()), (ServerState::Ready, 2));
     host.disconnect("one").await.unwrap();
     check_refused(&host, ServerState::Disconnected).await;
@@ -51,7 +51,7 @@ async fn a_server_that_is_switched_off_does_what_nobody_says_until_it_is_switche
     let mut kept = settings();
     kept.admission = ActivationState::Disabled;
     let host = host_of(kept, fake.factory()).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     check_refused(&host, ServerState::Disabled).await;
     for told in [host.connect("one").await, host.reconnect("one").await] {
         assert!(matches!(told, Err(HostError::Unavailable { state: ServerState::Disabled, .. })), "{told:?}");

@@ -47,7 +47,7 @@ fn counted(make: LocalFactory, running: &Arc<AtomicUsize>) -> LocalFactory {
 async fn busy(calls: usize) -> (Host, Arc<AtomicUsize>, Vec<tokio::task::JoinHandle<Result<String, HostError>>>) {
     let running = Arc::default();
     let host = host_of(settings(), counted(Fake::new("one").factory(), &running)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     let under_way: Vec<_> = (0..calls)
         .map(|_| {
             let host = host.clone();

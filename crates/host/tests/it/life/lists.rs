@@ -37,7 +37,7 @@ async fn a_list_that_fails_or_hangs_leaves_the_server_ready() {
         let host = host_of(settings(), scripted("one", script)).await;
         let mut events = host.events();
         let began = Instant::now();
-        host.settled().await;
+        host.wait_until_settled().await;
         assert_eq!(began.elapsed().as_secs(), waits);
         assert!(warning(&mut events).await.starts_with("listing its tools failed: "));
         let status = host.status_of("one").unwrap();
@@ -75,7 +75,7 @@ fn say_changed(outbox: &ClientSender) {
 async fn changed_lists_are_read_again_once_a_second_at_most() {
     let (listed, outbox) = (Arc::default(), Arc::default());
     let host = host_of(settings(), changing(&listed, &outbox)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     assert_eq!(names(&host), ["always", "number_1"]);
     let outbox = outbox.lock().unwrap().clone().unwrap();
     let mut changes = host.catalog_changes();
@@ -122,7 +122,7 @@ async fn a_change_right_after_the_first_list_is_heard() {
         _ => Act::Ordinary,
     };
     let host = host_of(settings(), scripted("one", script)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     tokio::time::sleep(5 * SECOND).await;
     assert_eq!(names(&host), ["number_2"]);
     host.close().await;
@@ -140,7 +140,7 @@ async fn lists_that_have_grown_old_are_read_again() {
         _ => Act::Ordinary,
     };
     let host = host_of(settings(), scripted("one", script)).await;
-    host.settled().await;
+    host.wait_until_settled().await;
     for number in 1..5 {
         until(|| names(&host) == [format!("number_{number}")]).await;
         tokio::time::sleep(19 * SECOND).await;

@@ -51,7 +51,7 @@ async fn commands_under_load_lose_and_misroute_no_call() {
         .into_iter()
         .fold(open_builder(), |builder, name| builder.local_with(server(name), settings(), echoing(name)));
     let host = builder.start().await.unwrap();
-    host.settled().await;
+    host.wait_until_settled().await;
     let mut calls = JoinSet::new();
     for number in 0..CALLS {
         for name in NAMES {

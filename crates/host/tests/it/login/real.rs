@@ -36,7 +36,7 @@ impl BrowserVisit for Trip {
         CALLBACK
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         Box::pin(async move {
             let sent = tokio::task::spawn_blocking(move || wharf_testkit::authd::visit(&page.url)).await.unwrap();
             let back: Url = sent.unwrap().unwrap().parse().unwrap();
@@ -78,7 +78,7 @@ impl Scene {
                 move |_, spec| Some(account(&spec.url, &vault, &ahead))
             })
             .asker(Arc::new(Desk(sender)))
-            .visitor(Arc::new(Headless))
+            .browser(Arc::new(Headless))
             .start()
             .await
             .unwrap();
@@ -104,11 +104,11 @@ impl Scene {
         })
         .await
         .expect("it was never ready");
-        self.host.settled().await;
+        self.host.wait_until_settled().await;
     }
 
     fn grants(&self, grant: &str) -> usize {
-        self.authd.seen().iter().filter(|seen| seen.is_grant(grant)).count()
+        self.authd.requests().iter().filter(|seen| seen.is_grant(grant)).count()
     }
 }
 
@@ -154,7 +154,7 @@ async fn a_login_is_asked_for_renewed_widened_and_forgotten() {
     call(&scene.host, "echo").await.unwrap();
 
     assert!(scene.host.log_out("one").await.unwrap());
-    scene.host.settled().await;
+    scene.host.wait_until_settled().await;
     let status = scene.host.status_of("one").unwrap();
     assert_eq!(status.state, ServerState::AuthRequired);
     assert_eq!(status.last_error.unwrap().to_string(), "server requires a login (HTTP 401)");
@@ -167,7 +167,7 @@ async fn a_login_by_another_process_is_noticed() {
     let (_, mut reply) = scene.question().await;
     Account::log_in(&scene.elsewhere(), Arc::new(Headless)).await.unwrap();
     scene.is_ready().await;
-    tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
+    tokio::time::timeout(SOON, reply.wait_withdrawn()).await.unwrap();
     call(&scene.host, "echo").await.unwrap();
     scene.host.close().await;
 }
@@ -178,7 +178,7 @@ async fn a_login_by_hand_wins_over_a_question() {
     let (_, mut reply) = scene.question().await;
     let log_in = scene.host.log_in("one", Arc::new(Headless));
     tokio::time::timeout(SOON, log_in).await.expect("it waits for the question").unwrap();
-    tokio::time::timeout(SOON, reply.withdrawn()).await.unwrap();
+    tokio::time::timeout(SOON, reply.wait_withdrawn()).await.unwrap();
     scene.is_ready().await;
     call(&scene.host, "echo").await.unwrap();
     assert_eq!(scene.grants("authorization_code"), 1);
@@ -189,12 +189,12 @@ async fn a_login_by_hand_wins_over_a_question() {
 async fn one_login_is_told_from_another_of_the_same_moment() {
     let scene = Scene::new().await;
     let account = scene.elsewhere();
-    assert_eq!(account.mark().await, None);
+    assert_eq!(account.login_fingerprint().await, None);
     let mut marks = Vec::new();
     for _ in 0..2 {
         Account::log_in(&account, Arc::new(Headless)).await.unwrap();
-        marks.push(account.mark().await.unwrap());
-        assert_eq!(scene.elsewhere().mark().await, marks.last().copied());
+        marks.push(account.login_fingerprint().await.unwrap());
+        assert_eq!(scene.elsewhere().login_fingerprint().await, marks.last().copied());
     }
     assert_ne!(marks[0], marks[1]);
     scene.host.close().await;

@@ -36,7 +36,7 @@ impl Site {
         let ours = Arc::clone(&rules);
         let serve = move |mut guest: AcceptedConnection| {
             while let Ok(Some((token, message))) = read_request(&mut guest) {
-                guest.delivered();
+                guest.count_request();
                 if guest.write_all(answer(&ours, token, &message).as_bytes()).is_err() {
                     return;
                 }
@@ -127,7 +127,7 @@ impl Authorizer for Held {
         RequestCredentials::Ready(CredentialHeaders { headers: vec![(header::AUTHORIZATION, value)], serial })
     }
 
-    fn refused(&self, refusal: AuthRejection) -> BoxedFuture<Result<(), NotAuthorized>> {
+    fn on_rejection(&self, refusal: AuthRejection) -> BoxedFuture<Result<(), NotAuthorized>> {
         let remedy = if refusal.status == 401 { AuthRecovery::Login } else { AuthRecovery::Scope("write".to_owned()) };
         let reason = "nobody has agreed to that".to_owned();
         let elsewhere = self.0.token_when_refused.swap(0, Ordering::SeqCst);
@@ -141,7 +141,7 @@ impl Authorizer for Held {
 impl ServerAccount for Held {
     fn log_in(&self, visitor: Arc<dyn LoginBrowser>) -> BoxedFuture<Result<(), LoginError>> {
         let member = Arc::clone(&self.0);
-        member.wanted_device.store(visitor.wants_device(), Ordering::SeqCst);
+        member.wanted_device.store(visitor.prefers_device_code(), Ordering::SeqCst);
         Box::pin(async move {
             if member.denied.load(Ordering::SeqCst) {
                 return Err(LoginError::Denied(None));
@@ -149,7 +149,7 @@ impl ServerAccount for Held {
             let login = member.logins.fetch_add(1, Ordering::SeqCst) + 1;
             let mut page = LoginPage::new("https://login.example/authorize", "https://login.example", "state");
             page.scope = Some(if login == 1 { "read" } else { "read write" }.to_owned());
-            let returned = visitor.prepare().await?.go(page).await;
+            let returned = visitor.prepare().await?.open_and_wait(page).await;
             *member.visited.lock().unwrap() = Some(returned.clone().map(drop));
             returned?;
             member.token.store(login, Ordering::SeqCst);
@@ -162,7 +162,7 @@ impl ServerAccount for Held {
         Box::pin(async move { Ok(there_was) })
     }
 
-    fn mark(&self) -> BoxedFuture<Option<u64>> {
+    fn login_fingerprint(&self) -> BoxedFuture<Option<u64>> {
         let token = self.0.token.load(Ordering::SeqCst);
         Box::pin(async move { (token > 0).then_some(token) })
     }
@@ -185,7 +185,7 @@ impl LoginBrowser for At {
         Box::pin(async move { Ok(Box::new(Trip(tourist)) as Box<dyn BrowserVisit>) })
     }
 
-    fn wants_device(&self) -> bool {
+    fn prefers_device_code(&self) -> bool {
         true
     }
 }
@@ -199,7 +199,7 @@ impl BrowserVisit for Trip {
         "http://127.0.0.1:1/"
     }
 
-    fn go(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
+    fn open_and_wait(self: Box<Self>, page: LoginPage) -> BoxedFuture<Result<LoginCallback, VisitError>> {
         self.0.0.fetch_add(1, Ordering::SeqCst);
         let returned =
             LoginCallback { code: Some("code".to_owned()), state: Some(page.state), ..LoginCallback::default() };

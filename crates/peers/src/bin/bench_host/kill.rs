@@ -7,9 +7,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::task::JoinSet;
 use wharf::{CallError, CallOptions, Host, HostError, RawJson};
-use wharf_peers::{ServerKind, answered, entry, good_tool, host, named, nanoseconds};
+use wharf_peers::{ServerKind, good_tool, host_builder, nanoseconds, server_entry, server_name, wait_until_answered};
 
-use crate::{BenchFigures, HostBenchOptions, milliseconds};
+use crate::{BenchFigures, HostBenchOptions, percentile_ms};
 
 /// Kills the servers in rotation, `options.kills` times, each after it has run for `options.age`. With an age of zero,
 /// each kill uses a new host and happens as soon as the calls are pending.
@@ -47,29 +47,30 @@ struct KillStatistics {
 
 impl KillScenario {
     async fn open(options: &HostBenchOptions) -> Self {
-        let servers = (0..options.good).map(|number| entry(&options.server, ServerKind::Good, number, None)).collect();
-        let host = host(servers).start().await.unwrap();
-        answered(&host, options.good).await;
+        let servers =
+            (0..options.good).map(|number| server_entry(&options.server, ServerKind::Good, number, None)).collect();
+        let host = host_builder(servers).start().await.unwrap();
+        wait_until_answered(&host, options.good).await;
         Self { host, ready: vec![Instant::now(); options.good] }
     }
 
     async fn kill(&mut self, number: usize, options: &HostBenchOptions, seen: &mut KillStatistics) {
         tokio::time::sleep_until((self.ready[number] + options.age).into()).await;
-        let mut calls = self.hold(number, options.callers).await;
+        let mut calls = self.start_pending_calls(number, options.callers).await;
         let killed = Instant::now();
         self.send_kill(number);
         while let Some(ended) = calls.join_next().await {
-            *seen.ends.entry(word(&ended.unwrap())).or_default() += 1;
+            *seen.ends.entry(outcome_name(&ended.unwrap())).or_default() += 1;
         }
         seen.last_end.push(nanoseconds(killed.elapsed()));
-        let held = self.held(number).await;
+        let held = self.pending_count(number).await;
         seen.recovery.push(nanoseconds(killed.elapsed()));
         self.ready[number] = Instant::now();
         seen.repeated += held;
     }
 
     /// Makes calls that are never answered, and waits until the server has received all of them.
-    async fn hold(&self, number: usize, callers: usize) -> JoinSet<Result<(), HostError>> {
+    async fn start_pending_calls(&self, number: usize, callers: usize) -> JoinSet<Result<(), HostError>> {
         let mut calls = JoinSet::new();
         for _ in 0..callers {
             let host = self.host.clone();
@@ -78,27 +79,27 @@ impl KillScenario {
                 host.call(&tool, &arguments, CallOptions::default()).await.map(drop)
             });
         }
-        while self.held(number).await < callers {
+        while self.pending_count(number).await < callers {
             tokio::task::yield_now().await;
         }
         calls
     }
 
-    async fn held(&self, number: usize) -> usize {
+    async fn pending_count(&self, number: usize) -> usize {
         let tool = good_tool(number, "held");
         let reply = self.host.call(&tool, &RawJson::empty_object(), CallOptions::default()).await.unwrap();
         reply.text().unwrap().parse().unwrap()
     }
 
     fn send_kill(&self, number: usize) {
-        let status = self.host.status_of(named(ServerKind::Good, number).as_str()).unwrap();
+        let status = self.host.status_of(server_name(ServerKind::Good, number).as_str()).unwrap();
         let pid = status.connected.and_then(|connected| connected.pid).and_then(Pid::from_raw).unwrap();
         kill_process(pid, Signal::KILL).unwrap();
     }
 }
 
 /// Returns the outcome of a call as a word.
-fn word(ended: &Result<(), HostError>) -> &'static str {
+fn outcome_name(ended: &Result<(), HostError>) -> &'static str {
     match ended {
         Ok(()) => "answered",
         Err(HostError::Call { error: CallError::OutcomeUnknown(_), .. }) => "outcome_unknown",
@@ -111,11 +112,11 @@ impl KillStatistics {
     fn figures(mut self, options: &HostBenchOptions) -> BenchFigures {
         json!({
             "kills": self.recovery.len(), "callers": options.callers, "age_s": options.age.as_secs_f64(),
-            "last_end_p50_ms": milliseconds(&mut self.last_end, 50),
-            "last_end_max_ms": milliseconds(&mut self.last_end, 100),
-            "recovery_p50_ms": milliseconds(&mut self.recovery, 50),
-            "recovery_p99_ms": milliseconds(&mut self.recovery, 99),
-            "recovery_max_ms": milliseconds(&mut self.recovery, 100),
+            "last_end_p50_ms": percentile_ms(&mut self.last_end, 50),
+            "last_end_max_ms": percentile_ms(&mut self.last_end, 100),
+            "recovery_p50_ms": percentile_ms(&mut self.recovery, 50),
+            "recovery_p99_ms": percentile_ms(&mut self.recovery, 99),
+            "recovery_max_ms": percentile_ms(&mut self.recovery, 100),
             "ends": self.ends, "repeated": self.repeated,
         })
     }

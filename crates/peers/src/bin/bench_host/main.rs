@@ -23,7 +23,7 @@ const USAGE: &str = "usage: bench-host crowd|kill|overhead|memory --server PATH 
        [--crash N] [--counted N] [--callers N] [--secs S] [--kills N] [--age S] [--local]";
 
 fn main() {
-    wharf::guard::run_if_asked();
+    wharf::guard::run_guard_if_requested();
     let options = HostBenchOptions::parse(std::env::args().skip(1));
     let figures = match options.part.as_str() {
         "crowd" => block_on(RuntimeFlavour::Multi, many_servers::measure(options)),
@@ -100,7 +100,7 @@ impl HostBenchOptions {
 }
 
 /// Returns a percentile in milliseconds, from nanoseconds in any order; 0 for an empty list.
-fn milliseconds(times: &mut [u64], percent: usize) -> f64 {
+fn percentile_ms(times: &mut [u64], percent: usize) -> f64 {
     times.sort_unstable();
     let place = times.len().saturating_sub(1) * percent / 100;
     times.get(place).map_or(0.0, |time| *time as f64 / 1e6)

@@ -5,9 +5,12 @@ use std::time::Instant;
 
 use serde_json::json;
 use wharf::{CallOptions, Connection, Host, RawJson};
-use wharf_peers::{InlineEcho, ServerKind, allow, answered, entry, good_tool, host, named, nanoseconds, small};
+use wharf_peers::{
+    InlineEcho, ServerKind, allow_rule, good_tool, host_builder, nanoseconds, server_entry, server_name,
+    small_arguments, wait_until_answered,
+};
 
-use crate::{BenchFigures, HostBenchOptions, milliseconds};
+use crate::{BenchFigures, HostBenchOptions, percentile_ms};
 
 /// Consecutive calls of one kind before the other kind takes its turn.
 const CALLS_PER_TURN: usize = 200;
@@ -15,15 +18,15 @@ const CALLS_PER_TURN: usize = 200;
 /// Measures the medians of both kinds, which alternate on the same connection.
 pub async fn measure(options: HostBenchOptions) -> BenchFigures {
     let host = open(&options).await;
-    answered(&host, 1).await;
-    let connection = host.connection(named(ServerKind::Good, 0).as_str()).unwrap();
-    let arguments = small();
+    wait_until_answered(&host, 1).await;
+    let connection = host.connection(server_name(ServerKind::Good, 0).as_str()).unwrap();
+    let arguments = small_arguments();
     let (mut through, mut direct, mut differences) = (Vec::new(), Vec::new(), Vec::new());
-    turns(&host, &connection, &arguments).await;
+    run_turns(&host, &connection, &arguments).await;
     let end = Instant::now() + options.time;
     while Instant::now() < end {
-        let (mut by_host, mut by_connection) = turns(&host, &connection, &arguments).await;
-        let difference = milliseconds(&mut by_host, 50) - milliseconds(&mut by_connection, 50);
+        let (mut by_host, mut by_connection) = run_turns(&host, &connection, &arguments).await;
+        let difference = percentile_ms(&mut by_host, 50) - percentile_ms(&mut by_connection, 50);
         differences.push((difference * 1e6) as i64);
         through.extend(by_host);
         direct.extend(by_connection);
@@ -32,9 +35,9 @@ pub async fn measure(options: HostBenchOptions) -> BenchFigures {
     let figures = json!({
         "over": if options.local { "in the process" } else { "stdio" },
         "calls": through.len(),
-        "host_p50_us": milliseconds(&mut through, 50) * 1e3, "connection_p50_us": milliseconds(&mut direct, 50) * 1e3,
+        "host_p50_us": percentile_ms(&mut through, 50) * 1e3, "connection_p50_us": percentile_ms(&mut direct, 50) * 1e3,
         "difference_p50_us": differences[differences.len() / 2] as f64 / 1e3,
-        "host_p99_us": milliseconds(&mut through, 99) * 1e3, "connection_p99_us": milliseconds(&mut direct, 99) * 1e3,
+        "host_p99_us": percentile_ms(&mut through, 99) * 1e3, "connection_p99_us": percentile_ms(&mut direct, 99) * 1e3,
     });
     host.close().await;
     figures
@@ -42,15 +45,15 @@ pub async fn measure(options: HostBenchOptions) -> BenchFigures {
 
 async fn open(options: &HostBenchOptions) -> Host {
     if options.local {
-        let name = named(ServerKind::Good, 0);
-        let rules = [allow(&name, "echo")];
+        let name = server_name(ServerKind::Good, 0);
+        let rules = [allow_rule(&name, "echo")];
         return Host::builder().rules(rules).local(name, || InlineEcho).start().await.unwrap();
     }
-    host(vec![entry(&options.server, ServerKind::Good, 0, None)]).start().await.unwrap()
+    host_builder(vec![server_entry(&options.server, ServerKind::Good, 0, None)]).start().await.unwrap()
 }
 
 /// Runs one turn of each kind. Returns the times in nanoseconds: through the host, and on the connection.
-async fn turns(host: &Host, connection: &Connection, arguments: &RawJson) -> (Vec<u64>, Vec<u64>) {
+async fn run_turns(host: &Host, connection: &Connection, arguments: &RawJson) -> (Vec<u64>, Vec<u64>) {
     let tool = good_tool(0, "echo");
     let (mut through, mut direct) = (Vec::with_capacity(CALLS_PER_TURN), Vec::with_capacity(CALLS_PER_TURN));
     for _ in 0..CALLS_PER_TURN {

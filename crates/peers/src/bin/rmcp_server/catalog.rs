@@ -9,9 +9,9 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::input_tools::{name_first, said};
-use crate::tools::page_of;
-use crate::{PageRequest, invalid};
+use crate::input_tools::{request_name, submitted_value};
+use crate::tools::paginate;
+use crate::{PageRequest, invalid_params};
 
 pub const COUNTER: &str = "note://counter";
 const HELLO: &str = "note://hello";
@@ -30,7 +30,7 @@ pub fn icon() -> Icon {
 pub fn resources(page: PageRequest) -> Result<ListResourcesResult, ErrorData> {
     let note = |uri, name| Resource::new(uri, name).with_mime_type("text/plain").with_icons(vec![icon()]);
     let notes = vec![note(HELLO, "hello"), note(COUNTER, "counter"), note(SEALED, "sealed")];
-    let (items, next) = page_of(notes, page, 1)?;
+    let (items, next) = paginate(notes, page, 1)?;
     let mut list = ListResourcesResult::with_all_items(items);
     list.next_cursor = next;
     Ok(list.with_ttl_ms(CACHE_TTL_MS).with_cache_scope(CacheScope::Private))
@@ -46,9 +46,9 @@ pub fn read(request: &ReadResourceRequestParams, counter: u64) -> Result<ReadRes
     let text = match uri {
         HELLO => "Hello from the quay.".to_owned(),
         COUNTER => counter.to_string(),
-        SEALED => match said(request.input_responses.as_ref(), "name") {
+        SEALED => match submitted_value(request.input_responses.as_ref(), "name") {
             Some(name) => format!("For the eyes of {name}."),
-            None => return Ok(name_first().into()),
+            None => return Ok(request_name().into()),
         },
         _ => match uri.strip_prefix(PORT) {
             Some(name) => format!("The port of {name}."),
@@ -70,14 +70,14 @@ pub fn prompts() -> ListPromptsResult {
 
 pub fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
     let argument = || request.arguments.as_ref().and_then(|arguments| arguments.get("name")).and_then(Value::as_str);
-    let text = match (request.name.as_str(), said(request.input_responses.as_ref(), "name")) {
+    let text = match (request.name.as_str(), submitted_value(request.input_responses.as_ref(), "name")) {
         ("greet", _) => {
-            let name = argument().ok_or_else(|| invalid("name must be a string".to_owned()))?;
+            let name = argument().ok_or_else(|| invalid_params("name must be a string".to_owned()))?;
             format!("Please greet {name}.")
         }
         ("introduce", Some(name)) => format!("Please introduce {name}."),
-        ("introduce", None) => return Ok(name_first().into()),
-        (other, _) => return Err(invalid(format!("no prompt {other}"))),
+        ("introduce", None) => return Ok(request_name().into()),
+        (other, _) => return Err(invalid_params(format!("no prompt {other}"))),
     };
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
 }

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::catalog::COUNTER;
 use crate::input_tools::{field, is_stateless};
-use crate::{RmcpContext, RmcpPeer, invalid};
+use crate::{RmcpContext, RmcpPeer, invalid_params};
 
 /// State that the tools change.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl RmcpPeerState {
         self.counter.load(Ordering::Relaxed)
     }
 
-    pub fn grown(&self) -> u64 {
+    pub fn added_tools(&self) -> u64 {
         self.grown.load(Ordering::Relaxed)
     }
 
@@ -51,21 +51,21 @@ pub async fn call(
         "add" => (number(&arguments, "a")? + number(&arguments, "b")?).to_string(),
         "log" => log(peer, &arguments, &context).await?,
         "slow" => slow(&arguments, &context).await?,
-        "touch" => touch(peer, &context).await,
-        "grow" => grow(peer, &context).await,
+        "touch" => increment_counter(peer, &context).await,
+        "grow" => add_tool(peer, &context).await,
         "end_listen" => {
             peer.audience.end().await;
             "ended".to_owned()
         }
         "brew" if !knows_tasks(&context) => "tea".to_owned(),
         "brew" | "brew_later" => return Ok(brew(peer, &arguments)),
-        name if is_grown(peer, name) => name.to_owned(),
-        other => return Err(invalid(format!("no tool {other}"))),
+        name if is_added_tool(peer, name) => name.to_owned(),
+        other => return Err(invalid_params(format!("no tool {other}"))),
     };
-    Ok(says(text).into())
+    Ok(text_result(text).into())
 }
 
-fn says(text: String) -> CallToolResult {
+fn text_result(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
@@ -73,15 +73,16 @@ fn knows_tasks(context: &RmcpContext) -> bool {
     context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-fn is_grown(peer: &RmcpPeer, name: &str) -> bool {
+fn is_added_tool(peer: &RmcpPeer, name: &str) -> bool {
     let number = name.strip_prefix("grown_").and_then(|number| number.parse().ok());
-    number.is_some_and(|number: u64| (1..=peer.work.grown()).contains(&number))
+    number.is_some_and(|number: u64| (1..=peer.work.added_tools()).contains(&number))
 }
 
 /// Sends a log message if the client's level allows it. The SDK leaves this check to the server, in both eras.
 async fn log(peer: &RmcpPeer, arguments: &JsonObject, context: &RmcpContext) -> Result<String, ErrorData> {
     let level = string(arguments, "level")?;
-    let level: LoggingLevel = serde_json::from_value(level.into()).map_err(|error| invalid(error.to_string()))?;
+    let level: LoggingLevel =
+        serde_json::from_value(level.into()).map_err(|error| invalid_params(error.to_string()))?;
     let wanted = match is_stateless(context) {
         true => context.meta.log_level().is_some_and(|least| level as u8 >= least as u8),
         false => peer.work.level.lock().unwrap().is_none_or(|least| level as u8 >= least as u8),
@@ -99,7 +100,7 @@ async fn slow(arguments: &JsonObject, context: &RmcpContext) -> Result<String, E
     let pause = Duration::from_millis(arguments.get("wait_ms").and_then(Value::as_u64).unwrap_or(20));
     for step in 1..=steps {
         tokio::select! {
-            () = context.ct.cancelled() => return Err(stopped()),
+            () = context.ct.cancelled() => return Err(cancelled_error()),
             () = sleep(pause) => {}
         }
         if let Some(token) = context.meta.get_progress_token() {
@@ -112,20 +113,20 @@ async fn slow(arguments: &JsonObject, context: &RmcpContext) -> Result<String, E
 }
 
 /// Reports the cancellation of a call on stderr, for tests.
-fn stopped() -> ErrorData {
+fn cancelled_error() -> ErrorData {
     eprintln!("stopped");
     ErrorData::internal_error("cancelled", None)
 }
 
-async fn touch(peer: &RmcpPeer, context: &RmcpContext) -> String {
+async fn increment_counter(peer: &RmcpPeer, context: &RmcpContext) -> String {
     let counter = peer.work.counter.fetch_add(1, Ordering::Relaxed) + 1;
-    peer.audience.updated(COUNTER, context).await;
+    peer.audience.notify_resource_updated(COUNTER, context).await;
     counter.to_string()
 }
 
-async fn grow(peer: &RmcpPeer, context: &RmcpContext) -> String {
+async fn add_tool(peer: &RmcpPeer, context: &RmcpContext) -> String {
     let number = peer.work.grown.fetch_add(1, Ordering::Relaxed) + 1;
-    peer.audience.tools_changed(context).await;
+    peer.audience.notify_tools_changed(context).await;
     format!("grown_{number}")
 }
 
@@ -153,15 +154,15 @@ async fn make_tea(task: TaskContext, steps: u64, ask: bool, fail: bool) -> Resul
         true => task.request_input("milk", field("milk")).await?.to_string(),
         false => "tea".to_owned(),
     };
-    Ok(says(text))
+    Ok(text_result(text))
 }
 
 fn string<'a>(arguments: &'a JsonObject, name: &str) -> Result<&'a str, ErrorData> {
     let value = arguments.get(name).and_then(Value::as_str);
-    value.ok_or_else(|| invalid(format!("{name} must be a string")))
+    value.ok_or_else(|| invalid_params(format!("{name} must be a string")))
 }
 
 fn number(arguments: &JsonObject, name: &str) -> Result<f64, ErrorData> {
     let value = arguments.get(name).and_then(Value::as_f64);
-    value.ok_or_else(|| invalid(format!("{name} must be a number")))
+    value.ok_or_else(|| invalid_params(format!("{name} must be a number")))
 }

@@ -23,19 +23,19 @@ pub async fn serve(peer: RmcpPeer) {
     let service = SdkHttpService::new(move || Ok(peer.clone()), Arc::new(LocalSessionManager::default()), config);
     tokio::select! {
         () = accept(listener, service) => {}
-        () = input_ended() => {}
+        () = wait_for_stdin_end() => {}
     }
 }
 
 async fn accept(listener: TcpListener, service: SdkHttpService) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        tokio::spawn(converse(stream, service.clone()));
+        tokio::spawn(serve_connection(stream, service.clone()));
     }
 }
 
 /// Serves one connection and prints each request, so that tests can inspect them.
-async fn converse(stream: TcpStream, service: SdkHttpService) {
+async fn serve_connection(stream: TcpStream, service: SdkHttpService) {
     let answer = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         println!("{} {}", request.method(), request.uri().path());
         let service = service.clone();
@@ -45,7 +45,7 @@ async fn converse(stream: TcpStream, service: SdkHttpService) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 
-async fn input_ended() {
+async fn wait_for_stdin_end() {
     let mut input = tokio::io::stdin();
     let mut rest = [0; 64];
     while input.read(&mut rest).await.is_ok_and(|count| count > 0) {}

@@ -26,7 +26,7 @@ enum InputStep {
     Ask(InputRequiredResult),
 }
 
-pub fn is_one(tool: &str) -> bool {
+pub fn is_input_tool(tool: &str) -> bool {
     ["ask_form", "ask_url", "ask_twice", "ask_all", "ask_model", "show_roots", "shed"].contains(&tool)
 }
 
@@ -42,16 +42,18 @@ pub async fn call(request: CallToolRequestParams, context: &RmcpContext) -> Resu
         match step(&request.name, tools, &round) {
             InputStep::Done(text) => return Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
             InputStep::Ask(questions) if is_stateless(context) => return Ok(questions.into()),
-            InputStep::Ask(questions) => match put(questions.input_requests.unwrap_or_default(), context).await {
-                Ok(responses) => round = InputRound { responses, state: questions.request_state },
-                Err(refusal) => return Ok(CallToolResult::error(vec![ContentBlock::text(refusal)]).into()),
-            },
+            InputStep::Ask(questions) => {
+                match send_requests(questions.input_requests.unwrap_or_default(), context).await {
+                    Ok(responses) => round = InputRound { responses, state: questions.request_state },
+                    Err(refusal) => return Ok(CallToolResult::error(vec![ContentBlock::text(refusal)]).into()),
+                }
+            }
         }
     }
 }
 
 /// Sends the requests to a handshake-era client, one after the other.
-async fn put(questions: InputRequests, context: &RmcpContext) -> Result<InputResponses, String> {
+async fn send_requests(questions: InputRequests, context: &RmcpContext) -> Result<InputResponses, String> {
     let mut responses = InputResponses::new();
     for (key, question) in questions {
         let request = match question {
@@ -68,17 +70,17 @@ async fn put(questions: InputRequests, context: &RmcpContext) -> Result<InputRes
 
 fn step(tool: &str, tools: bool, round: &InputRound) -> InputStep {
     match tool {
-        "ask_form" => once("form", form("Which ship, and where to?", berth()), round, Value::clone),
-        "ask_url" => once("page", page(), round, Value::clone),
-        "show_roots" => once("roots", roots(), round, |answer| answer["roots"].clone()),
-        "ask_twice" => twice(round),
-        "ask_all" => all(round),
-        "shed" => shed(round),
-        _ => model(tools, round),
+        "ask_form" => ask_once("form", form("Which ship, and where to?", form_schema()), round, Value::clone),
+        "ask_url" => ask_once("page", page(), round, Value::clone),
+        "show_roots" => ask_once("roots", roots(), round, |answer| answer["roots"].clone()),
+        "ask_twice" => ask_twice(round),
+        "ask_all" => ask_all(round),
+        "shed" => ask_to_retry(round),
+        _ => ask_model(tools, round),
     }
 }
 
-fn once(key: &str, question: InputRequest, round: &InputRound, shown: impl Fn(&Value) -> Value) -> InputStep {
+fn ask_once(key: &str, question: InputRequest, round: &InputRound, shown: impl Fn(&Value) -> Value) -> InputStep {
     match round.responses.get(key) {
         Some(answer) => InputStep::Done(shown(answer).to_string()),
         None => ask([(key, question)], None),
@@ -86,29 +88,29 @@ fn once(key: &str, question: InputRequest, round: &InputRound, shown: impl Fn(&V
 }
 
 /// Returns the submitted value, `nothing` if the user declined, and `None` if the request was not made.
-pub fn said(responses: Option<&InputResponses>, field: &str) -> Option<String> {
+pub fn submitted_value(responses: Option<&InputResponses>, field: &str) -> Option<String> {
     let answer = responses?.get(field)?;
     Some(answer["content"][field].as_str().unwrap_or("nothing").to_owned())
 }
 
-fn twice(round: &InputRound) -> InputStep {
-    let Some(name) = round.state.clone().or_else(|| said(Some(&round.responses), "name")) else {
+fn ask_twice(round: &InputRound) -> InputStep {
+    let Some(name) = round.state.clone().or_else(|| submitted_value(Some(&round.responses), "name")) else {
         return ask([("name", field("name"))], None);
     };
-    match said(Some(&round.responses), "port") {
+    match submitted_value(Some(&round.responses), "port") {
         Some(port) => InputStep::Done(format!("{name} sails to {port}.")),
         None => ask([("port", field("port"))], Some(name)),
     }
 }
 
-fn all(round: &InputRound) -> InputStep {
+fn ask_all(round: &InputRound) -> InputStep {
     if round.responses.is_empty() {
         return ask([("name", field("name")), ("model", sample(vec![question()], false)), ("roots", roots())], None);
     }
     InputStep::Done(json!(round.responses).to_string())
 }
 
-fn shed(round: &InputRound) -> InputStep {
+fn ask_to_retry(round: &InputRound) -> InputStep {
     match &round.state {
         Some(state) => InputStep::Done(state.clone()),
         None => InputStep::Ask(InputRequiredResult::from_request_state("later")),
@@ -116,7 +118,7 @@ fn shed(round: &InputRound) -> InputStep {
 }
 
 /// Runs the tools that the model calls, and returns its final message. The state is the conversation.
-fn model(tools: bool, round: &InputRound) -> InputStep {
+fn ask_model(tools: bool, round: &InputRound) -> InputStep {
     let kept = round.state.as_deref().and_then(|state| serde_json::from_str(state).ok());
     let mut messages: Vec<SamplingMessage> = kept.unwrap_or_else(|| vec![question()]);
     if let Some(answer) = round.responses.get("model") {
@@ -142,7 +144,7 @@ fn ask<const N: usize>(questions: [(&str, InputRequest); N], state: Option<Strin
 }
 
 /// Requests a name before a prompt or a resource. The SDK rejects this for handshake-era clients.
-pub fn name_first() -> InputRequiredResult {
+pub fn request_name() -> InputRequiredResult {
     InputRequiredResult::from_input_requests(InputRequests::from([("name".to_owned(), field("name"))]))
 }
 
@@ -185,7 +187,7 @@ fn form(message: &str, schema: Value) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(params))
 }
 
-fn berth() -> Value {
+fn form_schema() -> Value {
     let tides = json!([{"const": "high", "title": "High water"}, {"const": "low", "title": "Low water"}]);
     let hands = json!([{"const": "cook", "title": "A cook"}, {"const": "pilot", "title": "A pilot"}]);
     json!({"type": "object", "required": ["name"], "properties": {

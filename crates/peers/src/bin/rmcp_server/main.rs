@@ -72,7 +72,7 @@ impl ServerHandler for RmcpPeer {
     }
 
     async fn list_tools(&self, page: PageRequest, _context: RmcpContext) -> Result<ListToolsResult, ErrorData> {
-        tools::list(page, self.work.grown())
+        tools::list(page, self.work.added_tools())
     }
 
     async fn call_tool(
@@ -80,7 +80,7 @@ impl ServerHandler for RmcpPeer {
         request: CallToolRequestParams,
         context: RmcpContext,
     ) -> Result<CallToolResponse, ErrorData> {
-        if input_tools::is_one(&request.name) {
+        if input_tools::is_input_tool(&request.name) {
             return input_tools::call(request, &context).await;
         }
         effect_tools::call(self, request, context).await
@@ -142,12 +142,12 @@ impl ServerHandler for RmcpPeer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.audience.expect();
+        self.audience.announce_subscription();
         Some(requested.clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        self.audience.listen(subscription).await;
+        self.audience.hold_subscription(subscription).await;
         Ok(())
     }
 
@@ -164,6 +164,6 @@ impl ServerHandler for RmcpPeer {
     }
 }
 
-fn invalid(message: String) -> ErrorData {
+fn invalid_params(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }

@@ -30,12 +30,12 @@ impl SubscriberSet {
 
     /// Registers a pending subscription. The SDK notifies the client before this server, and changes in between must
     /// not be lost.
-    pub fn expect(&self) {
+    pub fn announce_subscription(&self) {
         self.opening.send_modify(|opening| *opening += 1);
     }
 
     /// Holds the subscription until the client cancels it or [`Self::end`] is called.
-    pub async fn listen(&self, subscription: SubscriptionContext) {
+    pub async fn hold_subscription(&self, subscription: SubscriptionContext) {
         let sink = subscription.sink().clone();
         let id = sink.id().clone();
         self.sinks.lock().unwrap().push(sink);
@@ -44,16 +44,16 @@ impl SubscriberSet {
             () = subscription.cancelled() => {}
             () = self.end.notified() => {}
         }
-        self.forget(&id);
+        self.remove(&id);
     }
 
     /// Ends the open subscriptions gracefully, in the protocol's sense.
     pub async fn end(&self) {
-        self.opened().await;
+        self.wait_until_opened().await;
         self.end.notify_waiters();
     }
 
-    pub async fn updated(&self, uri: &str, context: &RmcpContext) {
+    pub async fn notify_resource_updated(&self, uri: &str, context: &RmcpContext) {
         for sink in self.sinks().await {
             // The sink filters out notifications the subscriber did not request.
             let _ = sink.notify_resource_updated(uri).await;
@@ -64,7 +64,7 @@ impl SubscriberSet {
         }
     }
 
-    pub async fn tools_changed(&self, context: &RmcpContext) {
+    pub async fn notify_tools_changed(&self, context: &RmcpContext) {
         for sink in self.sinks().await {
             let _ = sink.notify_tool_list_changed().await;
         }
@@ -74,16 +74,16 @@ impl SubscriberSet {
     }
 
     async fn sinks(&self) -> Vec<SubscriptionSink> {
-        self.opened().await;
+        self.wait_until_opened().await;
         self.sinks.lock().unwrap().clone()
     }
 
     /// Waits until no subscription is about to open.
-    async fn opened(&self) {
+    async fn wait_until_opened(&self) {
         let _ = self.opening.subscribe().wait_for(|opening| *opening == 0).await;
     }
 
-    fn forget(&self, id: &RequestId) {
+    fn remove(&self, id: &RequestId) {
         self.sinks.lock().unwrap().retain(|sink| sink.id() != id);
     }
 }

@@ -17,7 +17,7 @@ fn interest() -> Interest {
 async fn a_list_and_a_resource_tell_of_their_changes() {
     each(&over_http(), ClientServices::default(), async |quay| {
         let mut watch = quay.connection.subscribe(interest()).await.unwrap();
-        assert_eq!(*watch.honoured(), interest(), "{}", quay.side);
+        assert_eq!(*watch.confirmed_interest(), interest(), "{}", quay.side);
         let before = counter(quay).await;
         quay.call("grow", json!({})).await;
         assert!(matches!(watch.next().await, Ok(Event::Tools)), "{}", quay.side);

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use wharf_client::{CallError, CallOptions, ConnectOptions, Connection, Transport, connect_http};
 use wharf_spec::HttpSpec;
-use wharf_testkit::oracle::{MARKER, marked_processes, until};
+use wharf_testkit::oracle::{MARKER, marked_processes, poll_until};
 
 use crate::peer::{Peer, SOON};
 use crate::quay::{Sdk, Side, Way};
@@ -98,7 +98,7 @@ impl Web {
         std::mem::take(&mut self.readers).join_all().await;
         self.has_manners();
         let marker = peer.home.marker();
-        let gone = until(SOON, || marked_processes(&marker).is_empty());
+        let gone = poll_until(SOON, || marked_processes(&marker).is_empty());
         assert!(gone, "left behind: {:?}", marked_processes(&marker));
     }
 

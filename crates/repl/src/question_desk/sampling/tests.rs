@@ -13,7 +13,7 @@ use wharf_terminal::console::OutputMode;
 use wharf_terminal::question::DialogInput;
 
 fn request(text: &str) -> SamplingRequest {
-    SamplingRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+    SamplingRequest::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 const AHOY: &str = r#"{"maxTokens":50,"systemPrompt":"Be brief.","messages":[
@@ -23,9 +23,9 @@ const AHOY: &str = r#"{"maxTokens":50,"systemPrompt":"Be brief.","messages":[
 
 #[test]
 fn a_request_becomes_a_conversation() {
-    let conversation = read(&request(AHOY)).unwrap();
+    let conversation = parse_conversation(&request(AHOY)).unwrap();
     assert_eq!(
-        told(&conversation),
+        format_conversation(&conversation),
         "system: Be brief.\n\nuser: Ahoy\n\nassistant: Aye?\n\nuser: [image: image/png, 4 characters of Base64]\nWhat?"
     );
     assert_eq!(conversation.turns[2].blocks.len(), 2);
@@ -35,7 +35,7 @@ fn a_request_becomes_a_conversation() {
         (r#"[{"role":"user","content":{"type":"text"}}]"#, "incomplete"),
         (r#"[{"role":"system","content":{"type":"text","text":"x"}}]"#, "system"),
     ] {
-        let refused = read(&request(&format!(r#"{{"maxTokens":1,"messages":{messages}}}"#))).unwrap_err();
+        let refused = parse_conversation(&request(&format!(r#"{{"maxTokens":1,"messages":{messages}}}"#))).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
 }
@@ -46,7 +46,7 @@ async fn person(mut inbox: mpsc::Receiver<DeskMessage>, lines: &[&str]) -> Vec<S
     for line in lines {
         let Some(DeskMessage::Question(mut question)) = inbox.recv().await else { panic!("nobody asks for {line}") };
         shown.push(anstream::adapter::strip_str(&question.begin()).to_string());
-        assert_eq!(question.hear(DialogInput::Line((*line).to_owned())), None);
+        assert_eq!(question.on_input(DialogInput::Line((*line).to_owned())), None);
     }
     shown
 }
@@ -69,7 +69,7 @@ async fn model(api: &Modeld) -> Model {
         max_tokens: 4096,
         headers: Vec::new(),
     };
-    Model::open(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
+    Model::new(provider, Net::open(&NetOptions::default()).await.unwrap()).unwrap()
 }
 
 fn ask() -> SamplingAsk {
@@ -88,12 +88,12 @@ async fn sampling_requires_consent_before_and_after() {
         (&["y", "n"], Err(SamplingError::Declined)),
         (&["n"], Err(SamplingError::Declined)),
     ] {
-        let script = Script { keyless: true, ..Script::of([modeld::Answer::text("High water at six.")]) };
+        let script = Script { keyless: true, ..Script::from_turns([modeld::Answer::text("High water at six.")]) };
         let api = Modeld::start(script).unwrap();
         let ((slot, arrivals), (reply, answered)) = (slot(), AskReply::pair());
         let (console, model, ask) = (console(), model(&api).await, ask());
         let (shown, ()) = tokio::join!(person(arrivals, lines), sample(&slot, &console, &model, &ask, reply));
-        assert_eq!(answered.await.unwrap().as_ref().map(|raw| raw.get()), answer.as_ref().map(|text| &**text));
+        assert_eq!(answered.await.unwrap().as_ref().map(|raw| raw.as_str()), answer.as_ref().map(|text| &**text));
         assert!(shown[0].contains("demo requests a completion from small: 3 messages, at most 50 tokens"), "{shown:?}");
         assert!(shown.get(1).is_none_or(|review| review.contains("│ High water at six.")), "{shown:?}");
         assert_eq!((api.requests().len(), api.refusals()), (usize::from(lines[0] == "y"), Vec::new()));
@@ -104,7 +104,7 @@ async fn sampling_requires_consent_before_and_after() {
 
 #[tokio::test]
 async fn withdrawn_request_ends_sampling() {
-    let api = Modeld::start(Script::of([])).unwrap();
+    let api = Modeld::start(Script::from_turns([])).unwrap();
     let ((slot, mut arrivals), (reply, answered)) = (slot(), AskReply::pair());
     let (console, model, ask) = (console(), model(&api).await, ask());
     let leaving = async {
@@ -113,5 +113,5 @@ async fn withdrawn_request_ends_sampling() {
         question
     };
     let (question, ()) = tokio::join!(leaving, sample(&slot, &console, &model, &ask, reply));
-    assert!(!question.is_wanted());
+    assert!(!question.has_receiver());
 }

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use wharf_terminal::columns::ColumnAlignment;
-use wharf_terminal::table::cut;
+use wharf_terminal::table::truncate_columns;
 
 /// Columns needed per table column besides its text: one line and two spaces.
 const COLUMN_PADDING: usize = 3;
@@ -33,19 +33,19 @@ pub struct BoxedTable<'a, const N: usize> {
 impl<const N: usize> BoxedTable<'_, N> {
     /// Draws the box. `dress` styles a finished cell.
     pub fn draw(&self, width: Option<usize>, dress: impl Fn(usize, &str) -> String) -> String {
-        let columns = self.fitted(width);
+        let columns = self.fit_columns(width);
         let rule = |left, middle, right| {
             let dashes: Vec<String> = columns.iter().map(|(_, width)| "─".repeat(width + 2)).collect();
             format!("{left}{}{right}\n", dashes.join(middle))
         };
         let titles = self.headings.map(|(title, _)| title.to_owned());
         let mut text = rule("┌", "┬", "┐");
-        text.push_str(&self.line(&titles, &columns, |_, cell| cell.to_owned()));
+        text.push_str(&self.draw_row(&titles, &columns, |_, cell| cell.to_owned()));
         text.push_str(&rule("├", "┼", "┤"));
         for row in self.rows {
-            text.push_str(&self.line(&row.cells, &columns, &dress));
+            text.push_str(&self.draw_row(&row.cells, &columns, &dress));
             if let Some(note) = &row.below {
-                text.push_str(&across(note, &columns));
+                text.push_str(&draw_note(note, &columns));
             }
         }
         text.push_str(&rule("└", "┴", "┘"));
@@ -53,14 +53,14 @@ impl<const N: usize> BoxedTable<'_, N> {
     }
 
     /// Returns the visible columns with their widths.
-    fn fitted(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+    fn fit_columns(&self, width: Option<usize>) -> Vec<(usize, usize)> {
         let natural = |at: usize| self.rows.iter().map(|row| row.cells[at].width()).max().unwrap_or_default();
         let mut columns: Vec<(usize, usize)> =
             (0..N).map(|at| (at, natural(at).max(self.headings[at].0.width()))).collect();
         let Some(width) = width else { return columns };
         let mut giving_way = self.giving_way.iter();
-        while taken(&columns) > width {
-            let excess = taken(&columns) - width;
+        while box_width(&columns) > width {
+            let excess = box_width(&columns) - width;
             let least = columns[0].1.min(MIN_FIRST_WIDTH);
             let spare = columns[0].1 - least;
             if excess <= spare {
@@ -78,9 +78,14 @@ impl<const N: usize> BoxedTable<'_, N> {
         columns
     }
 
-    fn line(&self, cells: &[String; N], columns: &[(usize, usize)], dress: impl Fn(usize, &str) -> String) -> String {
+    fn draw_row(
+        &self,
+        cells: &[String; N],
+        columns: &[(usize, usize)],
+        dress: impl Fn(usize, &str) -> String,
+    ) -> String {
         let cell = |(at, width): &(usize, usize)| {
-            let text = cut(&cells[*at], *width);
+            let text = truncate_columns(&cells[*at], *width);
             let gap = " ".repeat(width.saturating_sub(text.width()));
             match self.headings[*at].1 {
                 ColumnAlignment::Left => format!(" {}{gap} │", dress(*at, &text)),
@@ -92,15 +97,15 @@ impl<const N: usize> BoxedTable<'_, N> {
 }
 
 /// Returns the total width of a box with these columns.
-fn taken(columns: &[(usize, usize)]) -> usize {
+fn box_width(columns: &[(usize, usize)]) -> usize {
     columns.iter().map(|(_, width)| width + COLUMN_PADDING).sum::<usize>() + 1
 }
 
 /// Formats a note that spans all columns.
-fn across(note: &RowNote, columns: &[(usize, usize)]) -> String {
-    let room = taken(columns).saturating_sub(6);
-    let what = cut(&note.what, room.saturating_sub(note.next.width() + 2));
+fn draw_note(note: &RowNote, columns: &[(usize, usize)]) -> String {
+    let room = box_width(columns).saturating_sub(6);
+    let what = truncate_columns(&note.what, room.saturating_sub(note.next.width() + 2));
     let separator = if what.is_empty() || note.next.is_empty() { "" } else { "; " };
-    let text = cut(&format!("{what}{separator}{}", note.next), room);
+    let text = truncate_columns(&format!("{what}{separator}{}", note.next), room);
     format!("│   {text}{} │\n", " ".repeat(room.saturating_sub(text.width())))
 }

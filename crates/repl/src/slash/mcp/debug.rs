@@ -2,33 +2,33 @@
 
 use wharf_client::{ConnectTrace, ConnectionCounters};
 
-use super::details::sheets;
-use super::known;
+use super::details::render_sheets;
+use super::resolve_configured;
 use crate::slash::{CommandContext, ReplAction};
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::probe::{ProbeStep, render_rows};
+use wharf_terminal::probe::{ProbeStep, render_steps};
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap;
 
 pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = known(server, post)?;
-    let mut text = sheets(name.as_str(), post).concat();
-    if let Some(trace) = trace(name.as_str(), post) {
-        text.push_str(&format!("  {}\n{}", paint(QUIET, "Connection steps:"), steps(&trace, post.width())));
+    let name = resolve_configured(server, post)?;
+    let mut text = render_sheets(name.as_str(), post).concat();
+    if let Some(trace) = connect_trace(name.as_str(), post) {
+        text.push_str(&format!("  {}\n{}", paint(QUIET, "Connection steps:"), render_trace(&trace, post.width())));
     }
     let status = post.fleet.host.status_of(name.as_str());
     if let Some(connected) = status.ok().and_then(|status| status.connected) {
-        text.push_str(&format!("  {} {}\n", paint(QUIET, "Counters:"), counted(&connected.counters)));
+        text.push_str(&format!("  {} {}\n", paint(QUIET, "Counters:"), format_counters(&connected.counters)));
     }
-    for line in further(name.as_str(), post) {
+    for line in further_sources(name.as_str(), post) {
         text.push_str(&format!("{}\n", paint(QUIET, wrap(&format!("  {line}"), post.width()))));
     }
     post.print(text)
 }
 
 /// Returns the trace of the last connection attempt.
-fn trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
+fn connect_trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
     let host = &post.fleet.host;
     match host.connection(server) {
         Ok(connection) => Some(connection.trace().clone()),
@@ -36,15 +36,15 @@ fn trace(server: &str, post: &CommandContext<'_>) -> Option<ConnectTrace> {
     }
 }
 
-fn steps(trace: &ConnectTrace, width: Option<usize>) -> String {
+fn render_trace(trace: &ConnectTrace, width: Option<usize>) -> String {
     let step = |step: &wharf_client::ConnectStep| {
-        ProbeStep::new(step.name, step.outcome.into(), &step.detail).took(step.duration)
+        ProbeStep::new(step.name, step.outcome.into(), &step.detail).with_duration(step.duration)
     };
-    render_rows(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
+    render_steps(&trace.steps.iter().map(step).collect::<Vec<_>>(), width)
 }
 
 /// Formats the non-zero counters.
-fn counted(counters: &ConnectionCounters) -> String {
+fn format_counters(counters: &ConnectionCounters) -> String {
     let all = [
         (counters.notifications, "notifications"),
         (counters.noise, "lines that were not messages"),
@@ -64,11 +64,11 @@ fn counted(counters: &ConnectionCounters) -> String {
 }
 
 /// Lists further sources of information.
-fn further(server: &str, post: &CommandContext<'_>) -> Vec<String> {
+fn further_sources(server: &str, post: &CommandContext<'_>) -> Vec<String> {
     let session = post.fleet.session;
     let log = session.configuration.state.as_deref().map(|state| {
         let file = state.join("logs").join(wharf::log_file_name(server));
-        format!("log file: {} (wharf logs {server})", shown_path(&file, &session.surroundings))
+        format!("log file: {} (wharf logs {server})", display_path(&file, &session.surroundings))
     });
     let messages = format!(
         "wire messages: wharf test {server} --debug. Set `debug: true` in its entry to show them here \
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn zero_counters_are_omitted() {
         let mut counters = ConnectionCounters::default();
-        assert_eq!(counted(&counters), "no anomalies");
+        assert_eq!(format_counters(&counters), "no anomalies");
         (counters.noise, counters.notifications) = (2, 7);
-        assert_eq!(counted(&counters), "7 notifications, 2 lines that were not messages");
+        assert_eq!(format_counters(&counters), "7 notifications, 2 lines that were not messages");
     }
 }

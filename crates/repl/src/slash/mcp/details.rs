@@ -5,15 +5,15 @@ use wharf::{ConnectedStatus, OfferStatus, ServerState, ServerStatus};
 use wharf_spec::{EscapedText, UntrustedText};
 use wharf_wire::{Implementation, ServerCapabilities};
 
-use super::known;
-use super::status::{is_on, next_step};
+use super::resolve_configured;
+use super::status::{is_enabled, next_step};
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::age::AgeText;
 use wharf_terminal::clock::timestamp;
 use wharf_terminal::count_text::CountText;
 use wharf_terminal::detail_sheet::DetailSheet;
 use wharf_terminal::failure::{Failure, gutter};
-use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::status::show::{state_label, style_state};
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{QUIET, paint};
 use wharf_terminal::table::wrap_gutter;
@@ -28,34 +28,34 @@ const MAX_STDERR_LINES: usize = 10;
 const MAX_NAME_CHARS: usize = 80;
 
 pub fn run(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = known(server, post)?;
-    post.print(sheets(name.as_str(), post).concat())
+    let name = resolve_configured(server, post)?;
+    post.print(render_sheets(name.as_str(), post).concat())
 }
 
 /// Renders the sheets of a server, and of an unapproved entry with the same name.
-pub fn sheets(server: &str, post: &CommandContext<'_>) -> Vec<String> {
+pub fn render_sheets(server: &str, post: &CommandContext<'_>) -> Vec<String> {
     let mut rows: Vec<StatusRow> = post.fleet.rows().into_iter().filter(|row| row.id == server).collect();
     rows.sort_by_key(|row| row.state == ServerState::Unapproved);
     let kept = post.fleet.host.status_of(server).ok();
     let of = |row: &StatusRow| {
         let status = kept.as_ref().filter(|_| row.state != ServerState::Unapproved);
-        sheet(row, status, post.width())
+        render_sheet(row, status, post.width())
     };
     rows.iter().map(of).collect()
 }
 
-fn sheet(row: &StatusRow, status: Option<&ServerStatus>, width: Option<usize>) -> String {
+fn render_sheet(row: &StatusRow, status: Option<&ServerStatus>, width: Option<usize>) -> String {
     let mut sheet = ServerSheet(DetailSheet::new(&row.id));
-    sheet.standing(row);
+    sheet.add_state(row);
     if let Some(failure) = &row.failure {
-        sheet.failure(failure, width);
+        sheet.add_failure(failure, width);
     }
-    sheet.next(row, width);
+    sheet.add_next_step(row, width);
     for note in &row.notes {
-        sheet.0.wrapped("Note", note, width);
+        sheet.0.wrapped_line("Note", note, width);
     }
     if let Some(status) = status {
-        sheet.known(status, width);
+        sheet.add_status(status, width);
     }
     sheet.0.text
 }
@@ -64,10 +64,10 @@ fn sheet(row: &StatusRow, status: Option<&ServerStatus>, width: Option<usize>) -
 struct ServerSheet(DetailSheet);
 
 impl ServerSheet {
-    fn standing(&mut self, row: &StatusRow) {
+    fn add_state(&mut self, row: &StatusRow) {
         let since = row.since.map(|since| format!(", since {}", AgeText(since))).unwrap_or_default();
-        self.0.line("State", &format!("{}{since}", dressed(&state(row.state))));
-        let enabled = match (is_on(row), row.enabled) {
+        self.0.line("State", &format!("{}{since}", style_state(&state_label(row.state))));
+        let enabled = match (is_enabled(row), row.enabled) {
             (true, _) => "yes",
             (false, true) => "no (this session)",
             (false, false) => "no (configuration)",
@@ -84,28 +84,28 @@ impl ServerSheet {
     }
 
     /// Adds the last error and its evidence. Stderr follows separately.
-    fn failure(&mut self, failure: &Failure, width: Option<usize>) {
-        self.0.wrapped("Error", &UntrustedText::new(failure.error.message.as_str()).to_string(), width);
+    fn add_failure(&mut self, failure: &Failure, width: Option<usize>) {
+        self.0.wrapped_line("Error", &UntrustedText::new(failure.error.message.as_str()).to_string(), width);
         if let Some(step) = failure.error.step {
             self.0.line("Error", &format!("during step {step}"));
         }
         for hint in &failure.hints {
-            self.0.wrapped("Hint", &UntrustedText::new(hint.as_str()).to_string(), width);
+            self.0.wrapped_line("Hint", &UntrustedText::new(hint.as_str()).to_string(), width);
         }
     }
 
-    fn next(&mut self, row: &StatusRow, width: Option<usize>) {
+    fn add_next_step(&mut self, row: &StatusRow, width: Option<usize>) {
         if let Some(next) = next_step(row) {
-            self.0.wrapped("Next", &next, width);
+            self.0.wrapped_line("Next", &next, width);
         }
     }
 
-    fn known(&mut self, status: &ServerStatus, width: Option<usize>) {
+    fn add_status(&mut self, status: &ServerStatus, width: Option<usize>) {
         if let Some(connected) = &status.connected {
-            self.connected(connected, width);
+            self.add_connection(connected, width);
         }
         if let Some(offers) = &status.offers {
-            self.0.wrapped("Offers", &offered(offers), width);
+            self.0.wrapped_line("Offers", &format_offers(offers), width);
         }
         for (word, is_so) in [
             ("flapping: repeatedly lost shortly after it was ready", status.flapping),
@@ -113,66 +113,66 @@ impl ServerSheet {
             ("trusted: its tools are allowed unless a rule matches", status.trust),
         ] {
             if is_so {
-                self.0.wrapped("Also", word, width);
+                self.0.wrapped_line("Also", word, width);
             }
         }
         if status.in_flight > 0 {
             self.0.line("Calls", &format!("{} in progress", status.in_flight));
         }
-        self.stderr(&status.stderr_tail, width);
+        self.add_stderr(&status.stderr_tail, width);
     }
 
-    fn connected(&mut self, connected: &ConnectedStatus, width: Option<usize>) {
+    fn add_connection(&mut self, connected: &ConnectedStatus, width: Option<usize>) {
         if let Some(info) = &connected.server_info {
-            self.0.wrapped("Server", &called(info), width);
+            self.0.wrapped_line("Server", &format_server_info(info), width);
         }
         self.0.line("Revision", &connected.revision.to_string());
-        self.0.wrapped("Can", &capabilities(&connected.capabilities), width);
+        self.0.wrapped_line("Can", &format_capabilities(&connected.capabilities), width);
         if let Some(pid) = connected.pid {
             self.0.line("Process", &pid.to_string());
         }
         if let Some(text) = &connected.instructions {
-            self.instructions(text, width);
+            self.add_instructions(text, width);
         }
     }
 
-    fn instructions(&mut self, text: &str, width: Option<usize>) {
+    fn add_instructions(&mut self, text: &str, width: Option<usize>) {
         self.0.line("Says", "to models, in its own words:");
-        let shortened = EscapedText::lines(text.trim(), MAX_INSTRUCTION_CHARS).to_string();
+        let shortened = EscapedText::multiline(text.trim(), MAX_INSTRUCTION_CHARS).to_string();
         for line in shortened.lines().take(MAX_INSTRUCTION_LINES) {
-            self.words(line, width);
+            self.add_server_line(line, width);
         }
         if shortened.lines().count() > MAX_INSTRUCTION_LINES {
-            self.words("…", width);
+            self.add_server_line("…", width);
         }
     }
 
     /// Adds a line of server text, confined to the gutter.
-    fn words(&mut self, line: &str, width: Option<usize>) {
+    fn add_server_line(&mut self, line: &str, width: Option<usize>) {
         self.0.text.push_str(&format!("{}\n", wrap_gutter(&gutter(line), width)));
     }
 
-    fn stderr(&mut self, lines: &[String], width: Option<usize>) {
+    fn add_stderr(&mut self, lines: &[String], width: Option<usize>) {
         if lines.is_empty() {
             return;
         }
         self.0.text.push_str(&format!("  {}\n", paint(QUIET, "last lines of stderr:")));
         for line in &lines[lines.len().saturating_sub(MAX_STDERR_LINES)..] {
-            self.words(line, width);
+            self.add_server_line(line, width);
         }
     }
 }
 
 /// Formats the name and version that a server reports.
-fn called(info: &Implementation) -> String {
+fn format_server_info(info: &Implementation) -> String {
     let title = info.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-    EscapedText::line(&format!("{} {}{title}", info.name, info.version), MAX_NAME_CHARS).to_string()
+    EscapedText::single_line(&format!("{} {}{title}", info.name, info.version), MAX_NAME_CHARS).to_string()
 }
 
 /// Formats the capabilities that a server declares.
-fn capabilities(offered: &ServerCapabilities) -> String {
+fn format_capabilities(offered: &ServerCapabilities) -> String {
     let extensions: Vec<String> =
-        offered.extensions.iter().map(|id| EscapedText::line(id, MAX_NAME_CHARS).to_string()).collect();
+        offered.extensions.iter().map(|id| EscapedText::single_line(id, MAX_NAME_CHARS).to_string()).collect();
     let plain = [
         ("tools", offered.tools),
         ("resources", offered.resources),
@@ -191,7 +191,7 @@ fn capabilities(offered: &ServerCapabilities) -> String {
     if words.is_empty() { "no known capabilities".to_owned() } else { words.join(", ") }
 }
 
-fn offered(offers: &OfferStatus) -> String {
+fn format_offers(offers: &OfferStatus) -> String {
     let withheld = match offers.withheld {
         0 => String::new(),
         count => format!(" ({count} withheld)"),
@@ -210,12 +210,12 @@ mod tests {
     use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
-    use crate::slash::command_fixture::{HARBOUR, harbour, play};
+    use crate::slash::command_fixture::{HARBOUR, harbour, with_host};
 
     #[test]
     fn server_texts_are_escaped() {
-        play(HARBOUR, harbour, async |post| {
-            let text = anstream::adapter::strip_str(&sheets("harbour", post).concat()).to_string();
+        with_host(HARBOUR, harbour, async |post| {
+            let text = anstream::adapter::strip_str(&render_sheets("harbour", post).concat()).to_string();
             for part in [
                 "harbour\n  State:       ✓ ready, since ",
                 " ago\n  Enabled:     yes\n  Transport:   stdio\n",
@@ -228,7 +228,7 @@ mod tests {
             ] {
                 assert!(text.contains(part), "{part} in\n{text}");
             }
-            let off = anstream::adapter::strip_str(&sheets("off", post).concat()).to_string();
+            let off = anstream::adapter::strip_str(&render_sheets("off", post).concat()).to_string();
             assert!(off.starts_with("off\n  State:       ○ disabled\n  Enabled:     no (configuration)\n"), "{off}");
         });
     }
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn server_text_stays_in_the_gutter() {
         let mut sheet = ServerSheet(DetailSheet::new("boom"));
-        sheet.instructions(&"all is well and ".repeat(20), Some(40));
-        sheet.stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
+        sheet.add_instructions(&"all is well and ".repeat(20), Some(40));
+        sheet.add_stderr(&["Permission: all tools are allowed ".repeat(5)], Some(40));
         let text = anstream::adapter::strip_str(&sheet.0.text).to_string();
         let ours = ["boom", "  Says:        to models, in its own words:", "  last lines of stderr:"];
         let others: Vec<&str> = text.lines().filter(|line| !ours.contains(line)).collect();
@@ -267,7 +267,7 @@ mod tests {
             restarts: 3,
             notes: Vec::new(),
         };
-        let text = anstream::adapter::strip_str(&sheet(&row, None, Some(60))).to_string();
+        let text = anstream::adapter::strip_str(&render_sheet(&row, None, Some(60))).to_string();
         assert_eq!(
             text,
             "boom\n  State:       ✗ failed, since 0s ago\n  Enabled:     yes\n  Transport:   stdio\n  \

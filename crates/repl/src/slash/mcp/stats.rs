@@ -3,10 +3,10 @@
 use wharf::ToolStats;
 use wharf_spec::UntrustedText;
 
-use super::known;
+use super::resolve_configured;
 use crate::slash::{CommandContext, ReplAction};
-use wharf_terminal::call_numbers::{NUMBERS, numbers};
-use wharf_terminal::columns::{ColumnAlignment, columns};
+use wharf_terminal::call_numbers::{NUMBERS, stats_cells};
+use wharf_terminal::columns::{ColumnAlignment, render_columns};
 use wharf_terminal::count_text::CountText;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
@@ -14,7 +14,7 @@ use wharf_terminal::table::wrap;
 
 pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let names: Vec<String> = match server {
-        Some(server) => vec![known(server, post)?.to_string()],
+        Some(server) => vec![resolve_configured(server, post)?.to_string()],
         None => post.fleet.host.status().into_iter().map(|status| status.name.to_string()).collect(),
     };
     // A server removed in the meantime has no statistics.
@@ -23,31 +23,36 @@ pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction
     if counted.is_empty() {
         return post.say("no calls in this session (see `wharf stats` for earlier ones)");
     }
-    post.print(text(&counted, post.width()))
+    post.print(render_stats(&counted, post.width()))
 }
 
-fn text(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {
-    let mut text: String = servers.iter().map(|(server, tools)| one(server, tools, width)).collect();
+fn render_stats(servers: &[(String, Vec<ToolStats>)], width: Option<usize>) -> String {
+    let mut text: String = servers.iter().map(|(server, tools)| render_server(server, tools, width)).collect();
     let hint = "this session only (see `wharf stats` for all sessions)";
     text.push_str(&format!("{}\n", paint(QUIET, wrap(hint, width))));
     text
 }
 
-fn one(server: &str, tools: &[ToolStats], width: Option<usize>) -> String {
+fn render_server(server: &str, tools: &[ToolStats], width: Option<usize>) -> String {
     let [calls, errors, half, most, nearly_all] = NUMBERS;
     let head = [("  TOOL", ColumnAlignment::Left), calls, errors, half, most, nearly_all];
-    let rows: Vec<[String; 6]> = tools.iter().map(row).collect();
+    let rows: Vec<[String; 6]> = tools.iter().map(stats_row).collect();
     let table =
-        columns(head, &rows, width, |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() });
+        render_columns(
+            head,
+            &rows,
+            width,
+            |at, cell| if at == 0 { paint(NAME, cell).to_string() } else { cell.to_owned() },
+        );
     let sum = |of: fn(&ToolStats) -> u64| tools.iter().map(of).sum::<u64>();
     let (calls, errors) = (CountText(sum(|tool| tool.calls), "call"), CountText(sum(|tool| tool.errors), "error"));
     let total = format!("{calls}, {errors}");
     format!("{}  {}\n{table}", paint(HEADING, server), paint(QUIET, total))
 }
 
-fn row(stats: &ToolStats) -> [String; 6] {
-    let name = UntrustedText::new(stats.tool.as_str()).shortened(100).to_string();
-    let [calls, errors, half, most, nearly_all] = numbers(stats);
+fn stats_row(stats: &ToolStats) -> [String; 6] {
+    let name = UntrustedText::new(stats.tool.as_str()).truncate(100).to_string();
+    let [calls, errors, half, most, nearly_all] = stats_cells(stats);
     [format!("  {name}"), calls, errors, half, most, nearly_all]
 }
 
@@ -63,7 +68,7 @@ mod tests {
         (push.tool, push.calls, push.errors) = ("push\u{1b}".to_owned(), 3, 1);
         (push.p50_us, push.p90_us, push.p99_us) = (12_000, 340_000, 2_500_000);
         let servers = [("git".to_owned(), vec![push])];
-        let shown = |width| anstream::adapter::strip_str(&text(&servers, width)).to_string();
+        let shown = |width| anstream::adapter::strip_str(&render_stats(&servers, width)).to_string();
         assert_eq!(
             shown(None),
             "git  3 calls, 1 error\n  TOOL        CALLS  ERRORS    P50     P90    P99\n  \

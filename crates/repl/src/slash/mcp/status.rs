@@ -8,8 +8,8 @@ use wharf_terminal::age::AgeText;
 use wharf_terminal::columns::ColumnAlignment;
 use wharf_terminal::config_context::ADD;
 use wharf_terminal::failure::Failure;
-use wharf_terminal::probe::evidence;
-use wharf_terminal::status::show::{dressed, state};
+use wharf_terminal::probe::evidence_line;
+use wharf_terminal::status::show::{state_label, style_state};
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{HEADING, NAME, QUIET, paint};
 use wharf_terminal::table::wrap;
@@ -34,14 +34,15 @@ pub fn run(post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     if rows.is_empty() {
         return post.print(format_args!("no MCP servers configured\n{}\n", paint(QUIET, format_args!("hint: {ADD}"))));
     }
-    post.print(text(&rows, post.width()))
+    post.print(render_status(&rows, post.width()))
 }
 
-fn text(rows: &[StatusRow], width: Option<usize>) -> String {
-    let rows: Vec<BoxedRow<7>> = rows.iter().map(|row| BoxedRow { cells: cells(row), below: below(row) }).collect();
+fn render_status(rows: &[StatusRow], width: Option<usize>) -> String {
+    let rows: Vec<BoxedRow<7>> =
+        rows.iter().map(|row| BoxedRow { cells: cells(row), below: problem_note(row) }).collect();
     let table = BoxedTable { headings: HEADINGS, rows: &rows, giving_way: &OMIT_ORDER };
     let hints: String = HINTS.iter().map(|hint| format!("{}\n", paint(QUIET, wrap(hint, width)))).collect();
-    format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, dress))
+    format!("{}\n{}\n{hints}", paint(HEADING, "MCP Servers Status:"), table.draw(width, style_cell))
 }
 
 fn cells(row: &StatusRow) -> [String; 7] {
@@ -50,29 +51,29 @@ fn cells(row: &StatusRow) -> [String; 7] {
         row.id.clone(),
         row.transport.to_owned(),
         row.source.to_owned(),
-        if is_on(row) { "yes" } else { "no" }.to_owned(),
-        state(row.state),
+        if is_enabled(row) { "yes" } else { "no" }.to_owned(),
+        state_label(row.state),
         tools,
         row.since.map_or("-".to_owned(), |since| AgeText(since).to_string()),
     ]
 }
 
 /// Reports whether the server is enabled, in its file and for this session.
-pub fn is_on(row: &StatusRow) -> bool {
+pub fn is_enabled(row: &StatusRow) -> bool {
     row.enabled && row.state != ServerState::Disabled
 }
 
-fn dress(column: usize, cell: &str) -> String {
+fn style_cell(column: usize, cell: &str) -> String {
     match column {
         0 => paint(NAME, cell).to_string(),
-        4 => dressed(cell),
+        4 => style_state(cell),
         _ => cell.to_owned(),
     }
 }
 
 /// Returns a note with the problem of a server and the next step.
-fn below(row: &StatusRow) -> Option<RowNote> {
-    let what = row.failure.as_deref().map(evidence).or_else(|| row.notes.first().cloned());
+fn problem_note(row: &StatusRow) -> Option<RowNote> {
+    let what = row.failure.as_deref().map(evidence_line).or_else(|| row.notes.first().cloned());
     let next = next_step(row);
     (what.is_some() || next.is_some())
         .then(|| RowNote { what: what.unwrap_or_default(), next: next.unwrap_or_default() })
@@ -138,7 +139,7 @@ mod tests {
     }
 
     fn shown(rows: &[StatusRow], width: Option<usize>) -> String {
-        anstream::adapter::strip_str(&text(rows, width)).to_string()
+        anstream::adapter::strip_str(&render_status(rows, width)).to_string()
     }
 
     #[test]

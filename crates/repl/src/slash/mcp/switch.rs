@@ -3,89 +3,89 @@
 use wharf::{HostError, ServerState};
 use wharf_spec::{ActivationState, ServerName};
 
-use super::{kept, known};
+use super::{resolve_configured, resolve_in_host};
 use crate::slash::{CommandContext, ReplAction};
-use wharf_terminal::config_context::refusal;
+use wharf_terminal::config_context::usage_refusal;
 use wharf_terminal::failure::{Failure, FailureKind};
-use wharf_terminal::status::show::line;
+use wharf_terminal::status::show::status_line;
 use wharf_terminal::status::status_rows::StatusRow;
 use wharf_terminal::style::{NAME, paint};
 
 pub async fn connect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = kept(server, post)?;
-    came(&name, post.fleet.host.connect(name.as_str()).await, post).await
+    let name = resolve_in_host(server, post)?;
+    report_connected(&name, post.fleet.host.connect(name.as_str()).await, post).await
 }
 
 pub async fn reconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = kept(server, post)?;
-    came(&name, post.fleet.host.reconnect(name.as_str()).await, post).await
+    let name = resolve_in_host(server, post)?;
+    report_connected(&name, post.fleet.host.reconnect(name.as_str()).await, post).await
 }
 
 pub async fn disconnect(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = kept(server, post)?;
-    post.fleet.host.disconnect(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
-    told(&name, &format!(" (reconnect with /mcp connect {name})"), post)
+    let name = resolve_in_host(server, post)?;
+    post.fleet.host.disconnect(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
+    print_state(&name, &format!(" (reconnect with /mcp connect {name})"), post)
 }
 
 pub async fn enable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = known(server, post)?;
-    let known = post.fleet.known();
+    let name = resolve_configured(server, post)?;
+    let known = post.fleet.loaded_config();
     // Enabling does not help a server that is unapproved or invalid.
-    let barred = known.config.server(name.as_str()).filter(|server| server.admission() != ActivationState::Disabled);
-    if let Some(failure) = barred.and_then(refusal) {
+    let barred = known.config.server(name.as_str()).filter(|server| server.activation() != ActivationState::Disabled);
+    if let Some(failure) = barred.and_then(usage_refusal) {
         return Err(failure);
     }
     if let Err(error) = post.fleet.enable(&name).await {
-        return Err(kept(server, post).map_or_else(|why| why, |name| failed(&name, error, post)));
+        return Err(resolve_in_host(server, post).map_or_else(|why| why, |name| switch_failure(&name, error, post)));
     }
-    told(&name, &format!(" (enabled for this session; `wharf enable {name}` makes it permanent)"), post)
+    print_state(&name, &format!(" (enabled for this session; `wharf enable {name}` makes it permanent)"), post)
 }
 
 pub async fn disable(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = kept(server, post)?;
-    post.fleet.host.disable(name.as_str()).await.map_err(|error| failed(&name, error, post))?;
-    told(&name, &format!(" (disabled for this session; `wharf disable {name}` makes it permanent)"), post)
+    let name = resolve_in_host(server, post)?;
+    post.fleet.host.disable(name.as_str()).await.map_err(|error| switch_failure(&name, error, post))?;
+    print_state(&name, &format!(" (disabled for this session; `wharf disable {name}` makes it permanent)"), post)
 }
 
 pub fn log_in(server: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
-    let name = kept(server, post)?;
+    let name = resolve_in_host(server, post)?;
     match post.fleet.host.status_of(name.as_str()).map(|status| status.transport) {
         Ok("stdio" | "in-process") => {
             Err(Failure::unsupported("local (stdio) servers have no login; /mcp auth applies to HTTP servers only")
-                .about(name.as_str()))
+                .about_server(name.as_str()))
         }
         _ => Ok(ReplAction::LogIn(name.to_string())),
     }
 }
 
 /// Reports the result of connecting, after waiting until the server's tools are known.
-async fn came(
+async fn report_connected(
     name: &ServerName,
     connected: Result<(), HostError>,
     post: &CommandContext<'_>,
 ) -> Result<ReplAction, Failure> {
     let ready = match connected {
-        Ok(()) => post.fleet.host.ready(name.as_str()).await.map(|_| ()),
+        Ok(()) => post.fleet.host.wait_until_ready(name.as_str()).await.map(|_| ()),
         Err(error) => Err(error),
     };
-    ready.map_err(|error| failed(name, error, post))?;
-    told(name, "", post)
+    ready.map_err(|error| switch_failure(name, error, post))?;
+    print_state(name, "", post)
 }
 
 /// Prints the current state of a server, followed by `beside`.
-fn told(name: &ServerName, beside: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
+fn print_state(name: &ServerName, beside: &str, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let is_this = |row: &StatusRow| row.id == name.as_str() && row.state != ServerState::Unapproved;
     let row = post.fleet.rows().into_iter().find(is_this);
-    let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| line(&row));
+    let now = row.map_or_else(|| paint(NAME, name).to_string(), |row| status_line(&row));
     post.print(format_args!("{now}{beside}\n"))
 }
 
 /// Converts a host error and adds the next step.
-fn failed(name: &ServerName, error: HostError, post: &CommandContext<'_>) -> Failure {
+fn switch_failure(name: &ServerName, error: HostError, post: &CommandContext<'_>) -> Failure {
     let failure = post.fleet.failure(name, error);
     match failure.kind {
-        FailureKind::LoginNeeded => failure.hint(format_args!("/mcp auth {name}")),
+        FailureKind::LoginNeeded => failure.with_hint(format_args!("/mcp auth {name}")),
         FailureKind::Denied | FailureKind::Usage => failure,
-        _ => failure.hint(format_args!("see /mcp debug {name} for the connection steps")),
+        _ => failure.with_hint(format_args!("see /mcp debug {name} for the connection steps")),
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use wharf::catalog::{CatalogTool, ListName, Section};
 use wharf_spec::EscapedText;
 
-use crate::slash::lists::{heading, sections};
+use crate::slash::lists::{list_heading, sections};
 use crate::slash::{CommandContext, ReplAction};
 use wharf_terminal::failure::Failure;
 use wharf_terminal::listing::ListItem as _;
-use wharf_terminal::status::show::line;
+use wharf_terminal::status::show::status_line;
 use wharf_terminal::style::{QUIET, WARNING, paint};
-use wharf_terminal::table::{LabelRow, table, wrap};
+use wharf_terminal::table::{LabelRow, render_table, wrap};
 
 /// Maximum characters shown of a name.
 const MAX_NAME_CHARS: usize = 100;
@@ -20,11 +20,11 @@ const HINTS_NOTICE: &str = "Effects are declared by the server (unverified) and 
 
 pub fn run(server: Option<&str>, post: &CommandContext<'_>) -> Result<ReplAction, Failure> {
     let shown = sections(server, post)?;
-    let mut text: String = shown.iter().map(|section| one(section, post.width()) + "\n").collect();
+    let mut text: String = shown.iter().map(|section| render_section(section, post.width()) + "\n").collect();
     if server.is_none() {
         let is_missing = |id: &str| !shown.iter().any(|section| section.server.as_str() == id);
         for row in post.fleet.rows().iter().filter(|row| is_missing(&row.id)) {
-            text.push_str(&format!("{}\n", line(row)));
+            text.push_str(&format!("{}\n", status_line(row)));
         }
     }
     if text.is_empty() {
@@ -50,7 +50,7 @@ impl DeclaredEffect {
         (Self::Unsaid, "unknown effect (no hints): may write or destroy data"),
     ];
 
-    fn of(tool: &CatalogTool) -> Self {
+    fn from_hints(tool: &CatalogTool) -> Self {
         let hints = tool.description.hints;
         match (hints.read_only, hints.destructive) {
             (_, Some(true)) => Self::Destructive,
@@ -62,39 +62,39 @@ impl DeclaredEffect {
 }
 
 /// Renders the tools of one server by effect, including tools that are not offered.
-fn one(section: &Section, width: Option<usize>) -> String {
-    let tools: Vec<&Arc<CatalogTool>> = section.offered().collect();
-    let mut text = format!("{}\n", heading::<Arc<CatalogTool>>(section, tools.len()));
+fn render_section(section: &Section, width: Option<usize>) -> String {
+    let tools: Vec<&Arc<CatalogTool>> = section.visible_tools().collect();
+    let mut text = format!("{}\n", list_heading::<Arc<CatalogTool>>(section, tools.len()));
     for (effect, name) in DeclaredEffect::ALL {
         let rows: Vec<LabelRow> =
-            tools.iter().filter(|tool| DeclaredEffect::of(tool) == effect).map(|tool| tool.row()).collect();
-        text.push_str(&group(name, &rows, width));
+            tools.iter().filter(|tool| DeclaredEffect::from_hints(tool) == effect).map(|tool| tool.row()).collect();
+        text.push_str(&render_group(name, &rows, width));
     }
-    text.push_str(&group("quarantined until released", &quarantined(section), width));
-    text.push_str(&group("withheld", &withheld(section), width));
+    text.push_str(&render_group("quarantined until released", &quarantined_rows(section), width));
+    text.push_str(&render_group("withheld", &withheld_rows(section), width));
     for told in remarks(section) {
         text.push_str(&format!("{}\n", wrap(&format!("  {} {told}", paint(WARNING, "!")), width)));
     }
     text
 }
 
-fn group(name: &str, rows: &[LabelRow], width: Option<usize>) -> String {
+fn render_group(name: &str, rows: &[LabelRow], width: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let inner = width.map(|width| width.saturating_sub(2));
-    let rows: String = table(rows, inner).lines().map(|line| format!("  {line}\n")).collect();
+    let rows: String = render_table(rows, inner).lines().map(|line| format!("  {line}\n")).collect();
     format!("  {}\n{rows}", paint(QUIET, name))
 }
 
-fn quarantined(section: &Section) -> Vec<LabelRow> {
+fn quarantined_rows(section: &Section) -> Vec<LabelRow> {
     let row = |tool: &Arc<CatalogTool>| {
-        tool.quarantine().map(|reason| LabelRow { label: shown(&tool.id.tool), about: reason.to_owned() })
+        tool.quarantine().map(|reason| LabelRow { label: format_name(&tool.id.tool), about: reason.to_owned() })
     };
     section.tools.iter().filter_map(row).collect()
 }
 
-fn withheld(section: &Section) -> Vec<LabelRow> {
+fn withheld_rows(section: &Section) -> Vec<LabelRow> {
     let of_tools = section.withheld.iter().filter(|(list, _)| *list == ListName::Tools);
     let row = |withheld: &wharf_client::WithheldEntry| {
         let nameless = || format!("tool #{}", withheld.position + 1);
@@ -115,8 +115,8 @@ fn remarks(section: &Section) -> Vec<String> {
     remarks
 }
 
-fn shown(name: &str) -> String {
-    EscapedText::line(name, MAX_NAME_CHARS).to_string()
+fn format_name(name: &str) -> String {
+    EscapedText::single_line(name, MAX_NAME_CHARS).to_string()
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     fn tool(name: &str, annotations: Value) -> ToolDefinition {
         let definition = json!({ "name": name, "description": format!("Does {name}."), "inputSchema": {},
             "annotations": annotations });
-        ToolDefinition::view(RawJson::parse(definition.to_string()).unwrap(), &JsonLimits::default()).unwrap()
+        ToolDefinition::from_raw(RawJson::parse(definition.to_string()).unwrap(), &JsonLimits::default()).unwrap()
     }
 
     fn section() -> Section {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn tools_are_grouped_by_effect_and_omissions_are_reported() {
-        let shown = |width| anstream::adapter::strip_str(&one(&section(), width)).to_string();
+        let shown = |width| anstream::adapter::strip_str(&render_section(&section(), width)).to_string();
         assert_eq!(
             shown(None),
             "harbour  4 tools\n  \

@@ -6,7 +6,7 @@ use wharf_spec::Environment;
 use super::*;
 use crate::config_context::ConfigArgs;
 use crate::console::{Console, OutputMode};
-use crate::failure::{FailureKind, render};
+use crate::failure::{FailureKind, render_failure};
 
 /// Builds the catalog for a configuration and an environment.
 fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> ModelCatalog {
@@ -22,7 +22,7 @@ fn models(directory: &Path, settings: &str, variables: &[(&str, &str)]) -> Model
 }
 
 /// Formats a selected model as `name format url key`.
-fn told(chosen: &SelectedModel) -> String {
+fn describe(chosen: &SelectedModel) -> String {
     let ModelProvider { format, base_url, key, .. } = chosen.model.provider();
     let key = key.as_ref().map_or("-", Secret::reveal);
     format!("{} {format} {base_url} {key}", chosen.name)
@@ -31,14 +31,14 @@ fn told(chosen: &SelectedModel) -> String {
 async fn check(settings: &str, variables: &[(&str, &str)], name: Option<&str>, expected: Result<&str, &str>) {
     let directory = tempfile::tempdir().unwrap();
     let models = models(directory.path(), settings, variables);
-    let (called, found) = (models.called(name), models.choose(name).await);
+    let (called, found) = (models.display_name(name), models.open_model(name).await);
     if let Ok(chosen) = &found {
         assert_eq!(called.as_ref(), Some(&chosen.name));
-        assert_eq!(models.context(name), Some(chosen.limits.context));
+        assert_eq!(models.context_size(name), Some(chosen.limits.context));
     }
-    let found = found.map(|chosen| told(&chosen)).map_err(|failure| {
+    let found = found.map(|chosen| describe(&chosen)).map_err(|failure| {
         assert_eq!(failure.kind, FailureKind::Usage);
-        render(&failure)
+        render_failure(&failure)
     });
     match (found, expected) {
         (Ok(found), Ok(expected)) => assert_eq!(found, expected),
@@ -115,7 +115,11 @@ fn unavailable_model_has_no_display_name() {
         // A missing key is detected only on lookup.
         (secret, None, Some("openai/gpt-5.6")),
     ] {
-        assert_eq!(models(directory.path(), settings, &[]).called(name).as_deref(), expected, "{settings} {name:?}");
+        assert_eq!(
+            models(directory.path(), settings, &[]).display_name(name).as_deref(),
+            expected,
+            "{settings} {name:?}"
+        );
     }
 }
 
@@ -125,11 +129,11 @@ async fn limits_are_the_providers_own() {
     let text = r#"{"providers": {"own": {"format": "chat", "baseUrl": "http://h", "model": "m", "maxTokens": 9,
         "contextTokens": 5000, "effort": "high", "headers": {"X-A": "b"}}}}"#;
     let models = models(directory.path(), text, KEYS);
-    let own = models.choose(Some("own")).await.unwrap();
+    let own = models.open_model(Some("own")).await.unwrap();
     assert_eq!((own.limits.context, own.effort), (5000, Some(ReasoningEffort::High)));
     let provider = own.model.provider();
     assert_eq!((provider.max_tokens, provider.headers[0].0.as_str()), (9, "X-A"));
-    let local = models.choose(Some("llama")).await.unwrap();
+    let local = models.open_model(Some("llama")).await.unwrap();
     assert_eq!((local.limits.context, local.model.provider().max_tokens, local.effort), (32_768, 8192, None));
     let expected = [
         "own/m",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_spec::UntrustedText;
 use wharf_wire::{Choice, FieldKind, FormField, RawJson};
 
-use super::{FieldInput, said};
+use super::{FieldInput, parse_input};
 use crate::editor::{self, EchoMode};
 
 /// Commands accepted in place of a value.
@@ -14,27 +14,27 @@ const COMMANDS: [&str; 4] = [":skip", ":empty", ":decline", ":cancel"];
 const MAX_CHOICES: usize = 200;
 
 /// Returns the input field for a form field with its current value.
-pub fn entry(field: &FormField, value: Option<&RawJson>) -> editor::InputField {
+pub fn input_field(field: &FormField, value: Option<&RawJson>) -> editor::InputField {
     let echo = if field.asks_for_secret() { EchoMode::Hidden } else { EchoMode::Shown };
     let (known, before) = (field.clone(), value.cloned());
     let check = move |text: &str| check(&known, before.as_ref(), text);
-    editor::InputField { echo, check: Some(Arc::new(check)), choices: choices(&field.kind) }
+    editor::InputField { echo, check: Some(Arc::new(check)), choices: completion_choices(&field.kind) }
 }
 
 /// Rejects a text that further typing cannot make valid. Accepts prefixes of commands and options.
 fn check(field: &FormField, value: Option<&RawJson>, text: &str) -> Result<(), String> {
     let begins = |word: &str| word.to_lowercase().starts_with(&text.trim().to_lowercase());
-    if text.trim().is_empty() || COMMANDS.iter().any(|order| begins(order)) || offered(&field.kind).any(begins) {
+    if text.trim().is_empty() || COMMANDS.iter().any(|order| begins(order)) || allowed_values(&field.kind).any(begins) {
         return Ok(());
     }
-    match said(field, value, text) {
-        FieldInput::Wrong(why) => Err(UntrustedText::new(why).shortened(200).to_string()),
+    match parse_input(field, value, text) {
+        FieldInput::Wrong(why) => Err(UntrustedText::new(why).truncate(200).to_string()),
         _ => Ok(()),
     }
 }
 
 /// Returns the values of a field that accepts only certain ones.
-fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
+fn allowed_values(kind: &FieldKind) -> impl Iterator<Item = &str> {
     let options: &[Choice] = match kind {
         FieldKind::Choice { options } | FieldKind::Choices { options, .. } => options,
         _ => &[],
@@ -44,9 +44,9 @@ fn offered(kind: &FieldKind) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the options without special characters. Others can be chosen by number.
-fn choices(kind: &FieldKind) -> Vec<String> {
+fn completion_choices(kind: &FieldKind) -> Vec<String> {
     let is_plain = |word: &&str| UntrustedText::new(*word).to_string() == **word;
-    offered(kind).filter(is_plain).take(MAX_CHOICES).map(str::to_owned).collect()
+    allowed_values(kind).filter(is_plain).take(MAX_CHOICES).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -56,12 +56,12 @@ mod tests {
 
     fn field(name: &str, property: &str) -> FormField {
         let text = format!(r#"{{"message":"m","requestedSchema":{{"properties":{{"{name}":{property}}}}}}}"#);
-        FormRequest::view(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
+        FormRequest::from_raw(RawJson::parse(text).unwrap(), &JsonLimits::default()).unwrap().fields.remove(0)
     }
 
     #[track_caller]
     fn check(property: &str, table: &[(&str, Result<(), &str>)]) {
-        let check = entry(&field("x", property), None).check.unwrap();
+        let check = input_field(&field("x", property), None).check.unwrap();
         for (text, expected) in table {
             assert_eq!(check(text), expected.map_err(str::to_owned), "{text}");
         }
@@ -83,14 +83,14 @@ mod tests {
             (r#"{"type":"boolean"}"#, &["yes", "no"]),
             (r#"{"type":"string"}"#, &[]),
         ] {
-            assert_eq!(entry(&field("x", property), None).choices, expected, "{property}");
+            assert_eq!(input_field(&field("x", property), None).choices, expected, "{property}");
         }
     }
 
     #[test]
     fn secret_fields_are_hidden() {
         let text = r#"{"type":"string"}"#;
-        assert_eq!(entry(&field("password", text), None).echo, EchoMode::Hidden);
-        assert_eq!(entry(&field("name", text), None).echo, EchoMode::Shown);
+        assert_eq!(input_field(&field("password", text), None).echo, EchoMode::Hidden);
+        assert_eq!(input_field(&field("name", text), None).echo, EchoMode::Shown);
     }
 }

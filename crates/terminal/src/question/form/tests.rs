@@ -9,7 +9,7 @@ const FORM: &str = r#"{"message":"Who are\nyou?\u001b[2J","requestedSchema":{"pr
     "ok":{"type":"boolean"}},"required":["name","n"]}}"#;
 
 fn form(text: &str) -> FormRequest {
-    FormRequest::view(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
+    FormRequest::from_raw(RawJson::parse(text.to_owned()).unwrap(), &JsonLimits::default()).unwrap()
 }
 
 fn plain(text: &str) -> String {
@@ -17,7 +17,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Types lines in sequence. Returns the last step and all output.
-fn talk(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String) {
+fn run_lines(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String) {
     let form = form(text);
     let mut talk = FormDialog::new("demo", &form);
     let mut turn = talk.begin();
@@ -25,7 +25,7 @@ fn talk(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String)
     for line in lines {
         let DialogStep::Ask { say, prompt, .. } = &turn else { panic!("nobody waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.hear(DialogInput::Line((*line).to_owned()));
+        turn = talk.on_input(DialogInput::Line((*line).to_owned()));
     }
     if let DialogStep::Ask { say, prompt, .. } = &turn {
         shown.push_str(&format!("{}\n{prompt}", plain(say)));
@@ -35,22 +35,22 @@ fn talk(text: &str, lines: &[&str]) -> (DialogStep<ElicitationResponse>, String)
 
 #[track_caller]
 fn check(lines: &[&str], expected: &str) {
-    let (turn, shown) = talk(FORM, lines);
+    let (turn, shown) = run_lines(FORM, lines);
     let DialogStep::Done(answer) = turn else { panic!("not done: {shown}") };
-    assert_eq!(answer.to_raw().get(), expected, "{shown}");
+    assert_eq!(answer.to_raw().as_str(), expected, "{shown}");
 }
 
 /// Checks the output after the last line.
 #[track_caller]
 fn check_words(lines: &[&str], expected: &str) {
-    let (turn, shown) = talk(FORM, lines);
+    let (turn, shown) = run_lines(FORM, lines);
     let DialogStep::Ask { say, prompt, .. } = turn else { panic!("done: {shown}") };
     assert_eq!(format!("{}\n{prompt}", plain(&say)), expected);
 }
 
 #[test]
 fn whole_dialog_transcript() {
-    let (_, shown) = talk(FORM, &["Ada", "", "1", "1,3", "y"]);
+    let (_, shown) = run_lines(FORM, &["Ada", "", "1", "1,3", "y"]);
     assert_eq!(
         shown,
         "\ndemo asks you:
@@ -112,7 +112,10 @@ fn decline_and_cancel_work_at_every_step() {
         check(&["Ada", "", "", "", "", line], &format!(r#"{{"action":"{action}"}}"#));
     }
     let form = form(FORM);
-    assert_eq!(FormDialog::new("demo", &form).hear(DialogInput::End), DialogStep::Done(ElicitationResponse::Cancel));
+    assert_eq!(
+        FormDialog::new("demo", &form).on_input(DialogInput::End),
+        DialogStep::Done(ElicitationResponse::Cancel)
+    );
 }
 
 #[test]
@@ -130,7 +133,9 @@ fn invalid_value_is_explained_and_asked_again() {
     check_words(&[":quit"], orders);
     check(&["", "Ada", "x", "2", "", "", "", "y"], r#"{"action":"accept","content":{"name":"Ada","n":2,"c":"g"}}"#);
     let form = form(FORM);
-    let DialogStep::Ask { say, .. } = FormDialog::new("demo", &form).hear(DialogInput::Garbled) else { panic!("done") };
+    let DialogStep::Ask { say, .. } = FormDialog::new("demo", &form).on_input(DialogInput::Garbled) else {
+        panic!("done")
+    };
     assert_eq!(say, "  not valid UTF-8, please type it again");
 }
 
@@ -160,7 +165,7 @@ fn fields_can_be_edited_in_review() {
 
 #[test]
 fn a_form_without_fields_is_a_plain_question() {
-    let (turn, shown) = talk(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
+    let (turn, shown) = run_lines(r#"{"message":"Go on?","requestedSchema":{"properties":{}}}"#, &["y"]);
     assert_eq!(turn, DialogStep::Done(ElicitationResponse::Accept(Some(RawJson::empty_object()))));
     assert!(shown.contains("demo asks only for a confirmation.\nAgree? [y]es"), "{shown}");
 }
@@ -170,9 +175,9 @@ fn empty_line_does_not_confirm_a_form_without_fields() {
     let text = r#"{"message":"Delete everything?","requestedSchema":{"properties":{}}}"#;
     for (lines, action) in [(&["y"][..], Some("accept")), (&[""], None), (&["e"], None), (&["", "d"], Some("decline"))]
     {
-        let (turn, shown) = talk(text, lines);
+        let (turn, shown) = run_lines(text, lines);
         let answered = match &turn {
-            DialogStep::Done(answer) => Some(answer.to_raw().get().contains(action.unwrap_or("nothing"))),
+            DialogStep::Done(answer) => Some(answer.to_raw().as_str().contains(action.unwrap_or("nothing"))),
             DialogStep::Ask { .. } => None,
         };
         assert_eq!(answered, action.map(|_| true), "{lines:?}: {shown}");
@@ -182,9 +187,9 @@ fn empty_line_does_not_confirm_a_form_without_fields() {
 #[test]
 fn numeric_values_are_chosen_by_value_only() {
     let text = r#"{"message":"m","requestedSchema":{"properties":{"size":{"enum":["2","1"]}}}}"#;
-    let (turn, shown) = talk(text, &["1", ""]);
+    let (turn, shown) = run_lines(text, &["1", ""]);
     let DialogStep::Done(answer) = turn else { panic!("{shown}") };
-    assert_eq!(answer.to_raw().get(), r#"{"action":"accept","content":{"size":"1"}}"#);
+    assert_eq!(answer.to_raw().as_str(), r#"{"action":"accept","content":{"size":"1"}}"#);
     assert!(shown.contains("choose one, by value, optional\n    - 2\n    - 1\n"), "{shown}");
 }
 
@@ -195,7 +200,7 @@ fn a_server_cannot_write_outside_its_gutter() {
     let text = format!(
         r#"{{"message":"{message}","requestedSchema":{{"properties":{{"a\nb\u202e":{{"type":"string","title":"t\n\u001b]0;x","default":"d\n{long}"}}}}}}}}"#
     );
-    let (_, shown) = talk(&text, &[""]);
+    let (_, shown) = run_lines(&text, &[""]);
     assert!(!shown.contains(|letter: char| letter.is_control() && letter != '\n'), "{shown}");
     assert!(shown.contains("  │ Send? [Y]es\n") && shown.contains("(message truncated)"), "{shown}");
     assert!(shown.contains("1 of 1: t\\n\\u{1b}]0;x (a\\nb\\u{202e})\n"), "{shown}");

@@ -28,13 +28,13 @@ fn plain(text: &str) -> String {
 }
 
 /// Types lines in sequence. Returns the answer, if any, and all output.
-fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
+fn run_lines(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, String) {
     let mut talk = PermissionDialog::new(ask, Some("~/config.json"), ROOM);
     let (mut turn, mut shown) = (talk.begin(), String::new());
     for line in lines {
         let DialogStep::Ask { say, prompt } = &turn else { panic!("nobody waits for {line}") };
         shown.push_str(&format!("{}\n{prompt}{line}\n", plain(say)));
-        turn = talk.hear(DialogInput::Line((*line).to_owned()));
+        turn = talk.on_input(DialogInput::Line((*line).to_owned()));
     }
     match turn {
         DialogStep::Done(answer) => (Some(answer), shown),
@@ -44,7 +44,7 @@ fn talk(ask: &PermissionAsk, lines: &[&str]) -> (Option<PermissionAnswer>, Strin
 
 #[test]
 fn whole_call_is_shown() {
-    let (_, shown) = talk(&ask("add", r#"{"a":1,"b":"x\ny\u001b"}"#), &[]);
+    let (_, shown) = run_lines(&ask("add", r#"{"a":1,"b":"x\ny\u001b"}"#), &[]);
     assert_eq!(
         shown,
         "
@@ -83,7 +83,7 @@ fn lines_become_answers() {
         (&["y because"], None),
         (&["1"], None),
     ] {
-        let (answer, shown) = talk(&ask("add", "{}"), lines);
+        let (answer, shown) = run_lines(&ask("add", "{}"), lines);
         assert_eq!(answer, expected, "{lines:?}: {shown}");
     }
 }
@@ -93,10 +93,10 @@ fn end_of_input_is_a_no() {
     for lines in [&[][..], &["r"]] {
         let mut talk = PermissionDialog::new(&ask("add", "{}"), None, ROOM);
         for line in lines {
-            talk.hear(DialogInput::Line((*line).to_owned()));
+            talk.on_input(DialogInput::Line((*line).to_owned()));
         }
-        assert!(matches!(talk.hear(DialogInput::Garbled), DialogStep::Ask { .. }));
-        assert_eq!(talk.hear(DialogInput::End), DialogStep::Done(PermissionAnswer::No));
+        assert!(matches!(talk.on_input(DialogInput::Garbled), DialogStep::Ask { .. }));
+        assert_eq!(talk.on_input(DialogInput::End), DialogStep::Done(PermissionAnswer::No));
     }
 }
 
@@ -104,12 +104,12 @@ fn end_of_input_is_a_no() {
 fn long_call_is_paged_completely() {
     let members: Vec<String> = (0..18).map(|number| format!(r#""key{number}":{number}"#)).collect();
     let long = ask("add", &format!("{{{}}}", members.join(",")));
-    let (answer, shown) = talk(&long, &["", "", "", "y"]);
+    let (answer, shown) = run_lines(&long, &["", "", "", "y"]);
     assert_eq!(answer, Some(PermissionAnswer::Once));
     assert!((0..18).all(|number| shown.contains(&format!("\"key{number}\": {number}"))), "{shown}");
     assert!(shown.contains("lines 1–6 of 20, 14 more · Enter: next page"), "{shown}");
     assert!(shown.contains("lines 19–20 of 20 (end)"), "{shown}");
-    let (answer, shown) = talk(&long, &["a"]);
+    let (answer, shown) = run_lines(&long, &["a"]);
     assert_eq!(answer, Some(PermissionAnswer::Always));
     assert!(shown.contains("14 more · Enter: next page"), "{shown}");
 }
@@ -124,13 +124,13 @@ fn huge_text_is_paged_and_escaped() {
     let DialogStep::Ask { say, .. } = talk.begin() else { panic!("no question") };
     let mut shown = plain(&say);
     assert!(shown.len() < 2_000, "{}", shown.len());
-    while let DialogStep::Ask { say, .. } = talk.hear(DialogInput::Line(String::new())) {
+    while let DialogStep::Ask { say, .. } = talk.on_input(DialogInput::Line(String::new())) {
         if say == AGAIN {
             break;
         }
         shown.push_str(&plain(&say));
     }
-    assert!(!shown.contains(|letter: char| wharf_spec::acts(letter) && letter != '\n'));
+    assert!(!shown.contains(|letter: char| wharf_spec::is_control_or_bidi(letter) && letter != '\n'));
     let ours = shown.matches("0;x").count() + shown.matches("Enter: next page").count();
     assert_eq!(shown.matches('x').count() - ours, 100_000);
     assert!(shown.lines().all(|line| line.is_empty() || line.starts_with("  ") || line.starts_with("agent\\n")));
@@ -140,7 +140,7 @@ fn huge_text_is_paged_and_escaped() {
 fn definition_changes_precede_the_arguments() {
     let mut changed = ask("add", r#"{"a":1}"#);
     changed.changed = Some("  - description: Adds.\n  + description: Mails.".to_owned());
-    let (_, shown) = talk(&changed, &[""]);
+    let (_, shown) = run_lines(&changed, &[""]);
     assert!(shown.contains("changed: the tool definition changed since it was approved"), "{shown}");
     let (difference, arguments) = (shown.find("+ description: Mails.").unwrap(), shown.find("\"a\": 1").unwrap());
     assert!(difference < arguments, "{shown}");
@@ -149,10 +149,10 @@ fn definition_changes_precede_the_arguments() {
 #[test]
 fn always_without_rule_file_is_explained() {
     let mut nobody = ask("add", "{}");
-    assert!(always(&nobody, None).contains("no file"));
+    assert!(describe_always(&nobody, None).contains("no file"));
     nobody.always = Err(wharf::policy::RuleWriteError::TooLong);
     assert_eq!(
-        always(&nobody, Some("~/config.json")),
+        describe_always(&nobody, Some("~/config.json")),
         "allow for this session only: the tool name is too long for a rule"
     );
 }

@@ -33,8 +33,8 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["prompt", program, home] => prompt(program, home),
-        ["keys", program, home, count, tally] => keys(program, home, count.parse().expect("a number"), tally),
+        ["prompt", program, home] => measure_prompt(program, home),
+        ["keys", program, home, count, tally] => measure_keys(program, home, count.parse().expect("a number"), tally),
         ["serve", "calm", tally] => serve(TypistServerMode::Calm, tally),
         ["serve", "flooding", tally] => serve(TypistServerMode::Flooding, tally),
         _ => panic!("typist prompt|keys|serve …"),
@@ -42,42 +42,42 @@ fn main() {
 }
 
 /// Measures the milliseconds to the prompt, and to the echo of a key typed then.
-fn prompt(program: &str, home: &str) {
+fn measure_prompt(program: &str, home: &str) {
     let begun = Instant::now();
     let mut terminal = start(program, home);
     terminal.expect(PROMPT);
     let prompt = begun.elapsed();
     terminal.keys("x");
-    terminal.expect_view(|screen| typed(screen).ends_with('x'));
+    terminal.expect_view(|screen| typed_text(screen).ends_with('x'));
     let key = begun.elapsed();
-    leave(terminal);
+    exit_program(terminal);
     println!("{}", json!({"prompt_ms": milliseconds(prompt), "key_ms": milliseconds(key)}));
 }
 
 /// Measures the microseconds from each key to its echo, after the server has started.
-fn keys(program: &str, home: &str, count: usize, tally: &str) {
+fn measure_keys(program: &str, home: &str, count: usize, tally: &str) {
     let _ = fs::remove_file(tally);
     let mut terminal = start(program, home);
     terminal.expect(PROMPT);
-    await_tally(tally);
-    let (begun, said) = (Instant::now(), tallied(tally));
-    let times: Vec<f64> = (0..count).map(|number| key(&mut terminal, number)).collect();
-    let said = (tallied(tally) - said) as f64 / begun.elapsed().as_secs_f64();
-    leave(terminal);
+    wait_for_counter_file(tally);
+    let (begun, said) = (Instant::now(), read_counter(tally));
+    let times: Vec<f64> = (0..count).map(|number| measure_key(&mut terminal, number)).collect();
+    let said = (read_counter(tally) - said) as f64 / begun.elapsed().as_secs_f64();
+    exit_program(terminal);
     println!("{}", json!({"keys_us": times, "said_per_second": said}));
 }
 
-fn key(terminal: &mut Terminal, number: usize) -> f64 {
+fn measure_key(terminal: &mut Terminal, number: usize) -> f64 {
     let place = number % KEYS.len();
     if place == 0 {
         terminal.control('u');
-        terminal.expect_view(|screen| typed(screen).is_empty());
+        terminal.expect_view(|screen| typed_text(screen).is_empty());
     }
     sleep(pause(number));
     let line = &KEYS[..=place];
     let begun = Instant::now();
     terminal.keys(&line[place..]);
-    terminal.expect_view(|screen| typed(screen) == line);
+    terminal.expect_view(|screen| typed_text(screen) == line);
     begun.elapsed().as_secs_f64() * 1e6
 }
 
@@ -88,7 +88,7 @@ fn pause(number: usize) -> Duration {
 }
 
 /// Returns the text between the prompt and the cursor.
-fn typed(screen: &Screen) -> String {
+fn typed_text(screen: &Screen) -> String {
     let (row, column) = screen.cursor_position();
     let line = screen.contents_between(row, 0, row, column);
     line.strip_prefix(PROMPT).unwrap_or_default().to_owned()
@@ -101,13 +101,13 @@ fn start(program: &str, home: &str) -> Terminal {
 }
 
 /// Clears the line and sends end of input.
-fn leave(mut terminal: Terminal) {
+fn exit_program(mut terminal: Terminal) {
     terminal.control('u');
     terminal.control('d');
     terminal.end();
 }
 
-fn await_tally(tally: &str) {
+fn wait_for_counter_file(tally: &str) {
     let until = Instant::now() + PATIENCE;
     while !fs::exists(tally).unwrap_or_default() {
         assert!(Instant::now() < until, "the server was not started");
@@ -115,7 +115,7 @@ fn await_tally(tally: &str) {
     }
 }
 
-fn tallied(tally: &str) -> u64 {
+fn read_counter(tally: &str) -> u64 {
     fs::read_to_string(tally).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 

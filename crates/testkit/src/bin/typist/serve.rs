@@ -21,10 +21,10 @@ pub fn serve(manner: TypistServerMode, tally: &str) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(request) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(answer) = answer(&request) {
-            put(&answer.to_string());
+            write_line(&answer.to_string());
         }
         if request["method"] == "tools/list" {
-            tell(tally, 0);
+            write_counter(tally, 0);
             if manner == TypistServerMode::Flooding {
                 flood(tally.to_owned());
             }
@@ -55,21 +55,21 @@ fn flood(tally: String) {
         }});
         let line = said.to_string();
         for count in 1_usize.. {
-            put(&line);
+            write_line(&line);
             if count.is_multiple_of(LINES_PER_UPDATE) {
-                tell(&tally, count);
+                write_counter(&tally, count);
             }
         }
     });
 }
 
 /// Writes the counter file atomically: readers never see a partial number.
-fn tell(tally: &str, count: usize) {
+fn write_counter(tally: &str, count: usize) {
     let news = format!("{tally}.new");
     let _ = fs::write(&news, count.to_string()).and_then(|()| fs::rename(&news, tally));
 }
 
-fn put(line: &str) {
+fn write_line(line: &str) {
     let mut stdout = std::io::stdout().lock();
     if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
         std::process::exit(0);

@@ -11,88 +11,98 @@ const LOGIN: &str = "<!DOCTYPE html><html><head><title>Sign in</title></head><bo
 
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(match name {
-        "H12-type" => HttpFault::spoil(|exchange, line| exchange.reply(200, &[("Content-Type", "text/plain")], line)),
-        "H12-untyped" => HttpFault::spoil(|exchange, line| exchange.reply(200, &[], line)),
-        "H12-charset" => HttpFault::spoil(|exchange, line| {
+        "H12-type" => {
+            HttpFault::modify_response(|exchange, line| exchange.reply(200, &[("Content-Type", "text/plain")], line))
+        }
+        "H12-untyped" => HttpFault::modify_response(|exchange, line| exchange.reply(200, &[], line)),
+        "H12-charset" => HttpFault::modify_response(|exchange, line| {
             exchange.reply(200, &[("Content-Type", "application/json;charset=utf-8")], line);
         }),
-        "H12-login" => HttpFault::spoil(|exchange, _| exchange.reply(200, &[("Content-Type", "text/html")], LOGIN)),
-        "H13-202" => HttpFault::spoil(|exchange, _| exchange.reply(202, &[], "")),
-        "H13-204" => HttpFault::spoil(|exchange, _| exchange.reply(204, &[], "")),
-        "H13-empty" => HttpFault::spoil(|exchange, _| exchange.json(200, "")),
-        "H14-long" => HttpFault::spoil(|exchange, line| of_length(exchange, line, line.len() + 100)),
-        "H14-short" => HttpFault::spoil(|exchange, line| of_length(exchange, line, line.len() - 10)),
-        "H14-crlf" => {
-            HttpFault::spoil(|exchange, line| chunks(exchange, &format!("{:x}\r\n{line}XX0\r\n\r\n", line.len())))
+        "H12-login" => {
+            HttpFault::modify_response(|exchange, _| exchange.reply(200, &[("Content-Type", "text/html")], LOGIN))
         }
+        "H13-202" => HttpFault::modify_response(|exchange, _| exchange.reply(202, &[], "")),
+        "H13-204" => HttpFault::modify_response(|exchange, _| exchange.reply(204, &[], "")),
+        "H13-empty" => HttpFault::modify_response(|exchange, _| exchange.json(200, "")),
+        "H14-long" => HttpFault::modify_response(|exchange, line| send_with_length(exchange, line, line.len() + 100)),
+        "H14-short" => HttpFault::modify_response(|exchange, line| send_with_length(exchange, line, line.len() - 10)),
+        "H14-crlf" => HttpFault::modify_response(|exchange, line| {
+            chunks(exchange, &format!("{:x}\r\n{line}XX0\r\n\r\n", line.len()))
+        }),
         "H14-overflow" => {
-            HttpFault::spoil(|exchange, line| chunks(exchange, &format!("fffffffffffffffff\r\n{line}\r\n")))
+            HttpFault::modify_response(|exchange, line| chunks(exchange, &format!("fffffffffffffffff\r\n{line}\r\n")))
         }
-        "H15" => HttpFault::spoil(|exchange, line| exchange.json(200, format!("{line} and then some"))),
-        "H16-id" => HttpFault::spoil(|exchange, line| {
+        "H15" => HttpFault::modify_response(|exchange, line| exchange.json(200, format!("{line} and then some"))),
+        "H16-id" => HttpFault::modify_response(|exchange, line| {
             exchange.json(200, frame::with_id(line, &exchange.message.id(), Some("987654321")));
         }),
-        "H16-array" => HttpFault::spoil(|exchange, line| exchange.json(200, format!("[{line}]"))),
-        "H16-notification" => HttpFault::spoil(|exchange, _| exchange.json(200, frame::chatter())),
-        "H27-headers" => HttpFault::spoil(|exchange, line| drip(exchange, &whole(exchange, line), 0)),
-        "H27-body" => HttpFault::spoil(drip_body),
-        "H29-large" => HttpFault::spoil(|exchange, line| with_headers(exchange, line, &large_header())),
-        "H29-many" => HttpFault::spoil(|exchange, line| with_headers(exchange, line, &many_headers())),
-        "H29-lengths" => HttpFault::spoil(|exchange, line| with_headers(exchange, line, "Content-Length: 3\r\n")),
-        "H29-both" => HttpFault::spoil(length_and_chunks),
-        "H42" => HttpFault::spoil(|exchange, _| exchange.hang()),
-        "H42-stream" => HttpFault::spoil(|exchange, _| {
+        "H16-array" => HttpFault::modify_response(|exchange, line| exchange.json(200, format!("[{line}]"))),
+        "H16-notification" => {
+            HttpFault::modify_response(|exchange, _| exchange.json(200, frame::harmless_notification()))
+        }
+        "H27-headers" => {
+            HttpFault::modify_response(|exchange, line| send_slowly(exchange, &healthy_response(exchange, line), 0))
+        }
+        "H27-body" => HttpFault::modify_response(send_body_slowly),
+        "H29-large" => HttpFault::modify_response(|exchange, line| with_headers(exchange, line, &large_header())),
+        "H29-many" => HttpFault::modify_response(|exchange, line| with_headers(exchange, line, &many_headers())),
+        "H29-lengths" => {
+            HttpFault::modify_response(|exchange, line| with_headers(exchange, line, "Content-Length: 3\r\n"))
+        }
+        "H29-both" => HttpFault::modify_response(length_and_chunks),
+        "H42" => HttpFault::modify_response(|exchange, _| exchange.wait_for_disconnect()),
+        "H42-stream" => HttpFault::modify_response(|exchange, _| {
             exchange.begin_events();
-            exchange.hang();
+            exchange.wait_for_disconnect();
         }),
-        "endless-json" => HttpFault::spoil(endless),
+        "endless-json" => HttpFault::modify_response(send_endless_body),
         _ => return None,
     })
 }
 
 /// Sends a wrong length, then closes.
-fn of_length(exchange: &FaultExchange<'_>, line: &str, length: usize) {
+fn send_with_length(exchange: &FaultExchange<'_>, line: &str, length: usize) {
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Content-Length", &length.to_string())]);
-    exchange.bytes(format!("{head}\r\n{line}").as_bytes());
-    exchange.cut();
+    exchange.send_bytes(format!("{head}\r\n{line}").as_bytes());
+    exchange.close();
 }
 
 /// Sends a malformed chunked body, then closes.
 fn chunks(exchange: &FaultExchange<'_>, framed: &str) {
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")]);
-    exchange.bytes(format!("{head}\r\n{framed}").as_bytes());
-    exchange.cut();
+    exchange.send_bytes(format!("{head}\r\n{framed}").as_bytes());
+    exchange.close();
 }
 
 /// Returns the healthy response as one text.
-fn whole(exchange: &FaultExchange<'_>, line: &str) -> String {
+fn healthy_response(exchange: &FaultExchange<'_>, line: &str) -> String {
     let length = line.len().to_string();
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Content-Length", &length)]);
     format!("{head}\r\n{line}")
 }
 
-fn drip_body(exchange: &FaultExchange<'_>, line: &str) {
-    let text = whole(exchange, line);
-    drip(exchange, &text, text.len() - line.len());
+fn send_body_slowly(exchange: &FaultExchange<'_>, line: &str) {
+    let text = healthy_response(exchange, line);
+    send_slowly(exchange, &text, text.len() - line.len());
 }
 
 /// Sends the first `at_once` bytes, then one byte per second.
-fn drip(exchange: &FaultExchange<'_>, text: &str, at_once: usize) {
+fn send_slowly(exchange: &FaultExchange<'_>, text: &str, at_once: usize) {
     let (first, rest) = text.as_bytes().split_at(at_once);
-    exchange.bytes(first);
+    exchange.send_bytes(first);
     for byte in rest {
         thread::sleep(exchange.server.options.delay(1000));
-        if !exchange.bytes(&[*byte]) {
+        if !exchange.send_bytes(&[*byte]) {
             return;
         }
     }
 }
 
 fn with_headers(exchange: &FaultExchange<'_>, line: &str, headers: &str) {
-    let text = whole(exchange, line);
+    let text = healthy_response(exchange, line);
     let (head, body) = text.split_at(text.len() - line.len() - 2);
-    exchange.bytes(format!("{head}{headers}{body}").as_bytes());
-    exchange.cut();
+    exchange.send_bytes(format!("{head}{headers}{body}").as_bytes());
+    exchange.close();
 }
 
 fn large_header() -> String {
@@ -107,19 +117,19 @@ fn many_headers() -> String {
 fn length_and_chunks(exchange: &FaultExchange<'_>, line: &str) {
     let types = [("Content-Type", "application/json"), ("Content-Length", "5"), ("Transfer-Encoding", "chunked")];
     let head = exchange.head(200, &types);
-    exchange.bytes(format!("{head}\r\n{:x}\r\n{line}\r\n0\r\n\r\n", line.len()).as_bytes());
-    exchange.cut();
+    exchange.send_bytes(format!("{head}\r\n{:x}\r\n{line}\r\n0\r\n\r\n", line.len()).as_bytes());
+    exchange.close();
 }
 
 /// Sends a response without end, until a write fails.
-fn endless(exchange: &FaultExchange<'_>, line: &str) {
-    let (start, _) = line.split_at(frame::payload(line));
+fn send_endless_body(exchange: &FaultExchange<'_>, line: &str) {
+    let (start, _) = line.split_at(frame::payload_start(line));
     let head = exchange.head(200, &[("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")]);
     let first = format!(r#"{start}"pad":""#);
     let filler = "a".repeat(1 << 16);
-    let mut open = exchange.bytes(format!("{head}\r\n{:x}\r\n{first}\r\n", first.len()).as_bytes());
+    let mut open = exchange.send_bytes(format!("{head}\r\n{:x}\r\n{first}\r\n", first.len()).as_bytes());
     let chunk = format!("{:x}\r\n{filler}\r\n", filler.len());
     while open {
-        open = exchange.bytes(chunk.as_bytes());
+        open = exchange.send_bytes(chunk.as_bytes());
     }
 }

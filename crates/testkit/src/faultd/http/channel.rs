@@ -11,12 +11,12 @@ use super::FaultRepeat;
 use super::exchange::FaultExchange;
 use super::server::HttpFaultServer;
 use super::sse_fault::SseFault;
-use super::streamable::not_here;
+use super::streamable::reply_not_found;
 use crate::faultd::frame::{self, ClientMessage};
-use crate::faultd::healthy::{self, carry_out, dressed, initialize_result};
+use crate::faultd::healthy::{self, adapt_to_era, execute, initialize_result};
 use crate::faultd::options::FaultOptions;
 use crate::faultd::request_context::RequestServer;
-use crate::faultd::server::locked;
+use crate::faultd::server::lock_ignoring_poison;
 
 /// Polling interval of waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -39,23 +39,23 @@ pub fn serve(exchange: &FaultExchange<'_>) {
             open(exchange);
         }
         ("POST", "/message" | "/sse", Some(session)) => post(exchange, session),
-        _ => not_here(exchange),
+        _ => reply_not_found(exchange),
     }
 }
 
 /// Serves a client's stream until it disconnects.
 fn open(exchange: &FaultExchange<'_>) {
     let server = exchange.server;
-    let flaw = server.flaw();
+    let flaw = server.sse_fault();
     if matches!(flaw, Some(SseFault::NoHeaders)) {
-        return exchange.hang();
+        return exchange.wait_for_disconnect();
     }
     let session = server.begin_session("2024-11-05");
     let (sender, pieces) = mpsc::channel();
-    locked(&server.channels).insert(session.clone(), sender);
+    lock_ignoring_poison(&server.channels).insert(session.clone(), sender);
     // A late response of the dropped stream is sent here. Take it before the client can post to this stream, or a
     // response dropped from this stream would be sent on it too.
-    let late = locked(&server.notes).remove("late");
+    let late = lock_ignoring_poison(&server.notes).remove("late");
     exchange.begin_events();
     for endpoint in SseFault::endpoints(flaw, server, &session) {
         exchange.chunk(format!("event: endpoint\ndata: {endpoint}\n\n"));
@@ -64,16 +64,16 @@ fn open(exchange: &FaultExchange<'_>) {
         exchange.event(&late);
     }
     relay(exchange, &pieces);
-    locked(&server.channels).remove(&session);
+    lock_ignoring_poison(&server.channels).remove(&session);
 }
 
 fn relay(exchange: &FaultExchange<'_>, pieces: &Receiver<SsePiece>) {
-    while !exchange.gone_within(Duration::ZERO) {
+    while !exchange.disconnects_within(Duration::ZERO) {
         match pieces.recv_timeout(POLL_INTERVAL) {
             Ok(SsePiece::Text(text)) => {
                 exchange.chunk(text);
             }
-            Ok(SsePiece::Cut) | Err(RecvTimeoutError::Disconnected) => return exchange.cut(),
+            Ok(SsePiece::Cut) | Err(RecvTimeoutError::Disconnected) => return exchange.close(),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
@@ -84,7 +84,7 @@ fn post(exchange: &FaultExchange<'_>, session: &str) {
     let method = exchange.message.method.as_str();
     server.options.record(&format!("post {} {session}", if method.is_empty() { "reply" } else { method }));
     let (Some(channel), Some(message)) =
-        (locked(&server.channels).get(session).cloned(), ClientMessage::parse(&exchange.request.body))
+        (lock_ignoring_poison(&server.channels).get(session).cloned(), ClientMessage::parse(&exchange.request.body))
     else {
         return exchange.reply(404, &[], "Session not found");
     };
@@ -100,8 +100,8 @@ fn post(exchange: &FaultExchange<'_>, session: &str) {
 }
 
 fn check_opened(server: &HttpFaultServer, session: &str, message: &ClientMessage) {
-    let open = locked(&server.sessions).get(session).is_some_and(|session| session.open);
-    if !open && !message.is("initialize") && !message.is("ping") {
+    let open = lock_ignoring_poison(&server.sessions).get(session).is_some_and(|session| session.open);
+    if !open && !message.is_method("initialize") && !message.is_method("ping") {
         server.options.record(&format!("violation {} before notifications/initialized", message.method));
     }
 }
@@ -110,7 +110,7 @@ fn accept(server: &HttpFaultServer, session: &str, message: &ClientMessage) {
     match message.method.as_str() {
         "notifications/cancelled" => server.cancel(&message.params["requestId"]),
         "notifications/initialized" => {
-            if let Some(session) = locked(&server.sessions).get_mut(session) {
+            if let Some(session) = lock_ignoring_poison(&server.sessions).get_mut(session) {
                 session.open = true;
             }
         }
@@ -121,11 +121,12 @@ fn accept(server: &HttpFaultServer, session: &str, message: &ClientMessage) {
 /// Handles a request. The response is sent on the stream, unless a flaw changes that.
 fn receive(exchange: &FaultExchange<'_>, letter: SseRequest) {
     let server = exchange.server;
-    let due = server.flaw().is_some_and(SseFault::strikes) && server.is_due(&letter.message, FaultRepeat::Once);
-    let flaw = server.flaw().filter(|_| due && server.first_time());
+    let due =
+        server.sse_fault().is_some_and(SseFault::affects_request) && server.is_due(&letter.message, FaultRepeat::Once);
+    let flaw = server.sse_fault().filter(|_| due && server.first_time());
     match flaw {
         Some(SseFault::PostFails(status)) => return exchange.reply(status, &[], "not now"),
-        Some(SseFault::PostCut) => return exchange.cut(),
+        Some(SseFault::PostCut) => return exchange.close(),
         Some(SseFault::AnswerInBody { both }) => {
             let line = letter.line().unwrap_or_default();
             exchange.json(200, &line);
@@ -152,14 +153,14 @@ impl SseRequest {
         match flaw {
             Some(SseFault::NoAnswer) => {}
             Some(SseFault::Drops) => {
-                locked(&self.server.notes).insert("late".to_owned(), line);
+                lock_ignoring_poison(&self.server.notes).insert("late".to_owned(), line);
                 self.channel.send(SsePiece::Cut).ok();
             }
             Some(SseFault::Events(spelled)) => self.text(spelled(&line)),
             Some(SseFault::Pings) => self.ping_first(&line),
             _ => {
                 // Record first: the next request may arrive before `event` returns.
-                self.server.delivered(&self.message);
+                self.server.record_delivery(&self.message);
                 self.event(&line);
             }
         }
@@ -172,10 +173,10 @@ impl SseRequest {
             "initialize" => Ok(initialize_result(self.server.options.era, message)),
             "ping" => Ok(json!({})),
             "server/discover" => Err(healthy::method_not_found(message)),
-            _ => carry_out(self, message)?,
+            _ => execute(self, message)?,
         };
         Some(match outcome {
-            Ok(body) => frame::result(&message.id(), &dressed(body, false)),
+            Ok(body) => frame::result(&message.id(), &adapt_to_era(body, false)),
             Err(refusal) => frame::error(&message.id(), &refusal),
         })
     }
@@ -183,7 +184,7 @@ impl SseRequest {
     /// Sends only comments for `--count` (40) seconds.
     fn ping_first(&self, line: &str) {
         for _ in 0..self.server.options.count.unwrap_or(40) {
-            if self.withdrawn_within(&self.message.id(), self.server.options.delay(1000)) {
+            if self.cancelled_within(&self.message.id(), self.server.options.delay(1000)) {
                 return;
             }
             self.text(": ping\n\n".to_owned());
@@ -213,7 +214,7 @@ impl RequestServer for SseRequest {
         self.event(&line);
     }
 
-    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+    fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
         let since = Instant::now();
         while let Some(left) = time.checked_sub(since.elapsed()) {
             if self.server.is_cancelled(id) {

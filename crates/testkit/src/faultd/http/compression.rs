@@ -16,17 +16,25 @@ const PIECE_BYTES: usize = 1 << 20;
 
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(match name {
-        "H28" => HttpFault::spoil(bomb),
-        "H28-fine" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", gzip(line.as_bytes()))),
-        "H28-trailer" => HttpFault::spoil(bad_trailer),
-        "H28-twice" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip, gzip", gzip(&gzip(line.as_bytes())))),
-        "H28-lie" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", line.as_bytes().to_vec())),
-        "H28-deflate" => HttpFault::spoil(|exchange, line| encoded(exchange, "gzip", deflate(line.as_bytes()))),
+        "H28" => HttpFault::modify_response(bomb),
+        "H28-fine" => {
+            HttpFault::modify_response(|exchange, line| reply_encoded(exchange, "gzip", gzip(line.as_bytes())))
+        }
+        "H28-trailer" => HttpFault::modify_response(bad_trailer),
+        "H28-twice" => HttpFault::modify_response(|exchange, line| {
+            reply_encoded(exchange, "gzip, gzip", gzip(&gzip(line.as_bytes())))
+        }),
+        "H28-lie" => {
+            HttpFault::modify_response(|exchange, line| reply_encoded(exchange, "gzip", line.as_bytes().to_vec()))
+        }
+        "H28-deflate" => {
+            HttpFault::modify_response(|exchange, line| reply_encoded(exchange, "gzip", deflate(line.as_bytes())))
+        }
         _ => return None,
     })
 }
 
-fn encoded(exchange: &FaultExchange<'_>, encoding: &str, body: Vec<u8>) {
+fn reply_encoded(exchange: &FaultExchange<'_>, encoding: &str, body: Vec<u8>) {
     exchange.reply(200, &[("Content-Type", "application/json"), ("Content-Encoding", encoding)], body);
 }
 
@@ -34,30 +42,30 @@ fn bad_trailer(exchange: &FaultExchange<'_>, line: &str) {
     let mut body = gzip(line.as_bytes());
     let checksum = body.len() - 8;
     body[checksum] ^= 0xff;
-    encoded(exchange, "gzip", body);
+    reply_encoded(exchange, "gzip", body);
 }
 
 /// Sends `--bytes` (10 GiB) of one string, compressed to a thousandth, generated while sending.
 fn bomb(exchange: &FaultExchange<'_>, line: &str) {
     let headers =
         [("Content-Type", "application/json"), ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")];
-    let start = format!(r#"{}"pad":""#, &line[..frame::payload(line)]);
-    let mut open = exchange.bytes(format!("{}\r\n", exchange.head(200, &headers)).as_bytes());
-    open = open && chunk(exchange, &[HEADER, &flushed(start.as_bytes())].concat());
-    let piece = flushed(&vec![b'a'; PIECE_BYTES]).repeat(16);
+    let start = format!(r#"{}"pad":""#, &line[..frame::payload_start(line)]);
+    let mut open = exchange.send_bytes(format!("{}\r\n", exchange.head(200, &headers)).as_bytes());
+    open = open && chunk(exchange, &[HEADER, &compress_repeatable(start.as_bytes())].concat());
+    let piece = compress_repeatable(&vec![b'a'; PIECE_BYTES]).repeat(16);
     let pieces = exchange.server.options.bytes.unwrap_or(10 << 30) / PIECE_BYTES / 16;
     for _ in 0..pieces {
         open = open && chunk(exchange, &piece);
     }
-    exchange.cut();
+    exchange.close();
 }
 
 fn chunk(exchange: &FaultExchange<'_>, bytes: &[u8]) -> bool {
-    exchange.bytes(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
+    exchange.send_bytes(&[format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat())
 }
 
 /// Compresses bytes to blocks that end on a byte boundary and are self-contained, so that they can be repeated.
-fn flushed(bytes: &[u8]) -> Vec<u8> {
+fn compress_repeatable(bytes: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(bytes.len() + 1024);
     // The buffer is large enough for a single call.
     Compress::new(Compression::best(), false).compress_vec(bytes, &mut blocks, FlushCompress::Full).ok();
@@ -84,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_piece_can_be_repeated_and_is_small() {
-        let piece = flushed(&vec![b'a'; PIECE_BYTES]);
+        let piece = compress_repeatable(&vec![b'a'; PIECE_BYTES]);
         assert!(piece.len() < 2048, "{}", piece.len());
-        let stream = [HEADER, &flushed(b"start "), &piece, &piece, &piece].concat();
+        let stream = [HEADER, &compress_repeatable(b"start "), &piece, &piece, &piece].concat();
         let mut text = Vec::new();
         flate2::read::GzDecoder::new(&stream[..]).read_to_end(&mut text).unwrap_err();
         assert_eq!(text.len(), 6 + 3 * PIECE_BYTES);

@@ -18,7 +18,7 @@ pub fn find(name: &str) -> Option<HttpFault> {
             exchange.reset();
         },
         "H18" => |exchange, _| {
-            exchange.event(&frame::chatter());
+            exchange.event(&frame::harmless_notification());
             exchange.end_events();
         },
         "H19-comments" => comments,
@@ -40,7 +40,7 @@ pub fn find(name: &str) -> Option<HttpFault> {
         },
         "H21-after" => |exchange, line| {
             exchange.event(line);
-            exchange.event(&frame::chatter());
+            exchange.event(&frame::harmless_notification());
             finish(exchange, "data: {not json\n\nevent: other\ndata: x\n\n".to_owned());
         },
         "H22" => odd_progress,
@@ -48,7 +48,7 @@ pub fn find(name: &str) -> Option<HttpFault> {
         "endless-sse-event" => endless_event,
         _ => return None,
     };
-    Some(HttpFault::spoil(act))
+    Some(HttpFault::modify_response(act))
 }
 
 /// Sends the rest of the stream and ends it regularly.
@@ -62,12 +62,12 @@ fn cut_after(exchange: &FaultExchange<'_>, bytes: &[u8]) {
     if !bytes.is_empty() {
         exchange.chunk(bytes);
     }
-    exchange.cut();
+    exchange.close();
 }
 
 /// Returns the response up to the middle of a three-byte character.
 pub fn half_a_character(line: &str) -> Vec<u8> {
-    let mut bytes = format!("data: {}\"euro\":\"", &line[..frame::payload(line)]).into_bytes();
+    let mut bytes = format!("data: {}\"euro\":\"", &line[..frame::payload_start(line)]).into_bytes();
     bytes.extend_from_slice(&"€".as_bytes()[..2]);
     bytes
 }
@@ -76,7 +76,7 @@ pub fn half_a_character(line: &str) -> Vec<u8> {
 fn comments(exchange: &FaultExchange<'_>, line: &str) {
     exchange.begin_events();
     for _ in 0..600 {
-        if exchange.gone_within(exchange.server.options.delay(1000)) || !exchange.chunk(": still here\n\n") {
+        if exchange.disconnects_within(exchange.server.options.delay(1000)) || !exchange.chunk(": still here\n\n") {
             return;
         }
     }
@@ -98,7 +98,7 @@ fn empty_events(exchange: &FaultExchange<'_>, line: &str) {
 
 /// Uses every line ending, also split between two chunks.
 fn mixed_endings(exchange: &FaultExchange<'_>, line: &str) {
-    let chatter = frame::chatter();
+    let chatter = frame::harmless_notification();
     exchange.chunk(format!("data: {chatter}\r"));
     exchange.chunk(format!("\n\rdata: {chatter}\n\r\ndata: {chatter}\r\n"));
     finish(exchange, format!("\nevent: message\rdata: {line}\r\n\n"));
@@ -138,7 +138,7 @@ fn requests(exchange: &FaultExchange<'_>, line: &str) {
 
 /// Sends an event over the size limit, until a write fails.
 fn endless_event(exchange: &FaultExchange<'_>, line: &str) {
-    exchange.chunk(format!("data: {}\"pad\":\"", &line[..frame::payload(line)]));
+    exchange.chunk(format!("data: {}\"pad\":\"", &line[..frame::payload_start(line)]));
     let filler = "a".repeat(1 << 16);
     while exchange.chunk(&filler) {}
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::server::HttpFaultServer;
 use crate::faultd::frame::ClientMessage;
-use crate::faultd::healthy::plain;
+use crate::faultd::healthy::id_text;
 use crate::faultd::options::{FaultOptions, MODERN};
 use crate::faultd::request_context::RequestServer;
 use crate::request::Request;
@@ -66,11 +66,11 @@ impl<'a> FaultExchange<'a> {
     }
 
     /// Sends raw bytes. Returns false once a write fails.
-    pub fn bytes(&self, bytes: &[u8]) -> bool {
+    pub fn send_bytes(&self, bytes: &[u8]) -> bool {
         let mut stream = self.stream;
         let sent = !self.is_over() && stream.write_all(bytes).is_ok();
         if !sent {
-            self.peer_left();
+            self.record_disconnect();
         }
         sent
     }
@@ -90,7 +90,7 @@ impl<'a> FaultExchange<'a> {
         let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let mut bytes = format!("{}{length}\r\n", self.head(status, headers)).into_bytes();
         bytes.extend_from_slice(body);
-        self.bytes(&bytes);
+        self.send_bytes(&bytes);
     }
 
     pub fn json(&self, status: u16, line: impl AsRef<[u8]>) {
@@ -115,7 +115,7 @@ impl<'a> FaultExchange<'a> {
                 ("Cache-Control", "no-cache"),
                 ("Transfer-Encoding", "chunked"),
             ];
-            self.bytes(format!("{}\r\n", self.head(200, &headers)).as_bytes());
+            self.send_bytes(format!("{}\r\n", self.head(200, &headers)).as_bytes());
         }
     }
 
@@ -131,16 +131,16 @@ impl<'a> FaultExchange<'a> {
         let mut framed = format!("{:x}\r\n", bytes.len()).into_bytes();
         framed.extend_from_slice(bytes);
         framed.extend_from_slice(b"\r\n");
-        self.bytes(&framed)
+        self.send_bytes(&framed)
     }
 
     pub fn end_events(&self) {
         self.begin_events();
-        self.bytes(b"0\r\n\r\n");
+        self.send_bytes(b"0\r\n\r\n");
     }
 
     /// Closes the connection.
-    pub fn cut(&self) {
+    pub fn close(&self) {
         self.over.set(true);
         self.stream.shutdown(Shutdown::Both).ok();
     }
@@ -152,25 +152,25 @@ impl<'a> FaultExchange<'a> {
     }
 
     /// Waits until the client disconnects.
-    pub fn hang(&self) {
-        while !self.gone_within(Duration::from_secs(1)) {}
+    pub fn wait_for_disconnect(&self) {
+        while !self.disconnects_within(Duration::from_secs(1)) {}
     }
 
     /// Waits up to `time`. Returns true as soon as the client has closed the connection, even with unread requests.
-    pub fn gone_within(&self, time: Duration) -> bool {
+    pub fn disconnects_within(&self, time: Duration) -> bool {
         let timeout = Timespec::try_from(time).unwrap_or_default();
         let mut watched = [PollFd::new(self.stream, PollFlags::RDHUP)];
         let gone = self.left.get() || poll(&mut watched, Some(&timeout)).is_ok_and(|ready| ready > 0);
         if gone {
-            self.peer_left();
+            self.record_disconnect();
         }
         gone
     }
 
     /// Records once that the client disconnected before it had the complete response.
-    fn peer_left(&self) {
+    fn record_disconnect(&self) {
         if !self.is_over() && !self.left.replace(true) {
-            self.server.options.record(&format!("closed {}", plain(&self.message.id())));
+            self.server.options.record(&format!("closed {}", id_text(&self.message.id())));
         }
         self.over.set(true);
     }
@@ -191,10 +191,10 @@ impl RequestServer for FaultExchange<'_> {
 
     /// In the stateless era, disconnecting cancels the request (2026-07-28, basic/transports); in earlier revisions it
     /// does not.
-    fn withdrawn_within(&self, id: &Value, time: Duration) -> bool {
+    fn cancelled_within(&self, id: &Value, time: Duration) -> bool {
         let since = Instant::now();
         while let Some(left) = time.checked_sub(since.elapsed()) {
-            let gone = self.gone_within(left.min(POLL_INTERVAL));
+            let gone = self.disconnects_within(left.min(POLL_INTERVAL));
             if (gone && self.stateless) || self.server.is_cancelled(id) {
                 return true;
             }

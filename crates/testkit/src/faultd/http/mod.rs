@@ -134,12 +134,12 @@ impl HttpFault {
     }
 
     /// Creates a fault that rejects one request, provably before any processing.
-    fn refuse(act: HttpFaultAction) -> HttpFault {
+    fn reject_once(act: HttpFaultAction) -> HttpFault {
         HttpFault::Strike { act, stage: RequestStage::Refused, times: FaultRepeat::Once }
     }
 
     /// Creates a fault that modifies one response.
-    fn spoil(act: HttpFaultAction) -> HttpFault {
+    fn modify_response(act: HttpFaultAction) -> HttpFault {
         HttpFault::Strike { act, stage: RequestStage::Answered, times: FaultRepeat::Once }
     }
 }
@@ -148,24 +148,24 @@ fn accept(server: &Arc<HttpFaultServer>, listener: &TcpListener) {
     for stream in listener.incoming().flatten() {
         server.options.record("connected");
         let server = Arc::clone(server);
-        std::thread::spawn(move || converse(&server, &stream));
+        std::thread::spawn(move || serve_connection(&server, &stream));
     }
 }
 
 /// Serves requests until either side closes.
-fn converse(server: &Arc<HttpFaultServer>, stream: &TcpStream) {
+fn serve_connection(server: &Arc<HttpFaultServer>, stream: &TcpStream) {
     stream.set_nodelay(true).ok();
     let mut input = BufReader::new(stream);
     let mut served = 0;
     loop {
-        if served == 1 && server.manners() == Some(ConnectionFault::ResetOnReuse) {
+        if served == 1 && server.connection_fault() == Some(ConnectionFault::ResetOnReuse) {
             return reset_on_reuse(stream);
         }
         let Some(read) = Request::read(&mut input) else { return };
         let Ok(request) = read.inspect_err(|problem| server.options.record(&format!("violation {problem}"))) else {
             return;
         };
-        if is_over_after(server, &request, stream) {
+        if serve_request(server, &request, stream) {
             return;
         }
         served += 1;
@@ -177,7 +177,7 @@ fn reset_on_reuse(stream: &TcpStream) {
     stream.peek(&mut [0]).ok();
 }
 
-fn is_over_after(server: &Arc<HttpFaultServer>, request: &Request, stream: &TcpStream) -> bool {
+fn serve_request(server: &Arc<HttpFaultServer>, request: &Request, stream: &TcpStream) -> bool {
     if let Some(value) = request.header("authorization") {
         server.options.record(&format!("authorization {value}"));
     }
@@ -186,5 +186,5 @@ fn is_over_after(server: &Arc<HttpFaultServer>, request: &Request, stream: &TcpS
         Form::Sse => channel::serve(&exchange),
         Form::Stdio | Form::Http => streamable::serve(&exchange),
     }
-    exchange.is_over() || server.manners() == Some(ConnectionFault::CloseAfterAnswer)
+    exchange.is_over() || server.connection_fault() == Some(ConnectionFault::CloseAfterAnswer)
 }

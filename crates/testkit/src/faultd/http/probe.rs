@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::exchange::FaultExchange;
-use super::status::refuse;
+use super::status::reply_error;
 use super::{HttpFault, HttpFaultAction};
 use crate::faultd::frame;
 use crate::faultd::healthy::{discover_result, method_not_found, unsupported_version};
@@ -15,30 +15,30 @@ const FUTURE_REVISIONS: [&str; 1] = ["2031-01-01"];
 pub fn find(name: &str) -> Option<HttpFault> {
     Some(HttpFault::Intercept(match name {
         // Same as the conformance suite's `initialize` mock.
-        "success-not-discover" => |exchange| probed(exchange, |exchange, _| succeed(exchange, &json!({}))),
+        "success-not-discover" => |exchange| on_probe(exchange, |exchange, _| succeed(exchange, &json!({}))),
         // Same as sessionless servers of the TypeScript SDK 1.x for a known revision.
-        "probe-200" => |exchange| probed(exchange, as_events),
+        "probe-200" => |exchange| on_probe(exchange, as_events),
         "probe-page" => |exchange| {
-            probed(exchange, |exchange, _| {
+            on_probe(exchange, |exchange, _| {
                 exchange.reply(400, &[("Content-Type", "text/html")], "<h1>Bad Request</h1>")
             })
         },
-        "probe-empty" => |exchange| probed(exchange, |exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
-        "32022-legacy" => |exchange| probed(exchange, |exchange, _| other_revisions(exchange, &HANDSHAKE)),
+        "probe-empty" => |exchange| on_probe(exchange, |exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
+        "32022-legacy" => |exchange| on_probe(exchange, |exchange, _| other_revisions(exchange, &HANDSHAKE)),
         "32022-disjoint" => |exchange| {
             other_revisions(exchange, &FUTURE_REVISIONS);
             true
         },
         "discover-no-overlap" => {
-            |exchange| probed(exchange, |exchange, _| succeed(exchange, &discover_result(&FUTURE_REVISIONS)))
+            |exchange| on_probe(exchange, |exchange, _| succeed(exchange, &discover_result(&FUTURE_REVISIONS)))
         }
         _ => return None,
     }))
 }
 
 /// Applies the action to `server/discover` and ignores all other messages.
-fn probed(exchange: &FaultExchange<'_>, act: HttpFaultAction) -> bool {
-    let probe = exchange.message.is("server/discover");
+fn on_probe(exchange: &FaultExchange<'_>, act: HttpFaultAction) -> bool {
+    let probe = exchange.message.is_method("server/discover");
     if probe {
         exchange.server.options.record("opened server/discover");
         act(exchange, "");
@@ -57,5 +57,5 @@ fn as_events(exchange: &FaultExchange<'_>, _: &str) {
 
 fn other_revisions(exchange: &FaultExchange<'_>, supported: &[&str]) {
     let requested = exchange.message.meta("io.modelcontextprotocol/protocolVersion").cloned().unwrap_or_default();
-    refuse(exchange, 400, &unsupported_version(supported, &requested));
+    reply_error(exchange, 400, &unsupported_version(supported, &requested));
 }

@@ -31,7 +31,7 @@ pub fn find(name: &str) -> Option<HttpFault> {
         }
         _ => return None,
     };
-    Some(HttpFault::refuse(act))
+    Some(HttpFault::reject_once(act))
 }
 
 fn redirect(exchange: &FaultExchange<'_>, status: u16, target: &str) {
@@ -49,13 +49,13 @@ pub fn listen(options: FaultOptions) -> Result<SocketAddr, String> {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let options = options.clone();
-            std::thread::spawn(move || welcome(&options, &stream));
+            std::thread::spawn(move || serve_other_origin(&options, &stream));
         }
     });
     Ok(address)
 }
 
-fn welcome(options: &FaultOptions, mut stream: &TcpStream) {
+fn serve_other_origin(options: &FaultOptions, mut stream: &TcpStream) {
     let mut input = BufReader::new(stream);
     while let Some(Ok(request)) = Request::read(&mut input) {
         options.record(&format!("elsewhere {} {}", request.method, request.target));

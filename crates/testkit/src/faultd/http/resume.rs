@@ -3,7 +3,7 @@
 use super::exchange::FaultExchange;
 use super::{HttpFault, HttpFaultAction, events, listen};
 use crate::faultd::frame;
-use crate::faultd::server::locked;
+use crate::faultd::server::lock_ignoring_poison;
 
 /// The response to a client that resumes a stream.
 #[derive(Clone)]
@@ -19,36 +19,36 @@ pub enum ResumeReplay {
 pub fn find(name: &str) -> Option<HttpFault> {
     let act: HttpFaultAction = match name {
         "H17-event-ids" => |exchange, line| {
-            let stream = ResumableStream::begin_and_keep(exchange, line);
+            let stream = ResumableStream::begin_with_replay(exchange, line);
             exchange.chunk(format!("id: {}.2\ndata: {}", stream.name, &line[..line.len() / 2]));
-            exchange.cut();
+            exchange.close();
         },
         "H17-character-ids" => |exchange, line| {
-            ResumableStream::begin_and_keep(exchange, line);
+            ResumableStream::begin_with_replay(exchange, line);
             exchange.chunk(events::half_a_character(line));
-            exchange.cut();
+            exchange.close();
         },
         "H17-headers-ids" => |exchange, line| {
-            ResumableStream::begin_and_keep(exchange, line);
-            exchange.cut();
+            ResumableStream::begin_with_replay(exchange, line);
+            exchange.close();
         },
         "H18-ids" | "H20" => |exchange, line| {
-            ResumableStream::begin_and_keep(exchange, line);
+            ResumableStream::begin_with_replay(exchange, line);
             exchange.end_events();
         },
         "H20-duplicates" => duplicates,
         "H20-gap" => gap,
         "H20-refused" => |exchange, _| {
-            ResumableStream::begin(exchange).keep(exchange, ResumeReplay::Refused);
-            exchange.cut();
+            ResumableStream::begin(exchange).store_replay(exchange, ResumeReplay::Refused);
+            exchange.close();
         },
         "H20-ignored" => |exchange, _| {
-            ResumableStream::begin(exchange).keep(exchange, ResumeReplay::Forgotten);
-            exchange.cut();
+            ResumableStream::begin(exchange).store_replay(exchange, ResumeReplay::Forgotten);
+            exchange.close();
         },
         _ => return None,
     };
-    Some(HttpFault::spoil(act))
+    Some(HttpFault::modify_response(act))
 }
 
 /// A stream with event ids, each made of the stream's name, a dot and a number.
@@ -59,21 +59,21 @@ struct ResumableStream {
 impl ResumableStream {
     /// Starts with the priming event, an id without data (2025-11-25, basic/transports).
     fn begin(exchange: &FaultExchange<'_>) -> ResumableStream {
-        let name = format!("stream-{}", exchange.server.number());
+        let name = format!("stream-{}", exchange.server.next_number());
         exchange.chunk(format!("id: {name}.1\ndata: \n\n"));
         ResumableStream { name }
     }
 
     /// Starts the stream, and stores the response for the resumed stream.
-    fn begin_and_keep(exchange: &FaultExchange<'_>, line: &str) -> ResumableStream {
+    fn begin_with_replay(exchange: &FaultExchange<'_>, line: &str) -> ResumableStream {
         let stream = ResumableStream::begin(exchange);
-        stream.keep(exchange, ResumeReplay::Events(stream.event(9, line)));
+        stream.store_replay(exchange, ResumeReplay::Events(stream.event(9, line)));
         stream
     }
 
     /// Stores the replay. Must be called before the stream ends: the client may reconnect at once.
-    fn keep(&self, exchange: &FaultExchange<'_>, replay: ResumeReplay) {
-        locked(&exchange.server.replays).insert(self.name.clone(), replay);
+    fn store_replay(&self, exchange: &FaultExchange<'_>, replay: ResumeReplay) {
+        lock_ignoring_poison(&exchange.server.replays).insert(self.name.clone(), replay);
     }
 
     fn event(&self, number: usize, data: &str) -> String {
@@ -84,7 +84,7 @@ impl ResumableStream {
 /// Serves a GET with `Last-Event-ID`.
 pub fn serve(exchange: &FaultExchange<'_>, last: &str) {
     let name = last.split('.').next().unwrap_or_default();
-    let replay = locked(&exchange.server.replays).get(name).cloned();
+    let replay = lock_ignoring_poison(&exchange.server.replays).get(name).cloned();
     match replay {
         Some(ResumeReplay::Events(text)) => {
             exchange.chunk(text);
@@ -101,7 +101,7 @@ pub fn after_retry(exchange: &FaultExchange<'_>, line: &str, value: &str) {
     if exchange.stateless {
         exchange.event(line);
     } else {
-        ResumableStream::begin_and_keep(exchange, line);
+        ResumableStream::begin_with_replay(exchange, line);
     }
     exchange.end_events();
 }
@@ -109,15 +109,15 @@ pub fn after_retry(exchange: &FaultExchange<'_>, line: &str, value: &str) {
 /// Replays events sent before the cut, and the response twice.
 fn duplicates(exchange: &FaultExchange<'_>, line: &str) {
     let stream = ResumableStream::begin(exchange);
-    let heard = [2, 3].map(|number| stream.event(number, &frame::chatter())).concat();
-    stream.keep(exchange, ResumeReplay::Events(format!("{heard}{}", stream.event(4, line).repeat(2))));
+    let heard = [2, 3].map(|number| stream.event(number, &frame::harmless_notification())).concat();
+    stream.store_replay(exchange, ResumeReplay::Events(format!("{heard}{}", stream.event(4, line).repeat(2))));
     exchange.chunk(heard);
-    exchange.cut();
+    exchange.close();
 }
 
 /// Loses the events between the cut and the response.
 fn gap(exchange: &FaultExchange<'_>, line: &str) {
-    let stream = ResumableStream::begin_and_keep(exchange, line);
-    exchange.chunk(stream.event(2, &frame::chatter()));
-    exchange.cut();
+    let stream = ResumableStream::begin_with_replay(exchange, line);
+    exchange.chunk(stream.event(2, &frame::harmless_notification()));
+    exchange.close();
 }

@@ -6,7 +6,7 @@ use super::HttpFault;
 use super::exchange::FaultExchange;
 use crate::faultd::frame::{self, ClientMessage};
 use crate::faultd::healthy::nonce;
-use crate::faultd::server::locked;
+use crate::faultd::server::lock_ignoring_poison;
 
 /// Characters that a careless copy of a string changes.
 const STATE: &str = "\u{0}\u{7f} ä\u{1f9ed}\\\"/<é>\u{2028}=?base64?Zm9v?= ";
@@ -31,27 +31,27 @@ struct RoundPlan {
 /// Requests input until the call has had its rounds; then the healthy server handles it.
 fn rounds(exchange: &FaultExchange<'_>, plan: &RoundPlan) -> bool {
     let message = &exchange.message;
-    if !message.is("tools/call") || !exchange.stateless {
+    if !message.is_method("tools/call") || !exchange.stateless {
         return false;
     }
     let state = message.params.get("requestState").and_then(Value::as_str);
-    let Some(round) = checked(exchange, state, plan) else { return false };
+    let Some(round) = check_round(exchange, state, plan) else { return false };
     if round >= plan.rounds {
         return false;
     }
-    let next = format!("{STATE}{} {}", whose(message), round + 1);
+    let next = format!("{STATE}{} {}", call_key(message), round + 1);
     exchange.server.options.record(&format!("round {} {}", nonce(message), round + 1));
-    locked(&exchange.server.notes).insert(next.clone(), whose(message));
+    lock_ignoring_poison(&exchange.server.notes).insert(next.clone(), call_key(message));
     exchange.deliver(200, &frame::result(&message.id(), &input_required(plan, &next)));
     true
 }
 
 /// Returns the number of the round; records a violation and returns `None` if the state was not issued for this call.
-fn checked(exchange: &FaultExchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Option<usize> {
+fn check_round(exchange: &FaultExchange<'_>, state: Option<&str>, plan: &RoundPlan) -> Option<usize> {
     let violation = |what: &str| exchange.server.options.record(&format!("violation {what}"));
     let Some(state) = state else { return Some(0) };
-    let kept = locked(&exchange.server.notes).remove(state);
-    if kept.as_deref() != Some(&whose(&exchange.message)) {
+    let kept = lock_ignoring_poison(&exchange.server.notes).remove(state);
+    if kept.as_deref() != Some(&call_key(&exchange.message)) {
         violation("a requestState that was not given to this call, or was given back before");
         return None;
     }
@@ -63,7 +63,7 @@ fn checked(exchange: &FaultExchange<'_>, state: Option<&str>, plan: &RoundPlan) 
 }
 
 /// Returns the key of a call, independent of its changing id: its nonce, or its tool.
-fn whose(message: &ClientMessage) -> String {
+fn call_key(message: &ClientMessage) -> String {
     let nonce = message.argument("nonce").as_str();
     nonce.or(message.params["name"].as_str()).unwrap_or_default().to_owned()
 }

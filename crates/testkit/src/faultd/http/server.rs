@@ -13,7 +13,7 @@ use super::sse_fault::SseFault;
 use super::{ConnectionFault, FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
 use crate::faultd::frame::ClientMessage;
 use crate::faultd::options::{FaultOptions, FaultPhase, ServerEra};
-use crate::faultd::server::locked;
+use crate::faultd::server::lock_ignoring_poison;
 
 pub struct HttpFaultServer {
     pub options: FaultOptions,
@@ -81,7 +81,12 @@ impl HttpFaultServer {
     }
 
     /// Returns the action for `message` at `stage`, if the fault is due. Returning an action spends a one-time fault.
-    pub fn strike(&self, message: &ClientMessage, stage: RequestStage, authorized: bool) -> Option<HttpFaultAction> {
+    pub fn due_action(
+        &self,
+        message: &ClientMessage,
+        stage: RequestStage,
+        authorized: bool,
+    ) -> Option<HttpFaultAction> {
         let HttpFault::Strike { act, stage: when, times } = self.fault else { return None };
         let due = when == stage && message.is_request() && self.is_due(message, times);
         let again = match times {
@@ -98,21 +103,22 @@ impl HttpFaultServer {
         match self.options.phase {
             FaultPhase::Before => times != FaultRepeat::Once || self.is_opening(message),
             FaultPhase::Ready => self.is_open() && !self.is_opening(message),
-            FaultPhase::During => message.is("tools/call"),
+            FaultPhase::During => message.is_method("tools/call"),
             FaultPhase::After => self.called.load(Ordering::SeqCst) && !self.is_opening(message),
         }
     }
 
     fn is_opening(&self, message: &ClientMessage) -> bool {
-        message.is("initialize") || (message.is("server/discover") && self.options.era == ServerEra::Modern)
+        message.is_method("initialize")
+            || (message.is_method("server/discover") && self.options.era == ServerEra::Modern)
     }
 
     /// Records a healthy response that is about to be sent.
-    pub fn delivered(&self, message: &ClientMessage) {
+    pub fn record_delivery(&self, message: &ClientMessage) {
         if self.is_opening(message) {
             self.opened.store(true, Ordering::SeqCst);
         }
-        if message.is("tools/call") {
+        if message.is_method("tools/call") {
             self.called.store(true, Ordering::SeqCst);
         }
     }
@@ -128,15 +134,15 @@ impl HttpFaultServer {
     }
 
     /// Returns a unique number, for sessions and streams.
-    pub fn number(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::SeqCst)
     }
 
     pub fn speaks(&self) -> ServedEras {
-        *locked(&self.speaks)
+        *lock_ignoring_poison(&self.speaks)
     }
 
-    pub fn manners(&self) -> Option<ConnectionFault> {
+    pub fn connection_fault(&self) -> Option<ConnectionFault> {
         match self.fault {
             HttpFault::Connection(manners) => Some(manners),
             _ => None,
@@ -144,7 +150,7 @@ impl HttpFaultServer {
     }
 
     /// Returns the HTTP+SSE fault of this server, if any.
-    pub fn flaw(&self) -> Option<SseFault> {
+    pub fn sse_fault(&self) -> Option<SseFault> {
         match self.fault {
             HttpFault::Channel(flaw) => Some(flaw),
             _ => None,
@@ -152,22 +158,22 @@ impl HttpFaultServer {
     }
 
     pub fn cancel(&self, id: &Value) {
-        locked(&self.cancelled).insert(id.to_string());
+        lock_ignoring_poison(&self.cancelled).insert(id.to_string());
     }
 
     pub fn is_cancelled(&self, id: &Value) -> bool {
-        locked(&self.cancelled).contains(&id.to_string())
+        lock_ignoring_poison(&self.cancelled).contains(&id.to_string())
     }
 
     /// Creates a session and returns its id.
     pub fn begin_session(&self, revision: &'static str) -> String {
-        let id = format!("session-{}", self.number());
-        locked(&self.sessions).insert(id.clone(), FaultSession { revision, open: false });
+        let id = format!("session-{}", self.next_number());
+        lock_ignoring_poison(&self.sessions).insert(id.clone(), FaultSession { revision, open: false });
         id
     }
 
     /// Announces a notification to all listeners.
     pub fn announce(&self, method: &'static str) {
-        locked(&self.news).push(method);
+        lock_ignoring_poison(&self.news).push(method);
     }
 }

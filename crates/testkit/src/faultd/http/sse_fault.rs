@@ -27,24 +27,26 @@ impl SseFault {
         Some(match name {
             "L01" => SseFault::Endpoints(|_, _| Vec::new()),
             "L01-headers" => SseFault::NoHeaders,
-            "L02" => {
-                SseFault::Endpoints(|server, session| vec![format!("http://{}{}", server.elsewhere, usual(session))])
-            }
-            "L02-relative" => {
-                SseFault::Endpoints(|server, session| vec![format!("//{}{}", server.elsewhere, usual(session))])
-            }
+            "L02" => SseFault::Endpoints(|server, session| {
+                vec![format!("http://{}{}", server.elsewhere, default_endpoint(session))]
+            }),
+            "L02-relative" => SseFault::Endpoints(|server, session| {
+                vec![format!("//{}{}", server.elsewhere, default_endpoint(session))]
+            }),
             "L02-userinfo" => SseFault::Endpoints(|server, session| {
-                vec![format!("http://{}@{}{}", server.address.ip(), server.elsewhere, usual(session))]
+                vec![format!("http://{}@{}{}", server.address.ip(), server.elsewhere, default_endpoint(session))]
             }),
             "L03-relative" => SseFault::Endpoints(|_, session| vec![format!("message?sessionId={session}")]),
             "L03-dots" => SseFault::Endpoints(|_, session| vec![format!("./x/../message?sessionId={session}")]),
             "L03-query" => SseFault::Endpoints(|_, session| vec![format!("?sessionId={session}")]),
-            "L03-absolute" => {
-                SseFault::Endpoints(|server, session| vec![format!("http://{}{}", server.address, usual(session))])
-            }
-            "L04" => SseFault::Endpoints(|_, session| vec![usual(session), format!("/nowhere?sessionId={session}")]),
+            "L03-absolute" => SseFault::Endpoints(|server, session| {
+                vec![format!("http://{}{}", server.address, default_endpoint(session))]
+            }),
+            "L04" => SseFault::Endpoints(|_, session| {
+                vec![default_endpoint(session), format!("/nowhere?sessionId={session}")]
+            }),
             "L04-other" => SseFault::Endpoints(|server, session| {
-                vec![usual(session), format!("http://{}{}", server.elsewhere, usual(session))]
+                vec![default_endpoint(session), format!("http://{}{}", server.elsewhere, default_endpoint(session))]
             }),
             "L05" => SseFault::NoAnswer,
             "L06-500" => SseFault::PostFails(500),
@@ -67,16 +69,16 @@ impl SseFault {
     pub fn endpoints(flaw: Option<SseFault>, server: &HttpFaultServer, session: &str) -> Vec<String> {
         match flaw {
             Some(SseFault::Endpoints(told)) => told(server, session),
-            _ => vec![usual(session)],
+            _ => vec![default_endpoint(session)],
         }
     }
 
     /// Reports whether the fault concerns a single request instead of the stream.
-    pub fn strikes(self) -> bool {
+    pub fn affects_request(self) -> bool {
         !matches!(self, SseFault::NoHeaders | SseFault::Endpoints(_))
     }
 }
 
-fn usual(session: &str) -> String {
+fn default_endpoint(session: &str) -> String {
     format!("/message?sessionId={session}")
 }

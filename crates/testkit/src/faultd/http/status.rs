@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::exchange::FaultExchange;
-use super::streamable::not_here;
+use super::streamable::reply_not_found;
 use super::{FaultRepeat, HttpFault, HttpFaultAction, RequestStage};
 use crate::faultd::frame::{self, ErrorReply};
 use crate::faultd::healthy::unsupported_version;
 use crate::faultd::options::MODERN;
-use crate::faultd::server::locked;
+use crate::faultd::server::lock_ignoring_poison;
 
 const CHALLENGE: &str =
     r#"Bearer realm="faultd", resource_metadata="http://127.0.0.1:9/.well-known/oauth-protected-resource""#;
@@ -26,46 +26,48 @@ pub fn find(name: &str) -> Option<HttpFault> {
             let two = [("WWW-Authenticate", r#"Basic realm="old""#), ("WWW-Authenticate", CHALLENGE)];
             exchange.reply(401, &two, "");
         }),
-        "H06" => always(|exchange, _| exchange.reply(403, &[], "Forbidden")),
-        "H06-scope" => HttpFault::refuse(|exchange, _| exchange.reply(403, &[("WWW-Authenticate", SCOPE)], "")),
-        "H07-method" => arrived(|exchange, _| refuse(exchange, 404, &ErrorReply::new(-32601, "Method not found"))),
-        "H07-plain" => arrived(|exchange, _| not_here(exchange)),
-        "H07-session" => arrived(forget_session),
-        "H08-version" => HttpFault::refuse(|exchange, _| {
-            refuse(exchange, 400, &unsupported_version(&[MODERN], &json!("2026-07-28")));
+        "H06" => reject_always(|exchange, _| exchange.reply(403, &[], "Forbidden")),
+        "H06-scope" => HttpFault::reject_once(|exchange, _| exchange.reply(403, &[("WWW-Authenticate", SCOPE)], "")),
+        "H07-method" => {
+            reject_once_arrived(|exchange, _| reply_error(exchange, 404, &ErrorReply::new(-32601, "Method not found")))
+        }
+        "H07-plain" => reject_once_arrived(|exchange, _| reply_not_found(exchange)),
+        "H07-session" => reject_once_arrived(forget_session),
+        "H08-version" => HttpFault::reject_once(|exchange, _| {
+            reply_error(exchange, 400, &unsupported_version(&[MODERN], &json!("2026-07-28")));
         }),
-        "H08-capability" => HttpFault::refuse(missing_capability),
-        "H08-header" => HttpFault::refuse(|exchange, _| {
-            refuse(exchange, 400, &ErrorReply::new(-32020, "Header mismatch: Mcp-Param-Region is missing"));
+        "H08-capability" => HttpFault::reject_once(missing_capability),
+        "H08-header" => HttpFault::reject_once(|exchange, _| {
+            reply_error(exchange, 400, &ErrorReply::new(-32020, "Header mismatch: Mcp-Param-Region is missing"));
         }),
-        "H09-405" => arrived(|exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
-        "H09-406" => arrived(|exchange, _| exchange.reply(406, &[], "")),
-        "H09-413" => HttpFault::refuse(|exchange, _| exchange.reply(413, &[], "")),
-        "H09-415" => HttpFault::refuse(|exchange, _| exchange.reply(415, &[], "")),
-        "H09-421" => arrived(|exchange, _| exchange.reply(421, &[], "")),
-        "H11-500" => HttpFault::spoil(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
-        "H11-502" => HttpFault::spoil(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
-        "H11-504" => HttpFault::spoil(|exchange, _| exchange.reply(504, &[], "")),
+        "H09-405" => reject_once_arrived(|exchange, _| exchange.reply(405, &[("Allow", "GET")], "")),
+        "H09-406" => reject_once_arrived(|exchange, _| exchange.reply(406, &[], "")),
+        "H09-413" => HttpFault::reject_once(|exchange, _| exchange.reply(413, &[], "")),
+        "H09-415" => HttpFault::reject_once(|exchange, _| exchange.reply(415, &[], "")),
+        "H09-421" => reject_once_arrived(|exchange, _| exchange.reply(421, &[], "")),
+        "H11-500" => HttpFault::modify_response(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
+        "H11-502" => HttpFault::modify_response(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
+        "H11-504" => HttpFault::modify_response(|exchange, _| exchange.reply(504, &[], "")),
         "H11-500-always" => always_failing(|exchange, _| exchange.reply(500, &[], "Internal Server Error")),
         "H11-502-always" => always_failing(|exchange, _| exchange.reply(502, &[], "<h1>Bad Gateway</h1>")),
         "H11-504-always" => always_failing(|exchange, _| exchange.reply(504, &[], "")),
-        _ => return later(name),
+        _ => return find_busy(name),
     })
 }
 
 /// Returns faults of a busy server with `Retry-After`.
-fn later(name: &str) -> Option<HttpFault> {
+fn find_busy(name: &str) -> Option<HttpFault> {
     Some(match name {
-        "H10-429" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "1")),
-        "H10-429-date" => HttpFault::refuse(|exchange, _| busy(exchange, 429, &in_two_seconds())),
-        "H10-429-zero" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "0")),
-        "H10-429-huge" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "1000000000")),
-        "H10-429-garbage" => HttpFault::refuse(|exchange, _| busy(exchange, 429, "soon; maybe -1")),
-        "H10-503" => arrived(|exchange, _| busy(exchange, 503, "1")),
-        "H10-503-date" => arrived(|exchange, _| busy(exchange, 503, &in_two_seconds())),
-        "H10-503-zero" => arrived(|exchange, _| busy(exchange, 503, "0")),
-        "H10-503-huge" => arrived(|exchange, _| busy(exchange, 503, "1000000000")),
-        "H10-503-garbage" => arrived(|exchange, _| busy(exchange, 503, "soon; maybe -1")),
+        "H10-429" => HttpFault::reject_once(|exchange, _| reply_busy(exchange, 429, "1")),
+        "H10-429-date" => HttpFault::reject_once(|exchange, _| reply_busy(exchange, 429, &in_two_seconds())),
+        "H10-429-zero" => HttpFault::reject_once(|exchange, _| reply_busy(exchange, 429, "0")),
+        "H10-429-huge" => HttpFault::reject_once(|exchange, _| reply_busy(exchange, 429, "1000000000")),
+        "H10-429-garbage" => HttpFault::reject_once(|exchange, _| reply_busy(exchange, 429, "soon; maybe -1")),
+        "H10-503" => reject_once_arrived(|exchange, _| reply_busy(exchange, 503, "1")),
+        "H10-503-date" => reject_once_arrived(|exchange, _| reply_busy(exchange, 503, &in_two_seconds())),
+        "H10-503-zero" => reject_once_arrived(|exchange, _| reply_busy(exchange, 503, "0")),
+        "H10-503-huge" => reject_once_arrived(|exchange, _| reply_busy(exchange, 503, "1000000000")),
+        "H10-503-garbage" => reject_once_arrived(|exchange, _| reply_busy(exchange, 503, "soon; maybe -1")),
         _ => return None,
     })
 }
@@ -74,11 +76,11 @@ fn unauthorized(act: HttpFaultAction) -> HttpFault {
     HttpFault::Strike { act, stage: RequestStage::Refused, times: FaultRepeat::UntilAuthorized }
 }
 
-fn always(act: HttpFaultAction) -> HttpFault {
+fn reject_always(act: HttpFaultAction) -> HttpFault {
     HttpFault::Strike { act, stage: RequestStage::Arrived, times: FaultRepeat::Always }
 }
 
-fn arrived(act: HttpFaultAction) -> HttpFault {
+fn reject_once_arrived(act: HttpFaultAction) -> HttpFault {
     HttpFault::Strike { act, stage: RequestStage::Arrived, times: FaultRepeat::Once }
 }
 
@@ -86,24 +88,24 @@ fn always_failing(act: HttpFaultAction) -> HttpFault {
     HttpFault::Strike { act, stage: RequestStage::Answered, times: FaultRepeat::Always }
 }
 
-pub fn refuse(exchange: &FaultExchange<'_>, status: u16, refusal: &ErrorReply) {
+pub fn reply_error(exchange: &FaultExchange<'_>, status: u16, refusal: &ErrorReply) {
     exchange.json(status, frame::error(&exchange.message.id(), refusal));
 }
 
 /// Ends the session without the client's involvement; its id becomes unknown.
 fn forget_session(exchange: &FaultExchange<'_>, _: &str) {
     let id = exchange.request.header("mcp-session-id").unwrap_or_default();
-    locked(&exchange.server.sessions).remove(id);
+    lock_ignoring_poison(&exchange.server.sessions).remove(id);
     exchange.json(404, frame::error(&Value::Null, &ErrorReply::new(-32001, "Session not found")));
 }
 
 fn missing_capability(exchange: &FaultExchange<'_>, _: &str) {
     let data = Some(json!({ "requiredCapabilities": { "elicitation": {} } }));
     let refusal = ErrorReply { code: -32021, message: "Missing required client capability".to_owned(), data };
-    refuse(exchange, 400, &refusal);
+    reply_error(exchange, 400, &refusal);
 }
 
-fn busy(exchange: &FaultExchange<'_>, status: u16, retry_after: &str) {
+fn reply_busy(exchange: &FaultExchange<'_>, status: u16, retry_after: &str) {
     exchange.reply(status, &[("Retry-After", retry_after)], "");
 }
 

@@ -20,8 +20,8 @@ pub(super) fn check(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
     for (index, message) in messages.iter().enumerate() {
         content(index, message)?;
     }
-    answered(messages)?;
-    if asked.body["thinking"]["type"] == "enabled" { thought(messages, asked.thoughts) } else { Ok(()) }
+    check_tool_results(messages)?;
+    if asked.body["thinking"]["type"] == "enabled" { check_thinking(messages, asked.thoughts) } else { Ok(()) }
 }
 
 fn parameters(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
@@ -94,7 +94,7 @@ fn block(place: &str, block: &Value, is_users: bool) -> RequestCheckResult {
         "image" if is_users => image(place, block),
         "tool_result" if is_users => result(place, block),
         "tool_use" if !is_users => call(place, block),
-        "thinking" if !is_users => sealed(place, block),
+        "thinking" if !is_users => check_signature(place, block),
         "image" | "tool_result" | "tool_use" | "thinking" => {
             let role = if is_users { "user" } else { "assistant" };
             refuse(format!("{place}: `{kind}` blocks are not permitted in `{role}` messages"))
@@ -144,7 +144,7 @@ fn call(place: &str, block: &Value) -> RequestCheckResult {
     Ok(())
 }
 
-fn sealed(place: &str, block: &Value) -> RequestCheckResult {
+fn check_signature(place: &str, block: &Value) -> RequestCheckResult {
     let seal = block["thinking"].as_str().map(signature);
     match block["signature"].as_str() {
         None => refuse(format!("{place}.thinking.signature: Field required")),
@@ -155,7 +155,7 @@ fn sealed(place: &str, block: &Value) -> RequestCheckResult {
 
 /// Checks that every call has its result at the start of the next message, and every result its call in the previous
 /// one.
-fn answered(messages: &[Value]) -> RequestCheckResult {
+fn check_tool_results(messages: &[Value]) -> RequestCheckResult {
     let mut seen = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         let calls = ids(message, "tool_use", "id");
@@ -169,12 +169,12 @@ fn answered(messages: &[Value]) -> RequestCheckResult {
             let rule = "Each `tool_use` block must have a corresponding `tool_result` block in the next message.";
             return refuse(format!("messages.{index}: {found}: {}. {rule}", missing.join(", ")));
         }
-        called(index, message, index.checked_sub(1).map(|before| &messages[before]))?;
+        check_results_of(index, message, index.checked_sub(1).map(|before| &messages[before]))?;
     }
     Ok(())
 }
 
-fn called(index: usize, message: &Value, before: Option<&Value>) -> RequestCheckResult {
+fn check_results_of(index: usize, message: &Value, before: Option<&Value>) -> RequestCheckResult {
     let calls = before.map(|message| ids(message, "tool_use", "id")).unwrap_or_default();
     let mut seen = BTreeSet::new();
     for id in ids(message, "tool_result", "tool_use_id") {
@@ -204,7 +204,7 @@ fn leading_results(message: &Value) -> Vec<&str> {
 
 /// Checks that the last assistant message starts with its thinking while its calls are being answered. A model with
 /// adaptive thinking may have none.
-fn thought(messages: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
+fn check_thinking(messages: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
     let Some(last) = messages.iter().rposition(|message| message["role"] == "assistant") else { return Ok(()) };
     let calls = ids(&messages[last], "tool_use", "id");
     let first = messages[last]["content"][0]["type"].as_str().unwrap_or_default();

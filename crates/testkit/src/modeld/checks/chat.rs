@@ -13,18 +13,18 @@ pub(super) fn check(body: &Value) -> RequestCheckResult {
     has_parameter(body, "messages", is_filled)?;
     if body.get("tools").is_some_and(|tools| !is_filled(tools)) {
         let message = "Invalid 'tools': empty array. Expected an array with minimum length 1.";
-        return Err(Refusal::invalid(message).at("tools").code("empty_array"));
+        return Err(Refusal::invalid(message).with_param("tools").with_code("empty_array"));
     }
     if body["stream"] != true && !body["stream_options"].is_null() {
         let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
-        return Err(Refusal::invalid(message).at("stream_options"));
+        return Err(Refusal::invalid(message).with_param("stream_options"));
     }
     tools::chat(body)?;
     let messages = entries(&body["messages"]);
     for (index, message) in messages.iter().enumerate() {
         self::message(index, message)?;
     }
-    answered(messages)
+    check_tool_results(messages)
 }
 
 fn message(index: usize, message: &Value) -> RequestCheckResult {
@@ -34,13 +34,15 @@ fn message(index: usize, message: &Value) -> RequestCheckResult {
         "assistant" if content.is_null() && is_filled(&message["tool_calls"]) => {}
         "system" | "developer" | "user" | "assistant" | "tool" if content.is_null() => {
             let text = "Invalid value for 'content': expected a string, got null.";
-            return Err(Refusal::invalid(text).at(format!("messages.[{index}].content")));
+            return Err(Refusal::invalid(text).with_param(format!("messages.[{index}].content")));
         }
         "system" | "developer" | "user" | "assistant" | "tool" => {}
         _ => {
             let allowed = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'";
             let text = format!("Invalid value: '{role}'. Supported values are: {allowed}.");
-            return Err(Refusal::invalid(text).at(format!("messages[{index}].role")).code("invalid_value"));
+            return Err(Refusal::invalid(text)
+                .with_param(format!("messages[{index}].role"))
+                .with_code("invalid_value"));
         }
     }
     calls(index, message)?;
@@ -58,7 +60,7 @@ fn calls(index: usize, message: &Value) -> RequestCheckResult {
         ];
         let Some((wrong, _)) = members.iter().find(|(_, is_right)| !is_right) else { continue };
         let param = format!("messages[{index}].tool_calls[{place}].{wrong}");
-        return Err(Refusal::invalid(format!("Invalid type for '{param}': expected a string.")).at(param));
+        return Err(Refusal::invalid(format!("Invalid type for '{param}': expected a string.")).with_param(param));
     }
     Ok(())
 }
@@ -75,11 +77,11 @@ fn parts(index: usize, role: &str, content: &Value) -> RequestCheckResult {
             "image_url" if role != "user" => {
                 let found = format!("this message with role '{role}' contains an image URL");
                 let text = format!("Image URLs are only allowed for messages with role 'user', but {found}.");
-                return Err(Refusal::invalid(text).at(param).code("invalid_value"));
+                return Err(Refusal::invalid(text).with_param(param).with_code("invalid_value"));
             }
             kind => {
                 let text = format!("Invalid value: '{kind}'. Supported values are: 'text', 'image_url'.");
-                return Err(Refusal::invalid(text).at(param).code("invalid_value"));
+                return Err(Refusal::invalid(text).with_param(param).with_code("invalid_value"));
             }
         }
     }
@@ -87,24 +89,24 @@ fn parts(index: usize, role: &str, content: &Value) -> RequestCheckResult {
 }
 
 /// Checks that calls are answered by the messages right after them, one each.
-fn answered(messages: &[Value]) -> RequestCheckResult {
+fn check_tool_results(messages: &[Value]) -> RequestCheckResult {
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (index, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
             if !message["tool_call_id"].as_str().is_some_and(|id| open.remove(id)) {
                 let rule = "must be a response to a preceeding message with 'tool_calls'";
                 let text = format!("Invalid parameter: messages with role 'tool' {rule}.");
-                return Err(Refusal::invalid(text).at(format!("messages.[{index}].role")));
+                return Err(Refusal::invalid(text).with_param(format!("messages.[{index}].role")));
             }
             continue;
         }
-        none_open(&open, index)?;
+        check_none_open(&open, index)?;
         open = entries(&message["tool_calls"]).iter().filter_map(|call| call["id"].as_str()).collect();
     }
-    none_open(&open, messages.len())
+    check_none_open(&open, messages.len())
 }
 
-fn none_open(open: &BTreeSet<&str>, index: usize) -> RequestCheckResult {
+fn check_none_open(open: &BTreeSet<&str>, index: usize) -> RequestCheckResult {
     if open.is_empty() {
         return Ok(());
     }
@@ -112,5 +114,5 @@ fn none_open(open: &BTreeSet<&str>, index: usize) -> RequestCheckResult {
     let rule = "must be followed by tool messages responding to each 'tool_call_id'";
     let found = format!("The following tool_call_ids did not have response messages: {ids}");
     let text = format!("An assistant message with 'tool_calls' {rule}. {found}");
-    Err(Refusal::invalid(text).at(format!("messages.[{index}].role")))
+    Err(Refusal::invalid(text).with_param(format!("messages.[{index}].role")))
 }

@@ -65,7 +65,7 @@ fn has_key(asked: &IncomingModelRequest<'_>) -> RequestCheckResult {
 /// Checks a required OpenAI parameter.
 fn has_parameter(body: &Value, name: &str, is_right: impl Fn(&Value) -> bool) -> RequestCheckResult {
     let value = &body[name];
-    let wrong = |message: String, code| Err(Refusal::invalid(message).at(name).code(code));
+    let wrong = |message: String, code| Err(Refusal::invalid(message).with_param(name).with_code(code));
     match value {
         Value::Null => wrong(format!("Missing required parameter: '{name}'."), "missing_required_parameter"),
         value if !is_right(value) => wrong(format!("Invalid value for '{name}'."), "invalid_type"),

@@ -76,16 +76,16 @@ pub(super) fn responses(body: &Value) -> RequestCheckResult {
         return Ok(());
     }
     if entries(&body["include"]).iter().any(|wanted| wanted == "reasoning.encrypted_content") {
-        return Err(Refusal::invalid("Encrypted content is not supported with this model.").at("include"));
+        return Err(Refusal::invalid("Encrypted content is not supported with this model.").with_param("include"));
     }
     if body["reasoning"]["effort"].is_string() {
         let message = "Unsupported parameter: 'reasoning.effort' is not supported with this model.";
-        return Err(Refusal::invalid(message).at("reasoning.effort").code("unsupported_parameter"));
+        return Err(Refusal::invalid(message).with_param("reasoning.effort").with_code("unsupported_parameter"));
     }
     if entries(&body["input"]).iter().any(|item| item["type"] == "reasoning") {
         let rule = "Reasoning input items can only be provided to a reasoning or computer use model.";
         let message = format!("{rule} Remove reasoning items from your input and try again.");
-        return Err(Refusal::invalid(message).at("input"));
+        return Err(Refusal::invalid(message).with_param("input"));
     }
     Ok(())
 }

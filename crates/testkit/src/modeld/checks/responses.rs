@@ -7,14 +7,16 @@ use serde_json::Value;
 use super::{RequestCheckResult, ThinkingByCall, has_parameter, is_filled, models, tools};
 use crate::modeld::api_error::Refusal;
 use crate::modeld::new_content::entries;
-use crate::modeld::seal::decrypted;
+use crate::modeld::seal::decrypt;
 
 pub(super) fn check(body: &Value, thoughts: &ThinkingByCall) -> RequestCheckResult {
     has_parameter(body, "model", Value::is_string)?;
     has_parameter(body, "input", |input| input.is_string() || is_filled(input))?;
     if let Some(id) = body["previous_response_id"].as_str() {
         let message = format!("Previous response with id '{id}' not found.");
-        return Err(Refusal::invalid(message).at("previous_response_id").code("previous_response_not_found"));
+        return Err(Refusal::invalid(message)
+            .with_param("previous_response_id")
+            .with_code("previous_response_not_found"));
     }
     models::responses(body)?;
     tools::responses(body)?;
@@ -25,18 +27,18 @@ pub(super) fn check(body: &Value, thoughts: &ThinkingByCall) -> RequestCheckResu
             reasoning(item, items.get(index + 1), body["store"] == false)?;
         }
     }
-    answered(items)?;
-    thought(items, thoughts)
+    check_tool_outputs(items)?;
+    check_reasoning_items(items, thoughts)
 }
 
 fn invalid(place: &str, given: &str, allowed: &str) -> RequestCheckResult {
     let message = format!("Invalid value: '{given}'. Supported values are: {allowed}.");
-    Err(Refusal::invalid(message).at(place).code("invalid_value"))
+    Err(Refusal::invalid(message).with_param(place).with_code("invalid_value"))
 }
 
 fn missing(place: &str) -> RequestCheckResult {
     let message = format!("Missing required parameter: '{place}'.");
-    Err(Refusal::invalid(message).at(place).code("missing_required_parameter"))
+    Err(Refusal::invalid(message).with_param(place).with_code("missing_required_parameter"))
 }
 
 fn item(place: &str, item: &Value) -> RequestCheckResult {
@@ -91,27 +93,27 @@ fn parts(place: &str, content: &Value, allowed: &[&str]) -> RequestCheckResult {
 /// Checks that reasoning is sent back encrypted, unchanged and before the item that followed it.
 fn reasoning(item: &Value, next: Option<&Value>, is_forgotten: bool) -> RequestCheckResult {
     let id = item["id"].as_str().unwrap_or_default();
-    match item["encrypted_content"].as_str().map(decrypted) {
+    match item["encrypted_content"].as_str().map(decrypt) {
         Some(None) => {
             let message = format!("The encrypted content for item {id} could not be verified.");
-            return Err(Refusal::invalid(message).code("invalid_encrypted_content"));
+            return Err(Refusal::invalid(message).with_code("invalid_encrypted_content"));
         }
         None if is_forgotten => {
             let reason = "Items are not persisted when `store` is set to false.";
-            return Err(Refusal::new(404, format!("Item with id '{id}' not found. {reason}")).at("input"));
+            return Err(Refusal::new(404, format!("Item with id '{id}' not found. {reason}")).with_param("input"));
         }
         Some(Some(_)) | None => {}
     }
     let is_news = |next: &Value| next["role"] == "user" || next["type"] == "function_call_output";
     if next.is_none_or(is_news) {
         let message = format!("Item '{id}' of type 'reasoning' was provided without its required following item.");
-        return Err(Refusal::invalid(message).at("input"));
+        return Err(Refusal::invalid(message).with_param("input"));
     }
     Ok(())
 }
 
 /// Checks that every call has a later output, and every output an earlier call.
-fn answered(items: &[Value]) -> RequestCheckResult {
+fn check_tool_outputs(items: &[Value]) -> RequestCheckResult {
     let (mut open, mut called) = (BTreeSet::new(), BTreeSet::new());
     for item in items {
         let id = item["call_id"].as_str().unwrap_or_default();
@@ -121,17 +123,17 @@ fn answered(items: &[Value]) -> RequestCheckResult {
         } else if item["type"] == "function_call_output" {
             if !called.contains(id) {
                 let message = format!("No tool call found for function call output with call_id {id}.");
-                return Err(Refusal::invalid(message).at("input"));
+                return Err(Refusal::invalid(message).with_param("input"));
             }
             open.remove(id);
         }
     }
     let Some(id) = open.first() else { return Ok(()) };
-    Err(Refusal::invalid(format!("No tool output found for function call {id}.")).at("input"))
+    Err(Refusal::invalid(format!("No tool output found for function call {id}.")).with_param("input"))
 }
 
 /// Checks that a call with an item id is sent with its reasoning.
-fn thought(items: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
+fn check_reasoning_items(items: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
     let has = |id: &str| items.iter().any(|item| item["type"] == "reasoning" && item["id"] == id);
     for call in items.iter().filter(|item| item["type"] == "function_call") {
         let reasoning = call["call_id"].as_str().and_then(|id| thoughts.get(id));
@@ -140,7 +142,7 @@ fn thought(items: &[Value], thoughts: &ThinkingByCall) -> RequestCheckResult {
         {
             let item = format!("Item '{id}' of type 'function_call'");
             let message = format!("{item} was provided without its required 'reasoning' item: '{reasoning}'.");
-            return Err(Refusal::invalid(message).at("input"));
+            return Err(Refusal::invalid(message).with_param("input"));
         }
     }
     Ok(())

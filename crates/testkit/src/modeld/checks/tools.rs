@@ -37,7 +37,7 @@ fn input_schema_problem(schema: &Value) -> Option<&'static str> {
     match schema["type"].as_str() {
         _ if !schema.is_object() => Some("input_schema: Field required"),
         None => Some("input_schema.type: Field required"),
-        Some("object") if branches(schema) => {
+        Some("object") if has_branches(schema) => {
             Some("input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level")
         }
         Some("object") => None,
@@ -73,24 +73,24 @@ fn openai(function: &Value, place: &str) -> RequestCheckResult {
     }
     if name.len() > 64 {
         let message = format!("Invalid '{param}': string too long. Expected a string with maximum length 64.");
-        return Err(Refusal::invalid(message).at(param).code("string_above_max_length"));
+        return Err(Refusal::invalid(message).with_param(param).with_code("string_above_max_length"));
     }
     if !is_name(name, 64) {
         let pattern = "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.";
         let message = format!("Invalid '{param}': string does not match pattern. {pattern}");
-        return Err(Refusal::invalid(message).at(param).code("invalid_value"));
+        return Err(Refusal::invalid(message).with_param(param).with_code("invalid_value"));
     }
     // A function without parameters is valid.
     let Some(problem) = function.get("parameters").and_then(|schema| schema_problem(schema, function)) else {
         return Ok(());
     };
     let message = format!("Invalid schema for function '{name}': {problem}");
-    Err(Refusal::invalid(message).at(format!("{place}.parameters")).code("invalid_function_parameters"))
+    Err(Refusal::invalid(message).with_param(format!("{place}.parameters")).with_code("invalid_function_parameters"))
 }
 
 fn missing(param: String) -> RequestCheckResult {
     let message = format!("Missing required parameter: '{param}'.");
-    Err(Refusal::invalid(message).at(param).code("missing_required_parameter"))
+    Err(Refusal::invalid(message).with_param(param).with_code("missing_required_parameter"))
 }
 
 fn schema_problem(schema: &Value, function: &Value) -> Option<String> {
@@ -98,7 +98,7 @@ fn schema_problem(schema: &Value, function: &Value) -> Option<String> {
     if kind != "object" {
         return Some(format!("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."));
     }
-    if branches(schema) || schema.get("enum").is_some() || schema.get("not").is_some() {
+    if has_branches(schema) || schema.get("enum").is_some() || schema.get("not").is_some() {
         let not = "'oneOf'/'anyOf'/'allOf'/'enum'/'not'";
         return Some(format!("schema must have type 'object' and not have {not} at the top level."));
     }
@@ -117,7 +117,7 @@ fn strict_problem(schema: &Value) -> Option<String> {
     Some(format!("In context=(), {rule} Missing '{missing}'."))
 }
 
-fn branches(schema: &Value) -> bool {
+fn has_branches(schema: &Value) -> bool {
     BRANCH_KEYWORDS.iter().any(|branch| schema.get(branch).is_some())
 }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Event, parsed};
+use super::{Event, parse_arguments};
 use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
 use crate::modeld::seal::signature;
 
-pub(super) fn whole(turn: &Turn) -> Value {
-    let content: Vec<Value> = turn.blocks.iter().map(finished).collect();
+pub(super) fn full_message(turn: &Turn) -> Value {
+    let content: Vec<Value> = turn.blocks.iter().map(complete_block).collect();
     let output = turn.usage.output;
     message(turn, &json!(content), &json!(stop_reason(turn.stop)), output)
 }
@@ -48,19 +48,19 @@ fn usage(turn: &Turn, output: u64) -> Value {
     })
 }
 
-fn finished(block: &Block) -> Value {
+fn complete_block(block: &Block) -> Value {
     match block {
         Block::Text(text) => json!({ "type": "text", "text": text }),
         Block::Thinking(text) => json!({ "type": "thinking", "thinking": text, "signature": signature(text) }),
         Block::Call { id, name, arguments } => {
-            json!({ "type": "tool_use", "id": id, "name": name, "input": parsed(arguments) })
+            json!({ "type": "tool_use", "id": id, "name": name, "input": parse_arguments(arguments) })
         }
         Block::Unknown(raw) => raw.clone(),
     }
 }
 
 fn block_events(turn: &Turn, index: usize, block: &Block) -> Vec<Event> {
-    let begun = json!({ "type": "content_block_start", "index": index, "content_block": begun(block) });
+    let begun = json!({ "type": "content_block_start", "index": index, "content_block": empty_block(block) });
     let mut events = vec![Event::named("content_block_start", &begun)];
     events.extend(deltas(turn, block).into_iter().map(|delta| {
         let data = json!({ "type": "content_block_delta", "index": index, "delta": delta });
@@ -71,7 +71,7 @@ fn block_events(turn: &Turn, index: usize, block: &Block) -> Vec<Event> {
 }
 
 /// Returns an empty block; a block of an unknown type is complete.
-fn begun(block: &Block) -> Value {
+fn empty_block(block: &Block) -> Value {
     match block {
         Block::Text(_) => json!({ "type": "text", "text": "" }),
         Block::Thinking(_) => json!({ "type": "thinking", "thinking": "", "signature": "" }),
@@ -82,7 +82,7 @@ fn begun(block: &Block) -> Value {
 
 fn deltas(turn: &Turn, block: &Block) -> Vec<Value> {
     let filled = |kind: &str, member: &str, text: &str| -> Vec<Value> {
-        turn.pieces(text).into_iter().map(|piece| json!({ "type": kind, member: piece })).collect()
+        turn.split_deltas(text).into_iter().map(|piece| json!({ "type": kind, member: piece })).collect()
     };
     match block {
         Block::Text(text) => filled("text_delta", "text", text),

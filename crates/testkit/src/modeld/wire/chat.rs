@@ -6,7 +6,7 @@ use super::{CREATED, Event};
 use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
 
-pub(super) fn whole(turn: &Turn) -> Value {
+pub(super) fn full_message(turn: &Turn) -> Value {
     let choice = json!({
         "index": 0,
         "message": message(turn),
@@ -81,7 +81,7 @@ impl ChatChunks<'_> {
     }
 
     fn pieces(&mut self, text: &str, delta: impl Fn(&str) -> Value) {
-        for piece in self.turn.pieces(text) {
+        for piece in self.turn.split_deltas(text) {
             self.delta(delta(&piece));
         }
     }

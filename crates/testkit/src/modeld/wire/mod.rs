@@ -43,11 +43,11 @@ pub(super) fn events(format: ModelApiFormat, turn: &Turn, request: &Value) -> Ve
 }
 
 /// Returns the response to a non-streaming request.
-pub(super) fn whole(format: ModelApiFormat, turn: &Turn, request: &Value) -> Value {
+pub(super) fn full_message(format: ModelApiFormat, turn: &Turn, request: &Value) -> Value {
     match format {
-        ModelApiFormat::Anthropic => anthropic::whole(turn),
-        ModelApiFormat::ChatCompletions => chat::whole(turn),
-        ModelApiFormat::Responses => responses::whole(turn, request),
+        ModelApiFormat::Anthropic => anthropic::full_message(turn),
+        ModelApiFormat::ChatCompletions => chat::full_message(turn),
+        ModelApiFormat::Responses => responses::full_message(turn, request),
     }
 }
 
@@ -55,6 +55,6 @@ pub(super) fn whole(format: ModelApiFormat, turn: &Turn, request: &Value) -> Val
 const CREATED: u64 = 1_780_000_000;
 
 /// Parses the arguments of a call; falls back to the text itself.
-fn parsed(arguments: &str) -> Value {
+fn parse_arguments(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments))
 }

@@ -6,10 +6,10 @@ use super::{CREATED, Event};
 use crate::modeld::new_content::entries;
 use crate::modeld::prepared_answer::{Block, Turn};
 use crate::modeld::script::Stop;
-use crate::modeld::seal::encrypted;
+use crate::modeld::seal::encrypt;
 
-pub(super) fn whole(turn: &Turn, request: &Value) -> Value {
-    ResponsesWriter::new(turn, request).finished()
+pub(super) fn full_message(turn: &Turn, request: &Value) -> Value {
+    ResponsesWriter::new(turn, request).full_response()
 }
 
 pub(super) fn events(turn: &Turn, request: &Value) -> Vec<Event> {
@@ -61,38 +61,38 @@ impl<'a> ResponsesWriter<'a> {
 
     fn text(&mut self, index: usize, text: &str) {
         let place = json!({ "item_id": self.turn.block_id("msg", index), "output_index": index, "content_index": 0 });
-        self.push("response.content_part.added", with(&place, "part", output_text("")));
-        for piece in self.turn.pieces(text) {
-            let delta = with(&with(&place, "delta", json!(piece)), "logprobs", json!([]));
+        self.push("response.content_part.added", with_member(&place, "part", output_text("")));
+        for piece in self.turn.split_deltas(text) {
+            let delta = with_member(&with_member(&place, "delta", json!(piece)), "logprobs", json!([]));
             self.push("response.output_text.delta", delta);
         }
-        let done = with(&with(&place, "text", json!(text)), "logprobs", json!([]));
+        let done = with_member(&with_member(&place, "text", json!(text)), "logprobs", json!([]));
         self.push("response.output_text.done", done);
-        self.push("response.content_part.done", with(&place, "part", output_text(text)));
+        self.push("response.content_part.done", with_member(&place, "part", output_text(text)));
     }
 
     fn summary(&mut self, index: usize, text: &str) {
         let place = json!({ "item_id": self.turn.block_id("rs", index), "output_index": index, "summary_index": 0 });
-        self.push("response.reasoning_summary_part.added", with(&place, "part", summary_text("")));
-        for piece in self.turn.pieces(text) {
-            self.push("response.reasoning_summary_text.delta", with(&place, "delta", json!(piece)));
+        self.push("response.reasoning_summary_part.added", with_member(&place, "part", summary_text("")));
+        for piece in self.turn.split_deltas(text) {
+            self.push("response.reasoning_summary_text.delta", with_member(&place, "delta", json!(piece)));
         }
-        self.push("response.reasoning_summary_text.done", with(&place, "text", json!(text)));
-        self.push("response.reasoning_summary_part.done", with(&place, "part", summary_text(text)));
+        self.push("response.reasoning_summary_text.done", with_member(&place, "text", json!(text)));
+        self.push("response.reasoning_summary_part.done", with_member(&place, "part", summary_text(text)));
     }
 
     fn arguments(&mut self, index: usize, name: &str, arguments: &str) {
         let place = json!({ "item_id": self.turn.block_id("fc", index), "output_index": index });
-        for piece in self.turn.pieces(arguments) {
-            self.push("response.function_call_arguments.delta", with(&place, "delta", json!(piece)));
+        for piece in self.turn.split_deltas(arguments) {
+            self.push("response.function_call_arguments.delta", with_member(&place, "delta", json!(piece)));
         }
-        let done = with(&with(&place, "name", json!(name)), "arguments", json!(arguments));
+        let done = with_member(&with_member(&place, "name", json!(name)), "arguments", json!(arguments));
         self.push("response.function_call_arguments.done", done);
     }
 
     /// The last event repeats the complete response.
     fn end(&mut self) {
-        let response = self.finished();
+        let response = self.full_response();
         let name = if response["status"] == "completed" { "response.completed" } else { "response.incomplete" };
         self.push(name, json!({ "response": response }));
     }
@@ -105,7 +105,7 @@ impl<'a> ResponsesWriter<'a> {
         self.push("response.failed", json!({ "response": response }));
     }
 
-    fn finished(&self) -> Value {
+    fn full_response(&self) -> Value {
         let blocks = self.turn.blocks.iter().enumerate();
         let output: Vec<Value> = blocks.map(|(index, block)| self.item(index, block, "completed")).collect();
         let reason = match self.turn.stop {
@@ -163,7 +163,7 @@ impl<'a> ResponsesWriter<'a> {
             Block::Thinking(text) => {
                 let summary = if is_done && self.summarizes() { json!([summary_text(text)]) } else { json!([]) };
                 let item = json!({ "id": id("rs"), "type": "reasoning", "summary": summary });
-                if self.encrypts() { with(&item, "encrypted_content", json!(encrypted(text))) } else { item }
+                if self.encrypts() { with_member(&item, "encrypted_content", json!(encrypt(text))) } else { item }
             }
             Block::Call { id: call_id, name, arguments } => json!({
                 "id": id("fc"),
@@ -207,7 +207,7 @@ fn usage(turn: &Turn) -> Value {
 }
 
 /// Returns a copy of an object with one more member.
-fn with(object: &Value, name: &str, value: Value) -> Value {
+fn with_member(object: &Value, name: &str, value: Value) -> Value {
     let mut object = object.clone();
     object[name] = value;
     object

@@ -136,16 +136,16 @@ const PAIRS: [SecretWordPair; 9] = [
 ];
 
 /// Reports whether two words of a pair occur near each other or as one word. Takes skeletons of words.
-pub(super) fn name_a_secret(words: &[String]) -> bool {
+pub(super) fn has_secret_pair(words: &[String]) -> bool {
     PAIRS.iter().any(|pair| {
-        let ones = places(words, pair.one);
-        let others = places(words, pair.other);
+        let ones = word_positions(words, pair.one);
+        let others = word_positions(words, pair.other);
         ones.iter().any(|one| others.iter().any(|other| one != other && one.abs_diff(*other) <= pair.max_distance))
             || words.iter().any(|word| pair.is_joined_in(word))
     })
 }
 
-fn places(words: &[String], wanted: &[&str]) -> Vec<usize> {
+fn word_positions(words: &[String], wanted: &[&str]) -> Vec<usize> {
     let is_wanted = |word: &String| wanted.iter().any(|wanted| is_alike(word, wanted));
     words.iter().enumerate().filter(|(_, word)| is_wanted(word)).map(|(place, _)| place).collect()
 }

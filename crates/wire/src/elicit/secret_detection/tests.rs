@@ -55,7 +55,7 @@ fn secrets_are_detected_in_any_spelling() {
         "密码",
         "c1ient_secret",
     ] {
-        assert!(is_asked_by(&field(name, text())), "{name}");
+        assert!(asks_for_secret(&field(name, text())), "{name}");
     }
 }
 
@@ -82,23 +82,26 @@ fn ordinary_fields_are_accepted() {
         "Ort",
         "город",
     ] {
-        assert!(!is_asked_by(&field(name, text())), "{name}");
+        assert!(!asks_for_secret(&field(name, text())), "{name}");
     }
     let count = FieldKind::Integer { minimum: None, maximum: None };
-    assert!(!is_asked_by(&field("token limit", count.clone())));
-    assert!(is_asked_by(&field("card number", count)));
-    assert!(!is_asked_by(&field("remember the password?", FieldKind::Boolean)));
+    assert!(!asks_for_secret(&field("token limit", count.clone())));
+    assert!(asks_for_secret(&field("card number", count)));
+    assert!(!asks_for_secret(&field("remember the password?", FieldKind::Boolean)));
 }
 
 #[test]
 fn every_text_of_a_field_is_read() {
     let plain = field("value", text());
-    assert!(!is_asked_by(&plain));
-    assert!(is_asked_by(&FormField { title: Some("Password".to_owned()), ..plain.clone() }));
-    assert!(is_asked_by(&FormField { description: Some("your API key, please".to_owned()), ..plain.clone() }));
-    assert!(!is_asked_by(&FormField { default: RawJson::of("password").ok(), ..plain.clone() }));
+    assert!(!asks_for_secret(&plain));
+    assert!(asks_for_secret(&FormField { title: Some("Password".to_owned()), ..plain.clone() }));
+    assert!(asks_for_secret(&FormField { description: Some("your API key, please".to_owned()), ..plain.clone() }));
+    assert!(!asks_for_secret(&FormField { default: RawJson::from_value("password").ok(), ..plain.clone() }));
     let format = Some(TextFormat::Other("password".to_owned()));
-    assert!(is_asked_by(&FormField { kind: FieldKind::Text { min_length: None, max_length: None, format }, ..plain }));
+    assert!(asks_for_secret(&FormField {
+        kind: FieldKind::Text { min_length: None, max_length: None, format },
+        ..plain
+    }));
 }
 
 /// Classes of secrets that passed an earlier filter in an attack exercise: one-time codes, seed phrases, keys, cookies,
@@ -165,7 +168,7 @@ fn word_pairs_are_detected_in_any_spelling() {
         "identifiant bancaire",
         "网银登录",
     ] {
-        assert!(is_asked_by(&field(name, text())), "{name}");
+        assert!(asks_for_secret(&field(name, text())), "{name}");
     }
 }
 
@@ -226,6 +229,6 @@ fn harmless_fields_with_similar_words_are_accepted() {
         "SMS text",
         "digits after the decimal point",
     ] {
-        assert!(!is_asked_by(&field(name, text())), "{name}");
+        assert!(!asks_for_secret(&field(name, text())), "{name}");
     }
 }

@@ -18,21 +18,21 @@ struct ReasoningFixture {
 impl ReasoningFixture {
     /// Creates a talk with a scripted Anthropic API.
     async fn with_anthropic(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
-        let modeld = Modeld::start(Script::of(answers)).unwrap();
+        let modeld = Modeld::start(Script::from_turns(answers)).unwrap();
         let url = modeld.url();
-        let model = opened(ApiFormat::Anthropic, &url, model, NetOptions::default()).await;
+        let model = new_model(ApiFormat::Anthropic, &url, model, NetOptions::default()).await;
         Self { modeld, model, conversation: conversation() }
     }
 
     /// Creates a talk with OpenAI's own base URL. The scripted API is reached as its HTTP proxy.
     async fn with_openai(model: &str, answers: impl IntoIterator<Item = Answer>) -> Self {
-        let modeld = Modeld::start(Script::of(answers)).unwrap();
+        let modeld = Modeld::start(Script::from_turns(answers)).unwrap();
         let model = openai(&modeld, model).await;
         Self { modeld, model, conversation: conversation() }
     }
 
     /// Sends a request, adds the response to the conversation, and adds the results of its calls or a further message.
-    async fn go_on(&mut self, effort: Option<ReasoningEffort>) {
+    async fn exchange(&mut self, effort: Option<ReasoningEffort>) {
         let (conversation, tools) = (&self.conversation, Arc::default());
         let request = CompletionRequest { conversation, tools: &tools, tool_choice: ToolChoice::Auto, effort };
         let mut stream = self.model.stream(request).await.unwrap();
@@ -51,7 +51,7 @@ impl ReasoningFixture {
     }
 
     /// Returns the number of reasoning blocks in the last request.
-    fn brought_back(&self) -> usize {
+    fn reasoning_blocks_sent(&self) -> usize {
         let body = self.modeld.requests().pop().unwrap().body.to_string();
         body.matches("encrypted_content\":\"").count() + body.matches("\"signature\"").count()
     }
@@ -60,13 +60,13 @@ impl ReasoningFixture {
 async fn openai(modeld: &Modeld, model: &str) -> Model {
     let mut options = NetOptions::default();
     options.proxy = Some(Secret::new(modeld.url()));
-    opened(ApiFormat::Responses, "http://api.openai.com", model, options).await
+    new_model(ApiFormat::Responses, "http://api.openai.com", model, options).await
 }
 
-async fn opened(format: ApiFormat, url: &str, model: &str, options: NetOptions) -> Model {
+async fn new_model(format: ApiFormat, url: &str, model: &str, options: NetOptions) -> Model {
     let (base_url, key, model) = (Url::parse(url).unwrap(), Some(Secret::new("key-0001")), model.to_owned());
     let provider = ModelProvider { format, base_url, key, model, max_tokens: 8192, headers: Vec::new() };
-    Model::open(provider, Net::open(&options).await.unwrap()).unwrap()
+    Model::new(provider, Net::open(&options).await.unwrap()).unwrap()
 }
 
 fn results(block: &TurnBlock) -> Option<TurnBlock> {
@@ -75,51 +75,53 @@ fn results(block: &TurnBlock) -> Option<TurnBlock> {
     Some(TurnBlock::ToolResult { id: id.clone(), content, is_error: false })
 }
 
-fn looking() -> Answer {
-    Answer::default().and(Say::Thinking("hm".into())).and(Say::call("look", RawJson::empty_object().get().into()))
+fn call_with_reasoning() -> Answer {
+    Answer::default()
+        .with_block(Say::Thinking("hm".into()))
+        .with_block(Say::call("look", RawJson::empty_object().as_str().into()))
 }
 
 #[tokio::test]
 async fn an_effort_is_taken_by_every_generation_and_thoughts_come_back() {
     for model in ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5", "small"] {
         for effort in [ReasoningEffort::Low, ReasoningEffort::High] {
-            let mut talk = ReasoningFixture::with_anthropic(model, [looking(), Answer::text("done")]).await;
-            talk.go_on(Some(effort)).await;
-            talk.go_on(Some(effort)).await;
-            assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1), "{model}");
+            let mut talk = ReasoningFixture::with_anthropic(model, [call_with_reasoning(), Answer::text("done")]).await;
+            talk.exchange(Some(effort)).await;
+            talk.exchange(Some(effort)).await;
+            assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1), "{model}");
         }
     }
 }
 
 #[tokio::test]
 async fn openais_models_keep_their_thread_though_nobody_asks_for_an_effort() {
-    let mut talk = ReasoningFixture::with_openai("gpt-5.6", [looking(), Answer::text("done")]).await;
-    talk.go_on(None).await;
-    talk.go_on(None).await;
-    assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1));
+    let mut talk = ReasoningFixture::with_openai("gpt-5.6", [call_with_reasoning(), Answer::text("done")]).await;
+    talk.exchange(None).await;
+    talk.exchange(None).await;
+    assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1));
 }
 
 #[tokio::test]
 async fn a_model_that_does_not_think_is_asked_for_its_thoughts_once() {
     let answers = [Answer::text("one"), Answer::text("two"), Answer::text("three")];
     let mut talk = ReasoningFixture::with_openai("gpt-4.1", answers).await;
-    talk.go_on(None).await;
+    talk.exchange(None).await;
     // Clones share the learned state.
     talk.model = talk.model.clone();
-    talk.go_on(None).await;
+    talk.exchange(None).await;
     assert_eq!(talk.modeld.refusals(), ["Encrypted content is not supported with this model."]);
     assert_eq!(talk.modeld.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn thoughts_stay_with_the_model_that_had_them() {
-    let answers = [looking(), Answer::text("done"), looking()];
+    let answers = [call_with_reasoning(), Answer::text("done"), call_with_reasoning()];
     let mut talk = ReasoningFixture::with_openai("gpt-5.6", answers).await;
-    talk.go_on(Some(ReasoningEffort::Low)).await;
+    talk.exchange(Some(ReasoningEffort::Low)).await;
     let first = std::mem::replace(&mut talk.model, openai(&talk.modeld, "gpt-5.7").await);
-    talk.go_on(None).await;
-    assert_eq!(talk.brought_back(), 0);
+    talk.exchange(None).await;
+    assert_eq!(talk.reasoning_blocks_sent(), 0);
     talk.model = first;
-    talk.go_on(None).await;
-    assert_eq!((talk.modeld.refusals(), talk.brought_back()), (vec![], 1));
+    talk.exchange(None).await;
+    assert_eq!((talk.modeld.refusals(), talk.reasoning_blocks_sent()), (vec![], 1));
 }

@@ -21,7 +21,7 @@ enum ArbitraryEvent {
     Cancelled,
 }
 
-fn happening() -> impl Strategy<Value = ArbitraryEvent> {
+fn arbitrary_event() -> impl Strategy<Value = ArbitraryEvent> {
     use ArbitraryEvent::*;
     let id = prop_oneof![Just(""), Just("1"), Just("2"), Just("ü:3")];
     let tool = prop_oneof![Just("a"), Just("b")];
@@ -40,8 +40,8 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
     let error = prop_oneof![
         1 => Just(failure("context_length_exceeded")),
         1 => Just(failure("down")),
-        2 => Just(refused(400)),
-        1 => Just(refused(502)),
+        2 => Just(rejection(400)),
+        1 => Just(rejection(502)),
     ];
     let result = prop_oneof![
         2 => Just(ResultBlock::Text("xxx".into())),
@@ -53,7 +53,7 @@ fn happening() -> impl Strategy<Value = ArbitraryEvent> {
         3 => prop_oneof![Just("he"), Just(" "), Just("llo")].prop_map(Text),
         1 => Just(Thinking),
         2 => prop_oneof![Just(text("hello")), Just(text("")), Just(text("he"))].prop_map(Block),
-        1 => Just(Block(thought())),
+        1 => Just(Block(reasoning_block())),
         6 => made,
         1 => (0..2000u64).prop_map(Usage),
         5 => stop.prop_map(Done),
@@ -71,8 +71,8 @@ impl MachineFixture {
                 let queue = wharf_tools::NoteQueue::default();
                 (0..notes).for_each(|number| queue.push("server", &number.to_string()));
                 // As in the driver: notes stay queued while the machine does not accept them.
-                let notes = if self.machine.takes_notes() { queue.take() } else { Vec::new() };
-                self.step(RunInput::Gathered(RequestInputs { notes, offering: offering() }));
+                let notes = if self.machine.takes_notes() { queue.take_all() } else { Vec::new() };
+                self.step(RunInput::Gathered(RequestInputs { notes, offering: all_tools_offer() }));
             }
             ArbitraryEvent::Text(text) => self.model(ModelEvent::TextDelta(text.into())),
             ArbitraryEvent::Thinking => self.model(ModelEvent::ThinkingDelta("hm".into())),
@@ -97,8 +97,8 @@ impl MachineFixture {
 
     fn check_ended(&self) {
         let ended = self.told.iter().filter(|event| matches!(event, RunEvent::Ended(_)));
-        assert_eq!((ended.count(), self.ending().is_some()), (1, true), "{:?}", self.told);
-        assert_eq!(flaw(self.machine.conversation()), None);
+        assert_eq!((ended.count(), self.run_ending().is_some()), (1, true), "{:?}", self.told);
+        assert_eq!(find_defect(self.machine.conversation()), None);
         let begun = self.ids(|event| match event {
             RunEvent::CallBegun { id, .. } => Some(id),
             _ => None,
@@ -115,7 +115,7 @@ impl MachineFixture {
     }
 
     /// Reports whether the event is a well-formed call in the answering phase.
-    fn hears_call(&self, happening: &ArbitraryEvent) -> bool {
+    fn accepts_call(&self, happening: &ArbitraryEvent) -> bool {
         let is_call = matches!(happening, ArbitraryEvent::Block(TurnBlock::ToolCall { malformed: None, .. }));
         is_call && matches!(self.machine.phase, RunPhase::Answering(_))
     }
@@ -128,11 +128,11 @@ impl MachineFixture {
         let mut saved = before.clone();
         for event in &self.told {
             if let RunEvent::Turn(turn) = event {
-                repair::add(&mut saved, turn.clone());
+                repair::append_turn(&mut saved, turn.clone());
             }
         }
         let mut kept = self.machine.conversation().as_ref().clone();
-        [&mut saved, &mut kept].into_iter().for_each(|conversation| _ = leave_out_pictures(conversation));
+        [&mut saved, &mut kept].into_iter().for_each(|conversation| _ = remove_images(conversation));
         assert_eq!(saved, kept);
     }
 }
@@ -148,16 +148,16 @@ proptest! {
 
     #[test]
     fn whatever_happens_a_run_ends_once_and_leaves_a_whole_conversation(
-        runs in prop::collection::vec(prop::collection::vec(happening(), 0..60), 1..3),
+        runs in prop::collection::vec(prop::collection::vec(arbitrary_event(), 0..60), 1..3),
         context in prop_oneof![Just(2000u64), Just(200_000)],
     ) {
         let mut conversation = Conversation::default();
         for happenings in runs {
-            let (said, limits) = (vec![text("hi"), picture()], AgentLimits { context, ..AgentLimits::default() });
-            let mut play = MachineFixture::with(conversation.clone(), said, limits, MAX_TOKENS);
+            let (said, limits) = (vec![text("hi"), image_block()], AgentLimits { context, ..AgentLimits::default() });
+            let mut play = MachineFixture::with_blocks(conversation.clone(), said, limits, MAX_TOKENS);
             let mut heard = calls(&conversation);
             for happening in happenings {
-                heard += usize::from(play.hears_call(&happening));
+                heard += usize::from(play.accepts_call(&happening));
                 play.happen(happening);
             }
             play.step(RunInput::Cancelled);

@@ -12,17 +12,17 @@ fn what_is_too_long_is_shortened() {
     play.round(&[("a", "2")]);
     assert!(play.told.iter().any(|event| matches!(event, RunEvent::Shortened { results: 1, answers: 0 })));
     assert!(shape(play.machine.conversation()).contains("bytes removed)"));
-    assert_eq!(flaw(play.machine.conversation()), None);
+    assert_eq!(find_defect(play.machine.conversation()), None);
 }
 
 #[test]
 fn room_is_kept_for_the_answer() {
     for (max_tokens, expected) in [(0, 160_000), (32_000, 160_000), (64_000, 136_000), (1_000_000, 100_000)] {
-        assert_eq!(room(200_000, max_tokens), expected);
+        assert_eq!(max_conversation_tokens(200_000, max_tokens), expected);
     }
     let limits = AgentLimits { context: 1000, ..AgentLimits::default() };
     for (max_tokens, is_shortened) in [(200, false), (400, true)] {
-        let mut play = MachineFixture::with(Conversation::default(), vec![text("hi")], limits, max_tokens);
+        let mut play = MachineFixture::with_blocks(Conversation::default(), vec![text("hi")], limits, max_tokens);
         play.gather();
         play.round(&[("a", &"x".repeat(2600))]);
         play.round(&[("a", "2")]);
@@ -34,21 +34,21 @@ fn room_is_kept_for_the_answer() {
 #[test]
 fn an_outgrown_context_is_shortened_as_long_as_there_is_something_to_take() {
     let outgrown = || failure("context_length_exceeded");
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     let long = "x".repeat(90_000);
     ["a", "b", "c"].into_iter().for_each(|tool| play.round(&[(tool, &long)]));
     let size = |play: &MachineFixture| shape(play.machine.conversation()).len();
     let mut sizes = vec![size(&play)];
-    while play.ending().is_none() {
+    while play.run_ending().is_none() {
         play.step(RunInput::Failed(outgrown()));
         play.gather();
         sizes.push(size(&play));
     }
     assert!(sizes.windows(2).all(|pair| pair[1] <= pair[0]), "{sizes:?}");
     assert!((90_000..140_000).contains(&sizes[1]) && (1..600).contains(&sizes[sizes.len() - 1]), "{sizes:?}");
-    assert_eq!(play.ending(), Some(&RunEnding::Failed(outgrown())));
+    assert_eq!(play.run_ending(), Some(&RunEnding::Failed(outgrown())));
     assert_eq!(play.told.iter().filter(|event| matches!(event, RunEvent::Shortened { .. })).count(), sizes.len() - 2);
-    let mut play = MachineFixture::begun();
+    let mut play = MachineFixture::in_first_request();
     play.step(RunInput::Failed(outgrown()));
     play.check("hi", Some(RunEnding::Failed(outgrown())));
 }
@@ -63,14 +63,14 @@ fn what_outgrows_a_model_is_not_asked_more_often_than_allowed() {
         play.step(RunInput::Failed(failure("context_length_exceeded")));
         play.gather();
     }
-    assert_eq!(play.ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
+    assert_eq!(play.run_ending(), Some(&RunEnding::Failed(failure("context_length_exceeded"))));
     assert_eq!(play.done.iter().filter(|done| **done == "ask").count(), 3);
 }
 
 /// Starts a run with an image in its first request.
-fn seeing() -> MachineFixture {
-    let said = vec![text("see"), picture()];
-    let mut play = MachineFixture::with(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
+fn run_with_image() -> MachineFixture {
+    let said = vec![text("see"), image_block()];
+    let mut play = MachineFixture::with_blocks(Conversation::default(), said, AgentLimits::default(), MAX_TOKENS);
     play.gather();
     play
 }
@@ -78,45 +78,45 @@ fn seeing() -> MachineFixture {
 #[test]
 fn pictures_that_are_refused_are_left_out_for_good() {
     let in_words = ModelError::Failed(ApiErrorMessage { kind: None, text: "no image input".into() });
-    for error in [refused(400), refused(500), in_words] {
-        let mut play = seeing();
+    for error in [rejection(400), rejection(500), in_words] {
+        let mut play = run_with_image();
         play.step(RunInput::Failed(error));
         play.gather();
         play.check("see (image removed)", None);
         assert!(play.told.iter().any(|event| matches!(event, RunEvent::PicturesLeftOut { pictures: 1 })));
         play.round(&[("a", "1")]);
-        play.step(RunInput::Failed(refused(400)));
-        play.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(refused(400))));
+        play.step(RunInput::Failed(rejection(400)));
+        play.check("see (image removed) | !0 | ?0=1", Some(RunEnding::Failed(rejection(400))));
     }
-    for error in [refused(429), refused(404), refused(502), failure("down")] {
-        let mut play = seeing();
+    for error in [rejection(429), rejection(404), rejection(502), failure("down")] {
+        let mut play = run_with_image();
         play.step(RunInput::Failed(error.clone()));
         play.check("see ~", Some(RunEnding::Failed(error)));
     }
-    let mut play = MachineFixture::begun();
-    play.step(RunInput::Failed(refused(400)));
-    play.check("hi", Some(RunEnding::Failed(refused(400))));
+    let mut play = MachineFixture::in_first_request();
+    play.step(RunInput::Failed(rejection(400)));
+    play.check("hi", Some(RunEnding::Failed(rejection(400))));
 }
 
 #[test]
 fn pictures_that_were_not_what_was_minded_are_put_back() {
-    let waiting = || ModelEvent::Waiting { time: std::time::Duration::ZERO, because: refused(500) };
+    let waiting = || ModelEvent::Waiting { time: std::time::Duration::ZERO, because: rejection(500) };
     for (event, ending) in [
-        (RunInput::Failed(refused(500)), RunEnding::Failed(refused(500))),
+        (RunInput::Failed(rejection(500)), RunEnding::Failed(rejection(500))),
         (RunInput::Failed(ModelError::Incomplete), RunEnding::Failed(ModelError::Incomplete)),
         (RunInput::Cancelled, RunEnding::Cancelled),
     ] {
-        let mut play = seeing();
-        play.step(RunInput::Failed(refused(500)));
+        let mut play = run_with_image();
+        play.step(RunInput::Failed(rejection(500)));
         let notes = wharf_tools::NoteQueue::default();
         notes.push("files", "changed");
-        play.step(RunInput::Gathered(RequestInputs { notes: notes.take(), offering: offering() }));
+        play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
         play.model(waiting());
         play.step(event);
         play.check("see ~ Note from `files` (not from the user):\n> changed", Some(ending));
     }
-    let mut play = seeing();
-    play.step(RunInput::Failed(refused(500)));
+    let mut play = run_with_image();
+    play.step(RunInput::Failed(rejection(500)));
     play.step(RunInput::OutOfRequests);
     play.check("see ~", Some(RunEnding::OutOfRequests));
 }
@@ -128,12 +128,12 @@ fn notes_never_fill_the_context_for_good() {
     let notes = wharf_tools::NoteQueue::default();
     for number in 0..50 {
         (0..4).for_each(|_| notes.push("loud", &"x".repeat(4000)));
-        play.step(RunInput::Gathered(RequestInputs { notes: notes.take(), offering: offering() }));
+        play.step(RunInput::Gathered(RequestInputs { notes: notes.take_all(), offering: all_tools_offer() }));
         play.answer(&[call("1", "a")], StopReason::ToolCalls);
         let id = play.open.remove(0);
         play.end_call(&id, &number.to_string());
         let size = shape(play.machine.conversation()).len();
         assert!(size < 20_000 * 4, "{size} after {number}");
     }
-    assert_eq!(play.ending(), None);
+    assert_eq!(play.run_ending(), None);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use url::Url;
-use wharf_config::{TemplatePart, parts};
+use wharf_config::{TemplatePart, parse_template};
 
 use super::AddArgs;
 use super::flags::{AddFlags, OauthFlags, ServerSettingFlags, TransportFlag};
@@ -22,20 +22,20 @@ enum AddTarget {
 /// # Errors
 ///
 /// Fails if the arguments are contradictory or incomplete.
-pub fn of(args: &AddArgs) -> Result<Map<String, Value>, Failure> {
-    let way = way(args)?;
-    check(&args.flags, &way)?;
+pub fn build_entry(args: &AddArgs) -> Result<Map<String, Value>, Failure> {
+    let way = add_target(args)?;
+    reject_unsuitable_flags(&args.flags, &way)?;
     let mut entry = Map::new();
     match way {
-        AddTarget::Start { command, args: words } => start(&mut entry, &args.flags, command, words)?,
-        AddTarget::Dial { url } => dial(&mut entry, &args.flags, url)?,
+        AddTarget::Start { command, args: words } => insert_stdio_keys(&mut entry, &args.flags, command, words)?,
+        AddTarget::Dial { url } => insert_http_keys(&mut entry, &args.flags, url)?,
     }
-    keep(&mut entry, &args.flags.keeping);
+    insert_setting_keys(&mut entry, &args.flags.keeping);
     Ok(entry)
 }
 
 /// Determines the command or URL, which can be given in several ways.
-fn way(args: &AddArgs) -> Result<AddTarget, Failure> {
+fn add_target(args: &AddArgs) -> Result<AddTarget, Failure> {
     let AddFlags { transport, url, command, arg, .. } = &args.flags;
     let words = || args.rest.iter().chain(arg).cloned().collect();
     let is_address = |text: &str| match transport {
@@ -44,29 +44,29 @@ fn way(args: &AddArgs) -> Result<AddTarget, Failure> {
         None => text.starts_with("http://") || text.starts_with("https://"),
     };
     match (&args.target, url, command) {
-        (Some(text), ..) if is_address(text) => alone(args, AddTarget::Dial { url: text.clone() }),
+        (Some(text), ..) if is_address(text) => reject_arguments(args, AddTarget::Dial { url: text.clone() }),
         (Some(text), ..) => Ok(AddTarget::Start { command: text.clone(), args: words() }),
-        (None, Some(url), _) => alone(args, AddTarget::Dial { url: url.clone() }),
+        (None, Some(url), _) => reject_arguments(args, AddTarget::Dial { url: url.clone() }),
         (None, None, Some(command)) => Ok(AddTarget::Start { command: command.clone(), args: words() }),
         (None, None, None) => {
             let id = &args.id;
             let failure = Failure::usage("neither a URL nor a command was given");
-            Err(failure.hint(format_args!("wharf add {id} URL, or wharf add {id} -- COMMAND ARGS…")))
+            Err(failure.with_hint(format_args!("wharf add {id} URL, or wharf add {id} -- COMMAND ARGS…")))
         }
     }
 }
 
 /// Rejects arguments given together with a URL.
-fn alone(args: &AddArgs, way: AddTarget) -> Result<AddTarget, Failure> {
+fn reject_arguments(args: &AddArgs, way: AddTarget) -> Result<AddTarget, Failure> {
     if args.rest.is_empty() && args.flags.arg.is_empty() {
         return Ok(way);
     }
     let failure = Failure::usage("a server at a URL takes no arguments");
-    Err(failure.hint("put a command after --, as in wharf add NAME -- COMMAND ARGS…"))
+    Err(failure.with_hint("put a command after --, as in wharf add NAME -- COMMAND ARGS…"))
 }
 
 /// Rejects flags that do not apply to this kind of target.
-fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
+fn reject_unsuitable_flags(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
     let AddFlags { transport, header, env, cwd, login, .. } = flags;
     let (odd, instead) = match way {
         AddTarget::Start { .. } => {
@@ -85,13 +85,18 @@ fn check(flags: &AddFlags, way: &AddTarget) -> Result<(), Failure> {
     };
     match odd.into_iter().find(|(_, is_there)| *is_there) {
         Some((flag, _)) => {
-            Err(Failure::usage(format_args!("{flag} does not apply to this kind of server")).hint(instead))
+            Err(Failure::usage(format_args!("{flag} does not apply to this kind of server")).with_hint(instead))
         }
         None => Ok(()),
     }
 }
 
-fn start(entry: &mut Map<String, Value>, flags: &AddFlags, command: String, args: Vec<String>) -> Result<(), Failure> {
+fn insert_stdio_keys(
+    entry: &mut Map<String, Value>,
+    flags: &AddFlags,
+    command: String,
+    args: Vec<String>,
+) -> Result<(), Failure> {
     entry.insert("command".to_owned(), command.into());
     if !args.is_empty() {
         entry.insert("args".to_owned(), args.into());
@@ -117,7 +122,7 @@ fn start(entry: &mut Map<String, Value>, flags: &AddFlags, command: String, args
     Ok(())
 }
 
-fn dial(entry: &mut Map<String, Value>, flags: &AddFlags, url: String) -> Result<(), Failure> {
+fn insert_http_keys(entry: &mut Map<String, Value>, flags: &AddFlags, url: String) -> Result<(), Failure> {
     check_address("the URL", &url)?;
     entry.insert("url".to_owned(), url.into());
     match flags.transport {
@@ -138,7 +143,8 @@ fn dial(entry: &mut Map<String, Value>, flags: &AddFlags, url: String) -> Result
 
 /// Parses `NAME=VALUE` or `NAME: VALUE`. The failure does not repeat the text, which may be a secret.
 fn header(text: &str) -> Result<(String, Value), Failure> {
-    let bad = || Failure::usage("--header needs a name and a value").hint("as in -H NAME=VALUE or -H 'NAME: VALUE'");
+    let bad =
+        || Failure::usage("--header needs a name and a value").with_hint("as in -H NAME=VALUE or -H 'NAME: VALUE'");
     let (name, value) = text.split_once(['=', ':']).ok_or_else(bad)?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.trim().is_empty() || !name.trim().bytes().all(is_token) {
@@ -151,22 +157,22 @@ fn oauth(login: &OauthFlags) -> Result<Map<String, Value>, Failure> {
     for (flag, url) in login.addresses() {
         url.as_ref().map_or(Ok(()), |url| check_address(flag, url))?;
     }
-    let said = login.said().into_iter();
+    let said = login.oauth_members().into_iter();
     Ok(said.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?.into()))).collect())
 }
 
 /// Rejects a text that is not an HTTP URL. A text with references is not checked before they are resolved.
 fn check_address(what: &str, text: &str) -> Result<(), Failure> {
-    let is_literal = parts(text).iter().all(|part| matches!(part, TemplatePart::Text(_)));
+    let is_literal = parse_template(text).iter().all(|part| matches!(part, TemplatePart::Text(_)));
     let is_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if is_literal && !is_address {
         let failure = Failure::usage(format_args!("{what} is not an http:// or https:// URL"));
-        return Err(failure.hint("write it like https://example.org/mcp"));
+        return Err(failure.with_hint("write it like https://example.org/mcp"));
     }
     Ok(())
 }
 
-fn keep(entry: &mut Map<String, Value>, keeping: &ServerSettingFlags) {
+fn insert_setting_keys(entry: &mut Map<String, Value>, keeping: &ServerSettingFlags) {
     let mut put = |key: &str, value: Option<Value>| value.map(|value| entry.insert(key.to_owned(), value));
     let list = |items: &[String]| (!items.is_empty()).then(|| Value::from(items.to_vec()));
     put("enabled", keeping.enabled.filter(|enabled| !enabled).map(Into::into));
@@ -187,7 +193,7 @@ impl OauthFlags {
         ]
     }
 
-    fn said(&self) -> [(&'static str, &Option<String>); 6] {
+    fn oauth_members(&self) -> [(&'static str, &Option<String>); 6] {
         [
             ("authorization_url", &self.oauth_authorization_url),
             ("token_url", &self.oauth_token_url),
@@ -199,34 +205,34 @@ impl OauthFlags {
     }
 
     fn is_given(&self) -> bool {
-        self.said().iter().any(|(_, value)| value.is_some())
+        self.oauth_members().iter().any(|(_, value)| value.is_some())
     }
 }
 
 /// Returns the members to prompt for, each as its object and its name, in the order of the arguments.
-pub fn asked_for(args: &AddArgs, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
+pub fn prompted_members(args: &AddArgs, entry: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let name = |text: &String| text.split(['=', ':']).next().unwrap_or_default().trim().to_owned();
     let env = args.flags.env.iter().map(|text| ("env", name(text)));
     let headers = args.flags.header.iter().map(|text| ("headers", name(text)));
     let all = env.chain(headers).chain([("oauth", "client_secret".to_owned())]);
-    let value = |key: &str, name: &str| entry.get(key)?.get(name)?.as_str().and_then(before_secret);
+    let value = |key: &str, name: &str| entry.get(key)?.get(name)?.as_str().and_then(placeholder_prefix);
     all.filter(|(key, name)| value(key, name).is_some()).collect()
 }
 
 /// Inserts a secret in place of its placeholder.
-pub fn fill(entry: &mut Map<String, Value>, (key, name): &(&'static str, String), secret: &str) {
+pub fn insert_secret(entry: &mut Map<String, Value>, (key, name): &(&'static str, String), secret: &str) {
     let Some(value) = entry.get_mut(*key).and_then(|members| members.get_mut(name.as_str())) else { return };
-    if let Some(before) = value.as_str().and_then(before_secret) {
-        *value = format!("{before}{}", literal(secret)).into();
+    if let Some(before) = value.as_str().and_then(placeholder_prefix) {
+        *value = format!("{before}{}", escape_reference(secret)).into();
     }
 }
 
 /// Returns the text before the placeholder, as in `Bearer -`. May be empty.
-fn before_secret(text: &str) -> Option<&str> {
+fn placeholder_prefix(text: &str) -> Option<&str> {
     text.strip_suffix(SECRET_PLACEHOLDER).filter(|before| before.is_empty() || before.ends_with(' '))
 }
 
 /// Escapes `${` in a secret, so that it is not read as a reference.
-fn literal(secret: &str) -> String {
+fn escape_reference(secret: &str) -> String {
     secret.replace("${", "$${")
 }

@@ -6,10 +6,10 @@ use wharf_config::edit::ConfigChange;
 use wharf_config::{Config, load};
 use wharf_spec::ServerName;
 
-use crate::command::configuration::undo::{quoted, undo_by_json};
+use crate::command::configuration::undo::{add_json_command, shell_quote};
 use crate::masking::literal_secrets;
 use wharf_terminal::config_scope::{ConfigScope, WrittenEntry};
-use wharf_terminal::display_path::shown_path;
+use wharf_terminal::display_path::display_path;
 use wharf_terminal::failure::Failure;
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::style::{GOOD, NAME, QUIET, paint};
@@ -40,7 +40,7 @@ struct AddDocument<'a> {
 /// # Errors
 ///
 /// Fails if the output cannot be written.
-pub fn tell(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Failure> {
+pub fn report_added(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Failure> {
     let AddedEntry { name, written, scope, .. } = added;
     let (action, word) = match written.change {
         ConfigChange::Replaced(_) => ("replaced", "Replaced"),
@@ -53,7 +53,7 @@ pub fn tell(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Fail
         let file = written.file.display().to_string();
         let source = scope.layer().source();
         let id = name.as_str();
-        return session.console.document(&AddDocument {
+        return session.console.print_json(&AddDocument {
             schema: 1,
             success: true,
             id,
@@ -68,7 +68,7 @@ pub fn tell(session: &CommandSession, added: &AddedEntry<'_>) -> Result<(), Fail
     for warning in &warnings {
         session.console.warn(warning);
     }
-    let file = shown_path(&written.file, &session.surroundings);
+    let file = display_path(&written.file, &session.surroundings);
     let source = scope.layer().source();
     session.console.say(format_args!("{} {} in {file} ({source})", paint(GOOD, word), paint(NAME, name)));
     session.console.say(format_args!("  {} {undo}", paint(QUIET, "undo:")));
@@ -80,9 +80,11 @@ impl AddedEntry<'_> {
     fn undo(&self) -> String {
         let scope = if self.scope == ConfigScope::Global { " --scope global" } else { "" };
         match &self.written.change {
-            _ if self.is_switch() => format!("wharf enable {}", quoted(self.name.as_str())),
-            ConfigChange::Replaced(Value::Object(old)) => undo_by_json(self.name, old, &format!("--replace{scope}")),
-            _ => format!("wharf remove {}{scope}", quoted(self.name.as_str())),
+            _ if self.is_switch() => format!("wharf enable {}", shell_quote(self.name.as_str())),
+            ConfigChange::Replaced(Value::Object(old)) => {
+                add_json_command(self.name, old, &format!("--replace{scope}"))
+            }
+            _ => format!("wharf remove {}{scope}", shell_quote(self.name.as_str())),
         }
     }
 
@@ -103,14 +105,14 @@ fn warnings(session: &CommandSession, added: &AddedEntry<'_>) -> Vec<String> {
         ));
     }
     let config = load(&session.configuration.places, &session.surroundings);
-    warnings.extend(elsewhere(session, added, &config));
+    warnings.extend(shadowing_warning(session, added, &config));
     warnings
 }
 
 /// Returns a warning if an entry of the same name in another layer takes precedence or is now overridden.
-fn elsewhere(session: &CommandSession, added: &AddedEntry<'_>, config: &Config) -> Option<String> {
+fn shadowing_warning(session: &CommandSession, added: &AddedEntry<'_>, config: &Config) -> Option<String> {
     let shown = |server: &wharf_config::ConfiguredServer| {
-        format!("{}:{}", shown_path(&server.place.file, &session.surroundings), server.place.at.line)
+        format!("{}:{}", display_path(&server.place.file, &session.surroundings), server.place.at.line)
     };
     let name = added.name;
     let counts = config.server(name.as_str()).filter(|_| !added.is_switch())?;

@@ -13,7 +13,7 @@ pub async fn other_era(cell: &Cell) -> Problems {
         demand(&mut problems, call_word(&outcome) == expected, || format!("{tool}: {}", call_word(&outcome)));
     }
     connection.close().await;
-    demand(&mut problems, cell.ledger().calls("n-1") == 0, || "the call was carried out".to_owned());
+    demand(&mut problems, cell.ledger().call_count("n-1") == 0, || "the call was carried out".to_owned());
     let again = crate::exercise::run(cell, Some(&server)).await;
     let found = [again.connect, again.first, again.read, again.second];
     demand(&mut problems, found == [then, "result", "result", "result"], || again.to_string());

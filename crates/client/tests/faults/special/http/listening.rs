@@ -109,7 +109,9 @@ pub async fn smaller(cell: &Cell) -> Problems {
     let connection = opened_at!(server, cell);
     let subscription = watched!(connection);
     let mut problems = Vec::new();
-    demand(&mut problems, subscription.honoured().is_empty(), || format!("{:?}", subscription.honoured()));
+    demand(&mut problems, subscription.confirmed_interest().is_empty(), || {
+        format!("{:?}", subscription.confirmed_interest())
+    });
     works(&mut problems, &connection).await;
     drop(subscription);
     demand(&mut problems, eventually(cell, |_| count(cell, "closed ") == 1), || "the stream stays open".to_owned());
@@ -147,7 +149,7 @@ pub async fn forgotten(cell: &Cell) -> Problems {
     let listens = eventually(&cell, |ledger| ledger.lines.iter().any(|line| line == "get - session-2"));
     demand(&mut problems, listens, || format!("the new session is not listened to: {:?}", cell.ledger().lines));
     works(&mut problems, &connection).await;
-    demand(&mut problems, cell.ledger().calls("n-1") == 1, || "I2: the call was made again".to_owned());
+    demand(&mut problems, cell.ledger().call_count("n-1") == 1, || "I2: the call was made again".to_owned());
     drop(subscription);
     connection.close().await;
     problems

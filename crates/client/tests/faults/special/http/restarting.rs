@@ -41,7 +41,7 @@ pub async fn restarted(cell: &Cell) -> Problems {
     }
     connection.close().await;
     door.close().await;
-    demand(&mut problems, cell.ledger().calls("unsent") == 0, || "what was not sent has arrived".to_owned());
+    demand(&mut problems, cell.ledger().call_count("unsent") == 0, || "what was not sent has arrived".to_owned());
     demand(&mut problems, begun(&cell, "slow").len() == CALLS, || "I2: a call was made again".to_owned());
     problems
 }

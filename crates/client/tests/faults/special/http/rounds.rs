@@ -9,7 +9,7 @@ struct Parrot;
 
 impl Elicitor for Parrot {
     fn elicit(&self, _server: &str, question: Elicitation) -> BoxedFuture<ElicitationResponse> {
-        let answer = RawJson::of(&serde_json::json!({ "answer": question.message() })).unwrap();
+        let answer = RawJson::from_value(&serde_json::json!({ "answer": question.message() })).unwrap();
         Box::pin(std::future::ready(ElicitationResponse::Accept(Some(answer))))
     }
 }
@@ -27,7 +27,7 @@ pub async fn inputs(cell: &Cell) -> Problems {
     demand(&mut problems, call_word(&outcome) == "result", || format!("{outcome:?}"));
     works(&mut problems, &connection).await;
     connection.close().await;
-    demand(&mut problems, cell.ledger().effects("n-1") == 1, || "I2: not carried out exactly once".to_owned());
+    demand(&mut problems, cell.ledger().effect_count("n-1") == 1, || "I2: not carried out exactly once".to_owned());
     problems
 }
 
@@ -64,7 +64,7 @@ pub async fn parallel(cell: &Cell) -> Problems {
         demand(&mut problems, call_word(&outcome) == "result", || format!("{outcome:?}"));
     }
     connection.close().await;
-    let once = (0..16).all(|number| cell.ledger().effects(&format!("p-{number}")) == 1);
+    let once = (0..16).all(|number| cell.ledger().effect_count(&format!("p-{number}")) == 1);
     demand(&mut problems, once, || "I2: not each carried out exactly once".to_owned());
     problems
 }

@@ -24,7 +24,7 @@ pub async fn twice(cell: &Cell) -> Problems {
     let connection = opened_at!(server, cell);
     let outcome = call_tool(&connection, "note").await;
     let mut problems = Vec::new();
-    let first = outcome.as_ref().is_ok_and(|result| !result.raw.get().contains("duplicate"));
+    let first = outcome.as_ref().is_ok_and(|result| !result.raw.as_str().contains("duplicate"));
     demand(&mut problems, first, || format!("{outcome:?}"));
     works(&mut problems, &connection).await;
     connection.close().await;

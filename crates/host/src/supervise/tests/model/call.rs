@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::server::SimulatedLinkRef;
 use super::{MAX_CALLS, NAMES, Simulation};
-use crate::routing::{NextStep, RetryState, next_move};
+use crate::routing::{NextStep, RetryState, next_step};
 use crate::supervise::Availability;
 
 /// Timeout of a call that waits for its server.
@@ -56,7 +56,7 @@ impl CallEndKind {
     /// connections.
     pub const LEAST: usize = 9;
 
-    fn of(call: &SimulatedCall, end: End) -> Self {
+    fn from_call(call: &SimulatedCall, end: End) -> Self {
         let end = match end {
             End::Answered(_) => "answered",
             End::Unknown => "unknown",
@@ -111,27 +111,27 @@ impl Simulation {
         let call = self.live[self.dice.below(self.live.len())];
         self.advance(call);
         if matches!(self.calls[call].stage, CallStage::Waiting) && self.now >= self.calls[call].until {
-            self.over(call, End::NotInTime);
+            self.end_call(call, End::NotInTime);
         }
     }
 
     /// Performs the next step of a call. Returns whether there was one.
     pub(super) fn advance(&mut self, call: usize) -> bool {
         match &self.calls[call].stage {
-            CallStage::Waiting => self.look_for_way(call),
-            CallStage::Going(link) => self.go(call, Rc::clone(link)),
+            CallStage::Waiting => self.find_connection(call),
+            CallStage::Going(link) => self.deliver(call, Rc::clone(link)),
             CallStage::Arrived(link) => {
                 let end = if link.alive.get() { End::Answered(link.server) } else { End::Unknown };
-                self.over(call, end);
+                self.end_call(call, end);
                 true
             }
             CallStage::Over(_) => false,
         }
     }
 
-    fn look_for_way(&mut self, call: usize) -> bool {
+    fn find_connection(&mut self, call: usize) -> bool {
         let (server, stale) = (&mut self.servers[self.calls[call].server], self.calls[call].journey.stale);
-        match (next_move(&server.way(), server.epoch(), stale, self.now), server.way()) {
+        match (next_step(&server.availability(), server.epoch(), stale, self.now), server.availability()) {
             (NextStep::Go, Availability::Open(link)) => {
                 assert_eq!(link.epoch, server.epoch(), "a connection goes by the number it is known by");
                 self.calls[call].stage = CallStage::Going(link);
@@ -139,7 +139,7 @@ impl Simulation {
             }
             (NextStep::Wake, _) => !std::mem::replace(&mut server.wanted, true),
             (NextStep::GiveUp, _) => {
-                self.turn_to_successor(call);
+                self.move_to_replacement(call);
                 true
             }
             _ => false,
@@ -147,11 +147,11 @@ impl Simulation {
     }
 
     /// Moves the call to the server's replacement if there is one, otherwise ends it.
-    fn turn_to_successor(&mut self, call: usize) {
+    fn move_to_replacement(&mut self, call: usize) {
         let SimulatedCall { name, server, .. } = self.calls[call];
         let now = self.current[name];
         if now == server {
-            return self.over(call, End::Unavailable);
+            return self.end_call(call, End::Unavailable);
         }
         self.release(server);
         self.servers[now].in_flight += 1;
@@ -159,14 +159,14 @@ impl Simulation {
         self.calls[call].journey = RetryState::default();
     }
 
-    fn go(&mut self, call: usize, link: SimulatedLinkRef) -> bool {
+    fn deliver(&mut self, call: usize, link: SimulatedLinkRef) -> bool {
         let SimulatedCall { name, made_of, delivered, .. } = self.calls[call];
         if !link.alive.get() {
-            let again = self.calls[call].journey.goes_again(link.epoch);
+            let again = self.calls[call].journey.record_break(link.epoch);
             if again {
                 self.calls[call].stage = CallStage::Waiting;
             } else {
-                self.over(call, End::Gone);
+                self.end_call(call, End::Gone);
             }
             return true;
         }
@@ -178,11 +178,11 @@ impl Simulation {
         true
     }
 
-    fn over(&mut self, call: usize, end: End) {
+    fn end_call(&mut self, call: usize, end: End) {
         assert_eq!(self.calls[call].end(), None, "a call ends once");
         let arrived = matches!(end, End::Answered(_) | End::Unknown);
         assert_eq!(arrived, self.calls[call].delivered, "how a call ends tells whether it arrived");
-        self.ends.insert(CallEndKind::of(&self.calls[call], end));
+        self.ends.insert(CallEndKind::from_call(&self.calls[call], end));
         self.calls[call].stage = CallStage::Over(end);
         self.live.retain(|other| *other != call);
         self.release(self.calls[call].server);

@@ -13,9 +13,9 @@ const MAX_ROUNDS: usize = 2_000;
 impl Simulation {
     /// Runs until the system is at rest. Every attempt succeeds and no connection is lost; calls end before their
     /// timeout.
-    pub(super) fn come_to_rest(&mut self) {
+    pub(super) fn run_until_idle(&mut self) {
         for _ in 0..MAX_ROUNDS {
-            let moved = self.move_on();
+            let moved = self.advance_all();
             if self.is_at_rest() {
                 return;
             }
@@ -26,10 +26,10 @@ impl Simulation {
         panic!("it does not come to rest");
     }
 
-    fn move_on(&mut self) -> bool {
+    fn advance_all(&mut self) -> bool {
         let mut moved = false;
         for server in 0..self.servers.len() {
-            moved |= self.move_server(server);
+            moved |= self.advance_server(server);
         }
         for call in self.live.clone() {
             moved |= self.advance(call);
@@ -37,24 +37,24 @@ impl Simulation {
         moved
     }
 
-    fn move_server(&mut self, server: usize) -> bool {
+    fn advance_server(&mut self, server: usize) -> bool {
         self.drain(server);
         if self.servers[server].has_left() {
             return false;
         }
         let wanted = self.servers[server].wanted;
-        self.take_wish(server);
+        self.deliver_wake_up(server);
         if self.servers[server].is_connecting() {
-            self.connects(server);
+            self.connect(server);
             return true;
         }
         let lost = self.servers[server].link().is_some_and(|link| !link.alive.get());
         if lost {
-            self.loss_is_noticed(server);
+            self.notify_loss(server);
         }
         let due = self.servers[server].due(self.now).is_some_and(|due| due <= self.now);
         if due {
-            self.look(server);
+            self.deliver_timer(server);
         }
         wanted || lost || due
     }
@@ -76,7 +76,7 @@ impl Simulation {
     }
 
     /// Checks that each server is in the expected phase and serves calls accordingly.
-    pub(super) fn serve_whoever_can(&mut self) {
+    pub(super) fn check_service(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
             let SupervisionPolicy { admission, lazy, .. } = self.servers[server].keeping;
@@ -99,7 +99,7 @@ impl Simulation {
     }
 
     /// Checks that a command can leave every phase.
-    pub(super) fn bring_back_the_rest(&mut self) {
+    pub(super) fn check_recovery(&mut self) {
         for name in 0..NAMES {
             let server = self.current[name];
             let keeping = SupervisionPolicy { admission: ActivationState::Enabled, ..self.servers[server].keeping };
@@ -112,7 +112,7 @@ impl Simulation {
 
     fn expect(&mut self, name: usize, end: End) {
         let call = self.call(name);
-        self.come_to_rest();
+        self.run_until_idle();
         assert_eq!(self.calls[call].end(), Some(end));
     }
 
@@ -120,7 +120,7 @@ impl Simulation {
         for server in self.current {
             self.servers[server].leave(self.now);
         }
-        self.come_to_rest();
+        self.run_until_idle();
         assert!(self.servers.iter().all(|server| server.in_flight == 0 && server.has_left()));
     }
 }

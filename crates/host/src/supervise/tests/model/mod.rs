@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use self::call::{CallEndKind, SimulatedCall};
 use self::random::SeededRandom;
 use self::server::SimulatedServer;
-use super::{login, passing, permanent};
+use super::{login_error, permanent_error, transient_error};
 use crate::supervise::step::{SupervisorCommand, SupervisorEvent};
 
 /// Number of histories, each with its own seed.
@@ -33,7 +33,7 @@ fn no_history_loses_or_misroutes_a_call() {
     let seeds = ONLY_SEED.map_or(0..SEEDS, |seed| seed..seed + 1);
     let mut ends = HashSet::new();
     for seed in seeds {
-        match catch_unwind(|| Simulation::new(seed).live()) {
+        match catch_unwind(|| Simulation::new(seed).run()) {
             Ok(seen) => ends.extend(seen),
             Err(_) => panic!("the history of seed {seed} failed (see above): set `ONLY` to debug it"),
         }
@@ -72,19 +72,19 @@ impl Simulation {
     }
 
     /// Runs a history and returns the kinds of ends of its calls.
-    fn live(mut self) -> HashSet<CallEndKind> {
+    fn run(mut self) -> HashSet<CallEndKind> {
         for _ in 0..EVENTS_PER_HISTORY {
-            self.happen();
+            self.random_event();
         }
-        self.come_to_rest();
-        self.serve_whoever_can();
-        self.bring_back_the_rest();
+        self.run_until_idle();
+        self.check_service();
+        self.check_recovery();
         self.close();
         self.ends
     }
 
     /// Performs one random event, if it is possible.
-    fn happen(&mut self) {
+    fn random_event(&mut self) {
         let server = match self.dice.below(8) {
             0 => self.dice.below(self.servers.len()),
             _ => self.current[self.dice.below(NAMES)],
@@ -92,18 +92,18 @@ impl Simulation {
         match self.dice.below(100) {
             0..16 => self.make_call(),
             16..50 => self.advance_some_call(),
-            50..62 => self.attempt_ends(server),
-            62..66 => self.is_lost(server),
-            66..72 => self.loss_is_noticed(server),
-            72..74 => self.late_news(server),
+            50..62 => self.finish_attempt(server),
+            62..66 => self.break_connection(server),
+            66..72 => self.notify_loss(server),
+            72..74 => self.deliver_stale_result(server),
             74..79 => self.command(server),
             79..81 => {
                 let name = self.dice.below(NAMES);
                 self.replace(name);
             }
-            81..88 => self.time_passes(),
-            88..92 => self.take_wish(server),
-            92..97 => self.look(server),
+            81..88 => self.advance_time(),
+            88..92 => self.deliver_wake_up(server),
+            92..97 => self.deliver_timer(server),
             97..99 => self.servers[server].held = self.dice.below(2),
             _ => self.drain(server),
         }
@@ -114,53 +114,53 @@ impl Simulation {
         self.servers[server].step(event, self.now, by_hand);
     }
 
-    fn attempt_ends(&mut self, server: usize) {
+    fn finish_attempt(&mut self, server: usize) {
         if !self.servers[server].is_connecting() {
             return;
         }
         let epoch = self.servers[server].epoch();
         let trouble = match self.dice.below(20) {
-            0..11 => return self.connects(server),
-            11..15 => passing(),
-            15..17 => permanent(),
-            17 => login(),
+            0..11 => return self.connect(server),
+            11..15 => transient_error(),
+            15..17 => permanent_error(),
+            17 => login_error(),
             // The attempt hangs.
             _ => return,
         };
         self.step(server, SupervisorEvent::NotConnected { epoch, trouble });
     }
 
-    fn connects(&mut self, server: usize) {
+    fn connect(&mut self, server: usize) {
         let epoch = self.servers[server].epoch();
         let open = self.servers[server].open(server, epoch);
         self.step(server, SupervisorEvent::Connected { epoch, open });
     }
 
     /// Breaks the connection. Calls notice it themselves; the supervisor is notified separately.
-    fn is_lost(&mut self, server: usize) {
+    fn break_connection(&mut self, server: usize) {
         if let Some(link) = self.servers[server].link() {
             link.alive.set(false);
         }
     }
 
     /// Notifies the supervisor of a loss. Sometimes a false one, as for a server that hangs.
-    fn loss_is_noticed(&mut self, server: usize) {
+    fn notify_loss(&mut self, server: usize) {
         let Some(link) = self.servers[server].link() else { return };
         if !link.alive.get() || self.dice.below(8) == 0 {
-            self.step(server, SupervisorEvent::Lost { epoch: link.epoch, trouble: passing() });
+            self.step(server, SupervisorEvent::Lost { epoch: link.epoch, trouble: transient_error() });
         }
     }
 
     /// Delivers the result of an outdated attempt.
-    fn late_news(&mut self, server: usize) {
+    fn deliver_stale_result(&mut self, server: usize) {
         let epoch = self.servers[server].epoch();
         if epoch == 0 || self.servers[server].has_left() {
             return;
         }
         let event = match self.dice.below(3) {
             0 => SupervisorEvent::Connected { epoch: epoch - 1, open: self.servers[server].open(server, epoch - 1) },
-            1 => SupervisorEvent::NotConnected { epoch: epoch - 1, trouble: permanent() },
-            _ => SupervisorEvent::Lost { epoch: epoch - 1, trouble: passing() },
+            1 => SupervisorEvent::NotConnected { epoch: epoch - 1, trouble: permanent_error() },
+            _ => SupervisorEvent::Lost { epoch: epoch - 1, trouble: transient_error() },
         };
         self.step(server, event);
     }
@@ -174,7 +174,7 @@ impl Simulation {
             2 => SupervisorCommand::Disconnect,
             3 => SupervisorCommand::Reconnect,
             _ => {
-                let keeping = self.dice.keeping();
+                let keeping = self.dice.policy();
                 self.servers[server].keeping = keeping;
                 SupervisorCommand::Keep(keeping)
             }
@@ -185,7 +185,7 @@ impl Simulation {
     /// Replaces the server of a name. As in a change of the server set, the new server exists before the old one
     /// leaves.
     fn replace(&mut self, name: usize) {
-        let (keeping, seed) = (self.dice.keeping(), self.dice.next());
+        let (keeping, seed) = (self.dice.policy(), self.dice.next());
         let first = self.servers.len() < NAMES;
         let before = std::mem::replace(&mut self.current[name], self.servers.len());
         self.servers.push(SimulatedServer::new(name, keeping, seed, self.now));
@@ -194,22 +194,22 @@ impl Simulation {
         }
     }
 
-    fn time_passes(&mut self) {
+    fn advance_time(&mut self) {
         let most = [5, 300, 2_000, 15_000, 700_000][self.dice.below(5)];
         let millis = self.dice.below(most);
         self.now += Duration::from_millis(millis as u64);
     }
 
     /// Delivers a pending wake-up to the server.
-    fn take_wish(&mut self, server: usize) {
+    fn deliver_wake_up(&mut self, server: usize) {
         if std::mem::take(&mut self.servers[server].wanted) && !self.servers[server].has_left() {
             self.step(server, SupervisorEvent::Wanted);
         }
     }
 
-    fn look(&mut self, server: usize) {
+    fn deliver_timer(&mut self, server: usize) {
         if !self.servers[server].has_left() {
-            self.servers[server].look(self.now);
+            self.servers[server].deliver_timer(self.now);
         }
     }
 

@@ -28,7 +28,7 @@ impl SeededRandom {
     }
 
     /// Returns random settings of a server. Most are enabled.
-    pub fn keeping(&mut self) -> SupervisionPolicy {
+    pub fn policy(&mut self) -> SupervisionPolicy {
         let seconds = |count| Some(Duration::from_secs(count));
         let attempts = [0, 1, 3, 5][self.below(4)];
         let backoff = ReconnectPolicy::Backoff(BackoffSettings { attempts, ..BackoffSettings::default() });

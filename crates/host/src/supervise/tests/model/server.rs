@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::moment;
+use super::super::clock_reading;
 use crate::supervise::phase::Phase;
 use crate::supervise::step::{ServerActivity, SupervisionPolicy, Supervisor, SupervisorEffect, SupervisorEvent};
 use crate::supervise::{Availability, ServerState};
@@ -66,13 +66,13 @@ impl SimulatedServer {
             held: 0,
             last_used: now,
             wanted: false,
-            supervisor: Supervisor::new(keeping, seed, moment(now)),
+            supervisor: Supervisor::new(keeping, seed, clock_reading(now)),
             attempts: Rc::default(),
             unclosed: Vec::new(),
             started: None,
             leaving: None,
         };
-        let effects = server.supervisor.begin(moment(now));
+        let effects = server.supervisor.begin(clock_reading(now));
         effects.into_iter().for_each(|effect| server.perform(effect, now));
         server.check();
         server
@@ -81,7 +81,7 @@ impl SimulatedServer {
     pub fn step(&mut self, event: SupervisorEvent<SimulatedLinkRef>, now: Instant, by_hand: bool) {
         assert!(!self.has_left());
         let (before, barred_before) = (self.state(), self.is_barred());
-        let effects = self.supervisor.step(event, moment(now));
+        let effects = self.supervisor.step(event, clock_reading(now));
         if by_hand && (before != self.state() || !effects.is_empty()) {
             self.started = None;
         }
@@ -103,7 +103,7 @@ impl SimulatedServer {
                 let early = self.started.is_some_and(|started| now - started < Duration::from_secs(1));
                 assert!(!early, "it is started once a second at most");
                 self.started = Some(now);
-                self.supervisor.hold(SimulatedAttempt::new(&self.attempts));
+                self.supervisor.store_attempt(SimulatedAttempt::new(&self.attempts));
             }
             SupervisorEffect::Close(link) => self.close(&link),
             SupervisorEffect::Check(epoch) => {
@@ -127,7 +127,7 @@ impl SimulatedServer {
     }
 
     /// Delivers a timer event. A timer that is due has to cause an effect or move to a later time.
-    pub fn look(&mut self, now: Instant) {
+    pub fn deliver_timer(&mut self, now: Instant) {
         let due = self.due(now);
         let before = (self.state(), self.epoch());
         self.step(SupervisorEvent::Due(self.activity(now)), now, false);
@@ -137,7 +137,7 @@ impl SimulatedServer {
     }
 
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        if self.has_left() { None } else { self.supervisor.due(self.activity(now), now) }
+        if self.has_left() { None } else { self.supervisor.next_due(self.activity(now), now) }
     }
 
     fn activity(&self, now: Instant) -> ServerActivity {
@@ -154,7 +154,7 @@ impl SimulatedServer {
 
     /// Ends the supervision. Calls in progress have a short time to finish.
     pub fn leave(&mut self, now: Instant) {
-        let link = self.supervisor.end(moment(now));
+        let link = self.supervisor.end(clock_reading(now));
         self.leaving = Some((link, now + DRAIN_TIMEOUT));
         self.check();
     }
@@ -189,8 +189,8 @@ impl SimulatedServer {
         self.supervisor.phase()
     }
 
-    pub fn way(&self) -> Availability<SimulatedLinkRef> {
-        Availability::of(self.supervisor.phase(), Rc::clone)
+    pub fn availability(&self) -> Availability<SimulatedLinkRef> {
+        Availability::from_phase(self.supervisor.phase(), Rc::clone)
     }
 
     pub fn is_connecting(&self) -> bool {
