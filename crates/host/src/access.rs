@@ -9,15 +9,14 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::{RawJson, object_members};
 use wharf_tools::{
-    CallRefusal, CallSubject, CallerConsent, GateDecision, GatedCall, PermissionRequirement, RefusalReason, ToolCaller,
-    ToolDescription, ToolRisk,
+    CallRefusal, CallSubject, CallerConsent, GateDecision, GatedCall, PermissionRequirement, PermissionSource,
+    RefusalReason, ToolCaller, ToolDescription, ToolRisk,
 };
 
 use crate::call::CallOptions;
 use crate::catalog::{ListName, Section};
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::polling::PermissionSource;
 use crate::server::Server;
 use crate::uri_template::matches_any;
 

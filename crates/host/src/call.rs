@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use wharf_client::{CallError, RawResult, ResultKind};
 use wharf_json::{RawJson, object_members};
 use wharf_spec::{ServerName, ToolId, UntrustedText};
-use wharf_tools::{CallRefusal, GateDecision, GatedCall, RefusalReason, ToolCaller, ToolOutcome, closest_name};
+use wharf_tools::{CallRefusal, GatedCall, PermissionSource, RefusalReason, ToolCaller, ToolOutcome, closest_name};
 use wharf_wire::{JsonDecodeError, JsonLimits, ToolResult, View as _};
 
 use crate::audit::AuditedCallOutcome;
@@ -114,19 +114,30 @@ impl HostContext {
         options: CallOptions,
     ) -> Result<ToolResponse, HostError> {
         let seen = self.shelf.peek().version();
-        let tool = self.find_permitted_tool(id, arguments, &options).await?;
-        match self.call_found(&tool, arguments, &options, seen).await {
-            // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
+        let options = &options;
+        let attempt = |tool: Arc<CatalogTool>| async move { self.call_found(&tool, arguments, options, seen).await };
+        self.with_permitted_tool(id, arguments, options, attempt).await
+    }
+
+    /// Finds a tool, checks the call with the gate and runs `attempt`. If the server was restarted in the meantime and
+    /// changed the tool's definition, the new definition is checked and `attempt` runs again.
+    pub async fn with_permitted_tool<T, F: Future<Output = Result<T, HostError>>>(
+        &self,
+        id: &ToolId,
+        arguments: &RawJson,
+        options: &CallOptions,
+        attempt: impl Fn(Arc<CatalogTool>) -> F,
+    ) -> Result<T, HostError> {
+        let tool = self.find_permitted_tool(id, arguments, options).await?;
+        match attempt(tool).await {
             Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
-                let tool = self.find_permitted_tool(id, arguments, &options).await?;
-                self.call_permitted(&tool, arguments, &options).await
+                attempt(self.find_permitted_tool(id, arguments, options).await?).await
             }
             outcome => outcome,
         }
     }
 
-    /// Finds a tool and checks the call with the gate.
-    pub async fn find_permitted_tool(
+    async fn find_permitted_tool(
         &self,
         id: &ToolId,
         arguments: &RawJson,
@@ -135,6 +146,29 @@ impl HostContext {
         let tool = self.find_tool(id, options.call.timeout).await?;
         self.check_gate(&tool, arguments, &options.caller).await?;
         Ok(tool)
+    }
+
+    /// Runs `attempt` on the tool's server. If the server was replaced during the wait, the call has not been sent:
+    /// the gate checks it again, because the replacement may be trusted less, and `attempt` runs on the replacement.
+    ///
+    /// Returns the last server with the outcome.
+    pub async fn on_current_server<T, F: Future<Output = Result<T, HostError>>>(
+        &self,
+        tool: &CatalogTool,
+        arguments: &RawJson,
+        options: &CallOptions,
+        attempt: impl Fn(Arc<Server>) -> F,
+    ) -> Result<(Arc<Server>, Result<T, HostError>), HostError> {
+        let mut server = self.server(tool.id.server.as_str())?;
+        let mut outcome = attempt(Arc::clone(&server)).await;
+        while let Some(other) = self.replacement_of(&server, &outcome) {
+            server = other;
+            outcome = match self.check_gate_again(&server, tool, arguments, options).await {
+                Ok(()) => attempt(Arc::clone(&server)).await,
+                Err(error) => Err(error),
+            };
+        }
+        Ok((server, outcome))
     }
 
     /// Returns a tool that is not quarantined. Waits for its server if the tool is not in the catalog yet.
@@ -199,15 +233,12 @@ impl HostContext {
     }
 
     async fn check_gate(&self, tool: &CatalogTool, arguments: &RawJson, caller: &ToolCaller) -> Result<(), HostError> {
-        let refusal = match self.gate.check(GatedCall { caller, tool: &tool.description, arguments }) {
-            GateDecision::Pass => return Ok(()),
-            GateDecision::Refuse(refusal) => refusal,
-            GateDecision::Ask(answer) => match answer.await {
-                Ok(()) => return self.check_unchanged(tool),
-                Err(refusal) => refusal,
-            },
-        };
-        Err(HostError::Refused(refusal))
+        let attempt = GatedCall { caller, tool: &tool.description, arguments };
+        match self.gate.check(attempt).wait().await.map_err(HostError::Refused)? {
+            PermissionSource::Rules => Ok(()),
+            // The definition may have changed while the person was asked.
+            PermissionSource::Person => self.check_unchanged(tool),
+        }
     }
 
     /// Makes a call that has passed the gate.
@@ -229,7 +260,7 @@ impl HostContext {
         options: &CallOptions,
         seen: u64,
     ) -> Result<ToolResponse, HostError> {
-        let mut server = self.server(tool.id.server.as_str())?;
+        let server = self.server(tool.id.server.as_str())?;
         let question = ResultCacheKey::from_call(&server, tool, arguments, options);
         let began = Instant::now();
         let mut record = CallRecord { context: self, tool, arguments, caller: &options.caller, began: Some(began) };
@@ -238,12 +269,8 @@ impl HostContext {
             return Ok(self.reply(tool, RawResult { result, kind: ResultKind::Complete }));
         }
         let going = OutgoingCall { tool, arguments, options, seen, began };
-        let mut outcome = self.send_call(&server, going).await;
-        // The server may have been replaced during the wait. In that case the call has not been sent.
-        while let Some(other) = self.replacement_of(&server, &outcome) {
-            server = other;
-            outcome = self.send_to_replacement(&server, going).await;
-        }
+        let send = |server: Arc<Server>| async move { self.send_call(&server, going).await };
+        let (server, outcome) = self.on_current_server(tool, arguments, options, send).await?;
         let ended = match &outcome {
             Ok(answer) if results::is_marked_error(&answer.result) => AuditedCallOutcome::ToolFailed,
             Ok(_) => AuditedCallOutcome::Answered,
@@ -259,14 +286,8 @@ impl HostContext {
         Ok(self.reply(tool, answer))
     }
 
-    /// Sends the call to the server's replacement, which may be trusted less.
-    async fn send_to_replacement(&self, server: &Server, going: OutgoingCall<'_>) -> Result<RawResult, HostError> {
-        self.check_gate_again(server, going.tool, going.arguments, going.options).await?;
-        self.send_call(server, OutgoingCall { seen: 0, ..going }).await
-    }
-
     /// Checks a call with the gate again, for a server that replaced the original one.
-    pub async fn check_gate_again(
+    async fn check_gate_again(
         &self,
         server: &Server,
         tool: &CatalogTool,
@@ -308,7 +329,7 @@ impl HostContext {
     }
 
     /// Returns the replacement of a server that could not be called, if there is one.
-    pub fn replacement_of<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
+    fn replacement_of<T>(&self, server: &Arc<Server>, outcome: &Result<T, HostError>) -> Option<Arc<Server>> {
         use HostError::{Closed, Unavailable, UnknownTool};
         if !matches!(outcome, Err(Unavailable { .. } | UnknownTool { .. } | Closed)) {
             return None;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use wharf_client::{CallError, Connection};
 use wharf_json::RawJson;
 use wharf_spec::ToolId;
-use wharf_tools::{RefusalReason, ToolCaller};
+use wharf_tools::ToolCaller;
 use wharf_wire::ToolResult;
 
 use crate::audit::AuditedCallOutcome;
@@ -53,13 +53,8 @@ impl CallPermit {
         options: &CallOptions,
     ) -> Result<Self, HostError> {
         let wanted = PermitRequest { context, arguments, options };
-        match wanted.obtain(id).await {
-            // The server was restarted and changed the tool's definition. The new definition may be permitted as well.
-            Err(HostError::Refused(refusal)) if refusal.reason == RefusalReason::ApprovalStale => {
-                wanted.obtain(id).await
-            }
-            outcome => outcome,
-        }
+        let attempt = |tool| async move { wanted.obtain(&tool).await };
+        context.with_permitted_tool(id, arguments, options, attempt).await
     }
 
     /// Returns the connection for the call.
@@ -95,28 +90,11 @@ impl CallPermit {
 }
 
 impl PermitRequest<'_> {
-    async fn obtain(self, id: &ToolId) -> Result<CallPermit, HostError> {
-        let tool = self.context.find_permitted_tool(id, self.arguments, self.options).await?;
-        let mut server = self.context.server(id.server.as_str())?;
+    async fn obtain(self, tool: &Arc<CatalogTool>) -> Result<CallPermit, HostError> {
         let began = Instant::now();
-        let mut outcome = self.wait_and_permit(&server, &tool, began).await;
-        // The server may have been replaced during the wait.
-        while let Some(other) = self.context.replacement_of(&server, &outcome) {
-            server = other;
-            outcome = self.enter_replacement(&server, &tool, began).await;
-        }
-        outcome
-    }
-
-    /// Requests the permit from the server's replacement, which may be trusted less.
-    async fn enter_replacement(
-        self,
-        server: &Arc<Server>,
-        tool: &Arc<CatalogTool>,
-        began: Instant,
-    ) -> Result<CallPermit, HostError> {
-        self.context.check_gate_again(server, tool, self.arguments, self.options).await?;
-        self.wait_and_permit(server, tool, began).await
+        let Self { context, arguments, options } = self;
+        let attempt = |server| async move { self.wait_and_permit(&server, tool, began).await };
+        context.on_current_server(tool, arguments, options, attempt).await?.1
     }
 
     /// Waits for a free slot and for the server, as a call does.

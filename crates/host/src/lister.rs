@@ -34,6 +34,8 @@ pub enum ListingMode {
     Full,
     /// The tools only, listed once: for a host that makes a single call.
     ToolsOnce,
+    /// None: for a host whose connections are used directly.
+    Nothing,
 }
 
 /// The lists that need a refresh.
@@ -88,6 +90,7 @@ pub(crate) async fn run_lister(context: Arc<HostContext>, server: Arc<Server>, c
     match attendant.context.options.attention {
         ListingMode::Full => attendant.run().await,
         ListingMode::ToolsOnce => attendant.list_tools_once().await,
+        ListingMode::Nothing => attendant.mark_listed(),
     }
 }
 
@@ -298,6 +301,11 @@ impl ServerLister {
     async fn publish_all(&self) {
         self.context.publish_lists(&self.server, self.epoch, &self.lists, &self.connection).await;
         self.context.cache_lists(&self.server, &self.lists, &self.connection);
+        self.mark_listed();
+    }
+
+    /// Marks the lists of this connection as read.
+    fn mark_listed(&self) {
         self.raise_epoch(&self.server.listed);
         self.raise_epoch(&self.server.listed_all);
     }

@@ -65,10 +65,12 @@ impl HostContext {
     /// Publishes the cached lists of a server, if they exist and the server may be used.
     ///
     /// A host that lists the tools once, of a server that is not lazy, skips this because it lists the server right
-    /// away.
+    /// away. A host that lists nothing has no catalog.
     pub async fn publish_cached(self: &Arc<Self>, server: &Arc<Server>) {
-        if self.options.attention == ListingMode::ToolsOnce && !server.kept.load().settings.lazy {
-            return;
+        match self.options.attention {
+            ListingMode::Full => {}
+            ListingMode::ToolsOnce if server.kept.load().settings.lazy => {}
+            ListingMode::ToolsOnce | ListingMode::Nothing => return,
         }
         let Some(listed) = self.cached_lists(server).await else { return };
         if let Some(PublishSummary { put: PublishOutcome::Changed, tools, .. }) =
@@ -146,6 +148,7 @@ impl HostContext {
             match self.options.attention {
                 ListingMode::Full => disk.cache_lists(&server, &to_server_lists(lists, connection)),
                 ListingMode::ToolsOnce => disk.cache_tools(&server, to_server_lists(lists, connection)),
+                ListingMode::Nothing => {}
             }
         }
     }

@@ -33,7 +33,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = connect_local(RmcpServer::new(Greeter), ConnectOptions::default()).await?;
 //! let result = connection.call_tool("greet", &RawJson::empty_object(), CallOptions::default()).await?;
-//! assert!(result.raw.get().contains("greet says hello"));
+//! assert!(result.raw.as_str().contains("greet says hello"));
 //! connection.close().await;
 //! # Ok(())
 //! # }

@@ -46,7 +46,7 @@ fn start(through: &[&str], name: &str, path: &Path, number: u64) -> Child {
     let mut words = through.iter().map(AsRef::as_ref).chain([binary.as_os_str()]);
     Command::new(words.next().unwrap())
         .args(words)
-        .args(["processes::entry", "--exact", "--ignored", "--nocapture"])
+        .args(["process_tests::entry", "--exact", "--ignored", "--nocapture"])
         .env(TASK_VARIABLE, format!("{name}\n{}\n{number}", path.display()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

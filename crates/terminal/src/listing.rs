@@ -54,7 +54,7 @@ pub struct ServerItems<T> {
 pub async fn list<T: ServerList>(session: &CommandSession, servers: &ServerArgs) -> CommandResult {
     let (servers, failures) = servers.resolve(session).await?;
     let servers = without_denied::<T>(session, servers)?;
-    let mut results = connect_each(session, &servers, |connection| list_server::<T>(connection)).await;
+    let mut results = connect_each(session, &servers, |connection| list_server::<T>(connection)).await?;
     results.extend(failures.into_iter().map(Err));
     print_lists(session, results)
 }

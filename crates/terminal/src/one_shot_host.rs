@@ -11,7 +11,7 @@ use wharf::{
     Asker, Host, HostBuilder, HostError, ListingMode, PromptPolicy, ResultLimits, RuleSink, ServerError, ServerState,
     StartError,
 };
-use wharf_client::{ClientServices, ConnectOptions, Connection};
+use wharf_client::{ClientServices, ConnectError, ConnectOptions, Connection};
 use wharf_spec::{ReconnectPolicy, ServerEntry, ServerName};
 use wharf_wire::Root;
 
@@ -22,11 +22,31 @@ use crate::servers::with_startup_status;
 use crate::session::CommandSession;
 
 /// Start time of a host's servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StartMode {
+    #[default]
     AtOnce,
     /// On first use. The cached catalog may suffice.
     WhenNeeded,
+    /// At once, except for servers that are configured as lazy.
+    AsConfigured,
+}
+
+/// Options of a host for one command.
+#[derive(Default)]
+pub struct OneShotOptions {
+    /// Services for the servers.
+    pub services: ClientServices,
+    pub start: StartMode,
+    /// The lists that the host requests itself.
+    pub lists: ListingMode,
+}
+
+impl OneShotOptions {
+    /// Options for a call: the host lists the tools once.
+    pub fn for_call(services: ClientServices, start: StartMode) -> Self {
+        Self { services, start, lists: ListingMode::ToolsOnce }
+    }
 }
 
 /// A host for one command, and its servers.
@@ -45,12 +65,11 @@ impl<'a> OneShotHost<'a> {
     pub async fn start(
         session: &'a CommandSession,
         entries: Vec<ServerEntry>,
-        services: ClientServices,
-        begin: StartMode,
+        with: OneShotOptions,
     ) -> Result<Self, Failure> {
         let entries: Vec<ServerEntry> =
-            entries.into_iter().map(|entry| one_shot_entry(entry, begin, session)).collect();
-        let host = start_host(session, || one_shot_builder(session, &entries, services.clone())).await?;
+            entries.into_iter().map(|entry| one_shot_entry(entry, with.start, session)).collect();
+        let host = start_host(session, || one_shot_builder(session, &entries, &with)).await?;
         Ok(Self { host, session, entries })
     }
 
@@ -117,6 +136,19 @@ impl<'a> OneShotHost<'a> {
     }
 }
 
+/// Returns the error of the connection attempt that made a server unavailable.
+pub fn connect_error(error: &HostError) -> Option<&Arc<ConnectError>> {
+    match error {
+        HostError::Unavailable { trouble: Some(trouble), .. } | HostError::NotInTime { trouble: Some(trouble), .. } => {
+            match &**trouble {
+                ServerError::NotConnected(error) => Some(error),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 /// Starts a host with the configured rules and tool names. The session closes it. If the state directory is not
 /// writable, prints a warning and starts without it.
 ///
@@ -153,6 +185,7 @@ pub async fn start_host(session: &CommandSession, builder: impl Fn() -> HostBuil
 }
 
 /// Options of a host that keeps running.
+#[derive(Default)]
 pub struct ManagedHostOptions {
     /// Asks the user for permission. `None` if there is no terminal.
     pub asker: Option<Arc<dyn Asker>>,
@@ -204,8 +237,7 @@ fn refusal_failure(refusal: &wharf::tools::CallRefusal) -> Failure {
     Failure::new(FailureKind::Denied, refusal)
 }
 
-/// Returns the builder of a host for one command: lists tools once and does not watch for changes.
-fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], services: ClientServices) -> HostBuilder {
+fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], with: &OneShotOptions) -> HostBuilder {
     let options: HashMap<String, ConnectOptions> =
         entries.iter().map(|entry| (entry.name.as_str().to_owned(), session.connect_options_for(entry))).collect();
     Host::builder()
@@ -213,15 +245,19 @@ fn one_shot_builder(session: &CommandSession, entries: &[ServerEntry], services:
         .environment(session.surroundings.clone())
         .limits(session.limits().clone())
         .connect_options(move |server| options.get(server).cloned().unwrap_or_default())
-        .services(services)
-        .listing_mode(ListingMode::ToolsOnce)
+        .services(with.services.clone())
+        .listing_mode(with.lists)
 }
 
 /// Adapts an entry to one command: no reconnects, and `--timeout` applies.
 fn one_shot_entry(mut entry: ServerEntry, begin: StartMode, session: &CommandSession) -> ServerEntry {
     let settings = &mut entry.settings;
     settings.reconnect = ReconnectPolicy::Off;
-    settings.lazy = begin == StartMode::WhenNeeded;
+    settings.lazy = match begin {
+        StartMode::AtOnce => false,
+        StartMode::WhenNeeded => true,
+        StartMode::AsConfigured => settings.lazy,
+    };
     (settings.idle_stop, settings.health_check, settings.keep_results) = (None, None, None);
     if let Some(time) = session.timeout() {
         (settings.timeout, settings.startup_timeout) = (Some(time), Some(time));

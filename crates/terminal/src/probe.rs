@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use wharf::catalog::Section;
-use wharf_client::{Connection, StepOutcome};
+use wharf_client::{ClientServices, StepOutcome};
 use wharf_config::ConfiguredServer;
 use wharf_spec::{ActivationState, ServerEntry};
 use wharf_wire::Implementation;
@@ -22,8 +22,11 @@ pub use code::ProbeCode;
 pub use next_step::next_step;
 pub use rows::{render_steps, step_document};
 
+use connect::ProbeTarget;
+
 use crate::config_context::usage_refusal;
 use crate::failure::{Failure, FailureKind};
+use crate::servers::start_connections;
 use crate::session::CommandSession;
 
 /// Steps of a stdio server, in order.
@@ -125,20 +128,17 @@ impl From<StepOutcome> for StepState {
 
 /// Connects to a server, pings it, and lists its items. A status line shows the progress on a terminal.
 ///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
+///
 /// # Cancel safety
 ///
-/// Dropping the future stops a pending connection attempt. The session closes an open connection.
-pub async fn probe_one(session: &CommandSession, entry: &ServerEntry) -> ProbeResult {
-    let began = Instant::now();
-    let connecting = connect::connect(session, entry);
-    let (mut steps, connected) = wait_with_status(session, &[entry.name.as_str()], connecting).await;
-    let outcome = match connected {
-        Err(broken) => Err(broken),
-        Ok(connection) => {
-            wait_with_status(session, &[entry.name.as_str()], examine(&mut steps, entry, &connection)).await
-        }
-    };
-    ProbeResult { steps, outcome, took: began.elapsed() }
+/// Cancel-safe. The session closes the connection.
+pub async fn probe_one(session: &CommandSession, entry: &ServerEntry) -> Result<ProbeResult, Failure> {
+    let hosted = start_connections(session, std::slice::from_ref(entry), &ClientServices::default()).await?;
+    let target = ProbeTarget::new(&hosted, session, entry);
+    Ok(wait_with_status(session, &[entry.name.as_str()], target.probe()).await)
 }
 
 /// Probes all configured servers in parallel, except those that may not be used.
@@ -150,7 +150,10 @@ pub async fn probe_all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>
     let config = session.configuration.config()?;
     let wanted = |server: &&ConfiguredServer| usage_refusal(server).is_none();
     let servers: Vec<ConfiguredServer> = config.servers.iter().filter(wanted).cloned().collect();
-    let mut resolved = session.configuration.resolve(servers, config.clone()).await.into_iter();
+    let resolved = session.configuration.resolve(servers, config.clone()).await;
+    let entries: Vec<ServerEntry> = resolved.iter().flatten().cloned().collect();
+    let hosted = start_connections(session, &entries, &ClientServices::default()).await?;
+    let mut resolved = resolved.into_iter();
     let (mut looked, mut tasks) = (Vec::new(), JoinSet::new());
     for (position, server) in config.servers.iter().enumerate() {
         let entry = match usage_refusal(server) {
@@ -162,7 +165,8 @@ pub async fn probe_all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>
         looked.push(match entry {
             Err(failure) => Some(ProbedServer { server, outcome: Err(failure) }),
             Ok(entry) => {
-                spawn_probe(session, &mut tasks, position, entry);
+                let target = ProbeTarget::new(&hosted, session, &entry);
+                tasks.spawn(async move { (position, target.probe().await) });
                 None
             }
         });
@@ -175,40 +179,6 @@ pub async fn probe_all(session: &CommandSession) -> Result<Vec<ProbedServer<'_>>
         looked[position] = Some(ProbedServer { server: &config.servers[position], outcome: Ok(probed) });
     }
     Ok(looked.into_iter().flatten().collect())
-}
-
-fn spawn_probe(
-    session: &CommandSession,
-    tasks: &mut JoinSet<(usize, ProbeResult)>,
-    position: usize,
-    entry: ServerEntry,
-) {
-    let plan = connect::probe_plan(session, &entry);
-    tasks.spawn(async move {
-        let began = Instant::now();
-        let (mut steps, connected) = connect::connect_with(plan, &entry).await;
-        let outcome = match connected {
-            Err(broken) => Err(broken),
-            Ok(connection) => {
-                let examined = examine(&mut steps, &entry, &connection).await;
-                connection.close().await;
-                examined
-            }
-        };
-        (position, ProbeResult { steps, outcome, took: began.elapsed() })
-    });
-}
-
-async fn examine(
-    steps: &mut Vec<ProbeStep>,
-    entry: &ServerEntry,
-    connection: &Connection,
-) -> Result<ReadyServer, Box<ProbeFailure>> {
-    connect::ping(steps, connection).await?;
-    let section = connect::list(steps, entry, connection).await?;
-    connect::lint(steps, &section);
-    let facts = connection.facts();
-    Ok(ReadyServer { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
 }
 
 /// Interval of the status line.

@@ -15,7 +15,7 @@ use wharf_spec::{EnvValue, HttpSpec, HttpTransport, Secret, ServerEntry, ServerN
 use crate::failure::Failure;
 use crate::session::CommandSession;
 
-pub use connect::{connect_each, connect_one};
+pub use connect::{connect_each, connect_one, start_connections};
 pub use resolve::{configured_names, is_address, is_file_entry, login_key_of_word, printable_word, resolve_configured};
 pub use startup_status::with_startup_status;
 

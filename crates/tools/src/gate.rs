@@ -35,6 +35,34 @@ pub enum GateDecision {
     Ask(BoxFuture<'static, Result<(), CallRefusal>>),
 }
 
+/// Origin of a permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionSource {
+    /// Rules, trust or an earlier answer.
+    Rules,
+    /// A person who was asked about this call.
+    Person,
+}
+
+impl GateDecision {
+    /// Waits for the person's answer, if one is needed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal if the call may not be executed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future withdraws the prompt.
+    pub async fn wait(self) -> Result<PermissionSource, CallRefusal> {
+        match self {
+            Self::Pass => Ok(PermissionSource::Rules),
+            Self::Refuse(refusal) => Err(refusal),
+            Self::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
+        }
+    }
+}
+
 /// A refused call. `Display` gives the text for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

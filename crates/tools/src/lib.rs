@@ -26,7 +26,7 @@ pub use base64_text::{Base64Text, InvalidBase64};
 pub use block::{EmbeddedContents, OutcomeBlock};
 pub use call_errors::{RegistryCallError, ToolError, ToolErrorKind};
 pub use description::{CallSubject, PermissionRequirement, ToolDescription, ToolHints, ToolOrigin, ToolRisk};
-pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, RefusalReason};
+pub use gate::{AllowAllGate, CallRefusal, Gate, GateDecision, GatedCall, PermissionSource, RefusalReason};
 pub use name_table::{NameEntry, NameLookup, NameTable};
 pub use notes::{AgentNote, NoteLimits, NoteQueue};
 pub use outcome::{OutcomeReport, ToolOutcome};

@@ -16,7 +16,7 @@ use wharf_wire::{TaskSupport, ToolDefinition};
 use crate::tool_selector::{SelectedTool, select_tool};
 use wharf_terminal::call_arguments::{InputSchema, ToolHelp, TypedArgument, TypedWords, compose, example, read_object};
 use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
-use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
+use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
 use wharf_terminal::servers::{ServerArg, configured_names, printable_word};
 use wharf_terminal::services::{OfferedServices, ServiceArgs, warn_of_logs};
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -95,8 +95,8 @@ pub async fn run(args: &CallArgs, session: &CommandSession) -> CommandResult {
     let (object, typed) = read_arguments(args, &selected, session).await?;
     let entry = args.server.resolve(session, selected.server).await?;
     let offer = args.services.prepare(session)?;
-    let hosted =
-        OneShotHost::start(session, vec![entry.clone()], offer.services.clone().tasks(), StartMode::AtOnce).await?;
+    let with = OneShotOptions::for_call(offer.services.clone().tasks(), StartMode::AtOnce);
+    let hosted = OneShotHost::start(session, vec![entry.clone()], with).await?;
     CallCommand { args, session, hosted, selected: &selected, entry: &entry }.execute(object, typed, offer).await
 }
 
@@ -210,7 +210,8 @@ fn command_prefix(selected: &SelectedTool<'_>, tool: &ToolDefinition) -> String 
 async fn print_tool_help(args: &CallArgs, session: &CommandSession, selected: &SelectedTool<'_>) -> CommandResult {
     let entry = args.server.resolve(session, selected.server).await?;
     let services = args.services.prepare(session)?.services.tasks();
-    let hosted = OneShotHost::start(session, vec![entry.clone()], services, StartMode::WhenNeeded).await?;
+    let with = OneShotOptions::for_call(services, StartMode::WhenNeeded);
+    let hosted = OneShotHost::start(session, vec![entry.clone()], with).await?;
     let tool = match find::find_in_catalog(&hosted, &entry.name, selected.tool) {
         Some(tool) => tool,
         None => {

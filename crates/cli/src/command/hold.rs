@@ -33,7 +33,7 @@ pub async fn run(args: &HoldArgs, session: &CommandSession) -> CommandResult {
     if let Some(failure) = failures.into_iter().next() {
         return Err(failure);
     }
-    let held = connect_each(session, &servers, |connection| async { Ok(connection) }).await;
+    let held = connect_each(session, &servers, |connection| async { Ok(connection) }).await?;
     let held = held.into_iter().collect::<Result<Vec<Connection>, Failure>>()?;
     session.console.print(format_args!("ready {}\n", held.len()))?;
     let then = match args.then {

@@ -7,12 +7,11 @@ mod watch;
 use std::time::Instant;
 
 use wharf::Host;
-use wharf_spec::{ReconnectPolicy, ServerEntry};
 
 use wharf_terminal::config_context::ADD;
-use wharf_terminal::failure::{CommandEnding, CommandResult, Failure};
+use wharf_terminal::failure::{CommandEnding, CommandResult};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost};
-use wharf_terminal::one_shot_host::start_host;
+use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
 use wharf_terminal::probe::{self, brief_line, status_frame};
 use wharf_terminal::session::{CommandSession, CommonArgs};
 use wharf_terminal::status::show::{document, status_table};
@@ -67,9 +66,10 @@ pub async fn run(args: &StatusArgs, session: &CommandSession) -> CommandResult {
         return known.show(session, &args.ids);
     }
     let known = LoadedConfig::resolve(session, config.clone(), &args.ids).await;
-    let host = start_status_host(session, known.entries.iter().cloned().map(without_reconnect).collect()).await?;
-    wait_until_settled(session, &host).await;
-    let rows = ManagedHost::new(session, host, known, &args.ids).rows();
+    let with = OneShotOptions { start: StartMode::AsConfigured, ..OneShotOptions::default() };
+    let hosted = OneShotHost::start(session, known.entries.clone(), with).await?;
+    wait_until_settled(session, &hosted.host).await;
+    let rows = ManagedHost::new(session, hosted.host, known, &args.ids).rows();
     if session.console.manner.json {
         session.console.print_json(&document(&rows))?;
     } else {
@@ -109,27 +109,6 @@ pub async fn print_brief(session: &CommandSession, ids: &[String]) -> CommandRes
         kinds.extend(looked.kind());
     }
     Ok(wharf_terminal::status::status_rows::worst_kind(kinds).map_or(CommandEnding::Fine, CommandEnding::Told))
-}
-
-/// Disables reconnects: the command waits for a single attempt.
-fn without_reconnect(mut entry: ServerEntry) -> ServerEntry {
-    entry.settings.reconnect = ReconnectPolicy::Off;
-    entry
-}
-
-/// Starts a host with these servers.
-async fn start_status_host(session: &CommandSession, entries: Vec<ServerEntry>) -> Result<Host, Failure> {
-    let builder = || {
-        let builder = Host::builder()
-            .servers(entries.iter().cloned())
-            .environment(session.surroundings.clone())
-            .limits(session.limits().clone());
-        match session.tap() {
-            Some(tap) => builder.tap(tap),
-            None => builder,
-        }
-    };
-    start_host(session, builder).await
 }
 
 /// Waits until every server is ready or has failed. A status line names the pending servers.

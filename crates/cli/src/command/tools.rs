@@ -10,7 +10,7 @@ use wharf_spec::{ServerEntry, UntrustedText};
 use wharf_terminal::call_arguments::InputSchema;
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::listing::{ServerItems, print_lists};
-use wharf_terminal::one_shot_host::{OneShotHost, StartMode};
+use wharf_terminal::one_shot_host::{OneShotHost, OneShotOptions, StartMode};
 use wharf_terminal::search;
 use wharf_terminal::servers::{ServerArgs, with_startup_status};
 use wharf_terminal::session::{CommandSession, CommonArgs};
@@ -40,7 +40,9 @@ pub struct ToolsArgs {
 
 pub async fn run(args: &ToolsArgs, session: &CommandSession) -> CommandResult {
     let (entries, failures) = args.servers.resolve(session).await?;
-    let hosted = OneShotHost::start(session, entries, ClientServices::default(), StartMode::AtOnce).await?;
+    let hosted =
+        OneShotHost::start(session, entries, OneShotOptions::for_call(ClientServices::default(), StartMode::AtOnce))
+            .await?;
     let mut results = list_all(session, &hosted).await;
     results.extend(failures.into_iter().map(Err));
     if let Some(words) = &args.search {

@@ -108,7 +108,13 @@ pub async fn diagnose(session: &CommandSession, config: &Arc<Config>, server: &C
             );
         }
     };
-    let probed = probe::probe_one(session, &entry).await;
+    let probed = match probe::probe_one(session, &entry).await {
+        Ok(probed) => probed,
+        Err(failure) => {
+            let broken = ProbeFailure { code: ProbeCode::ConfigBroken, failure };
+            return DiagnosisReport::from_failure(server, steps, broken);
+        }
+    };
     steps.extend(probed.steps);
     match probed.outcome {
         Ok(ready) => {

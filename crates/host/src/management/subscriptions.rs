@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_json::RawJson;
 use wharf_spec::{ToolId, UntrustedText};
-use wharf_tools::{GateDecision, GatedCall, ToolCaller, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
+use wharf_tools::{GatedCall, ToolCaller, ToolError, ToolErrorKind, ToolInvocation, ToolOutcome};
 
 use super::agent_subscriptions::{SubscribeError, SubscriptionSelector};
 use super::arguments::{
@@ -18,7 +18,7 @@ use super::read::nearest_uri;
 use crate::access::{POLLING_TOOL, RequiredPermission, SUBSCRIBE_RESOURCE_TOOL, ServerAccess};
 use crate::context::HostContext;
 use crate::error::HostError;
-use crate::polling::{self, PermissionSource, PollRequest, PollStartError, PollTarget};
+use crate::polling::{self, PollRequest, PollStartError, PollTarget};
 use crate::server::Server;
 use crate::tool::to_tool_error;
 
@@ -153,11 +153,7 @@ async fn permit_tool_polling(
     let repeated = repeated_caller(&caller, interval);
     let tool = context.find_tool(&id, call.timeout).await.map_err(|failed| to_tool_error(&failed))?;
     let attempt = GatedCall { caller: &repeated, tool: &tool.description, arguments: &arguments };
-    let by = match context.gate.check(attempt) {
-        GateDecision::Pass => Ok(PermissionSource::Rules),
-        GateDecision::Refuse(refusal) => Err(refusal),
-        GateDecision::Ask(answer) => answer.await.map(|()| PermissionSource::Person),
-    };
+    let by = context.gate.check(attempt).wait().await;
     let by = by.map_err(|refusal| to_tool_error(&HostError::Refused(refusal)))?;
     // If the tool has changed in the meantime, the first poll detects it.
     Ok(PollTarget::Tool { id, arguments, permitted: tool.fingerprint, by, caller })

@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use wharf_spec::{ServerName, UntrustedText};
 
 pub(crate) use backoff::{DEFAULT_POLL_INTERVAL, MAX_POLL_INTERVAL, MIN_POLL_INTERVAL};
-pub(crate) use poll::{PermissionSource, PollRequest, PollTarget};
+pub(crate) use poll::{PollRequest, PollTarget};
 
 use crate::context::HostContext;
 use crate::server::Server;
@@ -157,7 +157,7 @@ mod tests {
             let mut tool =
                 wharf_tools::ToolDescription::new("SubscribePolling", "", wharf_json::RawJson::empty_object());
             (tool.risk, tool.permission) = (wharf_tools::ToolRisk::Low, wharf_tools::PermissionRequirement::NotNeeded);
-            let permitted = PermittedAccess { tool: Arc::new(tool), by: PermissionSource::Rules };
+            let permitted = PermittedAccess { tool: Arc::new(tool), by: wharf_tools::PermissionSource::Rules };
             let (arguments, caller) = (wharf_json::RawJson::empty_object(), wharf_tools::ToolCaller::agent());
             let target = PollTarget::Resource { uri: "a:b".to_owned(), arguments, permitted, caller };
             context.begin_polling(&server, PollRequest { server: name.clone(), target, interval: MAX_POLL_INTERVAL })

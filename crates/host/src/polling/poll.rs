@@ -5,7 +5,7 @@ use std::time::Duration;
 use wharf_client::{CallError, ResultKind};
 use wharf_json::RawJson;
 use wharf_spec::{Fingerprint, ServerName, ToolId, UntrustedText};
-use wharf_tools::{EmbeddedContents, GateDecision, GatedCall, OutcomeBlock, ToolCaller, ToolOutcome};
+use wharf_tools::{EmbeddedContents, GateDecision, GatedCall, OutcomeBlock, PermissionSource, ToolCaller, ToolOutcome};
 use wharf_wire::{ReadResult, ToolResult, View as _};
 
 use crate::access::PermittedAccess;
@@ -46,15 +46,6 @@ pub(crate) enum PollTarget {
         permitted: PermittedAccess,
         caller: ToolCaller,
     },
-}
-
-/// Origin of a permission to poll.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PermissionSource {
-    /// Rules, trust or an earlier answer. Checked again for every poll.
-    Rules,
-    /// A person, asked about the polling as a whole.
-    Person,
 }
 
 /// Error of a poll.

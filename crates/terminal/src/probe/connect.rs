@@ -1,20 +1,19 @@
 //! The steps of a probe: connects to an entry and examines the connection.
 
-use std::sync::Arc;
 use std::time::Instant;
 
+use wharf::Host;
 use wharf::catalog::{ListFreshness, ListName, NameStyle, Section, SectionInput, ServerLists, ToolFilter, ToolWarning};
 use wharf_auth::{Account, TokenSet};
-use wharf_client::{
-    Authorizer, CallError, CallOptions, ConnectOptions, ConnectTrace, Connection, Listing, WithheldEntry, connect_to,
-};
+use wharf_client::{CallError, CallOptions, ConnectTrace, Connection, Listing, WithheldEntry};
 use wharf_spec::{Environment, HttpSpec, ServerEntry, ServerSpec, UntrustedText};
 
-use super::{ProbeCode, ProbeFailure, ProbeStep, StepState};
+use super::{ProbeCode, ProbeFailure, ProbeResult, ProbeStep, ReadyServer, StepState};
 use crate::accounts::{has_own_credentials, unix_millis_now};
 use crate::age::{AgeText, ExpiryText};
 use crate::clock::unix_time;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
+use crate::one_shot_host::{OneShotHost, connect_error};
 use crate::session::CommandSession;
 
 /// Maximum number of evidence lines per step.
@@ -24,49 +23,62 @@ const MAX_EVIDENCE_LEN: usize = 400;
 
 type ProbeConnection = Result<Connection, Box<ProbeFailure>>;
 
-/// Connection options and account of a server.
-pub struct ProbePlan {
-    options: ConnectOptions,
+/// A server of a host that connects to it.
+pub struct ProbeTarget {
+    host: Host,
+    entry: ServerEntry,
     account: Option<Account>,
+    surroundings: Environment,
 }
 
-/// Connects to a server. The session closes the connection.
-pub async fn connect(session: &CommandSession, entry: &ServerEntry) -> (Vec<ProbeStep>, ProbeConnection) {
-    let (steps, connected) = connect_with(probe_plan(session, entry), entry).await;
-    if let Ok(connection) = &connected {
-        session.track_connection(connection);
+impl ProbeTarget {
+    pub fn new(hosted: &OneShotHost<'_>, session: &CommandSession, entry: &ServerEntry) -> Self {
+        let account = session.account(entry);
+        Self { host: hosted.host.clone(), entry: entry.clone(), account, surroundings: session.surroundings.clone() }
     }
-    (steps, connected)
+
+    /// Waits for the connection.
+    async fn connect(&self) -> (Vec<ProbeStep>, ProbeConnection) {
+        let Self { host, entry, account, surroundings } = self;
+        let connected = host.wait_until_ready(entry.name.as_str()).await;
+        let login = login_text(&entry.spec, account.as_ref()).await;
+        let error = match connected {
+            Ok(connection) => return (steps(connection.trace(), entry, login, None), Ok(connection)),
+            Err(error) => error,
+        };
+        let Some(error) = connect_error(&error) else {
+            let failure = Failure::new(FailureKind::Unreachable, &error).about_server(entry.name.as_str());
+            return (Vec::new(), Err(Box::new(ProbeFailure { code: ProbeCode::HandshakeBroken, failure })));
+        };
+        let code = ProbeCode::from_cause(&error.cause);
+        let mut steps = steps(&error.trace, entry, login, Some(code));
+        let failure = Failure::from_connect_error(entry.name.as_str(), &entry.spec, surroundings, &**error);
+        steps.push(failed_step(&error.trace, code, &failure, (entry, surroundings)));
+        (steps, Err(Box::new(ProbeFailure { code, failure })))
+    }
+
+    /// Connects, pings the server and lists its items.
+    pub async fn probe(&self) -> ProbeResult {
+        let began = Instant::now();
+        let (mut steps, connected) = self.connect().await;
+        let outcome = match connected {
+            Err(broken) => Err(broken),
+            Ok(connection) => examine(&mut steps, &self.entry, &connection).await,
+        };
+        ProbeResult { steps, outcome, took: began.elapsed() }
+    }
 }
 
-/// Returns the connection options of an entry, with its own timeouts unless `--timeout` is given.
-pub fn probe_plan(session: &CommandSession, entry: &ServerEntry) -> ProbePlan {
-    let mut options = session.connect_options(entry.name.as_str());
-    let account = session.account(entry);
-    options.authorizer = account.clone().map(|account| Arc::new(account) as Arc<dyn Authorizer>);
-    if session.timeout().is_none() {
-        let limits = &mut options.limits;
-        limits.startup = entry.settings.startup_timeout.unwrap_or(limits.startup);
-        limits.call = entry.settings.timeout.unwrap_or(limits.call);
-    }
-    ProbePlan { options, account }
-}
-
-pub async fn connect_with(plan: ProbePlan, entry: &ServerEntry) -> (Vec<ProbeStep>, ProbeConnection) {
-    let ProbePlan { options, account } = plan;
-    let around = options.surroundings.clone();
-    let connected = connect_to(&entry.spec, options).await;
-    let login = login_text(&entry.spec, account.as_ref()).await;
-    match connected {
-        Ok(connection) => (steps(connection.trace(), entry, login, None), Ok(connection)),
-        Err(error) => {
-            let code = ProbeCode::from_cause(&error.cause);
-            let mut steps = steps(&error.trace, entry, login, Some(code));
-            let failure = Failure::from_connect_error(entry.name.as_str(), &entry.spec, &around, &error);
-            steps.push(failed_step(&error.trace, code, &failure, (entry, &around)));
-            (steps, Err(Box::new(ProbeFailure { code, failure })))
-        }
-    }
+async fn examine(
+    steps: &mut Vec<ProbeStep>,
+    entry: &ServerEntry,
+    connection: &Connection,
+) -> Result<ReadyServer, Box<ProbeFailure>> {
+    ping(steps, connection).await?;
+    let section = list(steps, entry, connection).await?;
+    lint(steps, &section);
+    let facts = connection.facts();
+    Ok(ReadyServer { revision: facts.revision.to_string(), server_info: facts.server_info.clone(), section })
 }
 
 /// Converts the successful steps of the trace.
@@ -182,7 +194,7 @@ fn escape_shortened(text: &str) -> String {
 /// # Errors
 ///
 /// Fails if there is no response.
-pub async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(), Box<ProbeFailure>> {
+async fn ping(steps: &mut Vec<ProbeStep>, connection: &Connection) -> Result<(), Box<ProbeFailure>> {
     let began = Instant::now();
     let answered = connection.ping(CallOptions::default()).await;
     let took = began.elapsed();
@@ -216,7 +228,7 @@ fn fail_step(
 /// # Errors
 ///
 /// Fails if the tools cannot be listed. Failures of the other lists are recorded in the step.
-pub async fn list(
+async fn list(
     steps: &mut Vec<ProbeStep>,
     entry: &ServerEntry,
     connection: &Connection,
@@ -290,7 +302,7 @@ fn list_step(section: &Section) -> ProbeStep {
 }
 
 /// Records the tools with names or schemas that had to be adapted for models.
-pub fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
+fn lint(steps: &mut Vec<ProbeStep>, section: &Section) {
     let mut odd: Vec<String> = Vec::new();
     for tool in &section.tools {
         let name = escape_shortened(&tool.id.tool);

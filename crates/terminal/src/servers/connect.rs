@@ -2,11 +2,13 @@
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wharf_client::{ClientServices, ConnectOptions, Connection, connect_to};
-use wharf_spec::{ServerEntry, ServerSettings};
+use wharf::{Host, HostError, ListingMode};
+use wharf_client::{ClientServices, Connection};
+use wharf_spec::ServerEntry;
 
 use super::with_startup_status;
 use crate::failure::Failure;
+use crate::one_shot_host::{OneShotHost, OneShotOptions};
 use crate::services::warn_of_logs;
 use crate::session::CommandSession;
 
@@ -21,11 +23,25 @@ pub async fn connect_one(
     services: &ClientServices,
 ) -> Result<Connection, Failure> {
     let ready = |connection| async { Ok(connection) };
-    let mut connected = connect_each_with(session, std::slice::from_ref(server), services, ready).await;
+    let mut connected = connect_each_with(session, std::slice::from_ref(server), services, ready).await?;
     let connection =
         connected.pop().unwrap_or_else(|| Err(Failure::other("internal error: no server to connect to")))?;
     warn_of_logs(session, services, &connection);
     Ok(connection)
+}
+
+/// Starts a host that connects to the servers and lists nothing. The session closes it.
+///
+/// # Errors
+///
+/// Fails if the configuration or its rules are invalid.
+pub async fn start_connections<'a>(
+    session: &'a CommandSession,
+    servers: &[ServerEntry],
+    services: &ClientServices,
+) -> Result<OneShotHost<'a>, Failure> {
+    let with = OneShotOptions { services: services.clone(), lists: ListingMode::Nothing, ..OneShotOptions::default() };
+    OneShotHost::start(session, servers.to_vec(), with).await
 }
 
 /// Connects to all servers without providing services. See [`connect_each_with`].
@@ -33,7 +49,7 @@ pub async fn connect_each<T, F>(
     session: &CommandSession,
     servers: &[ServerEntry],
     work: impl Fn(Connection) -> F,
-) -> Vec<Result<T, Failure>>
+) -> Result<Vec<Result<T, Failure>>, Failure>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -44,32 +60,23 @@ where
 /// Connects to all servers in parallel and starts the work for each as soon as it is connected. A failure of one server
 /// does not affect the others. Results are in the order of the servers.
 ///
-/// # Cancel safety
+/// # Errors
 ///
-/// Dropping the future stops pending connection attempts. The session closes open connections.
+/// Fails if the configuration or its rules are invalid.
 async fn connect_each_with<T, F>(
     session: &CommandSession,
     servers: &[ServerEntry],
     services: &ClientServices,
     work: impl Fn(Connection) -> F,
-) -> Vec<Result<T, Failure>>
+) -> Result<Vec<Result<T, Failure>>, Failure>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
+    let hosted = start_connections(session, servers, services).await?;
     let mut tasks = JoinSet::new();
-    for (position, server) in servers.iter().cloned().enumerate() {
-        let mut options = session.connect_options_for(&server);
-        let ServerEntry { name, spec, settings, .. } = server;
-        options.services = services.clone();
-        apply_timeouts(&mut options, &settings, session);
-        tasks.spawn(async move {
-            let around = options.surroundings.clone();
-            let connected = connect_to(&spec, options).await;
-            let connected =
-                connected.map_err(|error| Failure::from_connect_error(name.as_str(), &spec, &around, error));
-            TaskMessage { position, what: TaskStage::Connected(connected) }
-        });
+    for (position, server) in servers.iter().enumerate() {
+        tasks.spawn(wait_for_server(position, hosted.host.clone(), server.name.as_str().to_owned()));
     }
     let mut waiting = PendingServers { names: servers.iter().map(|server| Some(server.name.as_str())).collect() };
     let mut results: Vec<Option<Result<T, Failure>>> = servers.iter().map(|_| None).collect();
@@ -79,18 +86,23 @@ where
         waiting.names[position] = None;
         match what {
             TaskStage::Connected(Ok(connection)) => {
-                session.track_connection(&connection);
                 let work = work(connection);
                 tasks.spawn(async move { TaskMessage { position, what: TaskStage::Done(work.await) } });
             }
-            TaskStage::Connected(Err(failure)) => results[position] = Some(Err(failure)),
+            TaskStage::Connected(Err(error)) => {
+                results[position] = Some(Err(hosted.failure(&servers[position].name, error)));
+            }
             TaskStage::Done(result) => results[position] = Some(result),
         }
     }
     session.console.clear_status();
     let lost = || Err(Failure::other("internal error: the connection task failed"));
     let told = |result: Result<T, Failure>| result.map_err(|failure| session.with_login_hint(failure));
-    results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect()
+    Ok(results.into_iter().map(|result| told(result.unwrap_or_else(lost))).collect())
+}
+
+async fn wait_for_server<T>(position: usize, host: Host, name: String) -> TaskMessage<T> {
+    TaskMessage { position, what: TaskStage::Connected(host.wait_until_ready(&name).await) }
 }
 
 /// A message from a task.
@@ -100,18 +112,8 @@ struct TaskMessage<T> {
 }
 
 enum TaskStage<T> {
-    Connected(Result<Connection, Failure>),
+    Connected(Result<Connection, HostError>),
     Done(Result<T, Failure>),
-}
-
-/// Applies the timeouts of an entry, unless the command sets one.
-fn apply_timeouts(options: &mut ConnectOptions, settings: &ServerSettings, session: &CommandSession) {
-    if session.timeout().is_some() {
-        return;
-    }
-    options.limits.startup = settings.startup_timeout.unwrap_or(options.limits.startup);
-    options.limits.call = settings.timeout.unwrap_or(options.limits.call);
-    options.limits.call_max = options.limits.call_max.max(options.limits.call);
 }
 
 /// Servers that are not connected yet.

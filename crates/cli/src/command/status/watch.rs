@@ -8,10 +8,10 @@ use wharf::{Event, EventDelivery, EventReceiver};
 use wharf_config::ConfigWatcher;
 use wharf_spec::UntrustedText;
 
-use super::start_status_host;
 use wharf_terminal::clock::time_of_day;
 use wharf_terminal::failure::{CommandResult, Failure};
 use wharf_terminal::managed_host::{LoadedConfig, ManagedHost, ReloadReport, ReloadTrigger, watch_config_files};
+use wharf_terminal::one_shot_host::{ManagedHostOptions, start_managed};
 use wharf_terminal::session::CommandSession;
 use wharf_terminal::status::show::{StatusItem, document, item, status_line, status_table};
 use wharf_terminal::status::status_rows::StatusRow;
@@ -45,7 +45,7 @@ pub async fn watch(session: &CommandSession, ids: &[String]) -> CommandResult {
     let read = tokio::task::spawn_blocking(|| ConfigWatcher::new(reader)).await;
     let watch = read.map_err(Failure::other)?;
     let known = LoadedConfig::resolve(session, watch.config().clone(), ids).await;
-    let host = start_status_host(session, known.entries.clone()).await?;
+    let host = start_managed(session, &known.entries, ManagedHostOptions::default()).await?;
     let mut events = host.events();
     let mut watching = StatusWatch { session, fleet: ManagedHost::new(session, host, known, ids), drawn: 0 };
     watching.print_initial()?;
