@@ -80,7 +80,7 @@ pub enum TurnBlock {
     },
     /// Reasoning in the provider's own format. Sent back to that provider only.
     Thinking {
-        /// Identifies the provider by [`Provider::source`](crate::Provider::source).
+        /// Identifies the provider by [`ModelProvider::source_id`](crate::ModelProvider::source_id).
         provider: String,
         /// The original JSON.
         #[serde(deserialize_with = "deserialize_raw")]
@@ -88,7 +88,7 @@ pub enum TurnBlock {
     },
     /// A block of unknown type in the provider's own format. Sent back to that provider only.
     Unknown {
-        /// Identifies the provider by [`Provider::source`](crate::Provider::source).
+        /// Identifies the provider by [`ModelProvider::source_id`](crate::ModelProvider::source_id).
         provider: String,
         /// The original JSON.
         #[serde(deserialize_with = "deserialize_raw")]

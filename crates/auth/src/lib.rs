@@ -2,7 +2,7 @@
 //!
 //! Identifiers (issuers, resources, client IDs, endpoint URLs) stay the strings in which they were received. They are
 //! parsed for checks, never re-serialized. This crate does not print, open a browser or read the environment: the
-//! embedding program supplies a [`Visitor`] for that.
+//! embedding program supplies a [`LoginBrowser`] for that.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

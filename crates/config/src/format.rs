@@ -45,7 +45,7 @@ impl FileFormat {
 /// Parses a text in this format. Ignores a leading byte order mark.
 ///
 /// # Errors
-/// Returns [`Unreadable`] if the text is not valid.
+/// Returns [`ParseFailure`] if the text is not valid.
 pub fn parse_text(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFailure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = SourceText::new(text);
@@ -62,7 +62,7 @@ pub fn parse_text(text: &str, format: FileFormat) -> Result<ConfigNode, ParseFai
 /// Decodes UTF-8.
 ///
 /// # Errors
-/// Returns [`Unreadable`] with the position of the first invalid byte.
+/// Returns [`ParseFailure`] with the position of the first invalid byte.
 pub fn decode(bytes: &[u8]) -> Result<&str, ParseFailure> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(ParseFailure { at: TextPosition::START, text: "is UTF-16, save it as UTF-8".to_owned() });

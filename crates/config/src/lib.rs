@@ -1,8 +1,8 @@
 //! Loading of configuration files and flags into server definitions with source locations.
 //!
-//! [`load`] reads all layers and never fails as a whole. Errors are reported as a [`Problem`] of the file or server
-//! concerned, and the rest remains valid. A [`Configured`] server has its definition as written. [`Described::resolve`]
-//! expands it into a server that a host can run.
+//! [`load`] reads all layers and never fails as a whole. Errors are reported as a [`ConfigProblem`] of the file or
+//! server concerned, and the rest remains valid. A [`ConfiguredServer`] has its definition as written.
+//! [`ServerDefinition::resolve`] expands it into a server that a host can run.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

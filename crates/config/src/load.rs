@@ -326,7 +326,7 @@ fn read_source_bytes(source: &LayerSource, places: &ConfigPaths) -> Result<Optio
 /// as pipes without waiting.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the file cannot be read or is not UTF-8.
+/// Returns a [`ConfigProblem`] if the file cannot be read or is not UTF-8.
 pub fn read_file(file: &Path) -> Result<Option<String>, ConfigProblem> {
     let Some(bytes) = read_file_bytes(file)? else { return Ok(None) };
     decode(&bytes).map(|text| Some(text.to_owned())).map_err(|error| file_problem(file, "unreadable", &error.text))

@@ -174,7 +174,7 @@ impl ProviderSettings {
     /// Looks up secrets and may run `secretCommand`, so it may block.
     ///
     /// # Errors
-    /// Returns a [`Problem`] if a variable or secret is missing, or if the URL is invalid.
+    /// Returns a [`ConfigProblem`] if a variable or secret is missing, or if the URL is invalid.
     pub fn resolve(&self, with: &ResolveContext<'_>) -> Result<ResolvedProvider, ConfigProblem> {
         let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), self.expand_secret(value, with)?)));
         let path = |file: &SourcedValue<String>| {

@@ -23,7 +23,7 @@ const MAX_SETTLE_ROUNDS: u32 = 25;
 
 /// Watches all files of a configuration and the approvals.
 ///
-/// Loads through a [`Reader`], which may be shared. Requires a tokio runtime with time enabled.
+/// Loads through a [`ConfigReader`], which may be shared. Requires a tokio runtime with time enabled.
 pub struct ConfigWatcher {
     reader: ConfigReader,
     every: Duration,

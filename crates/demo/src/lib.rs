@@ -1,8 +1,8 @@
 //! The demo server behind `wharf demo-server`: a harmless MCP server to try Wharf on.
 //!
 //! A whole MCP server in every revision, with threads and JSON of its own so that it shares no
-//! code, and no bug, with the client it is tried with. [`server::DemoServer`] knows
-//! nothing of transports: it takes a message and answers through a [`message::Outbox`]. It keeps
+//! code, and no bug, with the client it is tried with. `server::DemoServer` knows
+//! nothing of transports: it takes a message and answers through a `message::Outbox`. It keeps
 //! nothing on disk and reaches no network; over HTTP it can be reached from this machine alone.
 
 #![forbid(unsafe_code)]

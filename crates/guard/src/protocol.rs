@@ -28,7 +28,7 @@ pub struct StartRequest {
     pub cwd: OsString,
     /// Time between SIGTERM and SIGKILL once the host is gone.
     pub grace: Duration,
-    /// Value unique to this server, set in its environment as [`super::sweep::MARK_VARIABLE`].
+    /// Value unique to this server, set in its environment as `WHARF_SERVER`.
     pub mark: String,
 }
 

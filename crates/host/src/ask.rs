@@ -11,7 +11,7 @@ use wharf_wire::{Elicitation, ElicitationResponse, SamplingRequest};
 
 /// A question to a person. Each variant names its server and has its own answer type.
 ///
-/// Dropping the [`Reply`] declines the question.
+/// Dropping the [`AskReply`] declines the question.
 #[non_exhaustive]
 pub enum Ask {
     /// Permission for a tool call.
@@ -128,7 +128,7 @@ pub struct AskReply<T>(oneshot::Sender<T>);
 
 /// Presents questions to a person. Implemented by the command line, an agent or a gateway.
 pub trait Asker: Send + Sync {
-    /// Takes a question and returns immediately. The answer is sent to the question's [`Reply`] later.
+    /// Takes a question and returns immediately. The answer is sent to the question's [`AskReply`] later.
     fn ask(&self, ask: Ask);
 
     /// Reports whether pages can be shown as well as forms.

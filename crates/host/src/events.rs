@@ -123,7 +123,7 @@ pub struct Told {
 /// A receiver of events. The host never waits for it; a slow receiver loses events and learns their number.
 pub struct EventReceiver(broadcast::Receiver<Told>);
 
-/// An item returned by [`Events::next`].
+/// An item returned by [`EventReceiver::next`].
 #[derive(Debug, Clone)]
 pub enum EventDelivery {
     /// An event.

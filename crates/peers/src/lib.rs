@@ -1,8 +1,8 @@
 //! Shared parts of the benchmark clients: flags, the closed loop that drives them, and the line of figures they print.
 //! Also the responses of the echo servers.
 //!
-//! A Rust client connects in its own way, then passes [`drive`] a closure that makes one call. The scripts under
-//! `clients/` implement the same loop in their languages.
+//! A Rust client connects in its own way, then passes [`run_closed_loop`] a closure that makes one call. The scripts
+//! under `clients/` implement the same loop in their languages.
 
 #![allow(
     clippy::print_stdout,

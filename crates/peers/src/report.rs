@@ -33,7 +33,7 @@ pub struct Measurements {
     pub latencies: Vec<u64>,
 }
 
-/// Converts a latency for [`Measured`].
+/// Converts a latency for [`Measurements`].
 pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Completion of slash commands, servers, tools, prompts, resources, and of arguments by asking their server.
 //!
-//! [`plan`] is pure: it looks at the typed text and the known names only. Completion blocks only for argument values
-//! from a server, with a short timeout.
+//! `plan::plan` is pure: it looks at the typed text and the known names only. Completion blocks only for argument
+//! values from a server, with a short timeout.
 
 mod plan;
 mod server_names;

@@ -1,7 +1,7 @@
 //! The REPL: an input line, and all output above it.
 //!
-//! [`ReplSession::next`] waits for the next event and [`ReplSession::handle`] handles it. Slow work runs as a local task, so that
-//! input never waits for a server.
+//! `ReplSession::next` waits for the next event and `ReplSession::handle` handles it. Slow work runs as a local task, so
+//! that input never waits for a server.
 
 mod actions;
 pub mod complete;

@@ -48,7 +48,7 @@
 //!
 //! **Server requests.** The SDK serves both eras, and the client tries 2026-07-28 first. In that era a handler requests
 //! input by returning an `InputRequiredResult`; a request made through `context.peer` is refused immediately. Connect a
-//! handler that uses `context.peer` with [`Negotiation::Handshake`](wharf_client::Negotiation::Handshake).
+//! handler that uses `context.peer` with [`NegotiationMode::Handshake`](wharf_client::NegotiationMode::Handshake).
 
 #![forbid(unsafe_code)]
 

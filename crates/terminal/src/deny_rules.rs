@@ -40,7 +40,7 @@ pub fn check_not_denied(
     }
 }
 
-/// Like [`refuse_denied`], for listing.
+/// Like [`check_not_denied`], for listing.
 ///
 /// # Errors
 ///

@@ -109,8 +109,8 @@ impl InputEditor {
         self.terminal.is_some()
     }
 
-    /// Waits for the next input. No further input follows until [`Editor::again`], so that its result is shown first.
-    /// Cancel-safe.
+    /// Waits for the next input. No further input follows until [`InputEditor::resume`], so that its result is shown
+    /// first. Cancel-safe.
     pub async fn next(&mut self) -> EditorInput {
         self.typed.recv().await.unwrap_or(EditorInput::End)
     }

@@ -1,6 +1,6 @@
 //! Questions to the user, asked on the terminal line by line for one-shot commands.
 //!
-//! A [`Talk`] decides the reply to each line and is independent of any terminal; a terminal front end drives it. Here
+//! A [`Dialog`] decides the reply to each line and is independent of any terminal; a terminal front end drives it. Here
 //! prompts go to stderr and answers are whole lines from stdin, without redrawing, so the output works over a
 //! pseudo-terminal, on a dumb terminal and with a screen reader. `:decline` declines; `:cancel` and end of input
 //! (Ctrl-D) dismiss the question without an answer. Ctrl-C interrupts the command, which drops the question.

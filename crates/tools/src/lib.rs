@@ -2,7 +2,7 @@
 //!
 //! Every caller (an agent, a person at a shell, another program) calls a tool by name through one [`Registry`], which
 //! consults its [`Gate`] before each call. The registry does not know a tool's implementation or provider: a [`Tool`]
-//! is a description and a call, and a call returns an [`Outcome`].
+//! is a description and a call, and a call returns a [`ToolOutcome`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -53,9 +53,9 @@ impl ToolOutcome {
         Self { data: Some(data), ..self }
     }
 
-    /// Renders the whole outcome as text: the blocks joined by line breaks, each as in [`Block::as_text`], followed by
-    /// the data unless a text block already contains it. Text blocks are verbatim; the caller must escape them before
-    /// display.
+    /// Renders the whole outcome as text: the blocks joined by line breaks, each as in [`OutcomeBlock::as_text`],
+    /// followed by the data unless a text block already contains it. Text blocks are verbatim; the caller must escape
+    /// them before display.
     pub fn text(&self) -> String {
         let mut text = self.join_blocks(|_| true);
         if let Some(data) = self.data_not_in_text() {

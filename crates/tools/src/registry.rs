@@ -15,7 +15,7 @@ use crate::{
 /// The registry of callable tools and the only way to call them.
 ///
 /// Tools can be added and removed during calls: a call uses the tool it resolved. Readers never take a lock; writers
-/// are serialized. A tool belongs to its description's [provider](Description::provider).
+/// are serialized. A tool belongs to its description's [provider](ToolDescription::provider).
 pub struct Registry {
     gate: Arc<dyn Gate>,
     current: ArcSwap<RegistrySnapshot>,

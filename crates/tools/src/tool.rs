@@ -18,8 +18,8 @@ pub trait Tool: Send + Sync {
 
     /// Executes a call that has passed the gate. Only a registry calls this method.
     ///
-    /// A tool that reports failure returns an [`Outcome`] marked as error, not an `Err`. Dropping the future cancels
-    /// the call.
+    /// A tool that reports failure returns a [`ToolOutcome`] marked as error, not an `Err`. Dropping the future
+    /// cancels the call.
     fn call(&self, call: ToolInvocation) -> BoxFuture<'_, Result<ToolOutcome, ToolError>>;
 }
 

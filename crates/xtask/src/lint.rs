@@ -6,7 +6,14 @@ use crate::voice;
 pub fn lint() -> TaskResult {
     run(cargo().args(["fmt", "--all", "--check"]))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    document()?;
     voice::check(&root())
+}
+
+/// Builds the documentation of every library with warnings denied. The programs are not documented: the page of the
+/// binary `wharf` would overwrite that of the library of the same name.
+fn document() -> TaskResult {
+    run(cargo().args(["doc", "--workspace", "--lib", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 #[cfg(test)]

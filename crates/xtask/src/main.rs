@@ -26,7 +26,7 @@ use run::TaskResult;
 const HELP: &str = "\
 usage: cargo xtask <task>
 
-  lint                            formatting, clippy with warnings denied, and figures of the language
+  lint                            formatting, clippy and rustdoc with warnings denied, and figures of the language
   test                            every test, also against real servers; then checks for leftover processes
   prove [all|faults|http|sse      the fault and process tests, repeated; writes
         |processes|config|auth]   evidence/reliability.md

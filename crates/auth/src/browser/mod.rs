@@ -65,7 +65,7 @@ impl LoginPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceCodePage {
-    /// URL of the page. Untrusted, checked like that of a [`Page`].
+    /// URL of the page. Untrusted, checked like that of a [`LoginPage`].
     pub url: String,
     /// URL that already contains the code.
     pub complete_url: Option<String>,

@@ -39,7 +39,7 @@ impl ImportedServer {
 /// `project` is the value of `${workspaceFolder}`, and selects the servers in a file that groups them by project.
 ///
 /// # Errors
-/// Returns [`Unreadable`] if the file cannot be parsed.
+/// Returns [`ParseFailure`] if the file cannot be parsed.
 pub fn import(
     client: ExternalClient,
     text: &str,

@@ -1,7 +1,7 @@
 //! Import from and export to the configuration files of other MCP clients.
 //!
 //! Each client is described by one table of field names, used for import and export. Every loss is reported in a
-//! [`Note`]. Notes contain names of keys and variables, never values.
+//! [`ConversionNote`]. Notes contain names of keys and variables, never values.
 
 mod client;
 mod client_schema;

@@ -10,7 +10,7 @@ use crate::path_safety::{PathCheckError, UnsafePath};
 /// An error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentLoadError {
-    /// Another user could have read or changed the file. [`Unsafe::fix`] returns the remedy.
+    /// Another user could have read or changed the file. [`UnsafePath::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] UnsafePath),
     /// The file exceeds the size limit.

@@ -9,7 +9,7 @@ use crate::path_safety::UnsafePath;
 /// An error of opening a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalOpenError {
-    /// Another user could write to the journal. [`Unsafe::fix`] returns the remedy.
+    /// Another user could write to the journal. [`UnsafePath::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] UnsafePath),
     /// An I/O error.

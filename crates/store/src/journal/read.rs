@@ -15,7 +15,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// because they are unfinished, too long or not journal lines.
 ///
 /// Takes no lock: entries appended during the read may or may not be seen. Does not verify the hash chain; see
-/// [`super::verify`]. A journal that does not exist has no entries.
+/// [`verify_journal`](super::verify_journal). A journal that does not exist has no entries.
 pub fn for_each_entry(path: &Path, mut each: impl FnMut(&str)) -> io::Result<u64> {
     let files = match JournalFiles::open_existing(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -28,7 +28,7 @@ pub enum SpillError {
     /// The text is not valid base64.
     #[error("invalid base64")]
     NotBase64,
-    /// Other users can access the directory. [`Unsafe::fix`] returns the remedy.
+    /// Other users can access the directory. [`UnsafePath::fix`] returns the remedy.
     #[error(transparent)]
     Unsafe(#[from] UnsafePath),
     /// Another process held the lock until the timeout.

@@ -23,7 +23,7 @@ pub enum LoginPageMode {
     Asking,
     /// Open a browser immediately.
     AtOnce,
-    /// Open a browser immediately: the user has already confirmed the [`Login`] question.
+    /// Open a browser immediately: the user has already confirmed the login prompt.
     Agreed,
     /// Print the URL and accept the pasted redirect URL.
     Address,

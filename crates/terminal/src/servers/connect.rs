@@ -44,7 +44,8 @@ pub async fn start_connections<'a>(
     OneShotHost::start(session, servers.to_vec(), with).await
 }
 
-/// Connects to all servers without providing services. See [`connect_each_with`].
+/// Connects to all servers in parallel, without providing services, and starts the work for each as soon as it is
+/// connected. A failure of one server does not affect the others. Results are in the order of the servers.
 pub async fn connect_each<T, F>(
     session: &CommandSession,
     servers: &[ServerEntry],

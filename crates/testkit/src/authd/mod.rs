@@ -118,7 +118,7 @@ impl Authd {
         (self.shared.given.id.clone(), self.shared.given.secret.clone())
     }
 
-    /// Returns the key of that client, for [`ClientAuth::Key`].
+    /// Returns the key of that client, for [`ClientAuthMethod::Key`].
     pub fn client_key(&self) -> &SigningKey {
         &self.shared.given.key
     }

@@ -254,7 +254,8 @@ pub enum RefreshRotation {
     SingleUse,
 }
 
-/// Response to a token request. All but [`Refresh::Good`] and [`Refresh::CutAfter`] leave the state unchanged.
+/// Response to a token request. All but [`TokenBehaviour::Good`] and [`TokenBehaviour::CutAfter`] leave the state
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenBehaviour {

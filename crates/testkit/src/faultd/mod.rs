@@ -1,8 +1,8 @@
 //! `faultd`: a server that is healthy except for one named fault. This module serves stdio, [`http`] serves HTTP.
 //!
 //! Blocking I/O: the main thread reads, slow calls run on threads, and one thread at a time writes to stdout. A fault
-//! is a function, found by name in one of the family modules. This module decides *when* it occurs (see [`Phase`]); the
-//! families define *the effect*.
+//! is a function, found by name in one of the family modules. This module decides *when* it occurs (see
+//! [`FaultPhase`]); the families define *the effect*.
 
 mod catalog;
 mod child_processes;
